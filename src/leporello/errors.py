@@ -1,0 +1,118 @@
+"""Every exception Leporello raises on purpose.
+
+    LeporelloError
+    ├── ConfigError            a setting is unknown or has a bad value
+    ├── InputError             a file or argument from outside can't be used
+    │   └── InvalidMessages    a message list breaks the provider's rules
+    ├── FixedPartTooLarge      system + tools + newest message alone exceed the window
+    ├── EngineError            a context engine misbehaved
+    ├── SummaryError           a summariser gave nothing usable
+    ├── ProviderError          a model API refused or failed
+    ├── ToolError              a tool could not do what it was asked
+    ├── PluginError            a plugin could not be loaded
+    └── StoreError             the store can't serve the request
+        ├── NotFound           no such conversation, session, message, fold or artifact
+        ├── StoreBusy          another process holds the database beyond the waiting time
+        ├── StoreConflict      the conversation moved on: the compare-and-swap lost
+        ├── LeaseLost          the compaction lease was taken over by another owner
+        ├── StoreUnavailable   disk full, read-only file, server gone
+        ├── StoreCorrupt       the file is damaged or is not one of ours
+        └── SchemaTooNew       written by a newer Leporello
+
+Each message says what happened, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+class LeporelloError(Exception):
+    """Base of all errors that a caller may want to catch."""
+
+
+class ConfigError(LeporelloError):
+    """A setting is unknown or has a bad value; the text names key, source and what is allowed."""
+
+
+class InputError(LeporelloError):
+    """Input from outside can't be used; `where` is a file position or an index."""
+
+    def __init__(self, message: str, where: str = "") -> None:
+        super().__init__(f"{where}: {message}" if where else message)
+        self.where = where
+
+
+class InvalidMessages(InputError):
+    """A message list breaks the rules that providers check."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        shown = "; ".join(reasons[:3])
+        more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
+        super().__init__(shown + more)
+        self.reasons = tuple(reasons)
+
+
+class FixedPartTooLarge(LeporelloError):
+    """What must be sent whatever is folded already exceeds the window."""
+
+    def __init__(self, window: int, parts: Mapping[str, int]) -> None:
+        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in parts.items())
+        super().__init__(
+            f"The part that can't be folded needs {sum(parts.values()):,} tokens of a window of {window:,} ({listed}). "
+            "Use a model with a larger window, fewer tools, or a shorter system prompt."
+        )
+        self.window = window
+        self.parts = dict(parts)
+
+
+class EngineError(LeporelloError):
+    """A context engine broke its contract; names engine and method."""
+
+
+class SummaryError(LeporelloError):
+    """A summariser failed or gave nothing usable."""
+
+
+class ProviderError(LeporelloError):
+    """A model API refused or failed. Refined by `leporello.providers`."""
+
+
+class ToolError(LeporelloError):
+    """A tool could not do what it was asked; the text is shown to the model."""
+
+
+class PluginError(LeporelloError):
+    """A plugin could not be loaded; names the plugin and the reason."""
+
+
+class StoreError(LeporelloError):
+    """The store can't serve the request."""
+
+
+class NotFound(StoreError):
+    """No such conversation, session, message, fold or artifact."""
+
+
+class StoreBusy(StoreError):
+    """Another process holds the database beyond the waiting time; trying again may help."""
+
+
+class StoreConflict(StoreError):
+    """The conversation's generation moved on: somebody else committed first."""
+
+
+class LeaseLost(StoreError):
+    """The compaction lease expired and was taken over; this owner may not commit."""
+
+
+class StoreUnavailable(StoreError):
+    """Disk full, read-only file, or server gone; nothing was written."""
+
+
+class StoreCorrupt(StoreError):
+    """The file is damaged or is not a Leporello store."""
+
+
+class SchemaTooNew(StoreError):
+    """The store was written by a newer Leporello."""

@@ -1,0 +1,223 @@
+"""The OpenAI-format message as a value: text, parts, calls, bytes and hash.
+
+A message is a plain dict, because that is what every engine plugin and provider speaks. It is treated as immutable:
+nothing in Leporello changes a message in place. Parts of unknown kinds are carried along untouched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import orjson
+
+Message: TypeAlias = dict[str, Any]
+Messages: TypeAlias = Sequence[Message]
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+HASH_TAG = "b2:"
+
+
+class PartKind(StrEnum):
+    """What a content part holds, as far as counting and folding care."""
+
+    TEXT = "text"
+    IMAGE = "image"
+    AUDIO = "audio"
+    FILE = "file"
+    THINKING = "thinking"
+    OTHER = "other"
+
+
+_KINDS = {
+    "text": PartKind.TEXT,
+    "input_text": PartKind.TEXT,
+    "output_text": PartKind.TEXT,
+    "refusal": PartKind.TEXT,
+    "image_url": PartKind.IMAGE,
+    "image": PartKind.IMAGE,
+    "input_image": PartKind.IMAGE,
+    "input_audio": PartKind.AUDIO,
+    "audio": PartKind.AUDIO,
+    "file": PartKind.FILE,
+    "input_file": PartKind.FILE,
+    "document": PartKind.FILE,
+    "thinking": PartKind.THINKING,
+    "redacted_thinking": PartKind.THINKING,
+    "reasoning": PartKind.THINKING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One content part: its kind, its readable text (may be empty) and the raw value."""
+
+    kind: PartKind
+    text: str
+    raw: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call of an assistant message. `arguments` is the raw JSON text the model wrote."""
+
+    id: str
+    name: str
+    arguments: str
+    index: int
+
+    def parsed(self) -> dict[str, Any]:
+        """The arguments as a dict; empty when they are not a JSON object."""
+        value = parse_json(self.arguments)
+        return value if isinstance(value, dict) else {}
+
+
+def parse_json(text: str) -> Any:
+    """The JSON value of a text, or None when it is not JSON or is nested beyond reason."""
+    try:
+        return orjson.loads(text)
+    except (ValueError, UnicodeError, RecursionError):
+        pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def role_of(message: Mapping[str, Any]) -> str:
+    """The role, or an empty string when there is none."""
+    role = message.get("role")
+    return role if isinstance(role, str) else ""
+
+
+def is_instruction(message: Mapping[str, Any]) -> bool:
+    """System and developer messages: instruction sources that are never folded."""
+    return role_of(message) in ("system", "developer")
+
+
+def parts_of(message: Mapping[str, Any]) -> tuple[Part, ...]:
+    """The content as parts, whatever shape it has."""
+    content = message.get("content")
+    if content is None or content == "":
+        return ()
+    if isinstance(content, str):
+        return (Part(PartKind.TEXT, content, content),)
+    if isinstance(content, list):
+        return tuple(_part(raw) for raw in content)
+    return (Part(PartKind.OTHER, "", content),)
+
+
+def _part(raw: Any) -> Part:
+    if isinstance(raw, str):
+        return Part(PartKind.TEXT, raw, raw)
+    if not isinstance(raw, dict):
+        return Part(PartKind.OTHER, "", raw)
+    kind = _KINDS.get(str(raw.get("type", "")), PartKind.OTHER)
+    if kind in (PartKind.TEXT, PartKind.THINKING):
+        for key in ("text", "refusal", "thinking", "content"):
+            value = raw.get(key)
+            if isinstance(value, str):
+                return Part(kind, value, raw)
+    return Part(kind, "", raw)
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The readable text of the content: text parts joined by newlines, nothing else."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.text for part in parts_of(message) if part.kind is PartKind.TEXT and part.text)
+
+
+def calls_of(message: Mapping[str, Any]) -> tuple[Call, ...]:
+    """The tool calls of an assistant message, the old `function_call` form included."""
+    raw = message.get("tool_calls")
+    if isinstance(raw, list):
+        return tuple(_call(item, index) for index, item in enumerate(raw) if isinstance(item, dict))
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict):
+        return (_call({"id": "", "function": legacy}, 0),)
+    return ()
+
+
+def _call(item: Mapping[str, Any], index: int) -> Call:
+    body = item.get("function") or item.get("custom") or {}
+    if not isinstance(body, dict):
+        body = {}
+    arguments = body.get("arguments", body.get("input", ""))
+    if not isinstance(arguments, str):
+        arguments = encode_json(arguments).decode("utf-8", "replace")
+    return Call(str(item.get("id") or ""), str(body.get("name") or ""), arguments, index)
+
+
+def result_id(message: Mapping[str, Any]) -> str:
+    """The call id a tool message answers; the old `function` role answers by name."""
+    return str(message.get("tool_call_id") or message.get("name") or "")
+
+
+def is_result(message: Mapping[str, Any]) -> bool:
+    """Whether the message is the result of a tool call."""
+    return role_of(message) in ("tool", "function")
+
+
+def images_of(message: Mapping[str, Any]) -> Iterator[Part]:
+    """The image parts of a message."""
+    return (part for part in parts_of(message) if part.kind is PartKind.IMAGE)
+
+
+def encode_json(value: Any) -> bytes:
+    """JSON bytes that read back as the same value: key order, unicode, lone surrogates, huge numbers, NaN.
+
+    orjson is tried first; the standard library takes what orjson refuses or would change.
+    """
+    try:
+        data = orjson.dumps(value)
+    except TypeError:
+        return _encode_slowly(value)
+    # orjson writes NaN and infinities as null without a word.
+    if b"null" in data and _has_odd_float(value):
+        return _encode_slowly(value)
+    return data
+
+
+def _encode_slowly(value: Any) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    except RecursionError as error:
+        raise TypeError("nested too deeply to be stored as JSON") from error
+
+
+def _has_odd_float(value: Any) -> bool:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            return True
+        if isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+    return False
+
+
+def decode_json(data: bytes) -> Any:
+    """The value that `encode_json` wrote."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return json.loads(data)
+
+
+def message_hash(message: Mapping[str, Any]) -> str:
+    """The tagged content hash under which a message is stored once and its counts are remembered."""
+    return hash_bytes(encode_json(message))
+
+
+def hash_bytes(data: bytes) -> str:
+    """Tagged hash of bytes; the tag names the algorithm, so that a later one can live beside it."""
+    return HASH_TAG + hashlib.blake2b(data, digest_size=16).hexdigest()
