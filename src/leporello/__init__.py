@@ -1,1 +1,60 @@
-"""."""
+"""Leporello keeps an LLM agent's conversation inside the model's window, and loses nothing of it.
+
+    from leporello import compress
+
+    shorter = compress(messages, window=128_000)
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leporello.config import Home, Settings, load_settings
+    from leporello.engines.base import ContextEngine
+    from leporello.errors import LeporelloError
+    from leporello.messages import Message
+    from leporello.records import CompactionReport, Outcome
+    from leporello.turns import validate
+    from leporello.usage import CanonicalUsage
+
+_HOMES = {
+    "CanonicalUsage": "leporello.usage",
+    "CompactionReport": "leporello.records",
+    "ContextEngine": "leporello.engines.base",
+    "Home": "leporello.config",
+    "LeporelloError": "leporello.errors",
+    "Message": "leporello.messages",
+    "Outcome": "leporello.records",
+    "Settings": "leporello.config",
+    "load_settings": "leporello.config",
+    "validate": "leporello.turns",
+}
+
+__all__ = [
+    "CanonicalUsage",
+    "CompactionReport",
+    "ContextEngine",
+    "Home",
+    "LeporelloError",
+    "Message",
+    "Outcome",
+    "Settings",
+    "load_settings",
+    "validate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'leporello' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

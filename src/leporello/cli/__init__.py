@@ -1,0 +1,92 @@
+"""The `leporello` program. Each command lives in its own file and is imported only when it runs.
+
+To add a command: write `cli/<name>_command.py` with a click command called `command`, and one line in COMMANDS.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+from leporello.cli.exits import ExitCode, exit_code_for
+from leporello.errors import LeporelloError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    # name: (group of the help page, one line of help)
+    "config": ("Settings", "Show every setting with its value and where it comes from."),
+}
+
+GROUPS = ("Work", "Sessions", "Measure", "Connect", "Settings")
+
+EXAMPLES = """\
+Examples:
+
+  leporello explain --model claude-sonnet-4-5
+  leporello --set compression.threshold=0.6 config
+"""
+
+
+class LazyGroup(click.Group):
+    """Knows the names and help lines of all commands; loads the code of the one that is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"leporello.cli.{cmd_name}_command").command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"cli/{cmd_name}_command.py has no click command called `command`")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for group in GROUPS:
+            rows = [(name, line) for name, (its_group, line) in COMMANDS.items() if its_group == group]
+            if rows:
+                with formatter.section(group):
+                    formatter.write_dl(sorted(rows))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write("\n" + EXAMPLES)
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"leporello {version('leporello')}")
+        ctx.exit()
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--home", metavar="DIR", help="Folder with settings and data, instead of LEPORELLO_HOME.")
+@click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Set any setting for this run.")
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show it.")
+@click.pass_context
+def program(ctx: click.Context, home: str | None, assignments: tuple[str, ...]) -> None:
+    """Keeps an LLM agent's conversation inside the model's window and loses nothing."""
+    ctx.obj = {"home": home, "assignments": assignments}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program and give its exit code. Errors are one line on stderr, never a traceback."""
+    try:
+        result = program.main(args=argv, prog_name="leporello", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return ExitCode.INTERRUPTED
+    except LeporelloError as error:
+        click.echo(f"leporello: {error}", err=True)
+        return exit_code_for(error)
+    except BrokenPipeError:
+        # The reader (`head`, a pager) has seen enough. Python would complain again when it flushes at exit.
+        sys.stdout = None
+        return ExitCode.OK
+    return result if isinstance(result, int) else ExitCode.OK

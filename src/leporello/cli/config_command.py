@@ -1,0 +1,69 @@
+"""`leporello config`: every setting, its value and where it comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.output import dim, json_option, print_json, print_table, say
+from leporello.config import Settings
+
+
+@click.command("config", short_help="Show every setting with its value and where it comes from.")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@json_option
+@pass_frame
+def command(frame: Frame, keys: tuple[str, ...], as_json: bool) -> None:
+    """Show every setting with its value and where it comes from, or only the KEYs named.
+
+    API keys are never shown, only where they are.
+    """
+    settings = frame.settings
+    shown = {key: settings.get(key) for key in keys} if keys else {key: settings.get(key) for key in settings}
+    if as_json:
+        print_json(_document(settings, shown, whole=not keys))
+        return
+    print_table((key, _plain(value), dim(str(settings.source(key)))) for key, value in shown.items())
+    if keys:
+        return
+    for name, section in settings.free_sections.items():
+        say(f"{name}: {_plain(dict(section))}")
+    say()
+    for name in settings.provider_names:
+        source = settings.api_key_source(name)
+        say(f"key of {name}: {source if source else 'not set'}")
+    say(dim(f"home: {settings.home.path}"))
+
+
+def _document(settings: Settings, shown: dict[str, Any], *, whole: bool) -> dict[str, Any]:
+    values = {key: {"value": value, "source": _source(settings, key)} for key, value in shown.items()}
+    if not whole:
+        return {"settings": values}
+    return {
+        "home": str(settings.home.path),
+        "settings": values,
+        "sections": {name: dict(section) for name, section in settings.free_sections.items()},
+        "keys": {name: _key_source(settings, name) for name in settings.provider_names},
+    }
+
+
+def _source(settings: Settings, key: str) -> dict[str, str]:
+    source = settings.source(key)
+    return {"origin": source.origin.value, "where": source.where}
+
+
+def _key_source(settings: Settings, provider: str) -> dict[str, str] | None:
+    source = settings.api_key_source(provider)
+    return {"origin": source.origin.value, "where": source.where} if source else None
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(value) + "]"
+    return str(value)

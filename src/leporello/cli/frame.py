@@ -1,0 +1,56 @@
+"""What every command gets: the settings of this run and the home folder, loaded when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+import click
+
+from leporello.config import Home, Settings, load_settings
+from leporello.errors import InputError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Frame:
+    """The options given before the command's name, and what follows from them."""
+
+    def __init__(self, home: str | None = None, assignments: tuple[str, ...] = ()) -> None:
+        self._home = home
+        self._flags = dict(_split(item) for item in assignments)
+
+    @cached_property
+    def home(self) -> Home:
+        """The folder with settings and data."""
+        return Home(self._home) if self._home else Home.from_environment()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings, `--set` included."""
+        return load_settings(self._flags, home=self.home)
+
+    def settings_with(self, flags: Mapping[str, object]) -> Settings:
+        """The settings with a command's own flags on top; flags that are None were not given."""
+        given = {key: value for key, value in flags.items() if value is not None}
+        return load_settings({**self._flags, **given}, home=self.home) if given else self.settings
+
+
+def _split(assignment: str) -> tuple[str, str]:
+    key, separator, value = assignment.partition("=")
+    if not separator or not key.strip():
+        raise InputError(f"--set wants KEY=VALUE, not {assignment!r}")
+    return key.strip(), value
+
+
+def pass_frame(function: Callable[Concatenate[Frame, P], R]) -> Callable[P, R]:
+    """Decorator: the command's function receives the frame as its first argument."""
+
+    @wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        options = click.get_current_context().find_root().obj or {}
+        return function(Frame(**options), *args, **kwargs)
+
+    return wrapper

@@ -1,0 +1,13 @@
+"""Settings and the home folder: the only place that reads the environment, config.yaml and keys.yaml."""
+
+from __future__ import annotations
+
+from leporello.config.catalogue import SETTINGS, Setting
+from leporello.config.home import Home
+from leporello.config.keys import load_keys
+from leporello.config.load import load_settings
+from leporello.config.settings import Settings
+from leporello.config.sources import Source
+from leporello.config.terminal import colours_wanted
+
+__all__ = ["SETTINGS", "Home", "Setting", "Settings", "Source", "colours_wanted", "load_keys", "load_settings"]

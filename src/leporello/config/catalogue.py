@@ -1,0 +1,169 @@
+"""SETTINGS: every setting as data. Loading, checking, `leporello config` and the documentation all derive from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from leporello.config.kinds import Address, Choice, Either, Flag, Kind, Names, Number, Table, Text
+
+AUTO = "auto"
+API_MODES = ("openai_chat", "openai_responses", "anthropic")
+PROVIDER_FIELDS = ("base_url", "api_mode", "key_env")
+BUILT_IN_ENGINES = ("compressor", "lcm")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its dotted name, default, kind and a sentence of help.
+
+    A name with `<name>` in it stands for any word there (`providers.<name>.base_url`); it has no default of its own.
+    """
+
+    name: str
+    default: Any
+    kind: Kind
+    help: str
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether a part of the name is free."""
+        return "<" in self.name
+
+
+_price = Number(least=0, unit="US dollars per million tokens")
+_tokens = Number(least=1, whole=True, unit="tokens")
+
+MODEL_FIELDS: dict[str, Kind] = {
+    "context_length": _tokens,
+    "max_output": _tokens,
+    "input_price": _price,
+    "output_price": _price,
+    "cache_read_price": _price,
+    "cache_write_price": _price,
+}
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "context.engine", "compressor", Text("the name of a context engine"), "Which engine folds the conversation."
+    ),
+    Setting("compression.enabled", True, Flag(), "Automatic compression on or off."),
+    Setting(
+        "compression.threshold",
+        0.50,
+        Number(0.0, 1.0),
+        "Compression is due when prompt tokens reach this share of the window.",
+    ),
+    Setting(
+        "compression.target_ratio", 0.20, Number(0.10, 0.80), "Share of the threshold that the verbatim tail may take."
+    ),
+    Setting("compression.protect_last_n", 20, Number(least=1, whole=True), "Least number of recent messages kept."),
+    Setting(
+        "compression.deadline",
+        20.0,
+        Number(least=0, unit="seconds"),
+        "Longest wait for a model's summary; after it the model-free summary is used.",
+    ),
+    Setting("model.default", None, Either(None, Text("the name of a model")), "The main model."),
+    Setting(
+        "model.provider", AUTO, Either(AUTO, Text("a name under providers")), "Who serves it; `auto` goes by its name."
+    ),
+    Setting("model.base_url", None, Either(None, Address()), "Address of its API, when it is not the provider's own."),
+    Setting("model.context_length", AUTO, Either(AUTO, _tokens), "The window, when the known one is wrong."),
+    Setting(
+        "model.max_output",
+        AUTO,
+        Either(AUTO, _tokens),
+        "Longest answer. The output reserve is the smaller of this and 10% of the window.",
+    ),
+    Setting("model.overrides", {}, Table(MODEL_FIELDS), "Windows and prices by model name, over the built-in table."),
+    Setting(
+        "auxiliary.compression.model",
+        None,
+        Either(None, Text("the name of a model")),
+        "The model that writes summaries; null is the main model.",
+    ),
+    Setting(
+        "auxiliary.compression.provider",
+        AUTO,
+        Either(AUTO, Text("main or a name under providers")),
+        "Who serves the summary model.",
+    ),
+    Setting("auxiliary.compression.base_url", None, Either(None, Address()), "Address of the summary model's API."),
+    Setting("auxiliary.compression.context_length", AUTO, Either(AUTO, _tokens), "The summary model's window."),
+    Setting("prompt_caching.cache_ttl", "5m", Choice(("5m", "1h")), "How long the provider keeps a cached prefix."),
+    Setting(
+        "prompt_caching.layout",
+        "system_and_3",
+        Choice(("system_and_3", "anchored")),
+        "Where cache breakpoints stand in a request.",
+    ),
+    Setting("agent.tools", AUTO, Either(AUTO, Names("a list of tools")), "Tools of the agent; `auto` goes by window."),
+    Setting(
+        "tools.approval",
+        "ask",
+        Choice(("ask", "auto", "deny")),
+        "What happens before a command runs or a file is written.",
+    ),
+    Setting(
+        "tools.allow",
+        (),
+        Names("a list of tools or commands"),
+        "Tools and command beginnings that run without asking, such as `write_file` or `git status`.",
+    ),
+    Setting("tools.paths", (), Names("a list of folders"), "Folders outside the working directory tools may use."),
+    Setting("plugins.enabled", (), Names("a list of plugins"), "General plugins to load."),
+    Setting(
+        "store.url",
+        AUTO,
+        Either(AUTO, Text("sqlite:///PATH or postgresql://...")),
+        "Where conversations are kept; `auto` is leporello.db in the home folder.",
+    ),
+    Setting("providers.<name>.base_url", None, Address(), "Address of the provider's API."),
+    Setting("providers.<name>.api_mode", "openai_chat", Choice(API_MODES), "Which wire format it speaks."),
+    Setting(
+        "providers.<name>.key_env",
+        None,
+        Either(None, Text("the name of a variable")),
+        "Environment variable that holds its key; keys.yaml is looked at next.",
+    ),
+)
+
+BUILT_IN_PROVIDERS: dict[str, dict[str, str]] = {
+    "openai": {
+        "base_url": "https://api.openai.com/v1",
+        "api_mode": "openai_chat",
+        "key_env": "OPENAI_API_KEY",
+    },
+    "anthropic": {
+        "base_url": "https://api.anthropic.com",
+        "api_mode": "anthropic",
+        "key_env": "ANTHROPIC_API_KEY",
+    },
+    "openrouter": {
+        "base_url": "https://openrouter.ai/api/v1",
+        "api_mode": "openai_chat",
+        "key_env": "OPENROUTER_API_KEY",
+    },
+}
+
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def find_setting(key: str) -> Setting | None:
+    """The setting that a dotted key names, patterns included."""
+    exact = _BY_NAME.get(key)
+    if exact is not None and not exact.is_pattern:
+        return exact
+    parts = key.split(".")
+    if len(parts) == 3 and parts[0] == "providers" and all(parts):
+        return _BY_NAME.get(f"providers.<name>.{parts[2]}")
+    return None
+
+
+def is_section(key: str) -> bool:
+    """Whether settings stand below this key."""
+    parts = key.split(".")
+    if parts[0] == "providers":
+        return len(parts) <= 2 and all(parts)
+    return any(name.startswith(key + ".") for name in _BY_NAME)

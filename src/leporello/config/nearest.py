@@ -1,0 +1,32 @@
+"""The right key that somebody probably meant."""
+
+from __future__ import annotations
+
+import difflib
+
+from leporello.config.catalogue import PROVIDER_FIELDS, SETTINGS, is_section
+
+
+def nearest_key(key: str) -> str | None:
+    """The known key or section closest to a mistyped one; None when nothing is close."""
+    parts = key.split(".")
+    if parts[0] == "providers" and len(parts) == 3:
+        field = _closest(parts[2], list(PROVIDER_FIELDS))
+        return f"providers.{parts[1]}.{field}" if field else None
+    names = [setting.name for setting in SETTINGS if not setting.is_pattern]
+    sections = sorted({name.rsplit(".", 1)[0] for name in names} | {"auxiliary", "providers"})
+    whole = _closest(key, [*names, *sections])
+    if whole is not None:
+        return whole
+    # The last word may be right (or nearly so) under another section, or with none at all.
+    endings = {name.rsplit(".", 1)[1]: name for name in reversed(names)}
+    ending = _closest(parts[-1], list(endings))
+    return endings[ending] if ending else None
+
+
+def _closest(word: str, candidates: list[str]) -> str | None:
+    lowered = word.lower().replace("-", "_")
+    if lowered in candidates and (lowered != word or not is_section(word)):
+        return lowered
+    found = difflib.get_close_matches(lowered, candidates, n=1, cutoff=0.72)
+    return found[0] if found else None

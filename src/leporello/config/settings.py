@@ -1,0 +1,161 @@
+"""`Settings`: every value with its source, by dotted key or through typed sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leporello.config.catalogue import AUTO
+from leporello.config.home import Home
+from leporello.config.nearest import nearest_key
+from leporello.config.sections import (
+    CachingSettings,
+    CompressionSettings,
+    ModelSettings,
+    ProviderSettings,
+    SummaryModelSettings,
+    ToolSettings,
+)
+from leporello.config.sources import Source
+from leporello.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A checked value and where it came from."""
+
+    value: Any
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for this run. Made by `load_settings`."""
+
+    home: Home
+    values: Mapping[str, Resolved]
+    free_sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Sections of engines and plugins (`lcm`, `plugins.<name>`), as they were written."""
+    key_lookup: Callable[[ProviderSettings], tuple[str, Source] | None] = field(default=lambda _: None, repr=False)
+
+    def get(self, key: str) -> Any:
+        """The value of a key; a key that does not exist is an error in the caller, and says so."""
+        return self._resolved(key).value
+
+    def source(self, key: str) -> Source:
+        """Where the value came from."""
+        return self._resolved(key).source
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.values
+
+    def section(self, name: str) -> dict[str, Any]:
+        """The section of an engine (`lcm`) or plugin (`plugins.<name>`); empty when nobody wrote one."""
+        return dict(self.free_sections.get(name, {}))
+
+    @property
+    def engine(self) -> str:
+        """The name of the context engine."""
+        return str(self.get("context.engine"))
+
+    @property
+    def compression(self) -> CompressionSettings:
+        """The built-in compressor's own settings."""
+        return CompressionSettings(
+            enabled=self.get("compression.enabled"),
+            threshold=self.get("compression.threshold"),
+            target_ratio=self.get("compression.target_ratio"),
+            protect_last_n=self.get("compression.protect_last_n"),
+            deadline=self.get("compression.deadline"),
+        )
+
+    @property
+    def model(self) -> ModelSettings:
+        """The main model."""
+        return ModelSettings(
+            default=self.get("model.default"),
+            provider=self._unless_auto("model.provider"),
+            base_url=self.get("model.base_url"),
+            context_length=self._unless_auto("model.context_length"),
+            max_output=self._unless_auto("model.max_output"),
+            overrides=self.get("model.overrides"),
+        )
+
+    @property
+    def summary_model(self) -> SummaryModelSettings:
+        """The model that writes summaries (`auxiliary.compression`)."""
+        return SummaryModelSettings(
+            model=self.get("auxiliary.compression.model"),
+            provider=self._unless_auto("auxiliary.compression.provider"),
+            base_url=self.get("auxiliary.compression.base_url"),
+            context_length=self._unless_auto("auxiliary.compression.context_length"),
+        )
+
+    @property
+    def prompt_caching(self) -> CachingSettings:
+        """Cache life and layout."""
+        return CachingSettings(self.get("prompt_caching.cache_ttl"), self.get("prompt_caching.layout"))
+
+    @property
+    def tools(self) -> ToolSettings:
+        """The agent's tools and what they may do unasked."""
+        return ToolSettings(
+            names=self._unless_auto("agent.tools"),
+            approval=self.get("tools.approval"),
+            allow=self.get("tools.allow"),
+            paths=self.get("tools.paths"),
+        )
+
+    @property
+    def enabled_plugins(self) -> tuple[str, ...]:
+        """General plugins to load."""
+        names: tuple[str, ...] = self.get("plugins.enabled")
+        return names
+
+    @property
+    def store_url(self) -> str:
+        """Where conversations are kept."""
+        url: str | None = self._unless_auto("store.url")
+        return url or self.home.store_url
+
+    @property
+    def provider_names(self) -> tuple[str, ...]:
+        """Every provider that is built in or configured."""
+        return tuple(dict.fromkeys(key.split(".")[1] for key in self.values if key.startswith("providers.")))
+
+    def provider(self, name: str) -> ProviderSettings:
+        """One provider by name."""
+        if name not in self.provider_names:
+            known = ", ".join(self.provider_names)
+            raise ConfigError(f"There is no provider {name!r}. Known: {known}. Add one under `providers:`.")
+        return ProviderSettings(
+            name,
+            base_url=self.get(f"providers.{name}.base_url"),
+            api_mode=self.get(f"providers.{name}.api_mode"),
+            key_env=self.get(f"providers.{name}.key_env"),
+        )
+
+    def api_key(self, provider: str) -> str | None:
+        """The provider's key, from its variable or else from keys.yaml; None when there is none."""
+        found = self.key_lookup(self.provider(provider))
+        return found[0] if found else None
+
+    def api_key_source(self, provider: str) -> Source | None:
+        """Where the provider's key is, without the key."""
+        found = self.key_lookup(self.provider(provider))
+        return found[1] if found else None
+
+    def _resolved(self, key: str) -> Resolved:
+        try:
+            return self.values[key]
+        except KeyError:
+            hint = nearest_key(key)
+            raise ConfigError(f"There is no setting `{key}`." + (f" Did you mean `{hint}`?" if hint else "")) from None
+
+    def _unless_auto(self, key: str) -> Any:
+        value = self.get(key)
+        return None if value == AUTO else value
