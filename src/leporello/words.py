@@ -1,0 +1,331 @@
+"""The words of a text as search sees them: one tokeniser for every index and every query.
+
+Database tokenisers are made for prose. A session is mostly code, paths, logs and several human languages, so words are
+made here, and the databases store them as given. A compound gives the whole, its pieces and its parts:
+
+    src/paths/CheckpointPath.go:45 -> the whole, checkpoint_path_go_45, checkpoint_path_go, checkpoint_path,
+                                      src, path, checkpoint, go, 45
+    readFile, read_file, read-file -> read_file, read, file     (one spelling for all three)
+    --dry-run                      -> _dry_run, dry_run, dry, run
+    1,345 · 2.029s · v1.2.3        -> 1345 · 2_029s 2_029 · 1_2_3
+    225c5a1f09                     -> 225c5a1f09, 225c5a1       (a short hash finds a long one)
+    检索索引                        -> overlapping pairs of characters; a run of one stays one
+
+English word forms are folded lightly (tests, tested, testing -> test). Blobs, data URIs and terminal colour codes give
+nothing. Every word matches `[a-z0-9_]+`: a leading `_` marks a flag, a leading `__` text that is not Latin (hexadecimal
+code points). So words joined by blanks survive FTS5's `ascii` tokeniser with `tokenchars '_'`, and as an array they go
+into a PostgreSQL tsvector unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+WORDS_VERSION = 1
+"""Raised when the words of a text change, so that a stored index knows it is out of date."""
+
+FTS5_TOKENIZE = "ascii tokenchars '_'"
+"""The FTS5 `tokenize` option that keeps our words whole."""
+
+# One pass over the text finds runs that a compound may be made of; what a run holds is worked out once and remembered,
+# because sessions repeat themselves. That is what makes this fast.
+_RUN = re.compile(r"[A-Za-z0-9_./:@\\,'-]+|[^\x00-\x7f\s]+")
+_COMPOUND = re.compile(
+    r"[A-Za-z]:\\[\w.\\-]+"  # C:\dir\file, where a backslash does join
+    r"|\\[nrt]"  # an escaped line end inside quoted output: `\nfound` holds "found", not "nfound"
+    r"|(?<![\w-])--?(?=[A-Za-z])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+){0,8}"
+    r"|[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])"
+    r"|[A-Za-z0-9]+(?:[-_./:@]{1,3}[A-Za-z0-9]+){0,30}(?:'(?:s|t|d|m|re|ve|ll)\b)?"
+)
+# Noise that would leave pieces behind: embedded files, and colour codes, which glue their letters to the next word.
+_DATA_URI = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};base64,[A-Za-z0-9+/=]*")
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_LEVELS = (re.compile(r"[/:@\\]+"), re.compile(r"(?<![0-9])\.+|\.+(?![0-9])"), re.compile(r"[-_]+"))
+_NUMBER = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)([a-z%]{0,3})\Z", re.IGNORECASE)
+_HEX = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,128}\Z")
+_CASES = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
+_NUMBERED = re.compile(r"([a-z]{3,})[0-9]+\Z")
+_ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
+_JOINER = re.compile(r"[^a-z0-9]+")
+
+SHORT_HASH = 7
+_LONGEST_WHOLE = 96
+_LONGEST_PART = 48
+_CACHE_LIMIT = 200_000
+_CACHED_LENGTH = 64
+
+# Scripts written without blanks between words (and Hangul, whose endings hide the word): pairs of characters.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+
+_FILLER = """
+    a about after again all also am an and any are as at be because been before being both but by can could did do does
+    doing done down each else ever for from get got had has have he her here him his how i if in into is it its just let
+    made make many may me might more most much must my new no nor not now of off on once one only onto or other our out
+    over own same she should since so some still such than that the their them then there these they this those through
+    thus to too two under until up upon us very via was we were what when where whether which while who whom whose why
+    will with within without would yet you your
+"""
+STOP_WORDS = frozenset(_FILLER.split())
+"""Words of a question that say nothing about its subject. They are in the index all the same."""
+
+_cache: dict[str, tuple[str, ...]] = {}
+
+
+def index_words(text: str) -> list[str]:
+    """All words of a text, in order, repeated as often as they occur."""
+    words: list[str] = []
+    extend, known = words.extend, _cache.get
+    for run in _RUN.findall(_plain(text)):
+        found = known(run)
+        extend(_expand(run) if found is None else found)
+    return words
+
+
+def query_words(text: str) -> list[str]:
+    """The words to look for: each once, without stop words unless there is nothing else."""
+    words = list(dict.fromkeys(index_words(text)))
+    return [word for word in words if word not in _STOP_FORMS] or words
+
+
+def stem(word: str) -> str:
+    """An English word without its ending: forms of one word meet in one spelling, which need not be a word."""
+    if len(word) < 4 or not word.isalpha():
+        return word
+    return _without_tail(_without_suffix(_singular(word)))
+
+
+def _singular(word: str) -> str:
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "xes", "ches", "shes", "zes")):
+        return word[:-2]
+    return word[:-1]
+
+
+def _without_suffix(word: str) -> str:
+    for suffix, least in (("ing", 3), ("ed", 3), ("ment", 6), ("ion", 3), ("ly", 4)):
+        kept = word[: -len(suffix)]
+        if word.endswith(suffix) and len(kept) >= least and _has_vowel(kept):
+            if suffix == "ion" and kept[-1] not in "st":
+                return word
+            if suffix in ("ing", "ed") and kept[-1] == kept[-2] and kept[-1] not in "lsz":
+                return kept[:-1]
+            return kept
+    return word
+
+
+def _without_tail(word: str) -> str:
+    if len(word) > 5 and word.endswith("ator"):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("e"):
+        return word[:-1]
+    if len(word) > 3 and word.endswith("y"):
+        return word[:-1] + "i"
+    return word
+
+
+def _has_vowel(text: str) -> bool:
+    return any(letter in "aeiouy" for letter in text)
+
+
+_STOP_FORMS = STOP_WORDS | {stem(word) for word in STOP_WORDS}
+
+
+def _plain(text: str) -> str:
+    """Compatibility forms and accents folded, where there are any; letters keep their case, which splits names."""
+    if "base64," in text:
+        text = _DATA_URI.sub(" ", text)
+    if "\x1b" in text:
+        text = _COLOUR.sub(" ", text)
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    return _ACCENTED.sub(_without_accent, text) if _ACCENTED.search(text) else text
+
+
+def _without_accent(match: re.Match[str]) -> str:
+    letter = match.group()
+    base = unicodedata.normalize("NFKD", letter)[0]
+    return base if base.isascii() else _LATIN.get(letter, letter)
+
+
+# Latin letters that no normal form takes apart.
+_LATIN = {
+    "ß": "ss",
+    "æ": "ae",
+    "Æ": "Ae",
+    "ø": "o",
+    "Ø": "O",
+    "œ": "oe",
+    "Œ": "Oe",
+    "đ": "d",
+    "Đ": "D",
+    "ł": "l",
+    "Ł": "L",
+}
+
+
+def _expand(run: str) -> tuple[str, ...]:
+    words = tuple(_foreign(run)) if run[0] > "\x7f" else tuple(_ascii_words(run))
+    if len(run) <= _CACHED_LENGTH:
+        if len(_cache) >= _CACHE_LIMIT:
+            _cache.clear()
+        _cache[run] = words
+    return words
+
+
+def _ascii_words(run: str) -> Iterator[str]:
+    for raw in _COMPOUND.findall(run):
+        yield from dict.fromkeys(_words_of(raw))
+
+
+def _words_of(raw: str) -> Iterable[str]:
+    if raw[0] == "\\":
+        return ()
+    if raw[0] == "-":
+        body = raw.lstrip("-")
+        return (_mark_flag(body), *_compound(body))
+    if "," in raw:
+        return (raw.replace(",", ""),)
+    return _contraction(raw) if "'" in raw else _compound(raw)
+
+
+def _mark_flag(body: str) -> str:
+    return "_" + "_".join(_parts(body))
+
+
+def _contraction(raw: str) -> Iterable[str]:
+    word, _, ending = raw.rpartition("'")
+    # "user's" is a form of "user"; "don't" is a word of its own.
+    return _compound(word + ending) if ending == "t" else _compound(word)
+
+
+def _compound(text: str) -> Iterator[str]:
+    """The whole, then its pieces from coarse to fine, then single parts."""
+    parts = _parts(text)
+    if not parts:
+        return
+    if len(parts) == 1:
+        yield from _part_words(parts[0])
+        return
+    yield from _pieces(text, 0)
+    several = [part for part in parts if len(part) > 1] or parts
+    for part in several:
+        yield from _part_words(part)
+
+
+def _pieces(text: str, level: int) -> Iterator[str]:
+    parts = _parts(text)
+    if len(parts) < 2:
+        return
+    whole = "_".join(parts)
+    if len(whole) <= _LONGEST_WHOLE:
+        yield whole
+    if level >= len(_LEVELS):
+        return
+    pieces = [piece for piece in _LEVELS[level].split(text) if piece]
+    if len(pieces) < 2:
+        yield from _pieces(text, level + 1)
+        return
+    if level == 0 and pieces[-1].isdigit():
+        # `name.go:45` is a place of its own, whatever directory it was written with.
+        yield "_".join((*_parts(pieces[-2]), pieces[-1]))
+    for piece in pieces:
+        yield from _pieces(piece, level + 1)
+
+
+def _parts(text: str) -> list[str]:
+    """The smallest words of a compound: split at separators and at changes of case, numbers whole."""
+    parts: list[str] = []
+    for piece in _LEVELS[0].split(text):
+        if _NUMBER.match(piece):
+            parts.append(_JOINER.sub("_", piece.lower()).strip("_"))
+            continue
+        for word in _split_piece(piece):
+            if len(word) <= _LONGEST_PART or _HEX.match(word):
+                parts.extend(_split_word(word))
+    return parts
+
+
+def _split_piece(piece: str) -> Iterator[str]:
+    """Words of one path element, versions inside it whole: `tool-0.7.1` is tool and 0.7.1."""
+    for dotted in _LEVELS[1].split(piece):
+        for word in _LEVELS[2].split(dotted):
+            yield word.replace(".", "_")
+
+
+def _split_word(word: str) -> list[str]:
+    lowered = word.lower()
+    if word == lowered or _HEX.match(lowered) or word.isupper():
+        return [lowered] if word else []
+    if _is_noise(word):
+        return []
+    return [part.lower() for part in _CASES.findall(word)]
+
+
+def _is_noise(word: str) -> bool:
+    """Random letters (keys, base64): the kind of character changes far more often than in any name."""
+    if len(word) < 20:
+        return False
+    kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" for c in word]
+    changes = sum(a != b for a, b in pairwise(kinds))
+    return changes * 2.5 > len(word)
+
+
+def _part_words(part: str) -> Iterator[str]:
+    number = _NUMBER.match(part.replace("_", "."))
+    if number:
+        value = number.group(1).replace(".", "_")
+        yield value + number.group(2).rstrip("%")
+        yield value
+        return
+    if _HEX.match(part):
+        yield part
+        yield part[:SHORT_HASH]
+        return
+    yield stem(part)
+    numbered = _NUMBERED.match(part)
+    if numbered:
+        yield stem(numbered.group(1))
+
+
+def _foreign(run: str) -> Iterator[str]:
+    """Words of a run without ASCII characters: pairs for unspaced scripts, whole words for the others."""
+    position = 0
+    for match in _UNSPACED.finditer(run):
+        yield from _foreign_words(run[position : match.start()])
+        yield from _pairs(match.group())
+        position = match.end()
+    yield from _foreign_words(run[position:])
+
+
+def _pairs(run: str) -> Iterator[str]:
+    if len(run) == 1:
+        yield _encode(run)
+    for index in range(len(run) - 1):
+        yield _encode(run[index : index + 2])
+
+
+def _foreign_words(run: str) -> Iterator[str]:
+    word = ""
+    for character in run.casefold():
+        kind = unicodedata.category(character)[0]
+        if kind in "LN":
+            word += character
+        elif kind != "M" and word:
+            yield _encode(word[:_LONGEST_PART])
+            word = ""
+    if word:
+        yield _encode(word[:_LONGEST_PART])
+
+
+def _encode(characters: str) -> str:
+    return "__" + "".join(f"{ord(character):04x}" for character in characters)
