@@ -1,0 +1,171 @@
+"""What is known about a model: window, output cap, prices, price steps and cache rules, each with its source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from leporello.models.names import candidates, fold, long_context, provider_name, routes, shorter_names, vendor_of
+from leporello.models.table import Row, table
+
+DEFAULT_WINDOW = 128_000
+_VENDOR_WINDOWS = {"anthropic": 200_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """USD per million tokens. None where the source doesn't say."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write_5m: float | None = None
+    cache_write_1h: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PriceStep:
+    """Above this many prompt tokens the whole request is billed at other prices."""
+
+    above: int
+    prices: Prices
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRules:
+    """How the vendor's prompt cache behaves."""
+
+    min_prefix: int = 1_024
+    lookback: int | None = None
+    """Content blocks searched before a breakpoint; None: no such limit."""
+    breakpoints: int = 0
+    """Explicit breakpoints a request may carry; 0: the vendor places them."""
+    ttl_seconds: int = 300
+    long_ttl_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """One model as one provider serves it."""
+
+    name: str
+    """As it was asked for."""
+    id: str
+    """The table's name for it; empty when unknown."""
+    window: int
+    max_input: int
+    max_output: int | None
+    prices: Prices | None
+    steps: tuple[PriceStep, ...]
+    cache: CacheRules
+    vendor: str
+    source: str
+    known: bool
+
+    def prices_at(self, prompt_tokens: int) -> Prices | None:
+        """The prices of a request of this size."""
+        found = self.prices
+        for step in self.steps:
+            if prompt_tokens > step.above:
+                found = step.prices
+        return found
+
+
+def model_facts(
+    name: str | None, provider: str = "", overrides: Mapping[str, Mapping[str, Any]] | None = None
+) -> ModelFacts:
+    """Facts about a model by any of its names. `overrides` maps names to table rows and wins over the table."""
+    name = name or ""
+    facts = _look_up(name, provider)
+    asked = long_context(name)
+    if asked:
+        facts = replace(facts, window=asked, max_input=asked, source=f"stated in the name {name!r}")
+    return _overridden(facts, overrides or {})
+
+
+def _look_up(name: str, provider: str) -> ModelFacts:
+    data = table()
+    hints = tuple(dict.fromkeys([provider_name(provider), *routes(name)] if provider else routes(name)))
+    for candidate in candidates(name):
+        for hint in hints:
+            row = data.rows.get(f"{hint}/{candidate}")
+            if row is not None:
+                return _facts(name, f"{hint}/{candidate}", row, f"model table of {data.as_of}")
+        row = data.rows.get(candidate)
+        if row is not None:
+            return _facts(name, candidate, row, f"model table of {data.as_of}")
+    for candidate in shorter_names(name):
+        row = data.rows.get(candidate)
+        if row is not None:
+            near = _facts(name, candidate, row, f"not in the model table of {data.as_of}; taken from {candidate!r}")
+            # A relative's window is a fair guess; its prices would be a claim.
+            return replace(near, id="", prices=None, steps=(), known=False)
+    return _unknown(name)
+
+
+def _facts(name: str, row_id: str, row: Row, source: str) -> ModelFacts:
+    window = int(row["window"])
+    vendor = vendor_of(row_id)
+    return ModelFacts(
+        name=name,
+        id=row_id,
+        window=window,
+        max_input=int(row.get("max_input", window)),
+        max_output=row.get("max_output"),
+        prices=_prices(row.get("prices")),
+        steps=tuple(_steps(row.get("steps", ()))),
+        cache=cache_rules(row_id, vendor, row.get("cache_min")),
+        vendor=vendor,
+        source=source,
+        known=True,
+    )
+
+
+def _prices(row: Any) -> Prices | None:
+    return Prices(*row) if row else None
+
+
+def _steps(rows: Any) -> list[PriceStep]:
+    return sorted((PriceStep(int(above), Prices(*prices)) for above, prices in rows), key=lambda step: step.above)
+
+
+def _unknown(name: str) -> ModelFacts:
+    vendor = vendor_of(name)
+    window = _VENDOR_WINDOWS.get(vendor, DEFAULT_WINDOW)
+    source = f"unknown model {name!r}: {window:,} assumed" if name else f"no model given: {window:,} assumed"
+    return ModelFacts(
+        name, "", window, window, None, None, (), cache_rules(fold(name), vendor, None), vendor, source, False
+    )
+
+
+def _overridden(facts: ModelFacts, overrides: Mapping[str, Mapping[str, Any]]) -> ModelFacts:
+    wanted = set(candidates(facts.name)) if facts.name else set()
+    for key, row in overrides.items():
+        if key == facts.name or fold(key) in wanted:
+            window = int(row.get("window", facts.window))
+            max_input = int(row.get("max_input", window if "window" in row else facts.max_input))
+            return replace(
+                facts,
+                window=window,
+                max_input=max_input,
+                max_output=row.get("max_output", facts.max_output),
+                prices=_prices(row["prices"]) if "prices" in row else facts.prices,
+                steps=tuple(_steps(row["steps"])) if "steps" in row else () if "prices" in row else facts.steps,
+                source=f"override for {key!r}",
+                known=True,
+            )
+    return facts
+
+
+def cache_rules(name: str, vendor: str, min_prefix: int | None) -> CacheRules:
+    """The vendor's rules; the minimum prefix comes from the table where it states one."""
+    if vendor == "anthropic":
+        return CacheRules(min_prefix or 1_024, lookback=20, breakpoints=4, ttl_seconds=300, long_ttl_seconds=3_600)
+    if vendor == "openai":
+        newer = re.search(r"gpt-(\d+)(?:-(\d+))?", name)
+        if newer and (int(newer[1]), int(newer[2] or 0)) >= (5, 6):
+            return CacheRules(min_prefix or 1_024, breakpoints=4, ttl_seconds=1_800)
+        return CacheRules(min_prefix or 1_024, ttl_seconds=300, long_ttl_seconds=86_400)
+    return CacheRules(min_prefix or 1_024)

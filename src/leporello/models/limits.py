@@ -1,0 +1,161 @@
+"""One resolver for every limit: window, reserve, threshold, budgets and caps, each with where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leporello.models.facts import ModelFacts, model_facts
+
+THRESHOLD = 0.50
+TARGET_RATIO = 0.20
+PROTECT_LAST_N = 20
+SUMMARY_FLOOR = 2_000
+SUMMARY_CEILING = 12_000
+SMALL_WINDOW = 40_000
+SMALL_CEILING = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Every token limit of one conversation. Made by `for_window` or `resolve_limits`, never by hand."""
+
+    window: int
+    output_reserve: int
+    hard_tokens: int
+    """What a request may hold before the reserve for the answer is touched."""
+    threshold_tokens: int
+    tail_tokens: int
+    summary_floor: int
+    summary_ceiling: int
+    head_message_tokens: int
+    head_tokens: int
+    pin_tokens: int
+    aim_tokens: int
+    """The size to compact down to."""
+    protect_last_n: int = PROTECT_LAST_N
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def for_window(
+        cls,
+        window: int,
+        threshold: float = THRESHOLD,
+        target_ratio: float = TARGET_RATIO,
+        protect_last_n: int = PROTECT_LAST_N,
+        max_output: int | None = None,
+        largest_turn: int = 0,
+        *,
+        max_input: int | None = None,
+        price_step: int | None = None,
+        window_source: str = "given",
+    ) -> Limits:
+        """All limits that follow from a window."""
+        if window < 1:
+            raise ValueError(f"a window of {window} tokens holds nothing; give a positive number")
+        tenth = max(1, window // 10)
+        reserve = min(max_output, tenth) if max_output and max_output > 0 else tenth
+        hard = max(1, min(window - reserve, max_input or window))
+        trigger, why = _threshold(window, threshold, hard, largest_turn, price_step)
+        ceiling, ceiling_why = _ceiling(window, trigger)
+        floor = min(SUMMARY_FLOOR, ceiling)
+        by_output = f"max_output {max_output:,}" if max_output and reserve == max_output else "10% of the window"
+        return cls(
+            window=window,
+            output_reserve=reserve,
+            hard_tokens=hard,
+            threshold_tokens=trigger,
+            tail_tokens=max(1, int(trigger * target_ratio)),
+            summary_floor=floor,
+            summary_ceiling=ceiling,
+            head_message_tokens=max(1, window // 20),
+            head_tokens=tenth,
+            pin_tokens=max(1, window // 20),
+            aim_tokens=max(1, trigger // 2),
+            protect_last_n=protect_last_n,
+            sources={
+                "window": window_source,
+                "output_reserve": by_output,
+                "hard_tokens": "largest input the model takes" if hard == max_input else "window - output_reserve",
+                "threshold_tokens": why,
+                "tail_tokens": f"threshold_tokens x target_ratio {target_ratio:g}",
+                "summary_floor": "2,000" if floor == SUMMARY_FLOOR else "lowered to summary_ceiling (small window)",
+                "summary_ceiling": ceiling_why,
+                "head_message_tokens": "5% of the window",
+                "head_tokens": "10% of the window",
+                "pin_tokens": "5% of the window",
+                "aim_tokens": "half of threshold_tokens",
+                "protect_last_n": "compression.protect_last_n",
+            },
+        )
+
+    def explain(self) -> list[tuple[str, int, str]]:
+        """Rows of name, value and where the value comes from."""
+        return [(name, getattr(self, name), why) for name, why in self.sources.items()]
+
+
+def _threshold(window: int, share: float, hard: int, largest_turn: int, step: int | None) -> tuple[int, str]:
+    wanted = int(window * share)
+    why = f"{share:g} x window"
+    # Room for the largest recent turn; a turn beyond three quarters of the window can't be provided for.
+    room = max(hard - max(0, largest_turn), hard // 4)
+    if wanted > room:
+        wanted, why = room, f"hard_tokens - largest recent turn of {largest_turn:,}" if largest_turn else "hard_tokens"
+    if step is not None and wanted > step:
+        wanted, why = step, f"price step: requests above {step:,} tokens cost more"
+    return max(1, wanted), why
+
+
+def _ceiling(window: int, threshold: int) -> tuple[int, str]:
+    if window >= SMALL_WINDOW:
+        return min(window // 20, SUMMARY_CEILING), "min(5% of the window, 12,000)"
+    ceiling = max(window // 20, SMALL_CEILING)
+    if ceiling > threshold // 3:
+        return max(1, threshold // 3), "a third of threshold_tokens (small window)"
+    return ceiling, "max(5% of the window, 400) (small window)"
+
+
+def resolve_limits(
+    model: str | None,
+    *,
+    provider: str = "",
+    declared_window: int | None = None,
+    served_window: int | None = None,
+    learned_window: int | None = None,
+    threshold: float = THRESHOLD,
+    target_ratio: float = TARGET_RATIO,
+    protect_last_n: int = PROTECT_LAST_N,
+    max_output: int | None = None,
+    largest_turn: int = 0,
+    cross_price_steps: bool = False,
+    overrides: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Limits:
+    """The limits of a model: the smallest of what the user declared, the endpoint serves, and an error taught."""
+    facts = model_facts(model, provider, overrides)
+    window, source, from_table = _window(facts, declared_window, served_window, learned_window)
+    step = facts.steps[0].above if facts.steps and not cross_price_steps else None
+    return Limits.for_window(
+        window,
+        threshold,
+        target_ratio,
+        protect_last_n,
+        max_output if max_output is not None else facts.max_output,
+        largest_turn,
+        max_input=facts.max_input if from_table and facts.max_input < window else None,
+        price_step=step,
+        window_source=source,
+    )
+
+
+def _window(facts: ModelFacts, declared: int | None, served: int | None, learned: int | None) -> tuple[int, str, bool]:
+    known: list[tuple[int, str, bool]] = []
+    if declared:
+        known.append((declared, "declared by the user", False))
+    if served:
+        known.append((served, "served by the endpoint", False))
+    if not known:
+        known.append((facts.window, facts.source, True))
+    if learned:
+        known.append((learned, "learned from a provider's error", False))
+    return min(known, key=lambda item: item[0])
