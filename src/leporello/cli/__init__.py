@@ -17,6 +17,7 @@ from leporello.errors import LeporelloError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (group of the help page, one line of help)
+    "exam": ("Measure", "Replay sessions into engines and ask what is still known."),
     "config": ("Settings", "Show every setting with its value and where it comes from."),
 }
 

@@ -1,0 +1,57 @@
+"""A recorded file, read once: its text, its JSON value, or its JSON lines, whatever an importer asks for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from leporello.errors import InputError
+from leporello.messages import parse_json
+
+
+class Source:
+    """One file on disk. Reading is lazy and each view is computed once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def text(self) -> str:
+        """The whole text; bytes that are not UTF-8 are shown as replacement marks, never fatal."""
+        try:
+            data = self.path.read_bytes()
+        except IsADirectoryError as error:
+            raise InputError("is a directory, not a recorded session", str(self.path)) from error
+        except OSError as error:
+            raise InputError(f"can't be read: {error.strerror or error}", str(self.path)) from error
+        return data.decode("utf-8-sig", "replace")
+
+    @cached_property
+    def value(self) -> Any:
+        """The file as one JSON value, or None when it is not one."""
+        return parse_json(self.text) if self.text.lstrip()[:1] in ("{", "[") else None
+
+    @cached_property
+    def _lines(self) -> tuple[list[dict[str, Any]], int]:
+        records = []
+        broken = 0
+        for line in self.text.split("\n"):
+            if not line.strip():
+                continue
+            record = parse_json(line)
+            if isinstance(record, dict):
+                records.append(record)
+            else:
+                broken += 1
+        return records, broken
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The objects of a JSON-lines file, in order; broken lines are left out."""
+        return self._lines[0]
+
+    @property
+    def broken_lines(self) -> int:
+        """How many non-empty lines were not a JSON object."""
+        return self._lines[1]
