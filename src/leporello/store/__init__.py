@@ -1,0 +1,66 @@
+"""Where conversations live: an append-only log, the chain of sessions, folded views, counters and search.
+
+    with open_store("sqlite:///leporello.db") as store:
+        talk = store.conversations.create("build-42")
+        store.log.append("build-42", [{"role": "user", "content": "Fix the failing test"}])
+        store.views.view("build-42").messages
+
+The URL chooses the database: `sqlite:///relative/path`, `sqlite:////absolute/path` or a plain file path;
+`postgresql://...` needs the `postgres` extra. The port is `leporello.store.base`, its values `leporello.store.records`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from leporello.errors import InputError
+from leporello.store.base import Store
+
+__all__ = ["Store", "StoreOptions", "open_store"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How a store is opened."""
+
+    wait_seconds: float = 10.0
+    """How long a call waits for another process before it raises `StoreBusy`."""
+    read_only: bool = False
+    synchronous: str = "FULL"
+    """SQLite only: `FULL` (an acknowledged write survives a power cut) or `NORMAL`."""
+    connections: int = 8
+    """PostgreSQL only: the most connections this process opens."""
+    clock: Callable[[], float] = time.time
+
+
+def open_store(url: str, options: StoreOptions | None = None) -> Store:
+    """Open the store at a URL, and create or migrate it when it is writable."""
+    chosen = options or StoreOptions()
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme == "sqlite":
+        # The database driver behind a URL is loaded only when that URL is used.
+        from leporello.store.sqlite import open_sqlite  # noqa: PLC0415
+
+        return open_sqlite(sqlite_path(url), chosen)
+    if scheme in ("postgresql", "postgres"):
+        # An optional extra: psycopg may not be installed.
+        from leporello.store.postgres import open_postgres  # noqa: PLC0415
+
+        return open_postgres(url, chosen)
+    raise InputError(f"Unknown store {scheme!r}. Use sqlite:///path or postgresql://user@host/database.", url)
+
+
+def sqlite_path(url: str) -> str:
+    """The file a SQLite URL or plain path names."""
+    if not url.startswith("sqlite://"):
+        path = url
+    elif url.startswith("sqlite:///"):
+        path = unquote(url.removeprefix("sqlite:///"))
+    else:
+        raise InputError("A SQLite URL has three slashes before a relative path and four before an absolute one.", url)
+    if not path or "\0" in path:
+        raise InputError("A SQLite URL must name a file, for example sqlite:///leporello.db.", url)
+    return path

@@ -1,0 +1,345 @@
+"""The store port: what a conversation needs of a database, in small groups.
+
+    store.conversations   create, resolve any id, list, change, end, branch, delete, prune; the chain of sessions
+    store.log             append and read messages
+    store.views           what the model sees; commit and undo compactions; folds and attempts
+    store.usage           counters and insights
+    store.artifacts       large outputs by hash
+    store.pins  .ledgers  .state    what a conversation keeps beside its messages
+    store.leases          who may compact
+    store.index           search, and keeping its indexes up to date
+    store.care            check-up, repair of indexes, sizes, backup
+
+Wherever a method takes `conversation`, any id of its chain will do. Ids are data: any string. Every method is one
+transaction, safe to call from any thread. Errors are `StoreError`s: `NotFound` for an unknown id, `StoreBusy` when the
+waiting time is over, `StoreUnavailable` for a full disk, a read-only file or a lost server, `StoreCorrupt` for damage.
+A method that raised has written nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from leporello.messages import Message, Messages
+from leporello.records import CompactionReport, Span
+from leporello.store.records import (
+    ArtifactInfo,
+    Attempt,
+    Call,
+    Checkup,
+    Compaction,
+    ConversationFilter,
+    ConversationRecord,
+    Fold,
+    Generation,
+    Hit,
+    Insights,
+    InsightsQuery,
+    Kind,
+    Lease,
+    LedgerSnapshot,
+    Metadata,
+    Page,
+    Pin,
+    SearchQuery,
+    SessionRecord,
+    StoredMessage,
+    UsageTotals,
+    View,
+)
+
+DEFAULT_LEASE_SECONDS = 10.0
+
+
+class Conversations(Protocol):
+    """Conversations and the sessions they are made of."""
+
+    def create(
+        self,
+        id: str | None = None,
+        metadata: Metadata | None = None,
+        kind: Kind = Kind.ROOT,
+        parent_session_id: str | None = None,
+    ) -> ConversationRecord:
+        """A new conversation with its first session. `StoreConflict` when the id is taken; None makes one up.
+
+        A sub-agent names the session that started it; that never makes it a continuation.
+        """
+
+    def resolve(self, id: str) -> ConversationRecord:
+        """The conversation any id of the chain belongs to, with its tip."""
+
+    def exists(self, id: str) -> bool:
+        """Whether any conversation or session has this id."""
+
+    def session(self, id: str) -> SessionRecord:
+        """One session by its own id."""
+
+    def sessions(self, conversation: str) -> list[SessionRecord]:
+        """The chain, oldest first."""
+
+    def children(self, session_id: str) -> list[SessionRecord]:
+        """Sessions that name this one as their parent: its continuation, branches and sub-agents."""
+
+    def get_compression_tip(self, id: str) -> str:
+        """The newest continuation of a session: follows children only where the parent ended by compression and the
+        child, of the same conversation, started at or after that end."""
+
+    def update(self, conversation: str, **changes: Any) -> ConversationRecord:
+        """Change fields of `Metadata` (title, platform, model, owner, system_prompt, custom) of the tip."""
+
+    def end(self, conversation: str, reason: str) -> None:
+        """Mark the tip as ended (exit, reset, expiry). Ending twice keeps the first reason."""
+
+    def reopen(self, conversation: str) -> None:
+        """The conversation goes on in the same session."""
+
+    def branch(self, conversation: str, at: int, id: str | None = None) -> ConversationRecord:
+        """A new conversation that begins as this one was after message `at`: same numbers, same view."""
+
+    def page(self, where: ConversationFilter | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+        """A page of conversations, newest activity first."""
+
+    def delete(self, conversation: str) -> None:
+        """Remove a conversation with all it has, indexes included."""
+
+    def prune(self, before: float, dry_run: bool = False) -> list[str]:
+        """Delete ended conversations without pins whose last activity is older; returns their ids."""
+
+
+class Log(Protocol):
+    """The messages of a conversation: they are only ever added."""
+
+    def append(
+        self, conversation: str, messages: Messages, at: Sequence[float] | None = None, after: int | None = None
+    ) -> list[int]:
+        """Store messages durably, in order, and return their numbers.
+
+        `at` gives their times (now unless told); `after` is the expected number of the newest message so far:
+        `StoreConflict` when somebody else appended since. Never waits for a compaction.
+        """
+
+    def message(self, conversation: str, number: int) -> StoredMessage:
+        """One message; `NotFound` when the log has no such number."""
+
+    def span(self, conversation: str, span: Span) -> list[StoredMessage]:
+        """Messages of a span; numbers beyond the log's end are left out."""
+
+    def iterate(self, conversation: str, first: int = 1, last: int | None = None) -> Iterator[StoredMessage]:
+        """All messages in order, read in batches."""
+
+    def count(self, conversation: str) -> int:
+        """How many messages; also the newest number."""
+
+    def find(self, conversation: str, message: Message) -> int | None:
+        """The first number under which exactly this message is stored."""
+
+
+class Views(Protocol):
+    """What the model sees, and how it came to be."""
+
+    def view(self, conversation: str) -> View:
+        """The current view, resolved to messages. Reads nothing that is folded away."""
+
+    def commit(self, conversation: str, compaction: Compaction, lease: Lease | None = None) -> View:
+        """Make a compaction visible: end the session with `compression`, start its child, write all of it at once.
+
+        `StoreConflict` when the conversation's generation is not the base any more, `LeaseLost` when the lease was
+        taken over; then nothing was written. Messages appended meanwhile stand behind the entries.
+        """
+
+    def undo(self, conversation: str) -> View:
+        """Show what was shown before the last compaction that is still in force, plus all that came after it.
+
+        Appends a record; `NotFound` when there is nothing to undo.
+        """
+
+    def generation(self, conversation: str, generation: int) -> Generation:
+        """One step of the view's history."""
+
+    def generations(self, conversation: str) -> list[Generation]:
+        """All steps, from the start (0)."""
+
+    def record_attempt(self, conversation: str, report: CompactionReport) -> int:
+        """Keep the report of an attempt that did not commit; returns its number."""
+
+    def attempts(self, conversation: str, limit: int = 50) -> list[Attempt]:
+        """Attempts, newest first, committed ones included."""
+
+    def fold(self, conversation: str, fold: str) -> Fold:
+        """One fold by its id."""
+
+    def folds(self, conversation: str) -> list[Fold]:
+        """All folds, oldest first."""
+
+
+class Usage(Protocol):
+    """Counters that only grow."""
+
+    def add(self, session: str, call: Call) -> None:
+        """Add one call to a session's counters, atomically."""
+
+    def session_totals(self, session: str) -> UsageTotals:
+        """What one session used."""
+
+    def totals(self, conversation: str) -> UsageTotals:
+        """What the whole chain used."""
+
+    def insights(self, query: InsightsQuery | None = None) -> Insights:
+        """Totals by day, model, platform, purpose and tool; compactions."""
+
+
+class Artifacts(Protocol):
+    """Large outputs, whole, by the hash of their bytes; the same bytes are kept once per conversation."""
+
+    def put(self, conversation: str, data: bytes, name: str = "") -> str:
+        """Store bytes and return their handle."""
+
+    def get(self, conversation: str, handle: str) -> bytes:
+        """The bytes of a handle."""
+
+    def all(self, conversation: str) -> list[ArtifactInfo]:
+        """All artifacts of a conversation, oldest first."""
+
+
+class Pins(Protocol):
+    """Messages that must survive."""
+
+    def add(self, conversation: str, number: int, note: str = "") -> None:
+        """Pin a message; pinning again replaces the note."""
+
+    def remove(self, conversation: str, number: int) -> bool:
+        """Take a pin off; False when there was none."""
+
+    def all(self, conversation: str) -> list[Pin]:
+        """All pins in the order of their messages."""
+
+
+class Ledgers(Protocol):
+    """Snapshots of the ledger, so that it need not be rebuilt from the log."""
+
+    def save(self, conversation: str, snapshot: LedgerSnapshot) -> None:
+        """Keep a snapshot; only the newest few are kept."""
+
+    def latest(self, conversation: str, version: int, upto: int | None = None) -> LedgerSnapshot | None:
+        """The newest snapshot of this version whose base is at most `upto`."""
+
+
+class State(Protocol):
+    """Small durable values by key, per conversation; `conversation=None` is the store's own."""
+
+    def get(self, conversation: str | None, key: str) -> Any:
+        """The JSON value, or None."""
+
+    def set(self, conversation: str | None, key: str, value: Any) -> None:
+        """Store a JSON value."""
+
+    def add(self, conversation: str | None, key: str, amount: int = 1) -> int:
+        """Add to a counter (0 when absent) and return it, atomically."""
+
+    def remove(self, conversation: str | None, key: str) -> bool:
+        """Forget a key; False when it was not there."""
+
+    def items(self, conversation: str | None) -> Mapping[str, Any]:
+        """All keys and values."""
+
+
+class Leases(Protocol):
+    """The right to compact a conversation, held by one owner at a time."""
+
+    def acquire(self, conversation: str, owner: str, seconds: float = DEFAULT_LEASE_SECONDS) -> Lease | None:
+        """Take the lease if it is free, expired or already this owner's; None while another holds it."""
+
+    def renew(self, lease: Lease, seconds: float = DEFAULT_LEASE_SECONDS) -> Lease:
+        """Hold it longer; `LeaseLost` when another owner took it over."""
+
+    def release(self, lease: Lease) -> None:
+        """Give it back; nothing happens when it is lost already."""
+
+    def holder(self, conversation: str) -> Lease | None:
+        """Who holds it now."""
+
+
+class Index(Protocol):
+    """Full-text search. Indexing lags behind a durable watermark; a search catches up first."""
+
+    def search(self, query: SearchQuery) -> list[Hit]:
+        """The best chunks, best first, at most one hit for each chunk of a message."""
+
+    def pending(self) -> int:
+        """How many messages are not indexed yet."""
+
+    def catch_up(self, limit: int | None = None) -> int:
+        """Index up to `limit` pending messages (all unless told) and return how many it were."""
+
+
+class Care(Protocol):
+    """Looking after the store."""
+
+    def checkup(self, deep: bool = True) -> Checkup:
+        """Check chains, views, indexes and, when `deep`, every message and artifact against its hash."""
+
+    def repair(self) -> Checkup:
+        """Rebuild the indexes (nothing else) and check again."""
+
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes by table and index."""
+
+    def vacuum(self) -> None:
+        """Give unused space back and merge the indexes."""
+
+    def backup(self, destination: str) -> None:
+        """Write a complete copy to a new SQLite file while the store is in use."""
+
+
+class Store(Protocol):
+    """A place where conversations live. Close it, or use it as a context manager."""
+
+    @property
+    def url(self) -> str:
+        """What it was opened with, without a password."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writing is impossible."""
+
+    @property
+    def conversations(self) -> Conversations: ...
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def views(self) -> Views: ...
+
+    @property
+    def usage(self) -> Usage: ...
+
+    @property
+    def artifacts(self) -> Artifacts: ...
+
+    @property
+    def pins(self) -> Pins: ...
+
+    @property
+    def ledgers(self) -> Ledgers: ...
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def leases(self) -> Leases: ...
+
+    @property
+    def index(self) -> Index: ...
+
+    @property
+    def care(self) -> Care: ...
+
+    def close(self) -> None:
+        """Release all connections; safe to call twice."""
+
+    def __enter__(self) -> Store: ...
+
+    def __exit__(self, *exc: object) -> None: ...

@@ -1,0 +1,408 @@
+"""What a store hands out and takes in: frozen values without any database in them.
+
+Times are seconds since the epoch (stored to the millisecond). Message numbers are the N of `m<N>`: the position in the
+conversation's log, counted from 1, for life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from leporello.messages import Message
+from leporello.records import CompactionReport, Entry, Span
+from leporello.usage import CanonicalUsage
+
+COMPRESSION = "compression"
+"""The end reason of a session that goes on in a child."""
+
+
+class Kind(StrEnum):
+    """Where a conversation comes from."""
+
+    ROOT = "root"
+    BRANCH = "branch"
+    SUBAGENT = "subagent"
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What is known about a conversation beside its messages; a continuation inherits all of it."""
+
+    title: str = ""
+    platform: str = ""
+    model: str = ""
+    owner: str = ""
+    system_prompt: str | None = None
+    """The exact text in use; None when there is none yet."""
+    custom: Mapping[str, Any] = field(default_factory=dict)
+    """Any JSON object; kept with key order."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """One row of the chain."""
+
+    id: str
+    conversation: str
+    """The id for life: the id of the chain's first session."""
+    ordinal: int
+    """1 for the first session of the conversation."""
+    parent_session_id: str | None
+    started_at: float
+    ended_at: float | None
+    end_reason: str | None
+    first: int
+    """The number of the first message appended in this session (it may not exist yet)."""
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRecord:
+    """A conversation as it stands now."""
+
+    id: str
+    kind: Kind
+    tip: SessionRecord
+    generation: int
+    """Raised by every commit and every undo."""
+    messages: int
+    """How many the log has; also the number of the newest."""
+    created_at: float
+    updated_at: float
+
+    @property
+    def metadata(self) -> Metadata:
+        """Title, model and so on, as the newest session has them."""
+        return self.tip.metadata
+
+    @property
+    def open(self) -> bool:
+        """Whether the conversation has not been ended."""
+        return self.tip.ended_at is None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationFilter:
+    """Which conversations a listing shows. Newest activity first."""
+
+    platform: str | None = None
+    owner: str | None = None
+    kind: Kind | None = None
+    active_since: float | None = None
+    active_before: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing; `cursor` continues it, None at the end."""
+
+    conversations: tuple[ConversationRecord, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as it was appended, with its number and time."""
+
+    number: int
+    message: Message
+    created_at: float
+
+    @property
+    def id(self) -> str:
+        """`m<N>`."""
+        return f"m{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLine:
+    """One line of a view, resolved.
+
+    `number` is the stored message it shows or comes from; None for a message that a compaction wrote. `shortened` says
+    that `message` differs from the stored one.
+    """
+
+    message: Message
+    number: int | None = None
+    fold: str | None = None
+    shortened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the model sees now, and the stamp a compaction of it must carry (`generation`, `last`)."""
+
+    conversation: str
+    session: str
+    generation: int
+    last: int
+    """Number of the newest message of the log that this view accounts for; 0 when there is none."""
+    lines: tuple[ViewLine, ...]
+    folds: int
+    """How many folds the conversation has ever had; the next is `f<folds + 1>`."""
+    waits_for_hard_limit: bool
+    """True after an undo: automatic compaction leaves the view alone until the hard limit."""
+
+    @property
+    def messages(self) -> list[Message]:
+        """The bare list."""
+        return [line.message for line in self.lines]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One summary and what it stands for. `children` are folds it was made of (a DAG of summaries)."""
+
+    id: str
+    covered: Span
+    text: str = ""
+    handoff: Any = None
+    """The typed handoff as a JSON value."""
+    children: tuple[str, ...] = ()
+    generation: int = 0
+    """Set by the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSnapshot:
+    """The ledger after message `base`, as bytes only the ledger understands."""
+
+    base: int
+    version: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """All that one compaction writes; it becomes visible as a whole or not at all."""
+
+    base_generation: int
+    """`View.generation` of the view that was compacted."""
+    base_last: int
+    """`View.last` of that view; messages appended later follow the entries by themselves."""
+    entries: Sequence[Entry]
+    report: CompactionReport
+    folds: Sequence[Fold] = ()
+    ledger: LedgerSnapshot | None = None
+    system_prompt: str | None = None
+    """The child's system prompt; None keeps the parent's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One step in the life of a view: a commit or an undo."""
+
+    generation: int
+    kind: str
+    """`start`, `compaction` or `undo`."""
+    state: int
+    """The compaction whose result is shown; 0 is the whole log. An undo shows an older one again."""
+    base_last: int
+    session: str
+    created_at: float
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a compaction, committed (`generation` is set) or not."""
+
+    number: int
+    at: float
+    session: str
+    generation: int | None
+    report: CompactionReport
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to compact a conversation until `expires_at`; `token` grows with every new holder."""
+
+    conversation: str
+    owner: str
+    token: int
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactInfo:
+    """A large output, stored whole under the hash of its bytes."""
+
+    handle: str
+    size: int
+    name: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A message that must survive; pins keep a conversation from being pruned."""
+
+    number: int
+    note: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call to a model, for the counters."""
+
+    usage: CanonicalUsage
+    model: str = ""
+    purpose: str = "chat"
+    """`chat`, `summary`, ...: what the call was made for."""
+    cost: float | None = None
+    """US dollars; None when no price is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTotals:
+    """Added-up counters."""
+
+    usage: CanonicalUsage = field(default_factory=CanonicalUsage)
+    calls: int = 0
+    cost: float = 0.0
+    unpriced_calls: int = 0
+    """Calls whose cost was unknown and is not in `cost`."""
+
+    @property
+    def cache_hit_rate(self) -> float:
+        """Share of prompt tokens that were read from the provider's cache."""
+        prompt = self.usage.prompt_tokens
+        return self.usage.cache_read_tokens / prompt if prompt else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class InsightsQuery:
+    """Which part of the store insights are about."""
+
+    since: float | None = None
+    until: float | None = None
+    conversation: str | None = None
+    platform: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """How often a tool was called and how much text it gave back."""
+
+    calls: int = 0
+    results: int = 0
+    result_characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTotals:
+    """Attempts by outcome, and what the committed ones saved."""
+
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    undone: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Insights:
+    """Answers of `leporello insights`; days are UTC, `YYYY-MM-DD`."""
+
+    totals: UsageTotals
+    conversations: int
+    sessions: int
+    messages: int
+    by_day: Mapping[str, UsageTotals]
+    by_model: Mapping[str, UsageTotals]
+    by_platform: Mapping[str, UsageTotals]
+    by_purpose: Mapping[str, UsageTotals]
+    by_tool: Mapping[str, ToolUse]
+    compactions: CompactionTotals
+
+
+class SearchMode(StrEnum):
+    """How a query is read."""
+
+    WORDS = "words"
+    FRAGMENT = "fragment"
+    """A piece of text to be found literally (case folded), inside words too."""
+    HYBRID = "hybrid"
+    """Words first, then fragments for what words miss."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What to look for and where."""
+
+    text: str
+    conversation: str | None = None
+    roles: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+    limit: int = 10
+    mode: SearchMode = SearchMode.HYBRID
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk of a message that answers a query."""
+
+    conversation: str
+    number: int
+    role: str
+    tool: str
+    """The tool that was called or gave the result; empty otherwise."""
+    created_at: float
+    score: float
+    start: int
+    """Where the chunk begins in the message's searchable text (`leporello.store.searchable`)."""
+    text: str
+    """The chunk, secrets masked."""
+    snippet: str
+    """A line or two around the first match."""
+
+    @property
+    def id(self) -> str:
+        """`m<N>`."""
+        return f"m{self.number}"
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    DAMAGE = "damage"
+    """Conversation data is wrong; restore from a backup."""
+    INDEX = "index"
+    """Only a search index is wrong; `repair` rebuilds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a check-up found wrong."""
+
+    check: str
+    severity: Severity
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What `doctor` reports."""
+
+    findings: tuple[Finding, ...]
+    conversations: int
+    messages: int
+    artifacts: int
+    pending: int
+    """Messages that the index has not seen yet; no fault."""
+    sizes: Mapping[str, int]
+    """Bytes by table or index."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
