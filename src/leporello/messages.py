@@ -151,7 +151,7 @@ def _call(item: Mapping[str, Any], index: int) -> Call:
         body = {}
     arguments = body.get("arguments", body.get("input", ""))
     if not isinstance(arguments, str):
-        arguments = encode_json(arguments).decode("utf-8", "replace")
+        arguments = encode_json(arguments).decode("utf-8", "replace").strip()
     return Call(str(item.get("id") or ""), str(body.get("name") or ""), arguments, index)
 
 
@@ -173,7 +173,8 @@ def images_of(message: Mapping[str, Any]) -> Iterator[Part]:
 def encode_json(value: Any) -> bytes:
     """JSON bytes that read back as the same value: key order, unicode, lone surrogates, huge numbers, NaN.
 
-    orjson is tried first; the standard library takes what orjson refuses or would change.
+    orjson is tried first; the standard library takes what orjson refuses or would change. A leading blank marks what
+    the standard library must read, too: orjson would turn integers beyond 64 bits into floats.
     """
     try:
         data = orjson.dumps(value)
@@ -187,7 +188,7 @@ def encode_json(value: Any) -> bytes:
 
 def _encode_slowly(value: Any) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+        return b" " + json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode("ascii")
     except RecursionError as error:
         raise TypeError("nested too deeply to be stored as JSON") from error
 
@@ -207,10 +208,12 @@ def _has_odd_float(value: Any) -> bool:
 
 def decode_json(data: bytes) -> Any:
     """The value that `encode_json` wrote."""
-    try:
-        return orjson.loads(data)
-    except ValueError:
-        return json.loads(data)
+    if data[:1] != b" ":
+        try:
+            return orjson.loads(data)
+        except ValueError:
+            pass
+    return json.loads(data)
 
 
 def message_hash(message: Mapping[str, Any]) -> str:
