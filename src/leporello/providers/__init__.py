@@ -1,0 +1,1 @@
+"""Calls to models: the port, the official clients behind it, and what their errors mean."""
