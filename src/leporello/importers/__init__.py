@@ -14,7 +14,24 @@ from pathlib import Path
 from types import ModuleType
 
 from leporello.errors import InputError
-from leporello.importers import claude_code, codex, mini_swe, pi
+from leporello.importers import (
+    aider,
+    antigravity,
+    claude_code,
+    codex,
+    copilot,
+    droid,
+    gemini,
+    grok,
+    hermes,
+    kimi,
+    mini_swe,
+    openai_json,
+    opencode,
+    pi,
+    swe_agent,
+    tau,
+)
 from leporello.importers.session import CallUsage, ImportedSession
 from leporello.importers.source import Source
 
@@ -34,12 +51,16 @@ def _format(module: ModuleType) -> Format:
     return Format(module.NAME, module.matches, module.read)
 
 
-FORMATS: tuple[Format, ...] = tuple(map(_format, (mini_swe, claude_code, codex, pi)))
-"""In the order in which they are tried: the most specific first."""
+_DOCUMENTS = (mini_swe, swe_agent, gemini, opencode, hermes, tau)
+_LINES = (claude_code, codex, copilot, kimi, antigravity, pi, droid, grok)
+FORMATS: tuple[Format, ...] = tuple(map(_format, (*_DOCUMENTS, *_LINES, aider, openai_json)))
+"""In the order in which they are tried: the most specific first, bare messages last."""
 
 
 def detect(source: Source) -> Format:
     """The format of a file, or an `InputError` that lists what can be read."""
+    if not source.text.strip():
+        raise InputError("is empty", str(source.path))
     for known in FORMATS:
         if known.matches(source):
             return known
@@ -48,14 +69,14 @@ def detect(source: Source) -> Format:
 
 
 def load_sessions(path: str | Path) -> list[ImportedSession]:
-    """Every session of a file; some formats hold many."""
+    """Every session of a file: some formats hold many, some hold sub-agents and branches beside the main thread."""
     source = Source(Path(path))
     return detect(source).read(source)
 
 
 def load_session(path: str | Path) -> ImportedSession:
-    """The session of a file that holds exactly one."""
-    sessions = load_sessions(path)
-    if len(sessions) != 1:
-        raise InputError(f"holds {len(sessions)} sessions where one is expected", str(path))
-    return sessions[0]
+    """The main session of a file that holds exactly one."""
+    main = [session for session in load_sessions(path) if session.kind == "main"]
+    if len(main) != 1:
+        raise InputError(f"holds {len(main)} sessions where one is expected", str(path))
+    return main[0]

@@ -12,11 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leporello.importers.session import CallUsage, ImportedSession
-from leporello.messages import Message, encode_json
+from leporello.messages import ROLES, Message, encode_json, parse_json
 from leporello.usage import CanonicalUsage
 
 NO_RESULT = "[no result was recorded for this call]"
 UNKNOWN_TOOL = "unknown_tool"
+
+ADOPTED = "a result answered no recorded call; a call was added for it"
+STUBBED = "a call had no recorded result; a stub stands in its place"
+COMPACTED = "the recording agent compacted here; its summary was left out, the messages it covers are kept"
+EMPTY = "an assistant message without any content was left out"
 
 
 @dataclass(slots=True)
@@ -27,6 +32,7 @@ class _Group:
     parts: list[Any] = field(default_factory=list)
     results: list[Message] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
+    is_verbatim: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +53,17 @@ class TranscriptBuilder:
         self.id = ""
         self.title = ""
         self.started = ""
+        self.kind = "main"
         self.tools: list[dict[str, Any]] = []
         self.skipped_lines = 0
         self._groups: list[_Group] = []
         self._by_key: dict[str, _Group] = {}
         self._by_call: dict[str, _Group] = {}
-        self._metered: list[_Metered] = []
-        self._metered_keys: set[str] = set()
+        self._open: list[_Group] = []
+        self._metered: dict[int, _Metered] = {}
         self._models: dict[str, None] = {}
         self._notes: Counter[str] = Counter()
+        self._unnamed = 0
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -66,7 +74,16 @@ class TranscriptBuilder:
 
     def message(self, role: str, content: Any) -> None:
         """A plain message of any role but tool."""
+        if role not in ROLES or role in ("tool", "function"):
+            self.note(f"a message of the unknown role {role!r} is shown as the user's")
+            role = "user"
         self._groups.append(_Group({"role": role, "content": content}))
+
+    def verbatim(self, message: Message) -> AssistantDraft:
+        """A message that is in OpenAI's format already, kept as it is with all its fields."""
+        group = _Group(message, is_verbatim=True)
+        self._groups.append(group)
+        return AssistantDraft(self, group)
 
     def assistant(self, key: str = "") -> AssistantDraft:
         """The assistant message known by `key`: begun now, or continued when the key was seen before."""
@@ -79,25 +96,29 @@ class TranscriptBuilder:
         return AssistantDraft(self, group)
 
     def result(self, call_id: str, content: Any, name: str = "") -> None:
-        """The result of a call; one that answers no known call gets a call of its own, so that no text is lost."""
-        group = self._by_call.get(call_id)
-        if group is None or call_id not in group.waiting:
-            if group is not None:
-                self.note("a call had more than one result; the later one was given a call of its own")
-            else:
-                self.note("a result answered no recorded call; a call was added for it")
-            group = self._adopt(call_id, name)
-        group.waiting.remove(call_id)
-        message: Message = {"role": "tool", "tool_call_id": call_id, "content": content}
-        if name:
-            message["name"] = name
-        group.results.append(message)
+        """The result of a call; one that answers no known call gets a call of its own, so that no text is lost.
+
+        A result without an id answers the oldest open call.
+        """
+        group = self._by_call.get(call_id) if call_id else self._oldest_open()
+        if group is None or (call_id and call_id not in group.waiting):
+            self.note(ADOPTED)
+            call_id, group = self._adopt(call_id, name, {})
+        self._answer(group, call_id or group.waiting[0], content, name)
+
+    def exchange(self, name: str, arguments: Any, content: Any) -> None:
+        """A call and its result in one: for text that reached the model by a tool that was not recorded as one."""
+        call_id, group = self._adopt("", name, arguments)
+        self._answer(group, call_id, content, name)
 
     def meter(self, draft: AssistantDraft, usage: CanonicalUsage, model: str = "", cost: float | None = None) -> None:
         """Usage of the call that produced a message; the latest word on one message wins."""
-        self._metered = [entry for entry in self._metered if entry.group is not draft.group]
-        self._metered.append(_Metered(draft.group, usage, model, cost))
+        self._metered[id(draft.group)] = _Metered(draft.group, usage, model, cost)
         self.model(model)
+
+    def is_metered(self, draft: AssistantDraft) -> bool:
+        """Whether the usage of the call behind a message is known already."""
+        return id(draft.group) in self._metered
 
     def model(self, name: str) -> None:
         """A model that was used."""
@@ -106,44 +127,71 @@ class TranscriptBuilder:
 
     def build(self) -> ImportedSession:
         """The finished session; calls that never got a result are given a stub, except at the very end."""
+        groups = [group for group in self._groups if self._has_content(group)]
         messages: list[Message] = []
-        places: dict[int, int] = {}
-        for position, group in enumerate(self._groups):
-            places[id(group)] = len(messages)
-            self._finish(group, is_last=position == len(self._groups) - 1)
+        usage = []
+        for position, group in enumerate(groups):
+            metered = self._metered.get(id(group))
+            if metered is not None:
+                usage.append(CallUsage(len(messages), metered.usage, metered.model, metered.cost))
+            self._finish(group, is_last=position == len(groups) - 1)
             messages.append(group.message)
             messages.extend(group.results)
-        usage = tuple(
-            CallUsage(places[id(entry.group)], entry.usage, entry.model, entry.cost)
-            for entry in sorted(self._metered, key=lambda entry: places[id(entry.group)])
-        )
-        notes = tuple(f"{what} ({count})" if count > 1 else what for what, count in self._notes.items())
         return ImportedSession(
             messages=messages,
             format=self.format,
             id=self.id,
+            kind=self.kind,
             tools=self.tools,
-            usage=usage,
+            usage=tuple(usage),
             models=tuple(self._models),
             skipped_lines=self.skipped_lines,
-            notes=notes,
+            notes=tuple(f"{what} ({count})" if count > 1 else what for what, count in self._notes.items()),
             title=self.title,
             started=self.started,
         )
 
+    def _has_content(self, group: _Group) -> bool:
+        if group.is_verbatim or group.message["role"] != "assistant":
+            return True
+        if group.parts or group.message.get("tool_calls"):
+            return True
+        self.note(EMPTY)
+        return False
+
     def _finish(self, group: _Group, *, is_last: bool) -> None:
-        if group.message["role"] == "assistant" and group.parts:
+        if group.parts:
             group.message["content"] = _content(group.parts)
         if group.waiting and not (is_last and not group.results):
             for call_id in group.waiting:
-                self.note("a call had no recorded result; a stub stands in its place")
+                self.note(STUBBED)
                 group.results.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
             group.waiting = []
 
-    def _adopt(self, call_id: str, name: str) -> _Group:
+    def _answer(self, group: _Group, call_id: str, content: Any, name: str) -> None:
+        group.waiting.remove(call_id)
+        message: Message = {"role": "tool", "tool_call_id": call_id, "content": content}
+        if name:
+            message["name"] = name
+        group.results.append(message)
+
+    def _oldest_open(self) -> _Group | None:
+        while self._open and not self._open[0].waiting:
+            self._open.pop(0)
+        return self._open[0] if self._open else None
+
+    def _adopt(self, call_id: str, name: str, arguments: Any) -> tuple[str, _Group]:
         draft = self.assistant()
-        draft.call(call_id, name or UNKNOWN_TOOL, "{}")
-        return draft.group
+        return draft.call(call_id, name or UNKNOWN_TOOL, arguments), draft.group
+
+    def _register(self, call_id: str, group: _Group) -> str:
+        if not call_id:
+            self._unnamed += 1
+            call_id = f"call_{self._unnamed}"
+        group.waiting.append(call_id)
+        self._by_call[call_id] = group
+        self._open.append(group)
+        return call_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +200,11 @@ class AssistantDraft:
 
     builder: TranscriptBuilder
     group: _Group
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether results have arrived: a later part belongs to the next call of the model."""
+        return bool(self.group.results)
 
     def text(self, text: str) -> None:
         """A piece of text."""
@@ -162,17 +215,27 @@ class AssistantDraft:
         """Any other content part, carried along as it is."""
         self.group.parts.append(part)
 
-    def call(self, call_id: str, name: str, arguments: Any) -> None:
-        """A tool call; arguments are JSON text or any JSON value."""
-        text = arguments if isinstance(arguments, str) else encode_json(arguments).decode()
-        calls = self.group.message.setdefault("tool_calls", [])
-        calls.append({"id": call_id, "type": "function", "function": {"name": name, "arguments": text}})
-        self.group.waiting.append(call_id)
-        self.builder._by_call[call_id] = self.group
+    def call(self, call_id: str, name: str, arguments: Any) -> str:
+        """A tool call; arguments are JSON text or any JSON value. Gives the id, made up when none was recorded."""
+        call_id = self.builder._register(call_id, self.group)
+        body = {"name": name or UNKNOWN_TOOL, "arguments": self._json_text(arguments)}
+        self.group.message.setdefault("tool_calls", []).append({"id": call_id, "type": "function", "function": body})
+        return call_id
+
+    def _json_text(self, arguments: Any) -> str:
+        """Arguments must be JSON text; what a model wrote instead is kept inside a JSON object."""
+        if not isinstance(arguments, str):
+            return encode_json({} if arguments is None else arguments).decode()
+        if not arguments.strip():
+            return "{}"
+        if parse_json(arguments) is not None:
+            return arguments
+        self.builder.note("arguments of a call were not JSON; they stand under `raw`")
+        return encode_json({"raw": arguments}).decode()
 
 
 def _content(parts: list[Any]) -> Any:
     """Text alone becomes a plain string, as most hosts write it; anything else stays a list of parts."""
     if all(isinstance(part, dict) and part.get("type") == "text" and len(part) == 2 for part in parts):
-        return "\n\n".join(part["text"] for part in parts) if len(parts) > 1 else parts[0]["text"]
+        return "\n\n".join(part["text"] for part in parts)
     return parts

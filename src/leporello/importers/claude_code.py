@@ -1,116 +1,200 @@
 """Claude Code session files: JSON lines of `user`, `assistant` and bookkeeping records.
 
 One call to the model is spread over several lines with the same `message.id`, its results may stand between them. The
-lines are read in file order, which is the order things happened in; the parent links only say which line was on screen.
+lines of sub-agents are marked and become sessions of their own, and so do the turns that the user went back on.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.builder import TranscriptBuilder
+from leporello.importers.blocks import call_of, hear, plain, result_of, speak
+from leporello.importers.builder import COMPACTED, TranscriptBuilder
 from leporello.importers.session import ImportedSession
+from leporello.importers.shapes import as_text, identifier, mapping, objects, text
 from leporello.importers.source import Source
+from leporello.importers.tree import Node, Record, split
+from leporello.messages import message_hash
 from leporello.usage import CanonicalUsage
 
 NAME = "claude-code"
 _SYNTHETIC = "<synthetic>"
+_NOTICES = ("{", "<task-notification>")
+"""How the program's own queued notices begin."""
+_ASIDES = ("<local-command-", "<command-", "<bash-")
+"""How lines begin that record a command typed at the prompt, which the model did not answer."""
 
 
 def matches(source: Source) -> bool:
-    """User or assistant lines with a message object, a session id and a parent link."""
+    """User or assistant lines that carry a session id and a message with Anthropic's roles."""
     return any(
         record.get("type") in ("user", "assistant")
-        and isinstance(record.get("message"), dict)
         and "sessionId" in record
-        and "parentUuid" in record
-        for record in source.records[:200]
+        and "content" in mapping(record.get("message"))
+        for record in source.records[:500]
     )
 
 
 def read(source: Source) -> list[ImportedSession]:
-    """The main thread of the file as one session."""
+    """The main thread first, then sub-agents and abandoned branches."""
+    records, repeated = _unrepeated(source.records)
+    main, others = _threads(records)
+    branches = split([_node(record) for record in main], _rivals)
+    first = _builder(branches.active, "main", "")
+    first.skipped_lines = source.broken_lines
+    if repeated:
+        first.note("a line was recorded twice; the second was left out", repeated)
+    if others:
+        first.note("a sub-agent's thread stands beside this one", len(others))
+    builders = [first]
+    builders += [_builder(thread, "sub-agent", name) for name, thread in others.items()]
+    builders += [_builder(way, "branch", f"branch{n}") for n, way in enumerate(branches.abandoned, 1)]
+    return [builder.build() for builder in builders]
+
+
+def _unrepeated(records: list[Record]) -> tuple[list[Record], int]:
+    """Resuming a session copies lines: the same line with the same id counts once."""
+    seen = set()
+    kept = []
+    for record in records:
+        if isinstance(record.get("message"), dict) and record.get("uuid"):
+            key = (identifier(record["uuid"]), message_hash(record["message"]))
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(record)
+    return kept, len(records) - len(kept)
+
+
+def _threads(records: list[Record]) -> tuple[list[Record], dict[str, list[Record]]]:
+    """The main thread, and the threads of sub-agents by name. A file of one sub-agent alone has that as its main."""
+    main: list[Record] = []
+    others: dict[str, list[Record]] = {}
+    thread_of: dict[str, str] = {}
+    for record in records:
+        if not record.get("isSidechain"):
+            main.append(record)
+            continue
+        uuid, parent = identifier(record.get("uuid")), identifier(record.get("parentUuid"))
+        name = identifier(record.get("agentId")) or thread_of.get(parent) or uuid
+        thread_of[uuid] = name
+        others.setdefault(name, []).append(record)
+    if not any(_is_spoken(record) for record in main) and others:
+        return [record for record in records if record in main or record.get("isSidechain")], {}
+    return main, {name: thread for name, thread in others.items() if any(map(_is_spoken, thread))}
+
+
+def _is_spoken(record: Record) -> bool:
+    return record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict)
+
+
+def _node(record: Record) -> Node:
+    parent = record.get("parentUuid") or record.get("logicalParentUuid")
+    return Node(identifier(record.get("uuid")), identifier(parent), record)
+
+
+def _rivals(one: Record, other: Record) -> bool:
+    """Two prompts at the same place, or two answers to the same line: the user went back."""
+    if _is_prompt(one) and _is_prompt(other):
+        return True
+    ids = [identifier(mapping(record.get("message")).get("id")) for record in (one, other)]
+    both = one.get("type") == other.get("type") == "assistant"
+    return both and all(ids) and ids[0] != ids[1]
+
+
+def _is_prompt(record: Record) -> bool:
+    if record.get("type") != "user" or record.get("isMeta") or record.get("isCompactSummary"):
+        return False
+    content = mapping(record.get("message")).get("content")
+    if any(block.get("type") == "tool_result" for block in objects(content)):
+        return False
+    return not as_text(plain(content)).startswith(_ASIDES)
+
+
+def _builder(records: list[Record], kind: str, name: str) -> TranscriptBuilder:
     builder = TranscriptBuilder(NAME)
-    builder.skipped_lines = source.broken_lines
-    seen: set[str] = set()
-    for record in source.records:
-        _take(builder, record, seen)
-    return [builder.build()]
-
-
-def _take(builder: TranscriptBuilder, record: dict[str, Any], seen: set[str]) -> None:
-    kind = record.get("type")
-    if kind == "summary" and not builder.title:
-        builder.title = str(record.get("summary") or "")
-    if kind == "system" and record.get("subtype") == "compact_boundary":
-        builder.note("the recording agent compacted here; its summary was left out, the messages it covers are kept")
-    message = record.get("message")
-    if kind not in ("user", "assistant") or not isinstance(message, dict):
-        return
-    uuid = str(record.get("uuid") or "")
-    if uuid and uuid in seen:
-        builder.note("a line was recorded twice; the second was left out")
-        return
-    seen.add(uuid)
-    if record.get("isSidechain"):
-        builder.note("a line of a sub-agent was left out")
-        return
-    if record.get("isCompactSummary"):
-        return
-    builder.id = builder.id or str(record.get("sessionId") or "")
-    builder.started = builder.started or str(record.get("timestamp") or "")
-    if kind == "assistant":
-        _assistant(builder, record, message)
-    else:
-        _user(builder, message)
-
-
-def _assistant(builder: TranscriptBuilder, record: dict[str, Any], message: dict[str, Any]) -> None:
-    draft = builder.assistant(str(message.get("id") or record.get("uuid") or ""))
-    for block in _blocks(message.get("content")):
-        kind = block.get("type")
-        if kind == "text":
-            draft.text(str(block.get("text") or ""))
-        elif kind == "tool_use":
-            draft.call(str(block.get("id") or ""), str(block.get("name") or ""), block.get("input") or {})
-        elif kind in ("thinking", "redacted_thinking"):
-            draft.part(block)
+    builder.kind = kind
+    queued = _delivered_from_queue(records)
+    for record in records:
+        if id(record) in queued:
+            builder.note("words queued while the agent worked stand where they were handed over")
+            builder.message("user", queued[id(record)])
         else:
-            draft.part(block)
-    model = str(message.get("model") or "")
+            _take(builder, record)
+    if name:
+        builder.id = f"{builder.id}/{name}"
+    return builder
+
+
+def _delivered_from_queue(records: list[Record]) -> dict[int, str]:
+    """Words typed while the agent worked, by the line that says they were handed over.
+
+    Most get a line of their own as well; only those that don't are given here.
+    """
+    spoken = "\n".join(as_text(plain(mapping(record.get("message")).get("content"))) for record in records)
+    waiting: list[str] = []
+    delivered: dict[int, str] = {}
+    for record in records:
+        if record.get("type") != "queue-operation":
+            continue
+        operation = record.get("operation")
+        if operation == "enqueue":
+            waiting.append(text(record.get("content")))
+        elif operation == "popAll":
+            waiting.clear()  # the user took them back into the editor
+        elif operation in ("remove", "dequeue") and waiting:
+            words = waiting.pop(0)
+            if words and not words.startswith(_NOTICES) and words not in spoken:
+                delivered[id(record)] = words
+    return delivered
+
+
+def _take(builder: TranscriptBuilder, record: Record) -> None:
+    kind = record.get("type")
+    builder.id = builder.id or identifier(record.get("sessionId"))
+    message = record.get("message")
+    if kind in ("user", "assistant") and isinstance(message, dict):
+        if record.get("isCompactSummary"):
+            return
+        builder.started = builder.started or text(record.get("timestamp"))
+        if kind == "assistant":
+            _assistant(builder, record, message)
+        else:
+            hear(builder, message.get("content"))
+    elif kind == "attachment":
+        _attachment(builder, mapping(record.get("attachment")))
+    elif kind == "tool_use":
+        builder.assistant().call(*call_of(record))
+    elif kind == "tool_result":
+        builder.result(*result_of(record))
+    else:
+        _bookkeeping(builder, record)
+
+
+def _bookkeeping(builder: TranscriptBuilder, record: Record) -> None:
+    kind = record.get("type")
+    if kind == "system" and record.get("subtype") == "compact_boundary":
+        builder.note(COMPACTED)
+    elif kind in ("summary", "custom-title", "ai-title"):
+        title = record.get("customTitle") or record.get("aiTitle") or record.get("summary")
+        builder.title = builder.title or text(title)
+
+
+def _assistant(builder: TranscriptBuilder, record: Record, message: dict[str, Any]) -> None:
+    draft = builder.assistant(identifier(message.get("id")) or identifier(record.get("uuid")))
+    speak(draft, message.get("content"))
+    model = text(message.get("model"))
     if isinstance(message.get("usage"), dict) and model != _SYNTHETIC:
         builder.meter(draft, CanonicalUsage.parse(message["usage"]), model)
 
 
-def _user(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
-    content = message.get("content")
-    if isinstance(content, str):
-        builder.message("user", content)
-        return
-    spoken = []
-    for block in _blocks(content):
-        if block.get("type") == "tool_result":
-            builder.result(str(block.get("tool_use_id") or ""), _result_content(block.get("content")))
-        else:
-            spoken.append(block)
-    if spoken:
-        only = spoken[0]
-        plain = len(spoken) == 1 and only.get("type") == "text" and isinstance(only.get("text"), str)
-        builder.message("user", only["text"] if plain else spoken)
-
-
-def _blocks(content: Any) -> list[dict[str, Any]]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
-def _result_content(content: Any) -> Any:
-    """Text results as plain text; results with pictures keep their parts."""
-    if content is None:
-        return ""
-    if not isinstance(content, list):
-        return content if isinstance(content, str) else str(content)
-    if all(isinstance(part, dict) and part.get("type") == "text" for part in content):
-        return "\n".join(str(part.get("text") or "") for part in content)
-    return content
+def _attachment(builder: TranscriptBuilder, attachment: dict[str, Any]) -> None:
+    kind = text(attachment.get("type"))
+    if kind == "queued_command":
+        hear(builder, attachment.get("prompt"))
+    elif kind == "file":
+        file = mapping(mapping(attachment.get("content")).get("file"))
+        path = text(attachment.get("filename")) or text(file.get("filePath"))
+        builder.exchange("attached_file", {"path": path}, as_text(file.get("content")))
+    else:
+        builder.note(f"an attachment of kind {kind!r} was left out")

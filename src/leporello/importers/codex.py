@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.builder import AssistantDraft, TranscriptBuilder
+from leporello.importers.blocks import plain, speak, texts
+from leporello.importers.builder import COMPACTED, AssistantDraft, TranscriptBuilder
 from leporello.importers.session import ImportedSession
+from leporello.importers.shapes import as_text, identifier, mapping, sequence, text
 from leporello.importers.source import Source
-from leporello.messages import encode_json
 from leporello.usage import CanonicalUsage
 
 NAME = "codex"
-_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
-_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
-_ITEMS = frozenset(("message", "reasoning", *_CALLS, *_OUTPUTS, "web_search_call", "tool_search_call"))
+_WRAPPERS = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"))
+_CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"))
+_CALLS |= {"tool_call"}
+_OUTPUTS = frozenset(("function_call_output", "custom_tool_call_output", "local_shell_call_output"))
+_OUTPUTS |= {"tool_search_output", "tool_result", "function_result"}
+_ITEMS = frozenset(("message", "reasoning")) | _CALLS | _OUTPUTS
 
 
 def matches(source: Source) -> bool:
-    """Either wrapped items, or bare items behind a header with an id and a time."""
-    records = source.records[:50]
-    if any(record.get("type") in ("session_meta", "response_item", "event_msg", "turn_context") for record in records):
-        return any(isinstance(record.get("payload"), dict) for record in records)
-    bare = sum(record.get("type") in _ITEMS for record in records)
-    header = bool(records) and {"id", "timestamp"} <= set(records[0]) and "type" not in records[0]
-    return bare > 0 and (header or any(record.get("record_type") == "state" for record in records))
+    """Either items wrapped with a payload, or bare items behind a header with an id and a time."""
+    records = source.records[:200]
+    if any(record.get("type") in _WRAPPERS and isinstance(record.get("payload"), dict) for record in records):
+        return not any("role" in record for record in records)
+    if not any(record.get("type") in _ITEMS for record in records):
+        return False
+    has_header = bool(records) and {"id", "timestamp"} <= set(records[0]) and "type" not in records[0]
+    return has_header or any(record.get("record_type") == "state" for record in records)
 
 
 def read(source: Source) -> list[ImportedSession]:
@@ -32,103 +37,118 @@ def read(source: Source) -> list[ImportedSession]:
     reader.builder.skipped_lines = source.broken_lines
     for record in source.records:
         reader.take(record)
+    if not reader.has_items:
+        reader.take_events(source.records)
     return [reader.builder.build()]
 
 
 class _Reader:
+    """Reads line by line; remembers the running assistant message and usage that came before its message."""
+
     def __init__(self, builder: TranscriptBuilder) -> None:
         self.builder = builder
         self.draft: AssistantDraft | None = None
         self.model = ""
-        self.total = -1
+        self.has_items = False
+        self._pending: CanonicalUsage | None = None
+        self._total: Any = None
 
     def take(self, record: dict[str, Any]) -> None:
+        """One line of the file."""
         kind = record.get("type")
-        payload = record.get("payload")
+        payload = mapping(record.get("payload"))
         if kind is None and "id" in record:
             self._meta(record)
-        elif kind == "session_meta" and isinstance(payload, dict):
+        elif kind == "session_meta":
             self._meta(payload)
-        elif kind == "turn_context" and isinstance(payload, dict):
-            self.model = str(payload.get("model") or self.model)
+        elif kind == "turn_context":
+            self.model = text(payload.get("model")) or self.model
             self.builder.model(self.model)
-        elif kind == "event_msg" and isinstance(payload, dict):
+        elif kind == "event_msg":
             self._event(payload)
         elif kind == "compacted":
-            self.builder.note(
-                "the recording agent compacted here; its summary was left out, the messages it covers are kept"
-            )
-        elif kind == "response_item" and isinstance(payload, dict):
+            self.builder.note(COMPACTED)
+        elif kind == "response_item":
             self._item(payload)
         elif kind in _ITEMS:
             self._item(record)
 
+    def take_events(self, records: list[dict[str, Any]]) -> None:
+        """The words of a file that holds no items at all: what was shown on screen is all there is."""
+        for record in records:
+            event = mapping(record.get("payload"))
+            words = text(event.get("message"))
+            if words and event.get("type") == "user_message":
+                self.builder.message("user", words)
+            elif words and event.get("type") == "agent_message":
+                self.builder.assistant().text(words)
+
     def _meta(self, meta: dict[str, Any]) -> None:
-        self.builder.id = self.builder.id or str(meta.get("id") or "")
-        self.builder.started = self.builder.started or str(meta.get("timestamp") or "")
-        base = meta.get("base_instructions")
-        text = base.get("text") if isinstance(base, dict) else None
-        text = text or meta.get("instructions")
-        if isinstance(text, str) and text and not len(self.builder):
-            self.builder.message("system", text)
+        self.builder.id = self.builder.id or identifier(meta.get("id"))
+        self.builder.started = self.builder.started or text(meta.get("timestamp"))
+        instructions = text(mapping(meta.get("base_instructions")).get("text")) or text(meta.get("instructions"))
+        if instructions and not len(self.builder):
+            self.builder.message("system", instructions)
 
     def _event(self, event: dict[str, Any]) -> None:
-        info = event.get("info")
-        if event.get("type") != "token_count" or not isinstance(info, dict) or self.draft is None:
-            return
+        info = mapping(event.get("info"))
         last, total = info.get("last_token_usage"), info.get("total_token_usage")
-        so_far = total.get("total_tokens", 0) if isinstance(total, dict) else 0
         # The same figures are written again when only the rate limits changed.
-        if not isinstance(last, dict) or so_far == self.total:
+        if event.get("type") != "token_count" or not isinstance(last, dict) or total == self._total:
             return
-        self.total = so_far
-        self.builder.meter(self.draft, _usage(last), self.model)
+        self._total = total
+        usage = _usage(last)
+        # Some versions write the figures behind the items of a response, some before them.
+        if self.draft is not None and not self.builder.is_metered(self.draft):
+            self.builder.meter(self.draft, usage, self.model)
+        else:
+            self._pending = usage
 
     def _item(self, item: dict[str, Any]) -> None:
         kind = item.get("type")
+        self.has_items = self.has_items or kind in _ITEMS
         if kind == "message":
             self._message(item)
         elif kind in _CALLS:
-            self._call(item)
+            self._assistant().call(*_call(item))
         elif kind in _OUTPUTS:
-            self.builder.result(str(item.get("call_id") or item.get("id") or ""), _output(item.get("output")))
+            self.builder.result(identifier(item.get("call_id") or item.get("tool_call_id")), *_output(item))
         elif kind == "reasoning":
             self._reasoning(item)
         else:
-            self._assistant().part(item)
+            self.builder.note(f"an item of kind {kind!r} was left out")
 
     def _message(self, item: dict[str, Any]) -> None:
-        role = str(item.get("role") or "user")
+        role = text(item.get("role")) or "user"
         if role == "assistant":
-            draft = self._assistant()
-            for part in item.get("content") or []:
-                draft.text(_text(part))
+            content = item.get("content")
+            speak(self._assistant(), [part for part in sequence(content) if not _is_empty_image(part)] or content)
             return
         self.draft = None
-        self.builder.message(role, _spoken(item.get("content")))
-
-    def _call(self, item: dict[str, Any]) -> None:
-        arguments: Any = item.get("arguments")
-        if item.get("type") == "custom_tool_call":
-            arguments = {"input": item.get("input")}
-        elif item.get("type") == "local_shell_call":
-            arguments = item.get("action") or {}
-        name = str(item.get("name") or "local_shell")
-        self._assistant().call(str(item.get("call_id") or item.get("id") or ""), name, arguments or "{}")
+        content = item.get("content")
+        if isinstance(content, list):
+            content = plain([part for part in content if not _is_empty_image(part)])
+        self.builder.message(role, as_text(content) if not isinstance(content, list) else content)
 
     def _reasoning(self, item: dict[str, Any]) -> None:
-        pieces = [*(item.get("summary") or []), *(item.get("content") or [])]
-        text = "\n".join(filter(None, map(_text, pieces)))
-        if text:
-            self._assistant().part({"type": "reasoning", "text": text})
+        words = "\n".join(filter(None, (texts(item.get("summary")), texts(item.get("content")))))
+        if words:
+            self._assistant().part({"type": "reasoning", "text": words})
         elif item.get("encrypted_content"):
             self.builder.note("encrypted reasoning was left out")
 
     def _assistant(self) -> AssistantDraft:
         """The running assistant message; results end it."""
-        if self.draft is None or self.draft.group.results:
+        if self.draft is None or self.draft.is_answered:
             self.draft = self.builder.assistant()
+            if self._pending is not None:
+                self.builder.meter(self.draft, self._pending, self.model)
+                self._pending = None
         return self.draft
+
+
+def _is_empty_image(part: Any) -> bool:
+    return mapping(part).get("type") == "input_image" and not part.get("image_url")
 
 
 def _usage(last: dict[str, Any]) -> CanonicalUsage:
@@ -136,25 +156,31 @@ def _usage(last: dict[str, Any]) -> CanonicalUsage:
         {
             "input_tokens": last.get("input_tokens"),
             "output_tokens": last.get("output_tokens"),
-            "input_tokens_details": {"cached_tokens": last.get("cached_input_tokens")},
+            "input_tokens_details": {
+                "cached_tokens": last.get("cached_input_tokens"),
+                "cache_write_tokens": last.get("cache_write_input_tokens"),
+            },
             "output_tokens_details": {"reasoning_tokens": last.get("reasoning_output_tokens")},
         }
     )
 
 
-def _text(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    return str(part.get("text") or "") if isinstance(part, dict) else ""
+def _call(item: dict[str, Any]) -> tuple[str, str, Any]:
+    kind = text(item.get("type"))
+    name = text(item.get("name")) or text(mapping(item.get("function")).get("name")) or kind.removesuffix("_call")
+    arguments: Any = item.get("arguments")
+    if kind == "custom_tool_call":
+        arguments = {"input": item.get("input")}
+    elif arguments is None:
+        arguments = item.get("action")
+    return identifier(item.get("call_id") or item.get("id")), name, arguments
 
 
-def _spoken(content: Any) -> Any:
-    if not isinstance(content, list):
-        return content if isinstance(content, str) else ""
-    if all(isinstance(part, dict) and part.get("type") in ("input_text", "text", "output_text") for part in content):
-        return "\n".join(_text(part) for part in content)
-    return content
-
-
-def _output(output: Any) -> str:
-    return output if isinstance(output, str) else encode_json(output).decode()
+def _output(item: dict[str, Any]) -> tuple[Any, str]:
+    output = next((item[key] for key in ("output", "result", "tools") if item.get(key) is not None), "")
+    if mapping(output).get("type") == "input_text":
+        output = [output]
+    if isinstance(output, list):
+        is_parts = all(text(mapping(part).get("type")).startswith("input_") for part in output)
+        return (plain(output) if is_parts else as_text(output)), text(item.get("name"))
+    return as_text(output), text(item.get("name"))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from leporello.importers.blocks import call_of, plain, speak
 from leporello.importers.builder import TranscriptBuilder
 from leporello.importers.session import ImportedSession
+from leporello.importers.shapes import amount, identifier, mapping, objects, text
 from leporello.importers.source import Source
 from leporello.usage import CanonicalUsage
 
@@ -13,18 +15,18 @@ NAME = "mini-swe-agent"
 
 
 def matches(source: Source) -> bool:
-    """An object with `messages` and either its own format mark or an `info` block."""
-    value = source.value
-    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+    """An object with `messages` and either the format's own mark or its `info` block."""
+    value = mapping(source.value)
+    if not isinstance(value.get("messages"), list):
         return False
-    return "mini" in str(value.get("trajectory_format") or "") or "model_stats" in (value.get("info") or {})
+    return "mini" in text(value.get("trajectory_format")) or "model_stats" in mapping(value.get("info"))
 
 
 def read(source: Source) -> list[ImportedSession]:
     """The trajectory as one session."""
-    value = source.value
+    value = mapping(source.value)
     builder = TranscriptBuilder(NAME)
-    builder.id = str(value.get("instance_id") or source.path.name.removesuffix(".traj.json"))
+    builder.id = identifier(value.get("instance_id")) or source.path.name.removesuffix(".traj.json")
     for message in value["messages"]:
         if isinstance(message, dict):
             _message(builder, message)
@@ -34,26 +36,25 @@ def read(source: Source) -> list[ImportedSession]:
 
 
 def _message(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
-    role = message.get("role")
-    content = message.get("content")
+    role = text(message.get("role"))
     if role == "assistant":
         _assistant(builder, message)
     elif role == "tool":
-        builder.result(str(message.get("tool_call_id") or ""), content)
+        builder.result(identifier(message.get("tool_call_id")), plain(message.get("content")))
     elif role == "exit":
         builder.note("the final submission, which the model never saw, was left out")
     else:
-        builder.message(str(role), content)
+        builder.message(role, plain(message.get("content")))
 
 
 def _assistant(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
     draft = builder.assistant()
-    draft.text(str(message.get("content") or ""))
-    for call in message.get("tool_calls") or ():
-        body = call.get("function") or {}
-        draft.call(str(call.get("id") or ""), str(body.get("name") or ""), body.get("arguments") or "{}")
-    extra = message.get("extra")
-    response = extra.get("response") if isinstance(extra, dict) else None
-    if isinstance(response, dict) and isinstance(response.get("usage"), dict):
-        cost = extra.get("cost") if isinstance(extra, dict) else None
-        builder.meter(draft, CanonicalUsage.parse(response["usage"]), str(response.get("model") or ""), cost)
+    speak(draft, message.get("content"))
+    for call in objects(message.get("tool_calls")):
+        draft.call(*call_of(call))
+    extra = mapping(message.get("extra"))
+    response = mapping(extra.get("response"))
+    if isinstance(response.get("usage"), dict):
+        builder.meter(
+            draft, CanonicalUsage.parse(response["usage"]), text(response.get("model")), amount(extra.get("cost"))
+        )

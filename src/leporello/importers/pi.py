@@ -1,82 +1,96 @@
-"""pi session files: JSON lines of `message` entries with `toolCall` parts and `toolResult` messages."""
+"""pi session files, and those of agents built on it: JSON lines of `message` entries linked into a tree.
+
+Older files have no links; their lines follow one another.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.builder import TranscriptBuilder
+from leporello.importers.blocks import hear, plain, speak
+from leporello.importers.builder import COMPACTED, TranscriptBuilder
 from leporello.importers.session import ImportedSession
+from leporello.importers.shapes import amount, identifier, mapping, text
 from leporello.importers.source import Source
+from leporello.importers.tree import Node, Record, split
 from leporello.usage import CanonicalUsage
 
 NAME = "pi"
 
 
 def matches(source: Source) -> bool:
-    """A `session` header or `message` entries whose message has pi's roles and parts."""
-    for record in source.records[:50]:
-        message = record.get("message")
-        if record.get("type") == "message" and isinstance(message, dict) and "role" in message:
-            return "sessionId" not in record
-    return False
+    """`message` entries that wrap a message with a role, in a file without Claude Code's session ids."""
+    return any(
+        record.get("type") == "message" and "role" in mapping(record.get("message")) and "sessionId" not in record
+        for record in source.records[:200]
+    )
 
 
 def read(source: Source) -> list[ImportedSession]:
-    """The file as one session."""
+    """The branch that was gone on with first, then those that the user left."""
+    header = next((record for record in source.records if record.get("type") in ("session", "session_start")), {})
+    branches = split([_node(record) for record in source.records if record is not header], _rivals)
+    builders = [_builder(branches.active, header, "main", "")]
+    builders[0].skipped_lines = source.broken_lines
+    builders += [_builder(way, header, "branch", f"/branch{n}") for n, way in enumerate(branches.abandoned, 1)]
+    return [builder.build() for builder in builders]
+
+
+def _node(record: Record) -> Node:
+    return Node(identifier(record.get("id")), identifier(record.get("parentId")), record)
+
+
+def _rivals(one: Record, other: Record) -> bool:
+    """Lines form a chain, so two spoken children of one line mean that the user went back."""
+    return all(record.get("type") in ("message", "branch_summary") for record in (one, other))
+
+
+def _builder(records: list[Record], header: Record, kind: str, suffix: str) -> TranscriptBuilder:
     builder = TranscriptBuilder(NAME)
-    builder.skipped_lines = source.broken_lines
-    for record in source.records:
-        kind = record.get("type")
-        if kind == "session":
-            builder.id = str(record.get("id") or "")
-            builder.started = str(record.get("timestamp") or "")
-        elif kind == "compaction":
-            builder.note(
-                "the recording agent compacted here; its summary was left out, the messages it covers are kept"
-            )
-        elif kind == "message" and isinstance(record.get("message"), dict):
+    builder.kind = kind
+    builder.id = identifier(header.get("id")) + suffix
+    builder.title = text(header.get("title"))
+    builder.started = text(header.get("timestamp"))
+    for record in records:
+        entry = record.get("type")
+        if entry == "message" and isinstance(record.get("message"), dict):
             _message(builder, record["message"])
-    return [builder.build()]
+        elif entry in ("compaction", "compact"):
+            builder.note(COMPACTED)
+        elif entry == "custom_message":
+            # Context that an extension put in: the model saw it, the user did not write it.
+            builder.exchange(text(record.get("customType")) or "extension", {}, plain(record.get("content")))
+        elif entry == "branch_summary":
+            builder.note("a summary of a left branch was left out; the branch stands beside this session")
+    return builder
 
 
 def _message(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
-    role = message.get("role")
-    content = message.get("content")
+    role = text(message.get("role"))
     if role == "toolResult":
-        name = str(message.get("toolName") or "")
-        builder.result(str(message.get("toolCallId") or ""), _plain(content), name)
+        call_id = identifier(message.get("toolCallId"))
+        builder.result(call_id, plain(message.get("content")), text(message.get("toolName")))
     elif role == "assistant":
         _assistant(builder, message)
     elif role == "bashExecution":
-        builder.message("user", f"$ {message.get('command') or ''}\n{message.get('output') or ''}")
-    elif role in ("user", "system"):
-        builder.message(role, _plain(content))
+        # The user's own shell command, shown to the model.
+        builder.exchange("bash", {"command": text(message.get("command"))}, text(message.get("output")))
     else:
-        builder.note(f"a message of role {role!r} was left out")
+        hear(builder, message.get("content"), role)
 
 
 def _assistant(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
-    parts = message.get("content")
-    if not parts:
-        builder.note("an aborted call without any content was left out")
-        return
     draft = builder.assistant()
-    for part in parts if isinstance(parts, list) else [{"type": "text", "text": str(parts)}]:
-        kind = part.get("type")
-        if kind == "text":
-            draft.text(str(part.get("text") or ""))
-        elif kind == "toolCall":
-            draft.call(str(part.get("id") or ""), str(part.get("name") or ""), part.get("arguments") or {})
-        else:
-            draft.part(part)
+    speak(draft, message.get("content"))
     usage = message.get("usage")
     if isinstance(usage, dict):
-        cost = usage.get("cost")
-        total = cost.get("total") if isinstance(cost, dict) else None
-        builder.meter(draft, _usage(usage), str(message.get("model") or ""), total)
+        cost = amount(mapping(usage.get("cost")).get("total"))
+        builder.meter(draft, _usage(usage), text(message.get("model")), cost)
 
 
 def _usage(usage: dict[str, Any]) -> CanonicalUsage:
+    if "input" not in usage:
+        return CanonicalUsage.parse(usage)
     return CanonicalUsage.parse(
         {
             "input_tokens": usage.get("input"),
@@ -85,11 +99,3 @@ def _usage(usage: dict[str, Any]) -> CanonicalUsage:
             "cache_creation_input_tokens": usage.get("cacheWrite"),
         }
     )
-
-
-def _plain(content: Any) -> Any:
-    if not isinstance(content, list):
-        return content if isinstance(content, str) else ""
-    if all(isinstance(part, dict) and part.get("type") == "text" for part in content):
-        return "\n".join(str(part.get("text") or "") for part in content)
-    return content

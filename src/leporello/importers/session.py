@@ -31,6 +31,8 @@ class ImportedSession:
     messages: list[Message]
     format: str
     id: str = ""
+    kind: str = "main"
+    """`main`, or what stands beside it in the same file: `sub-agent`, or `branch` (turns the user went back on)."""
     tools: list[dict[str, Any]] = field(default_factory=list)
     usage: tuple[CallUsage, ...] = ()
     models: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,10 @@ class Source:
             record = parse_json(line)
             if isinstance(record, dict):
                 records.append(record)
-            else:
-                broken += 1
+                continue
+            glued, remainder = _unglue(line)
+            records.extend(glued)
+            broken += remainder
         return records, broken
 
     @property
@@ -55,3 +58,21 @@ class Source:
     def broken_lines(self) -> int:
         """How many non-empty lines were not a JSON object."""
         return self._lines[1]
+
+
+def _unglue(line: str) -> tuple[list[dict[str, Any]], int]:
+    """Objects written one behind the other in a single line (a lost line end), and 1 if anything else is left."""
+    found: list[dict[str, Any]] = []
+    decoder = json.JSONDecoder()
+    place = 0
+    while place < len(line):
+        try:
+            value, place = decoder.raw_decode(line, place)
+        except (ValueError, RecursionError):
+            return found, 1
+        if not isinstance(value, dict):
+            return found, 1
+        found.append(value)
+        while place < len(line) and line[place].isspace():
+            place += 1
+    return found, 0

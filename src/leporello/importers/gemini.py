@@ -1,0 +1,137 @@
+"""Gemini CLI sessions (one JSON document, or JSON lines with later corrections) and Qwen Code's JSON lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leporello.importers.blocks import hear, result_of, speak
+from leporello.importers.builder import TranscriptBuilder
+from leporello.importers.session import ImportedSession
+from leporello.importers.shapes import as_text, identifier, mapping, objects, sequence, text
+from leporello.importers.source import Source
+from leporello.importers.tree import Node, Record, split
+from leporello.usage import CanonicalUsage
+
+NAME = "gemini-cli"
+_NOTICES = frozenset(("info", "error", "warning", "about", "help", "quit"))
+
+
+def matches(source: Source) -> bool:
+    """Gemini's header fields, or lines whose message has `parts`."""
+    value = source.value
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        return any(message.get("type") == "gemini" for message in objects(value["messages"])) or "projectHash" in value
+    records = source.records[:100]
+    return any("projectHash" in record or isinstance(_parts(record), list) for record in records)
+
+
+def _parts(record: Record) -> Any:
+    return mapping(record.get("message")).get("parts")
+
+
+def read(source: Source) -> list[ImportedSession]:
+    """One session; for Qwen's tree the abandoned branches too."""
+    if any(isinstance(_parts(record), list) for record in source.records):
+        return _read_qwen(source)
+    builder = TranscriptBuilder(NAME)
+    document = mapping(source.value)
+    if not isinstance(document.get("messages"), list):
+        document = _from_lines(source.records)
+        builder.skipped_lines = source.broken_lines
+    builder.id = identifier(document.get("sessionId"))
+    builder.started = text(document.get("startTime"))
+    for message in objects(document.get("messages")):
+        _take(builder, message)
+    return [builder.build()]
+
+
+def _from_lines(records: list[Record]) -> dict[str, Any]:
+    """The document that the lines add up to: a message written again replaces its first version."""
+    header: dict[str, Any] = {}
+    messages: dict[str, Record] = {}
+    for number, record in enumerate(records):
+        if "projectHash" in record and "type" not in record:
+            header.update(record)
+        elif "type" in record:
+            messages[identifier(record.get("id")) or str(number)] = record
+    return {**header, "messages": list(messages.values())}
+
+
+def _take(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
+    kind = text(message.get("type"))
+    if kind == "user":
+        hear(builder, message.get("content"))
+    elif kind in ("gemini", "model", "assistant"):
+        _answer(builder, message)
+    elif kind in _NOTICES:
+        builder.note("a notice on screen, which the model never saw, was left out")
+    else:
+        builder.note(f"a message of kind {kind!r} was left out")
+
+
+def _answer(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
+    draft = builder.assistant()
+    for thought in objects(message.get("thoughts")):
+        words = ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))
+        if words:
+            draft.part({"type": "reasoning", "text": words})
+    speak(draft, message.get("content"))
+    results = []
+    for call in objects(message.get("toolCalls")):
+        call_id = draft.call(identifier(call.get("id")), text(call.get("name")), call.get("args"))
+        results.append((call_id, call))
+    for call_id, call in results:
+        outputs = [result_of(part) for part in objects(call.get("result"))]
+        if outputs or call.get("result") is not None:
+            words = "\n".join(as_text(output[1]) for output in outputs) or as_text(call.get("result"))
+            builder.result(call_id, words, text(call.get("name")))
+    tokens = message.get("tokens")
+    if isinstance(tokens, dict):
+        builder.meter(draft, _usage(tokens), text(message.get("model")))
+
+
+def _usage(tokens: dict[str, Any]) -> CanonicalUsage:
+    """Google's input count includes cached tokens; thoughts are billed as output beside the answer."""
+    thoughts = tokens.get("thoughts", tokens.get("thoughtsTokenCount")) or 0
+    return CanonicalUsage.parse(
+        {
+            "prompt_tokens": tokens.get("input", tokens.get("promptTokenCount")),
+            "completion_tokens": (tokens.get("output", tokens.get("candidatesTokenCount")) or 0) + thoughts,
+            "prompt_tokens_details": {"cached_tokens": tokens.get("cached", tokens.get("cachedContentTokenCount"))},
+            "completion_tokens_details": {"reasoning_tokens": thoughts},
+        }
+    )
+
+
+def _read_qwen(source: Source) -> list[ImportedSession]:
+    nodes = [Node(identifier(r.get("uuid")), identifier(r.get("parentUuid")), r) for r in source.records]
+    branches = split(nodes, _rivals)
+    builders = [_qwen(branches.active, "main", "")]
+    builders[0].skipped_lines = source.broken_lines
+    builders += [_qwen(way, "branch", f"/branch{number}") for number, way in enumerate(branches.abandoned, 1)]
+    return [builder.build() for builder in builders]
+
+
+def _rivals(one: Record, other: Record) -> bool:
+    """Lines form a chain: another line at the same place means that the user went back."""
+    return one.get("uuid") != other.get("uuid")
+
+
+def _qwen(records: list[Record], kind: str, suffix: str) -> TranscriptBuilder:
+    builder = TranscriptBuilder("qwen-code")
+    builder.kind = kind
+    for record in records:
+        builder.id = builder.id or identifier(record.get("sessionId"))
+        builder.started = builder.started or text(record.get("timestamp"))
+        parts = sequence(_parts(record))
+        if record.get("type") == "assistant":
+            draft = builder.assistant(identifier(record.get("uuid")))
+            speak(draft, parts)
+            if mapping(record.get("usageMetadata")):
+                builder.meter(draft, _usage(record["usageMetadata"]), text(record.get("model")))
+        elif record.get("type") in ("user", "tool_result"):
+            hear(builder, parts)
+        elif record.get("subtype") == "custom_title":
+            builder.title = text(mapping(record.get("systemPayload")).get("customTitle")) or builder.title
+    builder.id += suffix
+    return builder

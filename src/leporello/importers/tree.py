@@ -1,0 +1,90 @@
+"""Which lines of a recording are on the branch that was gone on with, and which the user went back on.
+
+Files that allow going back keep every line and link each to its parent. A fork is two children of one line that are
+rivals: the file's format says which children are (parallel tool results hang on one line too, and are none).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Record: TypeAlias = dict[str, Any]
+Rivals: TypeAlias = Callable[[Record, Record], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A line of the file with its links; `parent` is empty at the beginning."""
+
+    id: str
+    parent: str
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The lines that were gone on with, and for each fork the lines that one saw who was on the other way."""
+
+    active: list[Record]
+    abandoned: list[list[Record]]
+
+
+def split(nodes: Sequence[Node], rivals: Rivals) -> Branches:
+    """Follow the newest child at every fork; lines whose parent is unknown follow the line before them."""
+    parents = _parents(nodes)
+    children: dict[int, list[int]] = defaultdict(list)
+    for index, parent in enumerate(parents):
+        if parent is not None:
+            children[parent].append(index)
+    dead = _dead_ends(nodes, children, rivals)
+    owner = _owners(parents, dead)
+    active = [node.record for index, node in enumerate(nodes) if owner[index] is None]
+    return Branches(active, [_branch(nodes, parents, owner, root) for root in sorted(dead)])
+
+
+def _parents(nodes: Sequence[Node]) -> list[int | None]:
+    places: dict[str, int] = {}
+    parents: list[int | None] = []
+    for index, node in enumerate(nodes):
+        known = places.get(node.parent, index - 1)
+        parents.append(known if known >= 0 else None)
+        if node.id:
+            places[node.id] = index
+    return parents
+
+
+def _dead_ends(nodes: Sequence[Node], children: dict[int, list[int]], rivals: Rivals) -> set[int]:
+    """First lines of abandoned branches: at a fork only the last of the rivals was gone on with."""
+    dead = set()
+    for siblings in children.values():
+        for position, child in enumerate(siblings):
+            later = siblings[position + 1 :]
+            if any(rivals(nodes[child].record, nodes[other].record) for other in later):
+                dead.add(child)
+    return dead
+
+
+def _owners(parents: list[int | None], dead: set[int]) -> list[int | None]:
+    """For each line the dead end it belongs to, if any. Parents always stand before their children."""
+    owner: list[int | None] = []
+    for index, parent in enumerate(parents):
+        inherited = owner[parent] if parent is not None else None
+        owner.append(index if index in dead else inherited)
+    return owner
+
+
+def _branch(nodes: Sequence[Node], parents: list[int | None], owner: list[int | None], root: int) -> list[Record]:
+    """What stood in the file before the branch, other branches aside, and then the branch itself."""
+    lineage: set[int | None] = {None}
+    place = parents[root]
+    while place is not None:
+        lineage.add(owner[place])
+        place = parents[place]
+    return [
+        node.record
+        for index, node in enumerate(nodes)
+        if owner[index] == root or (index < root and owner[index] in lineage)
+    ]
