@@ -1,0 +1,107 @@
+"""Is this value a secret, or only a word, a variable, a type, a template? Pure functions on short strings."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from leporello.redact.spans import PLACEHOLDER
+
+# Values that stand for "something goes here": shell and template variables, angle brackets, stars, dots.
+_REFERENCE = re.compile(
+    r"""^(?:
+      \$.* | %\w+%$ | \{.*\}$ | <.*>?$ | @\w+@$
+    | [*.•x#_-]{3,}$ | \?+$
+    )""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_TEMPLATE_PART = re.compile(r"\$\{|\$\(|\{\{|%\(|\{\w*\}|<[a-z][\w -]*>|\.\.\.|…", re.IGNORECASE)
+_FILLER = re.compile(
+    r"^(?:your|my|the|some|insert|enter|replace|put|fake|dummy|placeholder|example|sample|test|change)(?:[-_ ].*|)$"
+    r"|placeholder|redacted|change[-_]?me",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"""^(?:
+      [A-Za-z_$][\w$]*(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]*)+[(\[]?.*    # result.accessToken, os.environ[..]
+    | [A-Za-z_$][\w$.:?!]*[(\[{].*                                      # get_password(), Optional[str]
+    | (?:await|new|lambda|not|yield|typeof|return|if|async|function|fn|def|class)$
+    | [&*]+[A-Za-z_].*                                                   # &str, *string
+    )$""",
+    re.VERBOSE | re.DOTALL,
+)
+_NO_SECRETS = frozenset(
+    (
+        "any array auto bearer blob bool boolean byte bytes char date default disabled double email empty enabled enum "
+        "error expired false field file float hash hashed hidden http https id input int integer invalid json key "
+        "label list localhost long map missing name never nil no none not null number object off ok on one oneof "
+        "optional oauth other param password path plain prompt public query required restricted reference ref secret "
+        "self set sha1 sha256 sha512 string str struct text the this token true type undefined unknown unset uri url "
+        "user username uuid valid value var varchar void yes"
+    ).split()
+)
+_WORDY = re.compile(r"^[A-Za-z]+$")
+_PART = re.compile(r"^(?:[A-Za-z]+|v?\d{1,3}|)$")
+_SPLIT = re.compile(r"[-_./:+]")
+_NUMERIC = re.compile(r"^[-+]?[\d_.,]+(?:[eE][-+]?\d+)?[a-zA-Z%]{0,2}$")
+_DATE = re.compile(r"^\d{4}-\d\d-\d\d")
+_HEX_OR_ID = re.compile(r"^[0-9a-fA-F-]{16,}$")
+_VARIABLE_WORDS = re.compile(
+    r"pass|pwd|pw|secret|token|key|cred|hash|val|str|arg|param|input|data|user|config|env", re.I
+)
+
+
+def is_reference(value: str) -> bool:
+    """Variables, templates and fillers: they say where the secret goes, not what it is."""
+    cleaned = value.strip().strip("\"'`\\")
+    return (
+        not cleaned
+        or cleaned.startswith(PLACEHOLDER)
+        or cleaned.lower() in _NO_SECRETS
+        or _REFERENCE.match(cleaned) is not None
+        or _TEMPLATE_PART.search(cleaned) is not None
+    )
+
+
+def is_filler(value: str) -> bool:
+    """`your-api-key`, `changeme-placeholder`: text that people put where a key belongs."""
+    return _FILLER.search(value) is not None
+
+
+def is_code(value: str) -> bool:
+    """An expression of a programming language rather than a literal value."""
+    return _CODE.match(value) is not None
+
+
+def is_plain_word(value: str) -> bool:
+    """Letters only, as in `required` or `string`."""
+    return _WORDY.match(value) is not None
+
+
+def is_number(value: str) -> bool:
+    """A count, a size, a version, a date."""
+    return _NUMERIC.match(value) is not None or _DATE.match(value) is not None
+
+
+def is_variable_like(value: str) -> bool:
+    """An identifier whose words speak of values, as in `new_password` or `apiKeyValue`."""
+    return value.isidentifier() and _VARIABLE_WORDS.search(value) is not None
+
+
+def is_opaque(value: str) -> bool:
+    """Long enough, mixed enough and not made of words: what a generated key looks like."""
+    if len(value) < 8 or is_number(value) or value.startswith(("/", "./", "../", "~/", "http:", "https:")):
+        return False
+    if _HEX_OR_ID.match(value):
+        return any(character.isdigit() for character in value)
+    parts = _SPLIT.split(value.rstrip("="))
+    if all(_PART.match(part) for part in parts):
+        # Words joined by dashes. One unbroken run that changes case often is no word of any language.
+        return len(parts) == 1 and len(value) >= 16 and _case_changes(value) >= 5
+    return any(character.isdigit() for character in value) or _case_changes(value) >= 5
+
+
+def _case_changes(value: str) -> int:
+    return sum(
+        1 for left, right in pairwise(value) if left.isalpha() and right.isalpha() and left.isupper() != right.isupper()
+    )
