@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
+import orjson
 
-from leporello.cli.output import json_option, print_json, print_table, progress, say
+from leporello.cli.exam_tables import misses_of, print_markdown, print_misses, print_scores
+from leporello.cli.output import json_option, note, print_json, progress, say
 from leporello.errors import InputError
 from leporello.replay.bank import load_bank
 from leporello.replay.exam import SessionScore, report
-from leporello.replay.run import Sitting, run_all
+from leporello.replay.make_bank import make_bank
+from leporello.replay.run import Contest, Sitting, run_all
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
 _FILE = click.Path(exists=True, path_type=Path)
@@ -22,111 +24,86 @@ _FILE = click.Path(exists=True, path_type=Path)
 @click.argument("banks", nargs=-1, type=_FILE, metavar="BANK...")
 @click.option("--sessions", type=_FOLDER, help="Folder with the recorded sessions.")
 @click.option("--engine", "engines", multiple=True, default=("compressor",), help="May be repeated. [compressor]")
-@click.option("--search", "search", default="plain", show_default=True, help="Who answers the recovery call.")
-@click.option("--window", default=128_000, show_default=True, help="The model's window in tokens.")
+@click.option("--window", "windows", multiple=True, type=click.IntRange(min=1_000), help="Tokens. May be repeated.")
+@click.option("--search", default="plain", show_default=True, help="Who answers the recovery call.")
 @click.option("--misses", is_flag=True, help="List the questions that were missed.")
+@click.option("--markdown", is_flag=True, help="Print one table of all engines and windows, for a page.")
 @click.option("--processes", default=2, show_default=True, help="How many sessions run at once.")
+@click.option("--make", "session", type=_FILE, metavar="SESSION", help="Write a bank for a session, by rule.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where --make writes it, instead of to the screen.")
 @json_option
 def command(
     banks: tuple[Path, ...],
     sessions: Path | None,
     engines: tuple[str, ...],
+    windows: tuple[int, ...],
     search: str,
-    window: int,
     misses: bool,
+    markdown: bool,
     processes: int,
+    session: Path | None,
+    out: Path | None,
     as_json: bool,
 ) -> None:
     """Replay sessions into engines and ask what is still known.
 
-    With one engine `--json` prints one report; with several, an object of reports by engine name.
+    BANK is a question bank or a folder of them. With one engine and one window --json prints one report; with several
+    engines an object of reports by engine, with several windows too by "engine@window".
     """
-    if not banks:
-        raise InputError("no BANK was given")
-    loaded = [load_bank(path) for path in _files(banks)]
-    folder = sessions or Path()
-    names = tuple(dict.fromkeys(engines))
-    sittings = [Sitting(bank, folder, name, search, window) for name in names for bank in loaded]
-    scores = _run(sittings, processes)
-    by_engine = {name: [score for s, score in zip(sittings, scores, strict=True) if s.engine == name] for name in names}
-    if as_json:
-        reports = {name: _full_report(found, misses) for name, found in by_engine.items()}
-        print_json(reports[names[0]] if len(names) == 1 else reports)
+    if session is not None:
+        _make(session, sessions, out)
         return
-    for name, found in by_engine.items():
-        _print(name, window, found, misses)
+    if not banks:
+        raise InputError("no BANK was given; `leporello exam --make SESSION` writes one")
+    loaded = [load_bank(path) for path in _files(banks)]
+    contests = [
+        Contest(engine, window, search) for engine in dict.fromkeys(engines) for window in windows or (128_000,)
+    ]
+    scores = _run(contests, [Sitting(bank, sessions or Path()) for bank in loaded], processes)
+    if as_json:
+        reports = {
+            name: {**report(found), **({"misses": misses_of(found)} if misses else {})}
+            for name, found in zip(_names(contests), scores, strict=True)
+        }
+        print_json(reports if len(reports) > 1 else next(iter(reports.values())))
+    elif markdown:
+        print_markdown(list(zip(contests, scores, strict=True)))
+    else:
+        for contest, found in zip(contests, scores, strict=True):
+            print_scores(contest, found)
+            if misses:
+                print_misses(found)
+
+
+def _names(contests: Sequence[Contest]) -> list[str]:
+    several = len({contest.window for contest in contests}) > 1
+    return [f"{contest.engine}@{contest.window}" if several else contest.engine for contest in contests]
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
     return [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
 
 
-def _run(sittings: Sequence[Sitting], processes: int) -> list[SessionScore]:
+def _run(contests: Sequence[Contest], sittings: Sequence[Sitting], processes: int) -> list[list[SessionScore]]:
+    """For each contest the scores of all sittings, in the order given."""
+    pairs = [(contest, sitting) for contest in contests for sitting in sittings]
     done: dict[int, SessionScore] = {}
     with progress("Sessions examined:") as line:
-        for number, score in run_all(sittings, processes):
+        for number, score in run_all(pairs, processes):
             done[number] = score
-            line.update(len(done), len(sittings))
-    return [done[number] for number in range(len(sittings))]
+            line.update(len(done), len(pairs))
+    width = len(sittings)
+    return [[done[row * width + column] for column in range(width)] for row in range(len(contests))]
 
 
-def _full_report(scores: Sequence[SessionScore], misses: bool) -> dict[str, Any]:
-    result = report(scores)
-    return {**result, "misses": _misses(scores)} if misses else result
-
-
-def _misses(scores: Sequence[SessionScore]) -> list[dict[str, Any]]:
-    return [
-        {
-            "session": score.session,
-            "id": answer.question.id,
-            "kind": answer.question.kind,
-            "recovered": answer.recovered,
-            "question": answer.question.question,
-            "gold": answer.question.gold,
-            "line": answer.question.line,
-        }
-        for score in scores
-        for answer in score.answers
-        if not answer.closed
-    ]
-
-
-def _print(engine: str, window: int, scores: Sequence[SessionScore], misses: bool) -> None:
-    result = report(scores)
-    say(f"{engine}, window {window:,}")
-    rows = [
-        (
-            Path(row["session"]).name[:40],
-            str(row["questions"]),
-            f"{row['closed']:.1%}",
-            f"{row['recovered']:.1%}",
-            f"{row['kept_tokens']:,}",
-            str(row["compactions"]),
-            f"{row['seconds']:.1f}",
-        )
-        for row in result["sessions"]
-    ]
-    total = result["total"]
-    rows.append(
-        (
-            "all",
-            str(total["questions"]),
-            f"{total['closed']:.1%}",
-            f"{total['recovered']:.1%}",
-            f"{total['kept_tokens']:,}",
-            "",
-            "",
-        )
-    )
-    print_table(rows, ("session", "questions", "closed", "recovered", "kept", "compactions", "seconds"))
-    say()
-    kinds = sorted(result["kinds"].items())
-    by_kind = [(kind, str(r["questions"]), f"{r['closed']:.1%}", f"{r['recovered']:.1%}") for kind, r in kinds]
-    print_table(by_kind, ("kind", "questions", "closed", "recovered"))
-    say()
-    if misses:
-        for miss in _misses(scores):
-            mark = "found by search" if miss["recovered"] else "LOST"
-            where = f"{Path(miss['session']).name} {miss['id']} [{miss['kind']}, line {miss['line']}] {mark}"
-            say(f"{where}\n    {miss['question']}\n    {miss['gold']!r}")
+def _make(session: Path, folder: Path | None, out: Path | None) -> None:
+    name = session.name
+    if folder is not None and session.resolve().is_relative_to(folder.resolve()):
+        name = str(session.resolve().relative_to(folder.resolve()))
+    bank = make_bank(session, name)
+    if out is None:
+        print_json(bank.as_dict())
+        return
+    out.write_bytes(orjson.dumps(bank.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+    note(f"{len(bank.questions)} questions about {session.name} written to {out}")
+    say(str(out))
