@@ -30,10 +30,6 @@ class Drawn(list[Message]):
         roles = "".join(str(message.get("role", "?"))[:1] for message in self)
         return f"<{len(self)} messages {roles!r}, drawn from {self.plan!r}>"
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        # The hook by which hypothesis prints falsifying examples.
-        printer.text(repr(self))
-
 
 _SEEDS = st.integers(0, 2**32 - 1)
 _Piece: TypeAlias = tuple[str, int]

@@ -1,0 +1,218 @@
+"""`EngineContract`: the suite that every `ContextEngine` has to pass, ours and other people's.
+
+    from leporello.testing import EngineContract
+
+    class TestMyEngine(EngineContract):
+        name = "mine"
+
+        def make_engine(self, context_length):
+            return MyEngine(context_length=context_length)
+
+pytest collects the inherited tests. They need neither network nor store; each states one promise that hosts rely on.
+What `compress` promises is in `leporello.testing.compress_contract`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from leporello.engines.base import ContextEngine
+from leporello.messages import encode_json
+from leporello.testing.compress_contract import CompressContract
+from leporello.testing.sessions import generate
+from leporello.usage import CanonicalUsage
+
+COUNTERS = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
+STATUS_KEYS = ("last_prompt_tokens", "threshold_tokens", "context_length", "usage_percent", "compression_count")
+SESSION_START = {"platform": "cli", "model": "m", "conversation_id": "c1", "hermes_home": "/nowhere"}
+
+
+def usage(prompt: int, completion: int = 10) -> dict[str, Any]:
+    """Usage as a host hands it over: three totals and five buckets."""
+    return CanonicalUsage(input_tokens=prompt, output_tokens=completion).as_engine_dict()
+
+
+class InterfaceContract:
+    """Everything but `compress`: name, counters, lifecycle, trigger, status, model changes, tools."""
+
+    name: str = ""
+    """The name under which the config selects the engine; empty: any non-empty name will do."""
+
+    context_length: int = 48_000
+    """The window the engine is tested with."""
+
+    def make_engine(self, context_length: int) -> ContextEngine:
+        """A fresh engine for a window of that many tokens."""
+        raise NotImplementedError("EngineContract: implement make_engine(context_length)")
+
+    def engine(self) -> ContextEngine:
+        """A fresh engine in a session that has just begun."""
+        engine = self.make_engine(self.context_length)
+        engine.on_session_start("s1", **SESSION_START)
+        return engine
+
+    # --- name and attributes ------------------------------------------------------------------------------------
+
+    def test_is_a_context_engine_with_a_stable_name(self) -> None:
+        engine = self.make_engine(self.context_length)
+        assert isinstance(engine, ContextEngine), "the engine is not a ContextEngine"
+        assert isinstance(engine.name, str)
+        assert engine.name, "the engine's name must be a non-empty text"
+        assert not self.name or engine.name == self.name, f"the name is {engine.name!r}, selected as {self.name!r}"
+        assert engine.name == self.make_engine(self.context_length).name, "the name differs between two instances"
+
+    def test_counters_start_at_zero(self) -> None:
+        engine = self.make_engine(self.context_length)
+        for counter in COUNTERS:
+            assert getattr(engine, counter) == 0, f"{counter} is {getattr(engine, counter)} in a fresh engine"
+
+    def test_window_and_threshold_are_plain_attributes(self) -> None:
+        engine = self.engine()
+        assert engine.context_length == self.context_length, "context_length is not the window it was made for"
+        assert isinstance(engine.threshold_tokens, int)
+        assert 0 < engine.threshold_tokens <= engine.context_length, "threshold_tokens lies outside the window"
+        assert 0.0 < engine.threshold_percent <= 1.0, "threshold_percent is a share between 0 and 1"
+        assert engine.protect_first_n >= 0
+        assert engine.protect_last_n >= 0
+
+    def test_two_instances_share_nothing(self) -> None:
+        one, other = self.engine(), self.engine()
+        one.update_from_response(usage(1_000))
+        one.update_model("m", self.context_length // 2)
+        assert other.last_prompt_tokens == 0, "usage of one instance shows up in another"
+        assert other.context_length == self.context_length, "a model change of one instance reaches another"
+
+    # --- lifecycle ----------------------------------------------------------------------------------------------
+
+    def test_lifecycle_in_the_order_a_host_calls_it(self) -> None:
+        engine = self.make_engine(self.context_length)
+        session = generate(seed=11, messages=20, huge_outputs=0)
+        before = encode_json(session.messages)
+        engine.on_session_start("s1", **SESSION_START)
+        engine.update_from_response(usage(500))
+        assert engine.should_compress() is False, "wants to compress a session of 500 tokens"
+        engine.on_session_start("s2", boundary_reason="compression", old_session_id="s1", **SESSION_START)
+        engine.on_session_end("s2", session.messages)
+        assert encode_json(session.messages) == before, "on_session_end changed the messages"
+
+    def test_session_start_takes_keywords_it_does_not_know(self) -> None:
+        self.make_engine(self.context_length).on_session_start("s1", some_keyword_of_a_newer_host=1)
+
+    def test_reset_zeroes_the_counters(self) -> None:
+        engine = self.engine()
+        engine.update_from_response(usage(5_000, 70))
+        engine.compression_count = 3
+        engine.on_session_reset()
+        for counter in COUNTERS:
+            assert getattr(engine, counter) == 0, f"{counter} survives a reset"
+        assert engine.context_length == self.context_length, "a reset lost the window"
+
+    # --- usage and trigger --------------------------------------------------------------------------------------
+
+    def test_usage_lands_in_the_counters(self) -> None:
+        engine = self.engine()
+        engine.update_from_response(usage(1_200, 30))
+        assert (engine.last_prompt_tokens, engine.last_completion_tokens) == (1_200, 30)
+        assert engine.last_total_tokens == 1_230
+        engine.update_from_response(usage(900, 5))
+        assert engine.last_prompt_tokens == 900, "usage is the last call's, not a sum"
+
+    def test_usage_with_totals_only_is_enough(self) -> None:
+        engine = self.engine()
+        engine.update_from_response({"prompt_tokens": 77, "completion_tokens": 3, "total_tokens": 80})
+        assert engine.last_prompt_tokens == 77
+
+    def test_empty_usage_does_no_harm(self) -> None:
+        engine = self.engine()
+        engine.update_from_response(usage(0, 0))
+        engine.update_from_response({})
+        assert engine.should_compress() is False
+
+    def test_fires_at_the_threshold_and_not_below(self) -> None:
+        engine = self.engine()
+        assert engine.should_compress(engine.threshold_tokens) is True, "does not fire at the threshold"
+        assert engine.should_compress(engine.threshold_tokens - 1) is False, "fires below the threshold"
+
+    def test_judges_by_the_last_prompt_when_no_number_is_given(self) -> None:
+        engine = self.engine()
+        assert engine.should_compress() is False, "fires before anything is known"
+        engine.update_from_response(usage(engine.threshold_tokens))
+        assert engine.should_compress() is True
+        assert engine.should_compress(10) is False, "a given number wins over the last usage"
+
+    def test_completion_tokens_never_trigger(self) -> None:
+        engine = self.engine()
+        engine.update_from_response(usage(engine.threshold_tokens // 4, completion=engine.context_length * 2))
+        assert engine.should_compress() is False, "completion tokens were counted"
+
+    def test_cached_tokens_fill_the_window_too(self) -> None:
+        engine = self.engine()
+        cached = CanonicalUsage(input_tokens=1, cache_read_tokens=engine.threshold_tokens, output_tokens=1)
+        engine.update_from_response(cached.as_engine_dict())
+        assert engine.should_compress() is True, "cached prompt tokens were left out"
+
+    def test_optional_looks_answer_with_a_bool(self) -> None:
+        engine = self.engine()
+        session = generate(seed=12, messages=30, huge_outputs=0)
+        before = encode_json(session.messages)
+        assert isinstance(engine.should_compress_preflight(session.messages), bool)
+        assert isinstance(engine.has_content_to_compress(session.messages), bool)
+        assert engine.should_compress_preflight([]) is False, "an empty session needs no preflight compression"
+        assert encode_json(session.messages) == before, "looking changed the messages"
+
+    # --- model, status, tools -----------------------------------------------------------------------------------
+
+    def test_a_smaller_model_lowers_the_threshold(self) -> None:
+        engine = self.engine()
+        before = engine.threshold_tokens
+        engine.update_model(
+            "small", self.context_length // 4, base_url="http://x", api_key="k", provider="p", api_mode="chat"
+        )
+        assert engine.context_length == self.context_length // 4
+        assert 0 < engine.threshold_tokens < before, "the threshold did not follow the window"
+        engine.update_model("large", self.context_length)
+        assert engine.threshold_tokens == before, "the threshold does not come back with the window"
+
+    def test_status_agrees_with_the_attributes(self) -> None:
+        engine = self.engine()
+        engine.update_from_response(usage(engine.context_length // 4))
+        status = engine.get_status()
+        for key in STATUS_KEYS:
+            assert key in status, f"get_status() lacks {key}"
+        for key in ("last_prompt_tokens", "threshold_tokens", "context_length", "compression_count"):
+            assert status[key] == getattr(engine, key), f"get_status()[{key!r}] differs from the attribute"
+        assert 24.0 <= status["usage_percent"] <= 26.0, "usage_percent is a percentage of the window"
+        json.dumps(status)
+
+    def test_status_of_an_overfull_session_stays_at_a_hundred(self) -> None:
+        engine = self.engine()
+        engine.update_from_response(usage(engine.context_length * 3))
+        assert engine.get_status()["usage_percent"] <= 100.0
+
+    def test_tool_schemas_are_proper_functions(self) -> None:
+        schemas = self.engine().get_tool_schemas()
+        assert isinstance(schemas, list)
+        names = []
+        for schema in schemas:
+            function = schema.get("function", schema)
+            assert function.get("name"), f"a tool without a name: {schema}"
+            assert function.get("description"), f"{function.get('name')} has no description"
+            assert function.get("parameters", {}).get("type") == "object", f"{function['name']} takes no object"
+            names.append(function["name"])
+        assert len(set(names)) == len(names), f"a tool name occurs twice: {names}"
+        json.dumps(schemas)
+
+    def test_tool_answers_are_json_even_for_nonsense(self) -> None:
+        engine = self.engine()
+        messages = generate(seed=13, messages=10, huge_outputs=0).messages
+        answer = json.loads(engine.handle_tool_call("no_such_tool", {}, messages=messages))
+        assert answer.get("error"), "an unknown tool must be answered with an error"
+        for schema in engine.get_tool_schemas():
+            name = schema.get("function", schema)["name"]
+            json.loads(engine.handle_tool_call(name, {}, messages=messages))
+            json.loads(engine.handle_tool_call(name, {"no_such_argument": 1}, messages=messages))
+
+
+class EngineContract(InterfaceContract, CompressContract):
+    """The whole contract; subclass it and implement `make_engine`."""
