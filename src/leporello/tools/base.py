@@ -1,0 +1,229 @@
+"""The tool port: what a tool is, what it is given, and what it gives back.
+
+A tool is a function with a schema. It gets a frozen `ToolContext` and checked arguments, and returns a `ToolResult`.
+What it can't do it says with `ToolError`; nothing a tool does ends the loop that called it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+DEFAULT_RESULT_CHARS = 100_000
+DEFAULT_TURN_CHARS = 200_000
+DEFAULT_READ_CHARS = 50_000
+DEFAULT_READ_LINES = 2_000
+DEFAULT_PREVIEW_CHARS = 1_500
+DEFAULT_TIMEOUT = 60.0
+
+_LEAST_RESULT_CHARS = 800
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLimits:
+    """How many characters of tool output the model gets to see."""
+
+    result_chars: int = DEFAULT_RESULT_CHARS
+    """One result over this is saved and shown as a preview; a tool may have a lower threshold of its own."""
+    turn_chars: int = DEFAULT_TURN_CHARS
+    """All results of one assistant turn together."""
+    read_chars: int = DEFAULT_READ_CHARS
+    """What `read_file` shows in one call."""
+    read_lines: int = DEFAULT_READ_LINES
+    preview_chars: int = DEFAULT_PREVIEW_CHARS
+    """Characters of the original inside a `<persisted-output>` block."""
+
+    @classmethod
+    def for_window(cls, window: int) -> OutputLimits:
+        """Limits for a model's window in tokens: half a character per token for one result, one for a turn.
+
+        At 200,000 tokens that is exactly the defaults, so smaller windows continue the same line. Program output has
+        2 to 4 characters per token: one result fills at most a quarter of any window, usually an eighth. Windows of
+        unknown size (0) get the defaults.
+        """
+        if window <= 0:
+            return cls()
+        result = min(DEFAULT_RESULT_CHARS, max(_LEAST_RESULT_CHARS, window // 2))
+        return cls(
+            result_chars=result,
+            turn_chars=min(DEFAULT_TURN_CHARS, 2 * result),
+            read_chars=min(DEFAULT_READ_CHARS, result),
+            preview_chars=min(DEFAULT_PREVIEW_CHARS, result // 4),
+        )
+
+
+class CancelToken:
+    """Tells running work to stop. A child is cancelled with its parent, never the other way round."""
+
+    def __init__(self, parent: CancelToken | None = None) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+        self._parent = parent
+        if parent is not None:
+            parent.on_cancel(self.cancel)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self._event.is_set()
+
+    def cancel(self) -> None:
+        """Ask to stop; asking twice changes nothing."""
+        with self._lock:
+            if self._event.is_set():
+                return
+            self._event.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def on_cancel(self, callback: Callable[[], None]) -> None:
+        """Run `callback` when cancelled; at once when that has already happened."""
+        with self._lock:
+            if not self._event.is_set():
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def release(self) -> None:
+        """Forget the parent: a finished call must not stay registered for the life of the session."""
+        parent, self._parent = self._parent, None
+        if parent is not None:
+            with parent._lock:
+                parent._callbacks = [known for known in parent._callbacks if known != self.cancel]
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until cancelled, at most so long; returns whether it was."""
+        return self._event.wait(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOutput:
+    """A whole output in the conversation's outputs folder."""
+
+    path: Path
+    size: int
+    """Bytes."""
+    lines: int
+    artifact: str = ""
+    """Handle in the store, when there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call brought back."""
+
+    text: str
+    """The output itself."""
+    is_error: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Facts for the program (exit code, path, counts); the model never sees them."""
+    status: str = ""
+    """One line that stands before the text and is never cut, such as the exit code."""
+    saved: SavedOutput | None = None
+    """Where the whole output is, when `text` is only a part of it."""
+    exempt: bool = False
+    """Comes from reading a saved output: it is never saved again."""
+
+    @classmethod
+    def error(cls, text: str, **details: Any) -> ToolResult:
+        """A failed call; the text is for the model."""
+        return cls(f"Error: {text}", is_error=True, details=details)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """Something that may need a person's consent."""
+
+    tool: str
+    title: str
+    """One line: what is going to happen."""
+    detail: Callable[[], str] = str
+    """Gives the command, or the change as a diff; only called when a person is asked."""
+    command: str = ""
+    """The shell command, for the allow-list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether it may happen; the reason goes to the model."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Approver(Protocol):
+    """Decides whether something may happen."""
+
+    def check(self, request: ApprovalRequest) -> Verdict:
+        """Answer by policy or by asking; called from the thread that runs the loop."""
+
+
+class ArtifactSink(Protocol):
+    """Keeps bytes for ever and gives back a handle by which they are found."""
+
+    def put(self, data: bytes) -> str:
+        """Store the bytes; the same bytes give the same handle."""
+
+
+def _discard(_: str) -> None:
+    """The output sink of a context that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What every tool of one conversation works with."""
+
+    workdir: Path
+    outputs: Path
+    """The conversation's own folder: saved outputs and the todo list. Always readable, never written by file tools."""
+    approver: Approver
+    roots: tuple[Path, ...] = ()
+    """Folders beside the working directory that tools may use."""
+    readable: tuple[Path, ...] = ()
+    """Folders that tools may only read, such as skills."""
+    limits: OutputLimits = field(default_factory=OutputLimits)
+    emit: Callable[[str], None] = _discard
+    """Receives output while a tool runs, for a person to watch."""
+    cancel: CancelToken = field(default_factory=CancelToken)
+    env: Mapping[str, str] | None = None
+    """Environment of commands; None inherits the program's own."""
+    call_id: str = ""
+
+
+Arguments: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One callable tool: how the model sees it, and how it runs."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema of the arguments."""
+    check: Callable[[Mapping[str, Any]], Arguments]
+    """Turns raw arguments into checked ones; raises `ToolError` with a text for the model."""
+    run: Callable[[ToolContext, Arguments], object]
+    """Does the work; a `ToolResult`, text, or anything that can be shown as JSON."""
+    ask: Callable[[ToolContext, Arguments], ApprovalRequest | None] | None = None
+    """What consent is needed for; also finds out, before anybody is asked, that it can't work."""
+    timeout: float | None = DEFAULT_TIMEOUT
+    """Seconds; None for a tool that minds its own time."""
+    threshold: int | None = DEFAULT_RESULT_CHARS
+    """Characters above which a result is saved; None for never."""
+
+    def schema(self) -> dict[str, Any]:
+        """The tool in OpenAI's format."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": dict(self.parameters),
+            },
+        }

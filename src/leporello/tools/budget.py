@@ -1,0 +1,219 @@
+"""How much of a tool's output the model gets to see. What it does not see is on disk before anything is cut.
+
+Three layers. A tool limits itself (`read_file` in its windows). A result over its threshold is saved whole, and the
+model gets a `<persisted-output>` block: size, path, how to read parts, and a preview of head and tail. All results of
+one turn together have a limit too: the largest that are not yet saved follow, and if even the previews are too much,
+they shrink.
+
+A result that comes from reading a saved output is never saved again: if it does not fit into its turn, the block points
+to the file that is already there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from leporello.errors import StoreError
+from leporello.messages import Call, Message
+from leporello.tools.base import ArtifactSink, OutputLimits, SavedOutput, Tool, ToolResult
+from leporello.tools.marks import cut_mark
+from leporello.tools.outputs import save_output
+
+OPENING = "<persisted-output>"
+CLOSING = "</persisted-output>"
+LARGEST_ARTIFACT = 256 << 20
+"""Bytes; what is larger stays a file only."""
+_READERS = ("read_file", "terminal")
+_WORTH_SAVING = 800
+"""Characters; a block needs about 400 of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budgeted:
+    """A result as the model gets it."""
+
+    call: Call
+    result: ToolResult
+    text: str
+    """Content of the tool message."""
+    saved: SavedOutput | None = None
+    """Set when `text` is a preview."""
+
+    def message(self) -> Message:
+        """The tool message."""
+        return {"role": "tool", "tool_call_id": self.call.id, "content": self.text}
+
+
+class OutputBudget:
+    """Applies the limits for one conversation, whose outputs folder it writes to.
+
+    `tools` are the names the model can call: a block only ever tells it to use one of those.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        limits: OutputLimits,
+        tools: Sequence[str] = _READERS,
+        artifacts: ArtifactSink | None = None,
+    ) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._reader = next((name for name in _READERS if name in tools), "")
+        self._artifacts = artifacts
+
+    def turn(self, results: Sequence[tuple[Call, Tool | None, ToolResult]], used: int = 0) -> list[Budgeted]:
+        """All results of one assistant turn, in order. `used` are characters of the same turn from before."""
+        shown = [self._one(call, tool, result) for call, tool, result in results]
+        return self._fit(shown, self._limits.turn_chars - used)
+
+    def one(self, call: Call, tool: Tool | None, result: ToolResult, used: int = 0) -> Budgeted:
+        """A single result, when results of a turn arrive one by one."""
+        return self.turn([(call, tool, result)], used)[0]
+
+    def _one(self, call: Call, tool: Tool | None, result: ToolResult) -> Budgeted:
+        """Layer 2."""
+        whole = Budgeted(call, result, _with_status(result, result.text))
+        if result.saved is not None:
+            return self._as_block(whole, self._with_artifact(result.saved), self._limits.preview_chars)
+        if result.exempt or (tool is not None and tool.threshold is None):
+            return whole
+        threshold = self._limits.result_chars
+        if tool is not None and tool.threshold is not None:
+            threshold = min(threshold, tool.threshold)
+        return self._save(whole) if len(whole.text) > threshold else whole
+
+    def _fit(self, shown: list[Budgeted], room: int) -> list[Budgeted]:
+        """Layer 3: the largest go to disk until the rest fits; then previews shrink, together."""
+        order = sorted(range(len(shown)), key=lambda k: -len(shown[k].text))
+        for k in order:
+            if _size(shown) <= room:
+                return shown
+            if shown[k].saved is None and len(shown[k].text) > _WORTH_SAVING:
+                smaller = self._point_back(shown[k]) if shown[k].result.exempt else self._save(shown[k])
+                if len(smaller.text) < len(shown[k].text):
+                    shown[k] = smaller
+        preview = self._limits.preview_chars
+        while _size(shown) > room and preview:
+            preview //= 2
+            shown = [
+                entry if entry.saved is None or entry.result.exempt else self._as_block(entry, entry.saved, preview)
+                for entry in shown
+            ]
+        return shown
+
+    def _save(self, entry: Budgeted) -> Budgeted:
+        data = entry.result.text.encode("utf-8", "surrogatepass")
+        try:
+            saved = save_output(self._folder, entry.call.id, data)
+        except OSError as error:
+            return self._unsaved(entry, data, str(error))
+        # The preview of a text of middling size must not be as long as the text.
+        preview = min(self._limits.preview_chars, len(entry.result.text) // 4)
+        return self._as_block(entry, self._with_artifact(saved, data), preview)
+
+    def _unsaved(self, entry: Budgeted, data: bytes, reason: str) -> Budgeted:
+        """No room on disk: the store may still take it; if not, nothing is cut that a turn can hold."""
+        handle = self._put(data)
+        if handle:
+            saved = SavedOutput(Path(), len(data), data.count(b"\n"), handle)
+            return self._as_block(entry, saved, self._limits.preview_chars)
+        if len(entry.text) <= self._limits.turn_chars:
+            return entry
+        note = f"the output could not be saved ({reason}), so what is missing here is lost"
+        text = preview_of(entry.result.text, self._limits.turn_chars // 2, note)
+        return replace(entry, text=_with_status(entry.result, text))
+
+    def _point_back(self, entry: Budgeted) -> Budgeted:
+        """A read of a saved output that does not fit into this turn: nothing is copied, it can be read again."""
+        path = str(entry.result.details.get("path", ""))
+        text = (
+            f"{OPENING}\nThis read of {path or 'a saved output'} does not fit beside the other results of this turn. "
+            f"Nothing is lost: make the same call again, with fewer calls beside it.\n{CLOSING}"
+        )
+        return replace(entry, text=text, saved=SavedOutput(Path(path), 0, 0))
+
+    def _as_block(self, entry: Budgeted, saved: SavedOutput, preview: int) -> Budgeted:
+        text = persisted_block(entry.result, saved, self._reader, preview)
+        return replace(entry, text=text, saved=saved)
+
+    def _with_artifact(self, saved: SavedOutput, data: bytes | None = None) -> SavedOutput:
+        if self._artifacts is None or saved.artifact or saved.size > LARGEST_ARTIFACT:
+            return saved
+        return replace(saved, artifact=self._put(saved.path.read_bytes() if data is None else data))
+
+    def _put(self, data: bytes) -> str:
+        """Keep the bytes in the store as well; a store that can't take them now is no reason to lose the file."""
+        try:
+            return self._artifacts.put(data) if self._artifacts is not None else ""
+        except (StoreError, OSError):
+            return ""
+
+
+def persisted_block(result: ToolResult, saved: SavedOutput, reader: str, preview: int) -> str:
+    """What the model sees in place of a saved output."""
+    rows = [OPENING]
+    if result.status:
+        rows.append(result.status)
+    rows.append(
+        f"The output is too long to show whole: {saved.size:,} bytes in {max(1, saved.lines):,} lines. It is intact:"
+    )
+    if saved.path.name:
+        rows.append(f"path: {saved.path}")
+    if saved.artifact:
+        rows.append(f"artifact: {saved.artifact}")
+    how = _how_to_read(saved.path, reader)
+    if how:
+        rows.append(how)
+    if preview:
+        rows.append("Its head and tail:")
+        rows.append(preview_of(result.text, preview, "not shown here", saved.size if result.saved else None))
+    rows.append(CLOSING)
+    return "\n".join(rows)
+
+
+def _how_to_read(path: Path, reader: str) -> str:
+    if not path.name:
+        return ""
+    if reader == "read_file":
+        return f'Read parts with read_file(path="{path}", offset=<first line>, limit=<number of lines>).'
+    if reader == "terminal":
+        return f"Read parts with a command such as: sed -n 1,200p {shlex.quote(str(path))}"
+    return ""
+
+
+def preview_of(text: str, chars: int, why: str, size: int | None = None) -> str:
+    """Head and tail of a text, at most `chars` of it, with a visible mark between them.
+
+    Cuts at line ends where one is near. Without the mark, what is left is a subsequence of the text. `size` in bytes is
+    that of the original when the text itself has a gap already.
+    """
+    if len(text) <= chars:
+        return text
+    head = _until_line_end(text[: chars - chars // 2])
+    tail = _from_line_start(text[len(text) - chars // 2 :])
+    hidden = f"{len(text) - len(head) - len(tail):,} characters"
+    if size is not None:
+        hidden = f"{size - len((head + tail).encode('utf-8', 'surrogatepass')):,} bytes"
+    return f"{head}\n{cut_mark(f'{hidden} {why}')}\n{tail}"
+
+
+def _until_line_end(head: str) -> str:
+    end = head.rfind("\n")
+    return head[:end] if end >= len(head) * 3 // 4 else head
+
+
+def _from_line_start(tail: str) -> str:
+    start = tail.find("\n") + 1
+    return tail[start:] if 0 < start <= len(tail) // 4 else tail
+
+
+def _with_status(result: ToolResult, text: str) -> str:
+    return f"{result.status}\n{text}" if result.status else text
+
+
+def _size(shown: Sequence[Budgeted]) -> int:
+    return sum(len(entry.text) for entry in shown)

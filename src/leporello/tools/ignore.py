@@ -1,0 +1,168 @@
+"""Ignore files (.gitignore and the like) with git's rules, for searches on machines without ripgrep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
+"""Later ones win over earlier ones in the same folder."""
+_MOST_ALTERNATIVES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of an ignore file."""
+
+    expression: re.Pattern[str]
+    ignores: bool
+    """False for a line with `!`, which takes a file back in."""
+    only_folders: bool
+
+    def matches(self, path: str, is_folder: bool) -> bool:
+        """Whether a path, relative to the ignore file's folder, is meant."""
+        return (is_folder or not self.only_folders) and self.expression.fullmatch(path) is not None
+
+
+def parse_rules(text: str) -> list[Rule]:
+    """The rules of an ignore file; lines that make no sense are skipped, as git does."""
+    return [rule for line in text.split("\n") if (rule := parse_rule(line.removesuffix("\r"))) is not None]
+
+
+def parse_rule(line: str) -> Rule | None:
+    """One rule, or None for comments, empty lines and broken patterns."""
+    line = _strip_trailing_blanks(line)
+    if not line or line.startswith("#"):
+        return None
+    ignores = not line.startswith("!")
+    if not ignores:
+        line = line[1:]
+    only_folders = line.endswith("/")
+    pattern = line[:-1] if only_folders else line
+    if not pattern:
+        return None
+    try:
+        return Rule(glob_expression(pattern), ignores, only_folders)
+    except (re.error, ValueError):
+        return None
+
+
+def _strip_trailing_blanks(line: str) -> str:
+    while line.endswith(" ") and not _ends_with_escape(line[:-1]):
+        line = line[:-1]
+    return line
+
+
+def _ends_with_escape(text: str) -> bool:
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def glob_expression(pattern: str) -> re.Pattern[str]:
+    """A glob as git reads it: without a slash it means a name in any folder, with one the path from here."""
+    anchored = "/" in pattern
+    pattern = pattern.removeprefix("/")
+    prefix = "" if anchored else "(?:.*/)?"
+    return re.compile(prefix + _translate(pattern), re.DOTALL)
+
+
+def glob_filter(glob: str) -> re.Pattern[str]:
+    """A glob as people type it for a search: the same, with `{a,b}` for alternatives."""
+    return re.compile("|".join(glob_expression(choice).pattern for choice in _alternatives(glob)), re.DOTALL)
+
+
+def _alternatives(glob: str) -> list[str]:
+    braces = re.search(r"\{([^{}]*)\}", glob)
+    if braces is None or "," not in braces[1]:
+        return [glob]
+    before, after = glob[: braces.start()], glob[braces.end() :]
+    found = [choice for middle in braces[1].split(",") for choice in _alternatives(before + middle + after)]
+    if len(found) > _MOST_ALTERNATIVES:
+        raise ValueError("too many alternatives")
+    return found
+
+
+def _translate(pattern: str) -> str:
+    out: list[str] = []
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
+            out.append("(?:.*/)?")
+            at += 3
+        elif pattern[at:] == "**" and (at == 0 or pattern[at - 1] == "/"):
+            out.append(".+")
+            at += 2
+        elif char == "*":
+            while at < len(pattern) and pattern[at] == "*":
+                at += 1
+            out.append("[^/]*")
+        elif char == "?":
+            out.append("[^/]")
+            at += 1
+        elif char == "[":
+            part, at = _translate_class(pattern, at)
+            out.append(part)
+        elif char == "\\":
+            if at + 1 >= len(pattern):
+                raise ValueError("a pattern can't end with a backslash")
+            out.append(re.escape(pattern[at + 1]))
+            at += 2
+        else:
+            out.append(re.escape(char))
+            at += 1
+    return "".join(out)
+
+
+def _translate_class(pattern: str, at: int) -> tuple[str, int]:
+    """`[a-z]`, `[!a]`; never matches a slash."""
+    at += 1
+    negated = at < len(pattern) and pattern[at] in "!^"
+    if negated:
+        at += 1
+    items: list[str] = []
+    first = True
+    while at < len(pattern) and (first or pattern[at] != "]"):
+        first = False
+        if pattern.startswith("[:", at):
+            raise ValueError("named classes are not supported")
+        if pattern[at] == "\\" and at + 1 < len(pattern):
+            at += 1
+            items.append(re.escape(pattern[at]))
+        elif pattern[at] == "-" and items and at + 1 < len(pattern) and pattern[at + 1] != "]":
+            items.append("-")
+        else:
+            items.append(re.escape(pattern[at]))
+        at += 1
+    if at >= len(pattern):
+        raise ValueError("a class without its end")
+    body = "".join(items)
+    return f"(?!/)[{'^' if negated else ''}{body}]", at + 1
+
+
+class IgnoreStack:
+    """The ignore files that apply in one folder: its own and those of the folders above it."""
+
+    def __init__(self, levels: Sequence[tuple[str, list[Rule]]] = ()) -> None:
+        self._levels = tuple(levels)
+
+    def enter(self, folder: Path, relative: str) -> IgnoreStack:
+        """The stack inside `folder`, which is `relative` to where the stack began (empty for the top)."""
+        levels = list(self._levels)
+        for name in IGNORE_FILES:
+            try:
+                text = (folder / name).read_text("utf-8", "replace")
+            except OSError:
+                continue
+            levels.append((relative + "/" if relative else "", parse_rules(text)))
+        return IgnoreStack(levels) if len(levels) > len(self._levels) else self
+
+    def ignores(self, relative: str, is_folder: bool) -> bool:
+        """Whether a path (relative to where the stack began) is left out. The nearest ignore file decides."""
+        for base, rules in reversed(self._levels):
+            inner = relative.removeprefix(base)
+            for rule in reversed(rules):
+                if rule.matches(inner, is_folder):
+                    return rule.ignores
+        return False

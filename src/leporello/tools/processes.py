@@ -1,0 +1,196 @@
+"""Runs one shell command: streams its output, keeps its time, and leaves no process behind.
+
+The command leads a process group of its own, so Ctrl-C in the terminal does not reach it by accident, and everything it
+started can be stopped together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from leporello.tools.base import CancelToken
+
+TERM_SECONDS = 2.0
+"""How long processes may take to end after a polite signal, before the other one."""
+_TICK = 0.1
+_IDLE_AFTER_EXIT = 0.3
+_LONGEST_AFTER_EXIT = 2.0
+_CHUNK = 65_536
+# Colours, pagers and password prompts are of no use to a model, and the last two would hang.
+_QUIET = ("TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0")
+
+
+class Stop(StrEnum):
+    """Why a command was stopped, if it was."""
+
+    NOT = ""
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    TOO_MUCH = "too much output"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    """Exit code; negative for a signal."""
+    stop: Stop = Stop.NOT
+    stopped_others: bool = False
+    """Processes it had left running were stopped too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run, where, and for how long."""
+
+    line: str
+    folder: Path
+    env: Mapping[str, str] | None = None
+    seconds: float = 120.0
+    most_bytes: int = 1 << 30
+
+
+def start(command: Command, output: int | BinaryIO) -> subprocess.Popen[bytes]:
+    """Start a command in a process group of its own; it gets no input."""
+    shell = shutil.which("bash") or "/bin/sh"
+    return subprocess.Popen(
+        ["/usr/bin/env", *_QUIET, shell, "-c", command.line],
+        cwd=command.folder,
+        env=None if command.env is None else dict(command.env),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def run(command: Command, cancel: CancelToken, take: Callable[[bytes], None]) -> Ended:
+    """Run a command to its end, giving its output to `take` as it comes."""
+    process = start(command, subprocess.PIPE)
+    try:
+        stop = _pump(process, command, cancel, take)
+    finally:
+        # Whatever happened, nothing of the command's group stays behind.
+        others = stop_group(process.pid)
+        if process.stdout is not None:
+            _drain(process.stdout, take)
+            process.stdout.close()
+        code = process.wait()
+    return Ended(code, stop, stopped_others=others and stop is Stop.NOT)
+
+
+def _pump(
+    process: subprocess.Popen[bytes], command: Command, cancel: CancelToken, take: Callable[[bytes], None]
+) -> Stop:
+    assert process.stdout is not None
+    os.set_blocking(process.stdout.fileno(), False)
+    deadline = time.monotonic() + command.seconds
+    taken = 0
+    exited = last_data = 0.0
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            now = time.monotonic()
+            if cancel.cancelled:
+                return Stop.CANCELLED
+            if now >= deadline and process.poll() is None:
+                return Stop.TIMEOUT
+            if selector.select(_TICK):
+                data = os.read(process.stdout.fileno(), _CHUNK)
+                if not data:
+                    return _wait_for_exit(process, deadline, cancel)
+                take(data)
+                taken += len(data)
+                last_data = now
+            if taken > command.most_bytes:
+                return Stop.TOO_MUCH
+            if process.poll() is not None:
+                # The shell is gone but something it started still holds the pipe: wait a little, not for ever.
+                exited = exited or now
+                if now - max(exited, last_data) > _IDLE_AFTER_EXIT or now - exited > _LONGEST_AFTER_EXIT:
+                    return Stop.NOT
+
+
+def _wait_for_exit(process: subprocess.Popen[bytes], deadline: float, cancel: CancelToken) -> Stop:
+    """The output ended before the command did: it may have closed it and work on."""
+    while process.poll() is None:
+        if cancel.wait(min(_TICK, max(0.0, deadline - time.monotonic()))):
+            return Stop.CANCELLED
+        if time.monotonic() >= deadline:
+            return Stop.TIMEOUT
+    return Stop.NOT
+
+
+def _drain(pipe: IO[bytes], take: Callable[[bytes], None]) -> None:
+    """What was written in the last moment."""
+    until = time.monotonic() + _IDLE_AFTER_EXIT
+    with contextlib.suppress(BlockingIOError):
+        while time.monotonic() < until:
+            data = os.read(pipe.fileno(), _CHUNK)
+            if not data:
+                return
+            take(data)
+
+
+def stop_group(group: int) -> bool:
+    """End every process of a group, politely first; returns whether there was any."""
+    if not group_alive(group):
+        return False
+    _signal(group, signal.SIGTERM)
+    until = time.monotonic() + TERM_SECONDS
+    while group_alive(group):
+        if time.monotonic() >= until:
+            _signal(group, signal.SIGKILL)
+            break
+        time.sleep(0.02)
+    return True
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def group_alive(group: int) -> bool:
+    """Whether any process of the group still runs. The dead that nobody has fetched yet don't count."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    processes = Path("/proc")
+    if not (processes / "self" / "stat").exists():
+        return True
+    return any(_runs_in(entry, group) for entry in processes.iterdir() if entry.name.isdigit())
+
+
+def _runs_in(entry: Path, group: int) -> bool:
+    try:
+        # The second field is the program's name in brackets and may hold anything; the rest follows the last one.
+        fields = (entry / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return False
+    return len(fields) > 2 and fields[0] not in ("Z", "X") and int(fields[2]) == group
+
+
+def exit_text(code: int) -> str:
+    """An exit code in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
