@@ -11,29 +11,13 @@ The URL chooses the database: `sqlite:///relative/path`, `sqlite:////absolute/pa
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from leporello.errors import InputError
 from leporello.store.base import Store
+from leporello.store.options import StoreOptions
 
 __all__ = ["Store", "StoreOptions", "open_store"]
-
-
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
-    """How a store is opened."""
-
-    wait_seconds: float = 10.0
-    """How long a call waits for another process before it raises `StoreBusy`."""
-    read_only: bool = False
-    synchronous: str = "FULL"
-    """SQLite only: `FULL` (an acknowledged write survives a power cut) or `NORMAL`."""
-    connections: int = 8
-    """PostgreSQL only: the most connections this process opens."""
-    clock: Callable[[], float] = time.time
 
 
 def open_store(url: str, options: StoreOptions | None = None) -> Store:

@@ -61,6 +61,7 @@ class Conversations(Protocol):
         metadata: Metadata | None = None,
         kind: Kind = Kind.ROOT,
         parent_session_id: str | None = None,
+        created_at: float | None = None,
     ) -> ConversationRecord:
         """A new conversation with its first session. `StoreConflict` when the id is taken; None makes one up.
 
@@ -99,7 +100,7 @@ class Conversations(Protocol):
         """A new conversation that begins as this one was after message `at`: same numbers, same view."""
 
     def page(self, where: ConversationFilter | None = None, limit: int = 50, cursor: str | None = None) -> Page:
-        """A page of conversations, newest activity first."""
+        """A page of conversations, newest activity first; without their system prompts."""
 
     def delete(self, conversation: str) -> None:
         """Remove a conversation with all it has, indexes included."""
@@ -177,8 +178,8 @@ class Views(Protocol):
 class Usage(Protocol):
     """Counters that only grow."""
 
-    def add(self, session: str, call: Call) -> None:
-        """Add one call to a session's counters, atomically."""
+    def add(self, conversation: str, call: Call) -> None:
+        """Add one call to the counters of the conversation's newest session, atomically."""
 
     def session_totals(self, session: str) -> UsageTotals:
         """What one session used."""

@@ -1,0 +1,233 @@
+"""The check-up: every rule the tables must obey, tried on all rows.
+
+Hashes are made again from what reads back, so a wrong reference can't pass. Damage is reported, never mended: only
+indexes can be rebuilt from something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Protocol
+
+from leporello.errors import StoreCorrupt, StoreError
+from leporello.messages import encode_json, hash_bytes
+from leporello.records import Span
+from leporello.store.records import COMPRESSION, Checkup, Finding, Severity
+from leporello.store.sql.bodies import unpack_body
+from leporello.store.sql.database import Database, Transaction
+from leporello.store.sql.entries import unpack_entries
+from leporello.store.sql.indexing import Indexer
+from leporello.store.sql.log import decode_message
+from leporello.store.sql.texts import hash_key, hash_text, name_key, unpack
+
+_BATCH = 1000
+_OWNED = ("directory", "sessions", "messages", "hashes", "generations", "folds", "artifacts", "documents")
+
+
+class Upkeep(Protocol):
+    """What each database does its own way."""
+
+    def integrity(self) -> Iterator[Finding]:
+        """Damage of the files or pages themselves."""
+
+    def index_findings(self, tx: Transaction) -> Iterator[Finding]:
+        """Faults of the search index."""
+
+    def sizes(self) -> Mapping[str, int]: ...
+
+    def vacuum(self) -> None: ...
+
+    def backup(self, destination: str) -> None: ...
+
+
+class SqlCare:
+    """`Care` of the port."""
+
+    def __init__(self, db: Database, upkeep: Upkeep, indexer: Indexer) -> None:
+        self._db = db
+        self._upkeep = upkeep
+        self._indexer = indexer
+
+    def checkup(self, deep: bool = True) -> Checkup:
+        findings = list(self._upkeep.integrity()) if deep else []
+        counts = {"conversations": 0, "messages": 0, "artifacts": 0}
+        try:
+            with self._db.read() as tx:
+                for key, id in tx.rows(
+                    "SELECT c.conversation, s.id FROM conversations c LEFT JOIN sessions s "
+                    "ON s.conversation = c.conversation AND s.ordinal = 1 ORDER BY c.conversation"
+                ):
+                    counts["conversations"] += 1
+                    where = unpack(id) if id is not None else f"conversation {key}"
+                    findings.extend(_Examination(tx, key, where).findings(deep))
+                findings.extend(_strays(tx))
+                findings.extend(self._upkeep.index_findings(tx))
+                for name in ("messages", "artifacts"):
+                    row = tx.row(f"SELECT count(*) FROM {name}")  # noqa: S608 - constants
+                    counts[name] = row[0] if row else 0
+            pending = self._indexer.pending()
+        except StoreCorrupt as error:
+            # A damaged page ends the reading here; what was found so far is still worth showing.
+            findings.append(Finding("pages", Severity.DAMAGE, self._db.url, str(error)))
+            pending = 0
+        return Checkup(
+            tuple(findings), counts["conversations"], counts["messages"], counts["artifacts"], pending, self._sizes()
+        )
+
+    def repair(self) -> Checkup:
+        self._indexer.reset()
+        self._indexer.catch_up()
+        return self.checkup()
+
+    def sizes(self) -> Mapping[str, int]:
+        return self._upkeep.sizes()
+
+    def vacuum(self) -> None:
+        self._upkeep.vacuum()
+
+    def backup(self, destination: str) -> None:
+        self._upkeep.backup(destination)
+
+    def _sizes(self) -> Mapping[str, int]:
+        try:
+            return self._upkeep.sizes()
+        except StoreError:
+            return {}
+
+
+class _Examination:
+    """All checks of one conversation."""
+
+    def __init__(self, tx: Transaction, key: int, where: str) -> None:
+        self._tx = tx
+        self._key = key
+        self._where = where
+
+    def findings(self, deep: bool) -> Iterator[Finding]:
+        row = self._tx.row("SELECT last, indexed, generation, tip FROM conversations WHERE conversation = ?", self._key)
+        if row is None:
+            return
+        last, indexed, generation, tip = row
+        yield from self._log(last)
+        yield from self._chain(tip, last)
+        yield from self._views(generation, last)
+        if indexed > last:
+            yield Finding("index", Severity.INDEX, self._where, f"indexed up to m{indexed}, the log ends at m{last}")
+        if deep:
+            yield from self._messages(last)
+            yield from self._artifacts()
+
+    def _log(self, last: int) -> Iterator[Finding]:
+        row = self._tx.row("SELECT count(*), min(number), max(number) FROM messages WHERE conversation = ?", self._key)
+        count, first, newest = row if row else (0, None, None)
+        if count != last or (count and (first, newest) != (1, last)):
+            yield self._damage(
+                "log", f"the log should be m1 to m{last}, it has {count} messages from m{first} to m{newest}"
+            )
+        lost = self._tx.row(
+            "SELECT count(*) FROM messages m LEFT JOIN messages o ON o.conversation = m.conversation "
+            "AND o.number = m.same_as AND o.body IS NOT NULL "
+            "WHERE m.conversation = ? AND m.body IS NULL AND o.number IS NULL",
+            self._key,
+        )
+        if lost and lost[0]:
+            yield self._damage("log", f"{lost[0]} repeated messages point to one that is not there")
+
+    def _chain(self, tip: int, last: int) -> Iterator[Finding]:
+        rows = self._tx.rows(
+            "SELECT ordinal, id, parent, started, ended, end_reason, first FROM sessions WHERE conversation = ? "
+            "ORDER BY ordinal",
+            self._key,
+        )
+        if [row[0] for row in rows] != list(range(1, tip + 1)):
+            yield self._damage("chain", f"the chain should have sessions 1 to {tip}, it has {[row[0] for row in rows]}")
+            return
+        for ordinal, id, _, _, _, _, first in rows:
+            named = self._tx.row("SELECT conversation, ordinal FROM directory WHERE name = ?", name_key(unpack(id)))
+            if named != (self._key, ordinal):
+                yield self._damage("chain", f"the directory does not know session {ordinal}")
+            if not 1 <= first <= last + 1:
+                yield self._damage("chain", f"session {ordinal} begins at m{first}, outside the log")
+        for parent, child in pairwise(rows):
+            if child[2] != parent[1] or parent[5] != COMPRESSION or parent[4] is None or child[3] < parent[4]:
+                yield self._damage("chain", f"session {child[0]} is not the continuation of session {parent[0]}")
+        if rows[-1][5] == COMPRESSION:
+            yield self._damage("chain", "the newest session ended by compression but has no continuation")
+
+    def _views(self, generation: int, last: int) -> Iterator[Finding]:
+        rows = self._tx.rows(
+            "SELECT generation, state, below, base_last, log_last, entries FROM generations WHERE conversation = ? "
+            "ORDER BY generation",
+            self._key,
+        )
+        if [row[0] for row in rows] != list(range(generation + 1)):
+            yield self._damage("view", f"generations should be 0 to {generation}, they are {[row[0] for row in rows]}")
+            return
+        folds = {unpack(row[0]) for row in self._tx.rows("SELECT id FROM folds WHERE conversation = ?", self._key)}
+        for number, state, below, base_last, log_last, packed in rows:
+            if not (0 <= base_last <= log_last <= last and 0 <= below <= state <= number):
+                yield self._damage("view", f"generation {number} does not fit the log")
+            try:
+                entries = unpack_entries(unpack_body(packed, f"generation {number}"))
+            except (StoreCorrupt, ValueError, KeyError, TypeError) as error:
+                yield self._damage("view", f"generation {number} can't be read: {error}")
+                continue
+            if any(entry.ref is not None and not 1 <= entry.ref <= base_last for entry in entries):
+                yield self._damage("view", f"generation {number} shows a message outside the log")
+            if any(entry.fold is not None and entry.fold not in folds for entry in entries):
+                yield self._damage("view", f"generation {number} shows a fold that is not stored")
+
+    def _messages(self, last: int) -> Iterator[Finding]:
+        known = self._tx.row("SELECT count(*) FROM hashes WHERE conversation = ?", self._key)
+        bodies = self._tx.row("SELECT count(*) FROM messages WHERE conversation = ? AND body IS NOT NULL", self._key)
+        if known != bodies:
+            yield self._damage("hashes", f"{bodies and bodies[0]} messages are stored, {known and known[0]} hashes")
+        for start in range(1, last + 1, _BATCH):
+            span = Span(start, start + _BATCH - 1)
+            rows = self._tx.rows(
+                "SELECT m.number, m.body, h.hash FROM messages m LEFT JOIN hashes h ON h.conversation = m.conversation "
+                "AND h.number = m.number WHERE m.conversation = ? AND m.number >= ? AND m.number <= ? "
+                "AND m.body IS NOT NULL ORDER BY m.number",
+                *(self._key, span.first, span.last),
+            )
+            for number, body, stored in rows:
+                yield from self._message(number, body, stored)
+
+    def _message(self, number: int, body: bytes, stored: bytes | None) -> Iterator[Finding]:
+        try:
+            derived = hash_key(hash_bytes(encode_json(decode_message(body, f"m{number}"))))
+        except StoreCorrupt as error:
+            yield self._damage("hashes", str(error))
+            return
+        if stored is None or bytes(stored) != derived:
+            yield self._damage("hashes", f"m{number} does not have the hash it was stored under")
+
+    def _artifacts(self) -> Iterator[Finding]:
+        for (digest,) in self._tx.rows("SELECT hash FROM artifacts WHERE conversation = ?", self._key):
+            row = self._tx.row(
+                "SELECT size, body FROM artifacts WHERE conversation = ? AND hash = ?", self._key, digest
+            )
+            handle = hash_text(bytes(digest))
+            try:
+                data = unpack_body(row[1], f"artifact {handle}") if row else b""
+            except StoreCorrupt as error:
+                yield self._damage("hashes", str(error))
+                continue
+            if row is None or row[0] != len(data) or hash_bytes(data) != handle:
+                yield self._damage("hashes", f"artifact {handle} is not what was stored")
+
+    def _damage(self, check: str, text: str) -> Finding:
+        return Finding(check, Severity.DAMAGE, self._where, text)
+
+
+def _strays(tx: Transaction) -> Iterator[Finding]:
+    """Rows that belong to no conversation."""
+    for table in _OWNED:
+        row = tx.row(
+            f"SELECT count(*) FROM {table} t WHERE NOT EXISTS "  # noqa: S608 - our own table names
+            "(SELECT 1 FROM conversations c WHERE c.conversation = t.conversation)"
+        )
+        if row and row[0]:
+            kind = Severity.INDEX if table == "documents" else Severity.DAMAGE
+            yield Finding("strays", kind, table, f"{row[0]} rows belong to no conversation")

@@ -1,0 +1,63 @@
+"""Leases: who may compact a conversation. The token grows with every holder and is checked when a compaction commits,
+so a holder that was thought dead and wakes up too late can't write.
+
+The row stays when a lease is given back, because its token must never be used twice.
+"""
+
+from __future__ import annotations
+
+from leporello.errors import LeaseLost
+from leporello.store.base import DEFAULT_LEASE_SECONDS
+from leporello.store.records import Lease
+from leporello.store.sql.common import hold, locate, shown
+from leporello.store.sql.database import Database
+from leporello.store.sql.texts import millis, pack, seconds, unpack
+
+
+class SqlLeases:
+    """`Leases` of the port."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def acquire(self, conversation: str, owner: str, seconds: float = DEFAULT_LEASE_SECONDS) -> Lease | None:
+        with self._db.write() as tx:
+            held = hold(self._db, tx, conversation)
+            now = self._db.now()
+            row = tx.row("SELECT token, owner, expires FROM leases WHERE conversation = ?", held.key)
+            if row is not None and row[2] > now and unpack(row[1]) != owner:
+                return None
+            token = 1 if row is None else row[0] + 1
+            expires = now + millis(seconds)
+            tx.run(
+                "INSERT INTO leases (conversation, token, owner, expires) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (conversation) DO UPDATE SET token = excluded.token, owner = excluded.owner, "
+                "expires = excluded.expires",
+                *(held.key, token, pack(owner), expires),
+            )
+        return Lease(conversation, owner, token, expires / 1000)
+
+    def renew(self, lease: Lease, seconds: float = DEFAULT_LEASE_SECONDS) -> Lease:
+        with self._db.write() as tx:
+            held = hold(self._db, tx, lease.conversation)
+            expires = self._db.now() + millis(seconds)
+            kept = tx.run(
+                "UPDATE leases SET expires = ? WHERE conversation = ? AND token = ? AND expires > 0",
+                *(expires, held.key, lease.token),
+            )
+            if not kept:
+                raise LeaseLost(f"The lease of {shown(lease.owner)} on {shown(lease.conversation)} was taken over.")
+        return Lease(lease.conversation, lease.owner, lease.token, expires / 1000)
+
+    def release(self, lease: Lease) -> None:
+        with self._db.write() as tx:
+            held = hold(self._db, tx, lease.conversation)
+            tx.run("UPDATE leases SET expires = 0 WHERE conversation = ? AND token = ?", held.key, lease.token)
+
+    def holder(self, conversation: str) -> Lease | None:
+        with self._db.read() as tx:
+            key, _ = locate(tx, conversation)
+            row = tx.row("SELECT owner, token, expires FROM leases WHERE conversation = ?", key)
+        if row is None or row[2] <= self._db.now():
+            return None
+        return Lease(conversation, unpack(row[0]), row[1], seconds(row[2]))

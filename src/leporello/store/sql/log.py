@@ -1,0 +1,177 @@
+"""The log: messages are appended, never changed, and read by number.
+
+Preparing a message (JSON, hash, compression) happens before the transaction begins. The transaction itself is a handful
+of statements whose cost does not depend on how long the conversation is. A message that the conversation already has is
+a row that points to the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
+from leporello.messages import Message, Messages, decode_json, hash_bytes
+from leporello.records import Span
+from leporello.store.records import StoredMessage
+from leporello.store.sql.bodies import pack_body, unpack_body
+from leporello.store.sql.common import LARGEST_NUMBER, locate, shown, to_json, unknown
+from leporello.store.sql.database import Database, Row, Transaction
+from leporello.store.sql.texts import hash_key, millis, name_key, seconds
+
+_BATCH = 500
+_SPANS_AT_ONCE = 100
+
+_CLAIM = (
+    "UPDATE conversations SET last = last + ?, updated = CASE WHEN updated < ? THEN ? ELSE updated END "
+    "WHERE conversation = (SELECT conversation FROM directory WHERE name = ?) RETURNING conversation, last, dirty"
+)
+_INSERT = "INSERT INTO messages (conversation, number, created, same_as, body) VALUES (?, ?, ?, ?, ?)"
+_SELECT = (
+    "SELECT m.number, m.created, CASE WHEN m.body IS NULL THEN o.body ELSE m.body END FROM messages m "
+    "LEFT JOIN messages o ON o.conversation = m.conversation AND o.number = m.same_as WHERE m.conversation = ? AND "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    hash: bytes
+    body: bytes
+
+
+class SqlLog:
+    """`Log` of the port."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def append(
+        self, conversation: str, messages: Messages, at: Sequence[float] | None = None, after: int | None = None
+    ) -> list[int]:
+        prepared = [_prepare(message, index) for index, message in enumerate(messages)]
+        if at is not None and len(at) != len(prepared):
+            raise InputError(f"{len(prepared)} messages were given {len(at)} times.")
+        times = [self._db.now()] * len(prepared) if at is None else [millis(moment) for moment in at]
+        newest = max(times, default=0)
+        with self._db.write() as tx:
+            claimed = tx.row(_CLAIM, len(prepared), newest, newest, name_key(conversation))
+            if claimed is None:
+                raise unknown(conversation)
+            key, last, dirty = claimed
+            first = last - len(prepared) + 1
+            if after is not None and first - 1 != after:
+                raise StoreConflict(
+                    f"{shown(conversation)} was expected to end at m{after}, but somebody appended up to m{first - 1}. "
+                    "Read what is new and append again."
+                )
+            if prepared:
+                _insert(tx, key, first, prepared, times)
+                if not dirty:
+                    tx.run("UPDATE conversations SET dirty = 1 WHERE conversation = ?", key)
+        return list(range(first, last + 1))
+
+    def message(self, conversation: str, number: int) -> StoredMessage:
+        with self._db.read() as tx:
+            key, _ = locate(tx, conversation)
+            found = read_spans(tx, key, [Span(number, number)]) if 0 < number < LARGEST_NUMBER else []
+        if not found:
+            raise NotFound(f"{shown(conversation)} has no message m{number}.")
+        return found[0]
+
+    def span(self, conversation: str, span: Span) -> list[StoredMessage]:
+        with self._db.read() as tx:
+            key, _ = locate(tx, conversation)
+            return read_spans(tx, key, [span])
+
+    def iterate(self, conversation: str, first: int = 1, last: int | None = None) -> Iterator[StoredMessage]:
+        end = self.count(conversation) if last is None else last
+        for start in range(max(1, first), end + 1, _BATCH):
+            batch = self.span(conversation, Span(start, min(start + _BATCH - 1, end)))
+            if not batch:
+                return
+            yield from batch
+
+    def count(self, conversation: str) -> int:
+        with self._db.read() as tx:
+            row = tx.row(
+                "SELECT c.last FROM conversations c JOIN directory d ON d.conversation = c.conversation "
+                "WHERE d.name = ?",
+                name_key(conversation),
+            )
+        if row is None:
+            raise unknown(conversation)
+        count: int = row[0]
+        return count
+
+    def find(self, conversation: str, message: Message) -> int | None:
+        with self._db.read() as tx:
+            key, _ = locate(tx, conversation)
+            row = tx.row(
+                "SELECT number FROM hashes WHERE conversation = ? AND hash = ?", key, _prepare(message, 0).hash
+            )
+        return None if row is None else row[0]
+
+
+def read_spans(tx: Transaction, key: int, spans: Sequence[Span]) -> list[StoredMessage]:
+    """Messages of some spans of a conversation, each span in order."""
+    messages: list[StoredMessage] = []
+    for start in range(0, len(spans), _SPANS_AT_ONCE):
+        some = spans[start : start + _SPANS_AT_ONCE]
+        condition = " OR ".join(["(m.number >= ? AND m.number <= ?)"] * len(some))
+        bounds = [min(max(bound, 0), LARGEST_NUMBER) for span in some for bound in (span.first, span.last)]
+        messages.extend(map(stored_message, tx.rows(f"{_SELECT}({condition}) ORDER BY m.number", key, *bounds)))
+    return messages
+
+
+def stored_message(row: Row) -> StoredMessage:
+    """A row of number, time and body as a message."""
+    number, created, body = row
+    return StoredMessage(number, decode_message(body, f"m{number}"), seconds(created))
+
+
+def decode_message(body: bytes | None, where: str) -> Message:
+    """A message from its stored bytes."""
+    if body is None:
+        raise StoreCorrupt(f"The message {where} points to one that is not there. Restore it from a backup.")
+    try:
+        message = decode_json(unpack_body(body, where))
+    except ValueError as error:
+        raise StoreCorrupt(f"The stored bytes of {where} are damaged ({error}). Restore them from a backup.") from error
+    if not isinstance(message, dict):
+        raise StoreCorrupt(f"The stored bytes of {where} are not a message. Restore them from a backup.")
+    return message
+
+
+def _prepare(message: Any, index: int) -> _Prepared:
+    if not isinstance(message, dict):
+        raise InputError(f"A message is a dict, not {type(message).__name__}.", f"message {index}")
+    data = to_json(message, f"Message {index}")
+    return _Prepared(hash_key(hash_bytes(data)), pack_body(data))
+
+
+def _insert(tx: Transaction, key: int, first: int, prepared: Sequence[_Prepared], times: Sequence[int]) -> None:
+    known = _known(tx, key, {item.hash for item in prepared})
+    fresh: list[tuple[int, bytes, int]] = []
+    rows: list[tuple[int, int, int, int | None, bytes | None]] = []
+    for number, item, created in zip(range(first, first + len(prepared)), prepared, times, strict=True):
+        same_as = known.get(item.hash)
+        if same_as is None:
+            known[item.hash] = number
+            fresh.append((key, item.hash, number))
+        rows.append((key, number, created, same_as, item.body if same_as is None else None))
+    if fresh:
+        tx.many("INSERT INTO hashes (conversation, hash, number) VALUES (?, ?, ?)", fresh)
+    tx.many(_INSERT, rows)
+
+
+def _known(tx: Transaction, key: int, hashes: Iterable[bytes]) -> dict[bytes, int]:
+    """Numbers of those messages that the conversation already has."""
+    wanted = list(hashes)
+    known: dict[bytes, int] = {}
+    for start in range(0, len(wanted), _BATCH):
+        some = wanted[start : start + _BATCH]
+        marks = ", ".join("?" * len(some))
+        rows = tx.rows(f"SELECT hash, number FROM hashes WHERE conversation = ? AND hash IN ({marks})", key, *some)  # noqa: S608
+        known.update((bytes(digest), number) for digest, number in rows)
+    return known

@@ -1,0 +1,303 @@
+"""The tables, as ordered and named migrations. Each runs in one transaction together with the record that it ran.
+
+Every primary key of conversation data begins with the conversation, so the tables can be spread over several machines
+by that column. The directory, which finds the conversation of an id, is the one table that is keyed otherwise.
+
+Types are written for both databases: `{key}`, `{blob}` and `{clustered}` are filled in by the dialect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leporello.errors import SchemaTooNew
+from leporello.store.sql.database import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a database spells what the migrations leave open."""
+
+    key: str
+    blob: str
+    clustered: str
+
+    def fill(self, sql: str) -> str:
+        """One statement of a migration in this dialect."""
+        return sql.format(key=self.key, blob=self.blob, clustered=self.clustered)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One named step of the schema."""
+
+    name: str
+    statements: tuple[str, ...]
+
+
+_CONVERSATIONS = """
+CREATE TABLE conversations (
+    conversation {key},
+    kind TEXT NOT NULL,
+    created BIGINT NOT NULL,
+    updated BIGINT NOT NULL,
+    last BIGINT NOT NULL,
+    indexed BIGINT NOT NULL,
+    dirty SMALLINT NOT NULL,
+    generation BIGINT NOT NULL,
+    tip BIGINT NOT NULL
+)"""
+
+_DIRECTORY = """
+CREATE TABLE directory (
+    name {blob} NOT NULL PRIMARY KEY,
+    conversation BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL
+){clustered}"""
+
+_SESSIONS = """
+CREATE TABLE sessions (
+    conversation BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    id TEXT NOT NULL,
+    parent TEXT,
+    parent_name {blob},
+    started BIGINT NOT NULL,
+    ended BIGINT,
+    end_reason TEXT,
+    first BIGINT NOT NULL,
+    title TEXT NOT NULL,
+    platform TEXT NOT NULL,
+    model TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    custom {blob} NOT NULL,
+    prompt {blob},
+    PRIMARY KEY (conversation, ordinal)
+)"""
+
+_PROMPTS = """
+CREATE TABLE prompts (
+    conversation BIGINT NOT NULL,
+    hash {blob} NOT NULL,
+    body {blob} NOT NULL,
+    PRIMARY KEY (conversation, hash)
+)"""
+
+_MESSAGES = """
+CREATE TABLE messages (
+    conversation BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    created BIGINT NOT NULL,
+    same_as BIGINT,
+    body {blob},
+    PRIMARY KEY (conversation, number)
+)"""
+
+_HASHES = """
+CREATE TABLE hashes (
+    conversation BIGINT NOT NULL,
+    hash {blob} NOT NULL,
+    number BIGINT NOT NULL,
+    PRIMARY KEY (conversation, hash)
+){clustered}"""
+
+_GENERATIONS = """
+CREATE TABLE generations (
+    conversation BIGINT NOT NULL,
+    generation BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    state BIGINT NOT NULL,
+    below BIGINT NOT NULL,
+    base_last BIGINT NOT NULL,
+    log_last BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    created BIGINT NOT NULL,
+    entries {blob} NOT NULL,
+    PRIMARY KEY (conversation, generation)
+)"""
+
+_ATTEMPTS = """
+CREATE TABLE attempts (
+    conversation BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    created BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    generation BIGINT,
+    outcome TEXT NOT NULL,
+    engine TEXT NOT NULL,
+    summariser TEXT NOT NULL,
+    cause TEXT NOT NULL,
+    covered_first BIGINT,
+    covered_last BIGINT,
+    tokens_before BIGINT NOT NULL,
+    tokens_after BIGINT NOT NULL,
+    cost_nanos BIGINT,
+    duration_millis BIGINT NOT NULL,
+    report {blob} NOT NULL,
+    PRIMARY KEY (conversation, number)
+)"""
+
+_FOLDS = """
+CREATE TABLE folds (
+    conversation BIGINT NOT NULL,
+    id TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    generation BIGINT NOT NULL,
+    first BIGINT NOT NULL,
+    last BIGINT NOT NULL,
+    body {blob} NOT NULL,
+    PRIMARY KEY (conversation, id)
+)"""
+
+_USAGE = """
+CREATE TABLE usage (
+    conversation BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    day BIGINT NOT NULL,
+    model TEXT NOT NULL,
+    purpose TEXT NOT NULL,
+    calls BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cache_read_tokens BIGINT NOT NULL,
+    cache_write_tokens BIGINT NOT NULL,
+    reasoning_tokens BIGINT NOT NULL,
+    cost_nanos BIGINT NOT NULL,
+    unpriced_calls BIGINT NOT NULL,
+    PRIMARY KEY (conversation, ordinal, day, model, purpose)
+){clustered}"""
+
+_TOOLS = """
+CREATE TABLE tools (
+    conversation BIGINT NOT NULL,
+    day BIGINT NOT NULL,
+    tool TEXT NOT NULL,
+    calls BIGINT NOT NULL,
+    results BIGINT NOT NULL,
+    result_characters BIGINT NOT NULL,
+    PRIMARY KEY (conversation, day, tool)
+){clustered}"""
+
+_ACTIVITY = """
+CREATE TABLE activity (
+    conversation BIGINT NOT NULL,
+    day BIGINT NOT NULL,
+    messages BIGINT NOT NULL,
+    characters BIGINT NOT NULL,
+    PRIMARY KEY (conversation, day)
+){clustered}"""
+
+_ARTIFACTS = """
+CREATE TABLE artifacts (
+    conversation BIGINT NOT NULL,
+    hash {blob} NOT NULL,
+    number BIGINT NOT NULL,
+    size BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    created BIGINT NOT NULL,
+    body {blob} NOT NULL,
+    PRIMARY KEY (conversation, hash)
+)"""
+
+_PINS = """
+CREATE TABLE pins (
+    conversation BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    note TEXT NOT NULL,
+    created BIGINT NOT NULL,
+    PRIMARY KEY (conversation, number)
+)"""
+
+_LEDGERS = """
+CREATE TABLE ledgers (
+    conversation BIGINT NOT NULL,
+    base BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    data {blob} NOT NULL,
+    PRIMARY KEY (conversation, base, version)
+)"""
+
+# Counters have `count`, all other values `value`. Conversation 0 is the store itself.
+_STATE = """
+CREATE TABLE state (
+    conversation BIGINT NOT NULL,
+    key TEXT NOT NULL,
+    count BIGINT,
+    value {blob},
+    PRIMARY KEY (conversation, key)
+)"""
+
+_LEASES = """
+CREATE TABLE leases (
+    conversation BIGINT NOT NULL PRIMARY KEY,
+    token BIGINT NOT NULL,
+    owner TEXT NOT NULL,
+    expires BIGINT NOT NULL
+)"""
+
+_PARENTS = "CREATE INDEX sessions_by_parent ON sessions (parent_name) WHERE parent_name IS NOT NULL"
+_DIRTY = "CREATE INDEX conversations_to_index ON conversations (dirty) WHERE dirty = 1"
+
+CORE = Migration(
+    "0001-conversations",
+    (
+        _CONVERSATIONS,
+        _DIRECTORY,
+        _SESSIONS,
+        _PARENTS,
+        _DIRTY,
+        _PROMPTS,
+        _MESSAGES,
+        _HASHES,
+        _GENERATIONS,
+        _ATTEMPTS,
+        _FOLDS,
+        _USAGE,
+        _TOOLS,
+        _ACTIVITY,
+        _ARTIFACTS,
+        _PINS,
+        _LEDGERS,
+        _STATE,
+        _LEASES,
+    ),
+)
+
+CONVERSATION_TABLES = (
+    "sessions",
+    "prompts",
+    "messages",
+    "hashes",
+    "generations",
+    "attempts",
+    "folds",
+    "usage",
+    "tools",
+    "activity",
+    "artifacts",
+    "pins",
+    "ledgers",
+    "state",
+    "leases",
+)
+"""Tables whose rows belong to one conversation; deleting a conversation empties them of it."""
+
+MIGRATIONS_TABLE = "CREATE TABLE IF NOT EXISTS migrations (name TEXT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)"
+
+
+def pending(known: tuple[Migration, ...], applied: set[str], where: str) -> list[Migration]:
+    """The migrations still to run; `SchemaTooNew` when the store has some that this version does not know."""
+    unknown = applied - {migration.name for migration in known}
+    if unknown:
+        raise SchemaTooNew(
+            f"{where} was written by a newer Leporello (it has {', '.join(sorted(unknown))}). "
+            "Install that version or a later one, or open another store."
+        )
+    return [migration for migration in known if migration.name not in applied]
+
+
+def apply(tx: Transaction, migration: Migration, dialect: Dialect, now: int) -> None:
+    """Run one migration inside the caller's transaction."""
+    for statement in migration.statements:
+        tx.run(dialect.fill(statement))
+    tx.run("INSERT INTO migrations (name, applied) VALUES (?, ?)", migration.name, now)

@@ -1,0 +1,179 @@
+"""Search: candidates from the database's index, ranked by the one BM25 that all databases share.
+
+A database finds candidates with the rarest words of the query first and stops when it has looked at enough of them;
+common words then only change the order. Fragments are looked up by their trigrams and checked letter by letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from leporello.bm25 import Statistics, rank
+from leporello.store.records import Hit, SearchMode, SearchQuery
+from leporello.store.sql.common import locate
+from leporello.store.sql.database import Database, Transaction
+from leporello.store.sql.indexing import Indexer
+from leporello.store.sql.texts import millis, pack_key, seconds
+from leporello.words import index_words, query_words
+
+LEAST_FRAGMENT = 3
+_CANDIDATES_PER_HIT = 4
+_FEWEST_CANDIDATES = 40
+_SNIPPET = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The filters of a query in the form of the tables."""
+
+    key: int | None
+    roles: tuple[str, ...]
+    tools: tuple[str, ...]
+    since: int | None
+    until: int | None
+
+    def condition(self) -> tuple[str, list[object]]:
+        """A condition on the documents table `d`, without the conversation."""
+        parts: list[str] = []
+        params: list[object] = []
+        for column, values in (("d.role", self.roles), ("d.tool", self.tools)):
+            if values:
+                parts.append(f"{column} IN ({', '.join('?' * len(values))})")
+                params.extend(values)
+        for test, moment in (("d.created >= ?", self.since), ("d.created <= ?", self.until)):
+            if moment is not None:
+                parts.append(test)
+                params.append(moment)
+        return "".join(f" AND {part}" for part in parts), params
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document that may answer a query."""
+
+    conversation: str
+    number: int
+    chunk: int
+    start: int
+    created: int
+    role: str
+    tool: str
+    text: str
+
+
+class Finder(Protocol):
+    """How one database looks into its index."""
+
+    def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
+        """How many documents there are, how long, and how many hold each word."""
+
+    def by_words(
+        self, tx: Transaction, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
+    ) -> list[Candidate]:
+        """Documents with the most telling of these words, best guesses first."""
+
+    def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
+        """Documents that contain the fragment (case folded), newest first."""
+
+
+class SqlIndex:
+    """`Index` of the port."""
+
+    def __init__(self, db: Database, indexer: Indexer, finder: Finder) -> None:
+        self._db = db
+        self._indexer = indexer
+        self._finder = finder
+
+    def pending(self) -> int:
+        return self._indexer.pending()
+
+    def catch_up(self, limit: int | None = None) -> int:
+        return self._indexer.catch_up(limit)
+
+    def search(self, query: SearchQuery) -> list[Hit]:
+        if query.limit <= 0 or not query.text.strip():
+            return []
+        self._indexer.catch_up(conversation=query.conversation)
+        with self._db.read() as tx:
+            scope = _scope(tx, query)
+            hits: list[Hit] = []
+            if query.mode is not SearchMode.FRAGMENT:
+                hits = self._words(tx, query, scope)
+            if query.mode is SearchMode.FRAGMENT or (query.mode is SearchMode.HYBRID and len(hits) < query.limit):
+                seen = {(hit.conversation, hit.number, hit.start) for hit in hits}
+                found = self._fragments(tx, query, scope)
+                hits.extend(hit for hit in found if (hit.conversation, hit.number, hit.start) not in seen)
+        return hits[: query.limit]
+
+    def _words(self, tx: Transaction, query: SearchQuery, scope: Scope) -> list[Hit]:
+        words = query_words(query.text)
+        if not words:
+            return []
+        statistics = self._finder.statistics(tx, words)
+        wanted = max(_FEWEST_CANDIDATES, query.limit * _CANDIDATES_PER_HIT)
+        known = [word for word in words if statistics.containing.get(word)]
+        candidates = self._finder.by_words(tx, known, statistics, scope, wanted) if known else []
+        ranked = rank(
+            dict.fromkeys(words, 1.0),
+            ((candidate, index_words(candidate.text)) for candidate in candidates),
+            statistics,
+            query.limit,
+        )
+        return [_hit(candidate, score, words, "") for candidate, score in ranked]
+
+    def _fragments(self, tx: Transaction, query: SearchQuery, scope: Scope) -> list[Hit]:
+        fragment = query.text.strip()
+        if len(fragment) < LEAST_FRAGMENT:
+            return []
+        candidates = self._finder.by_fragment(tx, fragment, scope, query.limit * _CANDIDATES_PER_HIT)
+        return [_hit(candidate, 0.0, (), fragment) for candidate in candidates]
+
+
+def holds_fragment(text: str, fragment: str) -> bool:
+    """Whether a text contains a fragment, whatever the case."""
+    return fragment.casefold() in text.casefold()
+
+
+def _scope(tx: Transaction, query: SearchQuery) -> Scope:
+    return Scope(
+        key=None if query.conversation is None else locate(tx, query.conversation)[0],
+        roles=tuple(map(pack_key, query.roles)),
+        tools=tuple(map(pack_key, query.tools)),
+        since=None if query.since is None else millis(query.since),
+        until=None if query.until is None else millis(query.until),
+    )
+
+
+def _hit(candidate: Candidate, score: float, words: Sequence[str], fragment: str) -> Hit:
+    place = candidate.text.casefold().find(fragment.casefold()) if fragment else _first_match(candidate.text, words)
+    return Hit(
+        conversation=candidate.conversation,
+        number=candidate.number,
+        role=candidate.role,
+        tool=candidate.tool,
+        created_at=seconds(candidate.created),
+        score=score,
+        start=candidate.start,
+        text=candidate.text,
+        snippet=_snippet(candidate.text, max(0, place)),
+    )
+
+
+def _first_match(text: str, words: Sequence[str]) -> int:
+    """Where the first line stands that shares the most words with the query."""
+    wanted = set(words)
+    best, place = 0, 0
+    for match in re.finditer(r"[^\n]+", text):
+        shared = len(wanted.intersection(index_words(match.group())))
+        if shared > best:
+            best, place = shared, match.start()
+    return place
+
+
+def _snippet(text: str, place: int) -> str:
+    start = max(0, place - _SNIPPET // 4)
+    piece = " ".join(text[start : start + _SNIPPET].split())
+    return ("..." if start else "") + piece + ("..." if start + _SNIPPET < len(text) else "")

@@ -1,0 +1,199 @@
+"""Counters: one row per session, day, model and purpose, only ever added to. Sums of them answer everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from leporello.store.records import (
+    Call,
+    CompactionTotals,
+    Insights,
+    InsightsQuery,
+    ToolUse,
+    UsageTotals,
+)
+from leporello.store.sql.common import hold, locate
+from leporello.store.sql.database import Database, Row, Transaction
+from leporello.store.sql.texts import dollars, millis, nanos, pack, pack_key, unpack
+from leporello.usage import CanonicalUsage
+
+MILLIS_PER_DAY = 86_400_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_COUNTERS = (
+    "calls",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "cost_nanos",
+    "unpriced_calls",
+)
+_ADD = (
+    f"INSERT INTO usage (conversation, ordinal, day, model, purpose, {', '.join(_COUNTERS)}) "  # noqa: S608 - constants
+    "VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (conversation, ordinal, day, model, purpose) DO UPDATE SET "
+    + ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _COUNTERS)
+)
+_SUMS = ", ".join(f"COALESCE(SUM(u.{name}), 0)" for name in _COUNTERS)
+_USED = "FROM usage u JOIN sessions s ON s.conversation = u.conversation AND s.ordinal = u.ordinal"
+
+
+class SqlUsage:
+    """`Usage` of the port."""
+
+    def __init__(self, db: Database, catch_up: Callable[[], int]) -> None:
+        self._db = db
+        self._catch_up = catch_up
+
+    def add(self, conversation: str, call: Call) -> None:
+        usage = call.usage
+        with self._db.write() as tx:
+            held = hold(self._db, tx, conversation)
+            tx.run(
+                _ADD,
+                *(held.key, held.tip, self._db.now() // MILLIS_PER_DAY, pack_key(call.model), pack_key(call.purpose)),
+                *(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens),
+                usage.reasoning_tokens,
+                0 if call.cost is None else nanos(call.cost),
+                1 if call.cost is None else 0,
+            )
+
+    def session_totals(self, session: str) -> UsageTotals:
+        with self._db.read() as tx:
+            row = tx.row(
+                f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ? AND u.ordinal = ?",  # noqa: S608 - constants
+                *locate(tx, session),
+            )
+        return _totals(row)
+
+    def totals(self, conversation: str) -> UsageTotals:
+        with self._db.read() as tx:
+            key, _ = locate(tx, conversation)
+            row = tx.row(f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ?", key)  # noqa: S608 - constants
+        return _totals(row)
+
+    def insights(self, query: InsightsQuery | None = None) -> Insights:
+        chosen = query or InsightsQuery()
+        # Messages and tools are counted on the way into the index.
+        self._catch_up()
+        with self._db.read() as tx:
+            key = None if chosen.conversation is None else locate(tx, chosen.conversation)[0]
+            return _Collector(tx, chosen, key).insights()
+
+
+class _Collector:
+    """The queries of one `insights`, all under the same conditions."""
+
+    def __init__(self, tx: Transaction, query: InsightsQuery, key: int | None) -> None:
+        self._tx = tx
+        self._query = query
+        self._key = key
+
+    def insights(self) -> Insights:
+        used = self._where("u.day")
+        row = self._tx.row(f"SELECT {_SUMS} {_USED}{used[0]}", *used[1])
+        active = self._where("a.day")
+        counts = self._tx.row(
+            "SELECT count(DISTINCT a.conversation), COALESCE(SUM(a.messages), 0) FROM activity a "  # noqa: S608 - constants
+            "JOIN conversations c ON c.conversation = a.conversation "
+            f"JOIN sessions s ON s.conversation = c.conversation AND s.ordinal = c.tip{active[0]}",
+            *active[1],
+        )
+        started = self._where("s.started", scale=1)
+        sessions = self._tx.row(f"SELECT count(*) FROM sessions s{started[0]}", *started[1])  # noqa: S608 - constants
+        return Insights(
+            totals=_totals(row),
+            conversations=counts[0] if counts else 0,
+            sessions=sessions[0] if sessions else 0,
+            messages=counts[1] if counts else 0,
+            by_day={day_text(day): totals for day, totals in self._grouped("u.day").items()},
+            by_model=_named(self._grouped("u.model")),
+            by_platform=_named(self._grouped("s.platform")),
+            by_purpose=_named(self._grouped("u.purpose")),
+            by_tool=self._tools(),
+            compactions=self._compactions(),
+        )
+
+    def _grouped(self, column: str) -> dict[Any, UsageTotals]:
+        condition, params = self._where("u.day")
+        rows = self._tx.rows(
+            f"SELECT {column}, {_SUMS} {_USED}{condition} GROUP BY {column} ORDER BY {column}", *params
+        )
+        return {row[0]: _totals(row[1:]) for row in rows}
+
+    def _tools(self) -> Mapping[str, ToolUse]:
+        condition, params = self._where("t.day")
+        rows = self._tx.rows(
+            "SELECT t.tool, SUM(t.calls), SUM(t.results), SUM(t.result_characters) FROM tools t "  # noqa: S608 - constants
+            "JOIN conversations c ON c.conversation = t.conversation "
+            f"JOIN sessions s ON s.conversation = c.conversation AND s.ordinal = c.tip{condition} "
+            "GROUP BY t.tool ORDER BY t.tool",
+            *params,
+        )
+        return {unpack(tool): ToolUse(int(calls), int(results), int(size)) for tool, calls, results, size in rows}
+
+    def _compactions(self) -> CompactionTotals:
+        condition, params = self._where("a.created", scale=1)
+        joined = "JOIN sessions s ON s.conversation = a.conversation AND s.ordinal = a.ordinal"
+        outcomes = self._tx.rows(
+            f"SELECT a.outcome, count(*) FROM attempts a {joined}{condition} GROUP BY a.outcome ORDER BY a.outcome",  # noqa: S608
+            *params,
+        )
+        saved = self._tx.row(
+            "SELECT COALESCE(SUM(CASE WHEN a.generation IS NULL THEN 0 ELSE a.tokens_before END), 0), "  # noqa: S608
+            "COALESCE(SUM(CASE WHEN a.generation IS NULL THEN 0 ELSE a.tokens_after END), 0), "
+            f"COALESCE(SUM(a.cost_nanos), 0), COALESCE(SUM(a.duration_millis), 0) FROM attempts a {joined}{condition}",
+            *params,
+        ) or (0, 0, 0, 0)
+        undone = self._tx.row(
+            "SELECT count(*) FROM generations a JOIN sessions s ON s.conversation = a.conversation "  # noqa: S608
+            f"AND s.ordinal = a.ordinal{condition} AND a.kind = 'undo'",
+            *params,
+        )
+        return CompactionTotals(
+            attempts=dict(outcomes),
+            undone=undone[0] if undone else 0,
+            tokens_before=int(saved[0]),
+            tokens_after=int(saved[1]),
+            cost=dollars(int(saved[2])),
+            seconds=int(saved[3]) / 1000,
+        )
+
+    def _where(self, moment: str, scale: int = MILLIS_PER_DAY) -> tuple[str, list[Any]]:
+        """A condition on a column of times (in units of `scale` milliseconds) and on the session `s`."""
+        conditions, params = ["1 = 1"], list[Any]()
+        query = self._query
+        if query.since is not None:
+            conditions.append(f"{moment} >= ?")
+            params.append(millis(query.since) // scale)
+        if query.until is not None:
+            conditions.append(f"{moment} <= ?")
+            params.append(millis(query.until) // scale)
+        if self._key is not None:
+            conditions.append("s.conversation = ?")
+            params.append(self._key)
+        if query.platform is not None:
+            conditions.append("s.platform = ?")
+            params.append(pack(query.platform))
+        return " WHERE " + " AND ".join(conditions), params
+
+
+def day_text(day: int) -> str:
+    """A stored day as `YYYY-MM-DD`."""
+    return (_EPOCH + timedelta(days=day)).strftime("%Y-%m-%d")
+
+
+def _named(groups: Mapping[str, UsageTotals]) -> dict[str, UsageTotals]:
+    return {unpack(name): totals for name, totals in groups.items()}
+
+
+def _totals(row: Row | None) -> UsageTotals:
+    if row is None:
+        return UsageTotals()
+    # PostgreSQL adds up BIGINTs as Decimals.
+    calls, given, output, read, written, reasoning, cost, unpriced = map(int, row)
+    return UsageTotals(CanonicalUsage(given, output, read, written, reasoning), calls, dollars(cost), unpriced)

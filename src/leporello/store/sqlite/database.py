@@ -1,0 +1,265 @@
+"""A SQLite file as a `Database`: one writing connection per process, reading connections beside it, WAL.
+
+The file is never opened by anything but SQLite: closing a plain file descriptor would drop the locks of every
+connection of this process to the same file. After a fork the child starts with connections of its own; the inherited
+ones are kept but never used or closed, because closing them could remove the log under the parent.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from leporello.errors import StoreBusy, StoreError, StoreUnavailable
+from leporello.store.sql.database import Row
+from leporello.store.sqlite.errors import translate
+
+_RETRY_SECONDS = 0.02
+_CHECKPOINT_PAGES = 1000
+_LARGEST_LOG = 64 * 1024 * 1024
+
+_inherited: list[sqlite3.Connection] = []
+
+
+class SqliteTransaction:
+    """Statements on one connection."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def row(self, sql: str, *params: Any) -> Row | None:
+        cursor = self._connection.execute(sql, params)
+        row: Row | None = cursor.fetchone()
+        # A statement that is not read to its end keeps its snapshot open.
+        cursor.close()
+        return row
+
+    def rows(self, sql: str, *params: Any) -> list[Row]:
+        return self._connection.execute(sql, params).fetchall()
+
+    def run(self, sql: str, *params: Any) -> int:
+        return self._connection.execute(sql, params).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, rows)
+
+
+class SqliteDatabase:
+    """Connections to one file."""
+
+    for_update = ""
+
+    def __init__(self, path: str, wait: float, synchronous: str, clock: Callable[[], float]) -> None:
+        self.path = path
+        self.read_only = False
+        self._wait = wait
+        self._synchronous = synchronous
+        self._clock = clock
+        self._mode = "rw"
+        self._closed = False
+        self._writer: sqlite3.Connection | None = None
+        # Appending to and popping from a list is atomic.
+        self._readers: list[sqlite3.Connection] = []
+        self._reset()
+
+    @property
+    def url(self) -> str:
+        return "sqlite:///" + quote(self.path)
+
+    def now(self) -> int:
+        return round(self._clock() * 1000)
+
+    @contextmanager
+    def write(self) -> Iterator[SqliteTransaction]:
+        self._check_usable()
+        if self.read_only:
+            raise StoreUnavailable(f"{self.path} was opened read-only. Nothing was written.")
+        if not self._lock.acquire(timeout=self._wait):
+            raise StoreBusy(f"{self.path} is being written by another thread; gave up after {self._wait:g} s.")
+        try:
+            with self._errors():
+                if self._writer is None:
+                    self._writer = self.connect()
+                connection = self._writer
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield SqliteTransaction(connection)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    _roll_back(connection)
+                    raise
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteTransaction]:
+        self._check_usable()
+        with self._errors():
+            try:
+                connection = self._readers.pop()
+            except IndexError:
+                connection = self.connect(reader=True)
+            healthy = False
+            try:
+                connection.execute("BEGIN")
+                yield SqliteTransaction(connection)
+                connection.execute("COMMIT")
+                healthy = True
+            except StoreError:
+                _roll_back(connection)
+                healthy = True
+                raise
+            finally:
+                if healthy and not self._closed:
+                    self._readers.append(connection)
+                else:
+                    connection.close()
+
+    @contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection outside a transaction, for pragmas, VACUUM and backups."""
+        self._check_usable()
+        if not self._lock.acquire(timeout=self._wait):
+            raise StoreBusy(f"{self.path} is being written by another thread; gave up after {self._wait:g} s.")
+        try:
+            with self._errors():
+                if self._writer is None:
+                    self._writer = self.connect()
+                yield self._writer
+        finally:
+            self._lock.release()
+
+    def connect(self, reader: bool = False) -> sqlite3.Connection:
+        """A new connection with our settings."""
+        connection = sqlite3.connect(
+            f"file:{quote(os.path.abspath(self.path))}?mode={self._mode}",
+            uri=True,
+            timeout=self._wait,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.execute("PRAGMA secure_delete = FAST")
+            connection.execute("PRAGMA cache_size = -16384")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+            connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
+            if reader:
+                connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def open_for_writing(self) -> None:
+        """Make sure that the file exists, is in WAL mode and can be written."""
+        _create_private(self.path)
+        self._mode = "rw"
+        with self.alone() as connection:
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                self._enter_wal(connection)
+
+    def open_for_reading(self) -> None:
+        """Read without writing a byte. A folder that can't be written has no room for SQLite's side files."""
+        self.read_only = True
+        self._mode = "ro"
+        try:
+            with self.read() as tx:
+                tx.row("SELECT count(*) FROM sqlite_schema")
+        except StoreUnavailable:
+            log = Path(self.path + "-wal")
+            if log.exists() and log.stat().st_size:
+                raise
+            self._mode = "ro&immutable=1"
+            with self.read() as tx:
+                tx.row("SELECT count(*) FROM sqlite_schema")
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close all connections; new ones are made when they are needed."""
+        if self._pid != os.getpid():
+            self._abandon()
+            self._reset()
+            return
+        while self._readers:
+            self._readers.pop().close()
+        with self._lock:
+            if self._writer is not None:
+                with suppress(sqlite3.Error):
+                    self._writer.execute("PRAGMA optimize")
+                self._writer.close()
+                self._writer = None
+
+    def _enter_wal(self, connection: sqlite3.Connection) -> None:
+        # Several processes may create the file at once, and this switch does not wait for others by itself.
+        deadline = time.monotonic() + self._wait
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"{self.path} was closed. Open the store again.")
+        if self._pid != os.getpid():
+            self._abandon()
+            self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._writer = None
+        self._readers = []
+
+    def _abandon(self) -> None:
+        if self._writer is not None:
+            _inherited.append(self._writer)
+        _inherited.extend(self._readers)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise translate(error, self.path, self._wait) from error
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    # SQLite has already rolled back by itself after some errors (full disk); then there is nothing to do.
+    with suppress(sqlite3.Error):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _create_private(path: str) -> None:
+    """An empty file only the user can read: transcripts are private. An existing file is left alone."""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{path} can't be created ({error.strerror}). Choose a folder that can be written."
+        ) from (error)

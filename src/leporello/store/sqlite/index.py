@@ -1,0 +1,198 @@
+"""The search index of SQLite: two contentless FTS5 tables over the documents table.
+
+`words` holds our own words, and for each document one more that names its conversation, so that a search in one
+conversation costs what that conversation costs. `fragments` holds trigrams without positions, which makes it a fraction
+of the usual size; a candidate is checked against its text anyway. Document numbers only grow, as FTS5 likes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from leporello.bm25 import Statistics
+from leporello.store.sql.bodies import pack_body, unpack_body
+from leporello.store.sql.database import Row, Transaction
+from leporello.store.sql.indexing import Document, document_row
+from leporello.store.sql.schema import Migration
+from leporello.store.sql.search import Candidate, Scope, holds_fragment
+from leporello.store.sql.texts import unpack
+from leporello.words import FTS5_TOKENIZE, index_words
+
+_WORDS = f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize=\"{FTS5_TOKENIZE}\")"
+_FRAGMENTS = (
+    "CREATE VIRTUAL TABLE fragments USING fts5(text, content='', tokenize='trigram', detail=none, columnsize=0)"
+)
+_VOCABULARY = "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, 'row')"
+
+INDEX = Migration(
+    "0002-search",
+    (
+        """
+CREATE TABLE documents (
+    document INTEGER PRIMARY KEY,
+    conversation BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    chunk BIGINT NOT NULL,
+    start BIGINT NOT NULL,
+    created BIGINT NOT NULL,
+    role TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    length BIGINT NOT NULL,
+    body {blob} NOT NULL
+)""",
+        "CREATE TABLE index_state (name TEXT NOT NULL PRIMARY KEY, value) WITHOUT ROWID",
+        _WORDS,
+        _FRAGMENTS,
+        _VOCABULARY,
+    ),
+)
+
+_MOST_POSTINGS = 4000
+"""Looking at more documents than this for one query does not find better ones, only slower."""
+
+_CANDIDATE = (
+    "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.body FROM {table} "
+    "JOIN documents d ON d.document = {table}.rowid "
+    "JOIN sessions f ON f.conversation = d.conversation AND f.ordinal = 1 WHERE {table} MATCH ?"
+)
+_BY_WORDS = _CANDIDATE.format(table="words")
+_BY_FRAGMENT = _CANDIDATE.format(table="fragments")
+
+
+class SqliteIndexTables:
+    """`IndexTables` and `Finder` on FTS5."""
+
+    def add(self, tx: Transaction, key: int, documents: Sequence[Document]) -> None:
+        if not documents:
+            return
+        row = tx.row("SELECT COALESCE(max(document), 0) FROM documents")
+        first = (row[0] if row else 0) + 1
+        numbered = list(enumerate(documents, first))
+        tx.many(
+            "INSERT INTO documents (document, conversation, number, chunk, start, created, role, tool, length, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            ((number, *document_row(key, item), pack_body(_encode(item.text))) for number, item in numbered),
+        )
+        tx.many(
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            ((number, _indexed_words(key, item.words)) for number, item in numbered),
+        )
+        tx.many(
+            "INSERT INTO fragments (rowid, text) VALUES (?, ?)", ((number, _plain(d.text)) for number, d in numbered)
+        )
+        _change_totals(tx, len(documents), sum(len(document.words) for document in documents))
+
+    def remove(self, tx: Transaction, key: int) -> None:
+        # A contentless table forgets a row only when it is told what the row held.
+        rows = tx.rows("SELECT rowid FROM words WHERE words MATCH ?", f'"{_conversation_word(key)}"')
+        for (number,) in rows:
+            row = tx.row("SELECT body, length FROM documents WHERE document = ?", number)
+            if row is None:
+                continue
+            text = _decode(unpack_body(row[0], f"document {number}"))
+            words = _indexed_words(key, index_words(text))
+            tx.run("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", number, words)
+            tx.run("INSERT INTO fragments (fragments, rowid, text) VALUES ('delete', ?, ?)", number, _plain(text))
+            tx.run("DELETE FROM documents WHERE document = ?", number)
+            _change_totals(tx, -1, -row[1])
+
+    def clear(self, tx: Transaction) -> None:
+        tx.run("INSERT INTO words (words) VALUES ('delete-all')")
+        tx.run("INSERT INTO fragments (fragments) VALUES ('delete-all')")
+        tx.run("DELETE FROM documents")
+
+    def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
+        totals: dict[str, int] = dict(
+            tx.rows("SELECT name, value FROM index_state WHERE name IN ('documents', 'words')")
+        )
+        documents = int(totals.get("documents", 0))
+        marks = ", ".join("?" * len(words))
+        found = tx.rows(f"SELECT term, doc FROM vocabulary WHERE term IN ({marks})", *words)  # noqa: S608 - only marks
+        return Statistics(documents, int(totals.get("words", 0)) / documents if documents else 0.0, dict(found))
+
+    def by_words(
+        self, tx: Transaction, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
+    ) -> list[Candidate]:
+        condition, params = scope.condition()
+        match = " OR ".join(f'"{word}"' for word in _telling(words, statistics))
+        if scope.key is not None:
+            match = f'"{_conversation_word(scope.key)}" AND ({match})'
+        rows = tx.rows(f"{_BY_WORDS}{condition} ORDER BY words.rank LIMIT ?", match, *params, limit)
+        return [_candidate(row) for row in rows]
+
+    def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
+        condition, params = scope.condition()
+        if scope.key is not None:
+            condition += " AND d.conversation = ?"
+            params.append(scope.key)
+        match = " AND ".join(f'"{trigram}"' for trigram in _trigrams(_plain(fragment)))
+        found: list[Candidate] = []
+        before = None
+        while len(found) < limit:
+            bound = "" if before is None else f" AND fragments.rowid < {before:d}"
+            rows = tx.rows(
+                f"{_BY_FRAGMENT.replace('SELECT f.id', 'SELECT d.document, f.id')}{bound}{condition} "
+                "ORDER BY fragments.rowid DESC LIMIT ?",
+                *(match, *params, limit),
+            )
+            some = [_candidate(row[1:]) for row in rows]
+            found.extend(candidate for candidate in some if holds_fragment(candidate.text, fragment))
+            if len(rows) < limit:
+                break
+            before = rows[-1][0]
+        return found[:limit]
+
+
+def _telling(words: Sequence[str], statistics: Statistics) -> list[str]:
+    """The rarest words, as many as can be looked up at a bounded cost."""
+    chosen: list[str] = []
+    postings = 0
+    for word in sorted(words, key=lambda word: statistics.containing[word]):
+        postings += statistics.containing[word]
+        if chosen and postings > _MOST_POSTINGS:
+            break
+        chosen.append(word)
+    return chosen
+
+
+def _conversation_word(key: int) -> str:
+    # FTS5's ascii tokeniser takes any letter beyond ASCII as part of a word; none of our words has one.
+    return f"§{key}"
+
+
+def _indexed_words(key: int, words: Iterable[str]) -> str:
+    return " ".join((_conversation_word(key), *words))
+
+
+def _trigrams(text: str) -> list[str]:
+    found = dict.fromkeys(text[start : start + 3] for start in range(len(text) - 2))
+    return [trigram.replace('"', '""') for trigram in found]
+
+
+def _plain(text: str) -> str:
+    """A text SQLite can bind: no half surrogate pairs, no NUL (FTS5 would stop there)."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _candidate(row: Row) -> Candidate:
+    id, number, chunk, start, created, role, tool, body = row
+    text = _decode(unpack_body(body, f"the index entry of m{number}"))
+    return Candidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), text)
+
+
+def _change_totals(tx: Transaction, documents: int, words: int) -> None:
+    for name, amount in (("documents", documents), ("words", words)):
+        tx.run(
+            "INSERT INTO index_state (name, value) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+            name,
+            amount,
+        )
