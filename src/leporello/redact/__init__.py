@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leporello.redact.assignments import assignment_spans
+from leporello.redact.finding import lowered_of
 from leporello.redact.library import library_spans
 from leporello.redact.shapes import shape_spans
 from leporello.redact.spans import PLACEHOLDER, SecretSpan, merge
@@ -45,7 +46,8 @@ def redact_counted(text: str) -> Redaction:
 
 def redact_spans(text: str) -> list[SecretSpan]:
     """Where the secrets are: in order, not overlapping, placeholders excluded."""
-    return merge(text, [*shape_spans(text), *assignment_spans(text), *library_spans(text)])
+    lowered = lowered_of(text)
+    return merge(text, [*shape_spans(text, lowered), *assignment_spans(text, lowered), *library_spans(text)])
 
 
 def _replace(text: str, spans: list[SecretSpan]) -> str:

@@ -4,155 +4,180 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
+from leporello.redact.finding import places
 from leporello.redact.spans import SecretSpan
-from leporello.redact.values import is_opaque, is_reference
+from leporello.redact.values import is_literal, is_opaque_literal
+
+
+def _anything(value: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One rule: where `word` stands (in small letters), `pattern` is tried from there; group 1 is the secret."""
+
+    kind: str
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+    accepts: Callable[[str], bool] = _anything
+    behind: str = ""
+    """A word that must stand on the same line within a few hundred characters before."""
+
 
 # Formats that the library does not know. Each starts with letters that nothing else starts with.
-_PREFIXED = re.compile(
-    r"""(?<![A-Za-z0-9_])(?:
-      sk-(?:svcacct|admin|None)-[A-Za-z0-9_-]{20,}+       # OpenAI service accounts
-    | sk-ant-[a-z0-9]{2,10}-[A-Za-z0-9_-]{20,}+
-    | ya29\.[A-Za-z0-9_-]{20,}+                           # Google OAuth access
-    | 1//0[A-Za-z0-9_-]{30,}+                             # Google OAuth refresh
-    | AKIA[A-Z0-9]{16}(?![A-Za-z0-9])
-    | sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}+              # Square
-    | ntn_[A-Za-z0-9]{40,}+                               # Notion
-    | figd_[A-Za-z0-9_-]{30,}+                            # Figma
-    | pat[A-Za-z0-9]{14}\.[a-f0-9]{40,}+                  # Airtable
-    | sntrys_[A-Za-z0-9_+/=-]{30,}+                       # Sentry
-    | AGE-SECRET-KEY-1[A-Z0-9]{50,}+
-    | pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{20,}+        # PlanetScale
-    | sb_secret_[A-Za-z0-9_-]{20,}+                       # Supabase
-    | HRKU-[A-Za-z0-9_-]{30,}+                            # Heroku
-    | nfp_[A-Za-z0-9]{30,}+                               # Netlify
-    | sl\.(?:u\.)?[A-Za-z0-9_-]{100,}+                    # Dropbox
-    | EAA[A-Za-z0-9]{80,}+                                # Facebook
-    | gl(?:pat|ptt|dt|rt|cbt|soat|ft)-[A-Za-z0-9_.-]{20,}+  # GitLab
-    | xox[abeoprs]-[A-Za-z0-9-]{20,}+                     # Slack
-    | key-[a-f0-9]{32}(?![A-Za-z0-9])                     # Mailgun
-    | M[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+  # Discord bots
-    )""",
-    re.VERBOSE,
-)
-
-_WEBHOOK = re.compile(
-    r"https://(?:hooks\.slack\.com/(?:services|workflows)/|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d{5,25}/)"
-    r"([A-Za-z0-9_/-]{20,200}+)"
-)
+_VENDOR_KEYS: dict[str, str] = {
+    "sk-svcacct-": r"[A-Za-z0-9_-]{20,}+",  # OpenAI
+    "sk-admin-": r"[A-Za-z0-9_-]{20,}+",
+    "sk-ant-": r"[A-Za-z0-9_-]{20,}+",  # Anthropic
+    "ya29.": r"[A-Za-z0-9_-]{20,}+",  # Google, access
+    "1//0": r"[A-Za-z0-9_-]{30,}+",  # Google, refresh
+    "AKIA": r"[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS; the library leaves out the ones used in manuals
+    "sq0": r"(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}+",  # Square
+    "ntn_": r"[A-Za-z0-9]{40,}+",  # Notion
+    "figd_": r"[A-Za-z0-9_-]{30,}+",  # Figma
+    "sntrys_": r"[A-Za-z0-9_+/=-]{30,}+",  # Sentry
+    "AGE-SECRET-KEY-1": r"[A-Z0-9]{50,}+",
+    "pscale_": r"(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{20,}+",  # PlanetScale
+    "sb_secret_": r"[A-Za-z0-9_-]{20,}+",  # Supabase
+    "HRKU-": r"[A-Za-z0-9_-]{30,}+",  # Heroku
+    "nfp_": r"[A-Za-z0-9]{30,}+",  # Netlify
+    "sl.": r"(?:u\.)?[A-Za-z0-9_-]{100,}+",  # Dropbox
+    "EAA": r"[A-Za-z0-9]{80,}+",  # Facebook
+    "glpat-": r"[A-Za-z0-9_.-]{20,}+",  # GitLab
+    "xox": r"[abeoprs]-[A-Za-z0-9-]{20,}+",  # Slack
+    "key-": r"[a-f0-9]{32}(?![A-Za-z0-9])",  # Mailgun
+}
+_VENDOR_PATTERNS = {
+    word: re.compile(rf"(?<![A-Za-z0-9_]){re.escape(word)}{rest}") for word, rest in _VENDOR_KEYS.items()
+}
+# `pat<14 letters>.<hex>` of Airtable and the three parts of a Discord bot token: found from the dot between them.
+_DOTTED_HEX = re.compile(r"\.[a-f0-9]{64}(?![A-Za-z0-9])")
 
 # One start per run of token characters, so that a text made of nothing but starts is read once.
 _WEB_TOKEN = re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{5,}+\.[A-Za-z0-9_-]{5,}+\.[A-Za-z0-9_-]*+")
 
-_HEADER = re.compile(
-    r"""(?i:authorization)\\{0,3}["']?\s{0,3}[:=]\s{0,3}\\{0,3}["']?
-        (?:(?i:bearer|basic|token|digest|apikey|aws4-hmac-sha256)\s+)?
-        (?P<value>[A-Za-z0-9._~+/=:|-]{6,4096}+)""",
-    re.VERBOSE,
-)
-_BEARER = re.compile(r"\b(?i:bearer)\s{1,3}(?P<value>[A-Za-z0-9._~+/=|-]{8,4096}+)")
+_SCHEMES = r"(?i:bearer|basic|token|digest|apikey|aws4-hmac-sha256)"
+_QUOTE = r"""\\{0,3}["']?"""
 
-_ADDRESS = re.compile(
-    r"""[A-Za-z][A-Za-z0-9+.-]{1,30}://      # scheme
-        [^\s/:@'"<>`]{0,128}:                # user, may be missing
-        (?P<value>[^\s/'"<>`]{1,256})        # password; the last @ ends it
-        @(?=[\w\[.$%{-])""",
-    re.VERBOSE,
+_SHAPES: tuple[Shape, ...] = (
+    Shape(
+        "webhook", ("hooks.slack.com/",), re.compile(r"[\w.]+/(?:services|workflows)/([A-Za-z0-9_/-]{20,200}+)", re.I)
+    ),
+    Shape("webhook", ("/api/webhooks/",), re.compile(r"/api/webhooks/\d{5,25}/([A-Za-z0-9_-]{20,200}+)", re.I)),
+    Shape(
+        "authorization",
+        ("authorization",),
+        re.compile(
+            rf"authorization{_QUOTE}\s{{0,3}}[:=,]\s{{0,3}}{_QUOTE}(?:{_SCHEMES}\s{{1,3}})?([A-Za-z0-9._~+/=:|-]{{6,4096}}+)",
+            re.I,
+        ),
+        is_opaque_literal,
+    ),
+    Shape("bearer", ("bearer",), re.compile(r"bearer\s{1,3}([A-Za-z0-9._~+/=|-]{8,4096}+)", re.I), is_opaque_literal),
+    # scheme://user:password@host: the last @ before a slash ends the password.
+    Shape(
+        "address",
+        ("://",),
+        re.compile(r"""://[^\s/:@'"<>`]{0,128}:([^\s/'"<>`]{1,256})@(?=[\w\[.$%{-])"""),
+        is_literal,
+    ),
+    Shape(
+        "signature",
+        ("sig=", "signature=", "security-token=", "accountkey=", "sharedaccesskey="),
+        re.compile(r"[a-z-]+=([A-Za-z0-9%+/=_-]{16,1024}+)", re.I),
+        is_opaque_literal,
+    ),
+    Shape(
+        "command",
+        (" -u", " --user"),
+        re.compile(r"""\s(?:-u|--user)[ =]?["']?[^\s:"'$]{1,128}:([^\s"']{1,256})"""),
+        is_literal,
+        behind="curl",
+    ),
+    Shape("command", ("sshpass -p",), re.compile(r"""sshpass -p\s{0,2}["']?([^\s"']{2,128}+)"""), is_literal),
+    Shape("command", (" -p",), re.compile(r"""\s-p["']?([^\s"'$-][^\s"']{2,128}+)"""), is_literal, behind="mysql"),
+    Shape("login", ("password ",), re.compile(r"password\s{1,4}(\S{1,256}+)"), is_literal, behind="login "),
+    Shape(
+        "sql",
+        ("identified by", "with password", "encrypted password", "set password"),
+        re.compile(r"""[a-z]+\s+(?:by|password)\s{0,2}=?\s{0,2}(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")""", re.I),
+        is_literal,
+    ),
+    Shape(
+        "markup",
+        ("password>", "passwd>", "passphrase>", "secret>", "apikey>", "api-key>", "token>"),
+        re.compile(r"(?<![\s<])[a-z-]+>([^<>\s]{1,512})</|(?<=<)[a-z-]+>([^<>\s]{1,512})</", re.I),
+        is_literal,
+    ),
 )
-# Signatures and keys in the query of an address, or in a list of assignments with semicolons.
-_SIGNED = re.compile(
-    r"""(?:[?&;]|^)(?i:sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|sharedaccesskey|accountkey)
-        =(?P<value>[A-Za-z0-9%+/=_-]{16,1024}+)""",
-    re.VERBOSE | re.MULTILINE,
-)
-_COMMAND_USER = re.compile(
-    r"""\bcurl\b[^\n|;&]{0,512}?\s(?:-u|--user|--proxy-user)[ =]?["']?[^\s:"'$]{1,128}:(?P<value>[^\s"']{1,256})"""
-)
-_COMMAND_PASSWORD = re.compile(
-    r"""\b(?:sshpass\s+-p\s{0,2}|mysql(?:dump|admin)?\b[^\n|;&]{0,256}?\s-p)(?P<value>["']?[^\s"'$-][^\s"']{2,128}+)"""
-)
-_LOGIN = re.compile(r"\blogin\s{1,4}\S{1,128}\s{1,8}password\s{1,4}(?P<value>\S{1,256}+)")
-_SQL = re.compile(
-    r"""(?i:\bidentified\s+by|\bwith\s+(?:encrypted\s+)?password|\bset\s+password\s*=)\s+
-                  (?P<value>'[^'\n]{1,256}'|"[^"\n]{1,256}")""",
-    re.VERBOSE,
-)
-_MARKUP = re.compile(
-    r"<([\w:.-]{0,64}?(?i:password|passwd|passphrase|secret|api-?key|token))>(?P<value>[^<>\s]{1,512})</"
-)
-_COOKIE = re.compile(r"""(?i:\b(?:set-)?cookie)\\{0,3}["']?\s{0,3}:\s{0,3}(?P<line>[^\n]{1,4096})""")
-_COOKIE_VALUE = re.compile(r"""[\w.-]{1,64}=(?P<value>[^;\s"'\\]{16,1024})""")
 
-_KEY_START = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?)-----")
-_KEY_LINES = re.compile(r"""(?:(?:\s|\\[nr]|["'+>|,]|[\d]+→)*+[A-Za-z0-9+/=]{16,}+)*+""")
+_COOKIE = re.compile(r"""cookie\\{0,3}["']?\s{0,3}:\s{0,3}([^\n]{1,4096})""", re.IGNORECASE)
+_COOKIE_VALUE = re.compile(r"""[\w.-]{1,64}=([^;\s"'\\]{16,1024})""")
+
+_KEY_START = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?)-----")
+_KEY_LINES = re.compile(r"""(?:(?:\s|\\[nr]|["'+>|,]|\d+→)*+[A-Za-z0-9+/=]{16,}+)*+""")
 _LONGEST_KEY = 20_000
+_LONGEST_COMMAND = 400
 
 
-def shape_spans(text: str) -> Iterator[SecretSpan]:
-    """Everything recognisable by itself."""
-    lowered = text.lower()
-    for match in _PREFIXED.finditer(text):
-        yield SecretSpan(match.start(), match.end(), "vendor_key")
-    if "eyJ" in text:
-        for match in _WEB_TOKEN.finditer(text):
-            yield SecretSpan(match.start(), match.end(), "web_token")
-    if "PRIVATE KEY" in text:
-        yield from _key_blocks(text)
-    for words, pattern, kind, accepts in _RULES:
-        if any(word in lowered for word in words):
-            for match in pattern.finditer(text):
-                start, end = match.span("value" if "value" in pattern.groupindex else 1)
-                if accepts(text[start:end]):
-                    yield SecretSpan(start, end, kind)
-    if "cookie" in lowered:
-        yield from _cookies(text)
+def shape_spans(text: str, lowered: str) -> Iterator[SecretSpan]:
+    """Everything recognisable by itself. `lowered` is the text in small letters."""
+    for word, pattern in _VENDOR_PATTERNS.items():
+        for place in places(text, word):
+            if match := pattern.match(text, place):
+                yield SecretSpan(*match.span(), "vendor_key")
+    for place in places(text, "eyJ"):
+        if match := _WEB_TOKEN.match(text, place):
+            yield SecretSpan(*match.span(), "web_token")
+    for shape in _SHAPES:
+        for word in shape.words:
+            yield from _by_shape(text, lowered, shape, word)
+    yield from _key_blocks(text)
+    yield from _cookies(text, lowered)
 
 
-def _is_literal(value: str) -> bool:
-    return not is_reference(value)
+def _by_shape(text: str, lowered: str, shape: Shape, word: str) -> Iterator[SecretSpan]:
+    for place in places(lowered, word):
+        if shape.behind and not _stands_behind(lowered, shape.behind, place):
+            continue
+        match = shape.pattern.match(text, place)
+        if match is not None and match.lastindex and shape.accepts(match[match.lastindex]):
+            yield SecretSpan(*match.span(match.lastindex), shape.kind)
 
 
-def _is_opaque_literal(value: str) -> bool:
-    return not is_reference(value) and is_opaque(value)
-
-
-def _is_any(value: str) -> bool:
-    return True
-
-
-_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], str, Callable[[str], bool]], ...] = (
-    # words of which one must occur (in small letters), pattern, kind, what its value must be
-    (("hooks.slack.com", "discord"), _WEBHOOK, "webhook", _is_any),
-    (("authorization",), _HEADER, "authorization", _is_opaque_literal),
-    (("bearer",), _BEARER, "bearer_token", _is_opaque_literal),
-    (("://",), _ADDRESS, "address_password", _is_literal),
-    (("sig", "accountkey", "sharedaccesskey", "token="), _SIGNED, "signature", _is_opaque_literal),
-    (("curl",), _COMMAND_USER, "command_password", _is_literal),
-    (("sshpass", "mysql"), _COMMAND_PASSWORD, "command_password", _is_literal),
-    (("login",), _LOGIN, "login_password", _is_literal),
-    (("identified", "password"), _SQL, "sql_password", _is_literal),
-    (("</",), _MARKUP, "markup_value", _is_literal),
-)
+def _stands_behind(lowered: str, word: str, place: int) -> bool:
+    start = max(0, place - _LONGEST_COMMAND)
+    start = max(start, lowered.rfind("\n", start, place))
+    return lowered.find(word, start, place) >= 0
 
 
 def _key_blocks(text: str) -> Iterator[SecretSpan]:
-    position = 0
-    while match := _KEY_START.search(text, position):
+    done = 0
+    for place in places(text, "-----BEGIN "):
+        match = _KEY_START.match(text, place) if place >= done else None
+        if match is None:
+            continue
         start = match.end()
-        closing = text.find(f"-----END {match['label']}-----", start, start + _LONGEST_KEY)
-        if closing >= 0:
-            position = end = closing
-        else:
+        end = text.find(f"-----END {match[1]}-----", start, start + _LONGEST_KEY)
+        if end < 0:
             # Cut off: what still looks like lines of a key belongs to it.
             lines = _KEY_LINES.match(text, start, start + _LONGEST_KEY)
-            position = end = lines.end() if lines else start
-        position = max(position, start)
+            end = lines.end() if lines else start
+        done = end
         if end > start:
             yield SecretSpan(start, end, "private_key")
 
 
-def _cookies(text: str) -> Iterator[SecretSpan]:
-    for header in _COOKIE.finditer(text):
-        for match in _COOKIE_VALUE.finditer(text, *header.span("line")):
-            if is_opaque(match["value"]):
-                yield SecretSpan(*match.span("value"), "cookie")
+def _cookies(text: str, lowered: str) -> Iterator[SecretSpan]:
+    done = 0
+    for place in places(lowered, "cookie"):
+        header = _COOKIE.match(text, place) if place >= done else None
+        if header is None:
+            continue
+        done = header.end()
+        for match in _COOKIE_VALUE.finditer(text, *header.span(1)):
+            if is_opaque_literal(match[1]):
+                yield SecretSpan(*match.span(1), "cookie")

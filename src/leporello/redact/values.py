@@ -46,9 +46,14 @@ _SPLIT = re.compile(r"[-_./:+]")
 _NUMERIC = re.compile(r"^[-+]?[\d_.,]+(?:[eE][-+]?\d+)?[a-zA-Z%]{0,2}$")
 _DATE = re.compile(r"^\d{4}-\d\d-\d\d")
 _HEX_OR_ID = re.compile(r"^[0-9a-fA-F-]{16,}$")
-_VARIABLE_WORDS = re.compile(
-    r"pass|pwd|pw|secret|token|key|cred|hash|val|str|arg|param|input|data|user|config|env", re.I
+_VARIABLE_WORDS = frozenset(
+    (
+        "arg args body cfg config cred credential credentials data env hash input key opts options param params pass "
+        "passwd password pw pwd req request res result row secret settings str token user val value"
+    ).split()
 )
+_RUNS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_WORD_ENDINGS = ("password", "passwd", "pwd", "token", "secret")
 
 
 def is_reference(value: str) -> bool:
@@ -61,6 +66,16 @@ def is_reference(value: str) -> bool:
         or _REFERENCE.match(cleaned) is not None
         or _TEMPLATE_PART.search(cleaned) is not None
     )
+
+
+def is_literal(value: str) -> bool:
+    """The value itself, not a variable or template for it."""
+    return not is_reference(value)
+
+
+def is_opaque_literal(value: str) -> bool:
+    """A literal that looks generated."""
+    return not is_reference(value) and is_opaque(value)
 
 
 def is_filler(value: str) -> bool:
@@ -78,6 +93,11 @@ def is_plain_word(value: str) -> bool:
     return _WORDY.match(value) is not None
 
 
+def is_made_of_words(value: str) -> bool:
+    """`db-password-name`, `oauth2`: a name of something, not its value."""
+    return len(value) < 40 and all(_PART.match(part) for part in _SPLIT.split(value)) and not is_opaque(value)
+
+
 def is_number(value: str) -> bool:
     """A count, a size, a version, a date."""
     return _NUMERIC.match(value) is not None or _DATE.match(value) is not None
@@ -85,7 +105,10 @@ def is_number(value: str) -> bool:
 
 def is_variable_like(value: str) -> bool:
     """An identifier whose words speak of values, as in `new_password` or `apiKeyValue`."""
-    return value.isidentifier() and _VARIABLE_WORDS.search(value) is not None
+    if not value.isidentifier():
+        return False
+    words = [word.lower() for word in _RUNS.findall(value)]
+    return any(word in _VARIABLE_WORDS or word.endswith(_WORD_ENDINGS) for word in words)
 
 
 def is_opaque(value: str) -> bool:
@@ -98,7 +121,16 @@ def is_opaque(value: str) -> bool:
     if all(_PART.match(part) for part in parts):
         # Words joined by dashes. One unbroken run that changes case often is no word of any language.
         return len(parts) == 1 and len(value) >= 16 and _case_changes(value) >= 5
+    if value.isidentifier() and _reads_like_words(value):
+        return False
     return any(character.isdigit() for character in value) or _case_changes(value) >= 5
+
+
+def _reads_like_words(value: str) -> bool:
+    """`Uint8Array`, `base64_decode`: words of three letters and more with one short number among them."""
+    runs = _RUNS.findall(value)
+    numbers = [run for run in runs if run.isdigit()]
+    return len(numbers) <= 1 and all(len(run) <= 3 if run.isdigit() else len(run) >= 3 for run in runs)
 
 
 def _case_changes(value: str) -> int:
