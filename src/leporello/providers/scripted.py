@@ -1,0 +1,174 @@
+"""`ScriptedProvider`: a model that says what it was told to say, with a bill that is computed, not invented.
+
+    provider = ScriptedProvider(["First answer", ProviderError("gone"), Wait(2.0, "late answer")])
+    provider = ScriptedProvider(lambda request: f"You sent {len(request.messages)} messages")
+
+It runs everything without a network: demos, tests and replays. Prompt tokens are counted from the request's own bytes;
+cached ones come from a simulation of the vendor's cache and the request's own cache marks. A request beyond the window
+is refused as a provider would refuse it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import TypeAlias
+
+from leporello.errors import ProviderError
+from leporello.messages import Message, calls_of, text_of
+from leporello.models.facts import ModelFacts, model_facts
+from leporello.providers.base import Delta, ModelReply, ModelRequest
+from leporello.providers.blocks import blocks_of
+from leporello.providers.cache_sim import CacheMarksRefused, CacheSim
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed, ErrorVerdict
+from leporello.tokens import TokenCounter
+from leporello.usage import CanonicalUsage
+
+STREAM_CHARS = 24
+_NO_USAGE = CanonicalUsage()
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Answer only after some seconds; a request whose timeout is shorter fails with a timeout."""
+
+    seconds: float
+    then: Step
+
+
+Step: TypeAlias = str | Message | ModelReply | BaseException | Wait | Callable[[ModelRequest], "Step"]
+"""One scripted answer: a text, an assistant message, a whole reply, an error to raise, a wait, or a function."""
+
+
+class ScriptEnded(ProviderError):
+    """More calls came than the script has answers."""
+
+
+class ScriptedProvider:
+    """Replays a script. `requests` and `replies` keep what was asked and answered. Threads may share it."""
+
+    def __init__(
+        self,
+        script: Iterable[Step] | Callable[[ModelRequest], Step],
+        *,
+        name: str = "scripted",
+        window: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = name
+        self.window = window
+        """Requests of more tokens are refused; None: whatever the model is known to take."""
+        self.requests: list[ModelRequest] = []
+        self.replies: list[ModelReply] = []
+        self._steps = _steps(script)
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._models: dict[str, _Model] = {}
+
+    def complete(self, request: ModelRequest, on_text: Delta | None = None) -> ModelReply:
+        """Answer with the next step of the script."""
+        with self._lock:
+            self.requests.append(request)
+            model = self._models.setdefault(request.model, _Model.named(request.model))
+            prompt = model.counter.request(request.messages, request.tools)
+            self._check_window(request, model, prompt)
+            step = next(self._steps, None)
+        if step is None:
+            raise ScriptEnded(f"{self.name}: the script has no answer for call {len(self.requests)}; add steps to it")
+        reply = self._play(step, request)
+        with self._lock:
+            reply = self._billed(reply, request, model)
+            self.replies.append(reply)
+        if on_text is not None:
+            text = text_of(reply.message)
+            for start in range(0, len(text), STREAM_CHARS):
+                on_text(text[start : start + STREAM_CHARS])
+        return reply
+
+    def _check_window(self, request: ModelRequest, model: _Model, prompt: int) -> None:
+        window = self.window or model.facts.window
+        if prompt <= window:
+            return
+        verdict = ErrorVerdict(
+            ErrorKind.INPUT_OVERFLOW,
+            stated_limit=window,
+            requested=prompt,
+            status=400,
+            code="context_length_exceeded",
+            message=f"the prompt of {prompt} tokens is longer than the window of {window} tokens",
+        )
+        raise CallFailed(verdict, self.name, request.model)
+
+    def _play(self, step: Step, request: ModelRequest) -> ModelReply:
+        while True:
+            if isinstance(step, Wait):
+                self._wait(step.seconds, request)
+                step = step.then
+            elif isinstance(step, BaseException):
+                raise step
+            elif isinstance(step, ModelReply):
+                return step
+            elif isinstance(step, str):
+                return ModelReply({"role": "assistant", "content": step}, _NO_USAGE, model=request.model)
+            elif isinstance(step, dict):
+                ending = "tool_calls" if calls_of(step) else "stop"
+                return ModelReply(step, _NO_USAGE, finish_reason=ending, model=request.model)
+            else:
+                step = step(request)
+
+    def _wait(self, seconds: float, request: ModelRequest) -> None:
+        if request.timeout is None or seconds <= request.timeout:
+            self._sleep(seconds)
+            return
+        self._sleep(request.timeout)
+        late = f"no answer within {request.timeout:g} s"
+        raise CallFailed(ErrorVerdict(ErrorKind.TRANSIENT, cause="timeout", message=late), self.name, request.model)
+
+    def _billed(self, reply: ModelReply, request: ModelRequest, model: _Model) -> ModelReply:
+        if reply.usage != _NO_USAGE or not reply.has_usage:
+            return reply
+        reply = _capped(reply, request.max_tokens, model.counter)
+        output = model.counter.message(reply.message)
+        try:
+            bill = model.cache.bill(blocks_of(request, model.counter), self._clock())
+        except CacheMarksRefused as error:
+            verdict = ErrorVerdict(ErrorKind.MALFORMED, status=400, message=str(error))
+            raise CallFailed(verdict, self.name, request.model) from error
+        return replace(reply, usage=bill.usage(output))
+
+
+@dataclass(slots=True)
+class _Model:
+    facts: ModelFacts
+    counter: TokenCounter
+    cache: CacheSim
+
+    @classmethod
+    def named(cls, name: str) -> _Model:
+        facts = model_facts(name)
+        return cls(facts, TokenCounter.for_model(name), CacheSim(facts.cache))
+
+
+def _steps(script: Iterable[Step] | Callable[[ModelRequest], Step]) -> Iterator[Step]:
+    return repeat(script) if callable(script) else iter(script)
+
+
+def _capped(reply: ModelReply, most: int | None, counter: TokenCounter) -> ModelReply:
+    """Cut a text that is longer than the request allows, as a provider would."""
+    text = text_of(reply.message)
+    if most is None or calls_of(reply.message) or counter.text(text) <= most:
+        return reply
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if counter.text(text[:middle]) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return replace(reply, message={**reply.message, "content": text[:low]}, finish_reason="length")
