@@ -10,23 +10,30 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from leporello.messages import Message, Part, PartKind, calls_of, encode_json, hash_bytes, parts_of
+from leporello.messages import (
+    Call,
+    Message,
+    Part,
+    PartKind,
+    calls_of,
+    encode_json,
+    hash_bytes,
+    is_result,
+    parse_json,
+    parts_of,
+)
+from leporello.tokens.attachments import audio_seconds, document_pages, words_of
 from leporello.tokens.calibration import Calibration
 from leporello.tokens.families import Family, family_of
 from leporello.tokens.images import image_tokens
-from leporello.tokens.kinds import kind_of
-from leporello.tokens.vocabulary import count
 
-MEMO_ENTRIES = 200_000
-OPAQUE_TEXT = 1_024
-"""A longer string without a single blank inside an unknown part is data (base64), not words."""
-
-AUDIO_BYTES_PER_TOKEN = 1_600
-FILE_BYTES_PER_TOKEN = 40
+MEMO_ENTRIES = 100_000
+MOST_NESTED = 8
+"""Parts inside parts; deeper ones are counted as plain words."""
 
 
 class TokenCounter:
-    """Counts for one model. Not bound to a conversation: counters of one model may be shared."""
+    """Counts for one model. It knows no conversation, so conversations with the same model may share one."""
 
     def __init__(self, family: Family, model: str = "") -> None:
         self.model = model
@@ -46,144 +53,141 @@ class TokenCounter:
 
     def text(self, text: str) -> int:
         """Tokens of a bare text."""
-        return self._scaled(self._raw_text(text))
+        return self.scale(self.family.text(text))
 
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens of one message with its framing."""
-        return self._scaled(self._raw_message(message))
+        return self.scale(self.raw_message(message))
 
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
         """Tokens of several messages: the sum of `message` over them."""
-        return sum(self.message(message) for message in messages)
+        return sum(map(self.message, messages))
 
     def tools(self, schemas: Sequence[Mapping[str, Any]]) -> int:
         """Tokens of tool schemas."""
-        return self._scaled(self._raw_tools(schemas))
+        return self.scale(self.raw_tools(schemas))
 
     def request(
         self, messages: Iterable[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = (), system: str = ""
     ) -> int:
         """Tokens of a whole request."""
-        total = self.messages(messages) + self.tools(tools) + self._scaled(self.family.framing.request)
-        if system:
-            total += self.message({"role": "system", "content": system})
-        return total
+        return self.messages(messages) + self.scale(self.raw_fixed(tools, system))
 
     def learn(self, estimated: int, actual: int) -> bool:
-        """Take one real count beside what this counter had said; later counts are corrected by it."""
+        """Take one real count beside what this counter had said; False when it was too odd to be believed."""
         return self.calibration.learn(estimated / self.calibration.factor, actual)
 
-    def _scaled(self, raw: float) -> int:
+    def export(self) -> dict[str, Any]:
+        """What was learned, as a small JSON-ready dict."""
+        return self.calibration.export()
+
+    def restore(self, state: Mapping[str, Any]) -> bool:
+        """Take over what an earlier counter of this model learned; False (and a fresh start) when it can't be read."""
+        return self.calibration.restore(state)
+
+    def scale(self, raw: float) -> int:
+        """A raw figure corrected by what was learned, rounded up."""
         return math.ceil(raw * self.calibration.factor)
 
-    def _raw_text(self, text: str) -> float:
-        tokens = count(self.family.vocabulary, text)
-        if not self.family.ratios:
-            return tokens
-        return tokens * self.family.ratios[kind_of(text)]
-
-    def _raw_message(self, message: Mapping[str, Any]) -> float:
-        key = _key(message)
+    def raw_message(self, message: Mapping[str, Any]) -> float:
+        """Tokens of one message before calibration."""
+        try:
+            key = hash_bytes(encode_json(message))
+        except (TypeError, ValueError):
+            # Not storable as JSON (bytes, a cycle, nested beyond reason): counted anew each time, as well as it goes.
+            return self._count_message(message)
         known = self._memo.get(key)
         if known is None:
-            known = self._count_message(message)
-            if len(self._memo) >= MEMO_ENTRIES:
-                # Oldest first: dicts keep insertion order, and old messages are the ones that were folded away.
-                for old in list(self._memo)[: MEMO_ENTRIES // 10]:
-                    del self._memo[old]
-            self._memo[key] = known
+            known = self._remember(key, self._count_message(message))
         return known
+
+    def raw_tools(self, schemas: Sequence[Mapping[str, Any]]) -> float:
+        """Tokens of tool schemas before calibration."""
+        if not schemas:
+            return 0.0
+        return self.family.framing.tools + sum(map(self._raw_tool, schemas))
+
+    def raw_fixed(self, tools: Sequence[Mapping[str, Any]] = (), system: str = "") -> float:
+        """Everything of a request but its messages, before calibration."""
+        total = self.family.framing.request + self.raw_tools(tools)
+        return total + self.raw_message({"role": "system", "content": system}) if system else total
+
+    def _raw_tool(self, schema: Mapping[str, Any]) -> float:
+        try:
+            data = encode_json(schema)
+        except (TypeError, ValueError):
+            return self.family.framing.tool + sum(map(self.family.text, words_of(schema)))
+        key = "tool:" + hash_bytes(data)
+        known = self._memo.get(key)
+        if known is None:
+            known = self._remember(key, self.family.framing.tool + self.family.text(data.decode("utf-8", "replace")))
+        return known
+
+    def _remember(self, key: str, value: float) -> float:
+        if len(self._memo) >= MEMO_ENTRIES:
+            # Oldest first: dicts keep their order, and old messages are the ones that were folded away.
+            for old in list(self._memo)[: MEMO_ENTRIES // 10]:
+                self._memo.pop(old, None)
+        self._memo[key] = value
+        return value
 
     def _count_message(self, message: Mapping[str, Any]) -> float:
         framing = self.family.framing
-        total: float = framing.message
-        for part in parts_of(message):
-            total += self._part(part)
-        for call in calls_of(message):
-            total += framing.call + self._raw_text(call.name) + self._raw_text(call.arguments)
-        name = message.get("name")
-        if isinstance(name, str):
-            total += 1 + self._raw_text(name)
-        reasoning = message.get("reasoning_content")
-        if isinstance(reasoning, str):
-            total += self._raw_text(reasoning)
+        total: float = framing.message + (framing.result if is_result(message) else 0)
+        total += sum(map(self._part, parts_of(message)))
+        try:
+            total += sum(map(self._call, calls_of(message)))
+        except TypeError:
+            total += framing.call + sum(map(self.family.text, words_of(message.get("tool_calls"))))
+        for field in ("name", "reasoning_content"):
+            value = message.get(field)
+            if isinstance(value, str):
+                total += self.family.text(value)
         return total
 
-    def _part(self, part: Part) -> float:
+    def _call(self, call: Call) -> float:
+        # Vendors show arguments to the model as values between tags or as plain JSON, never as JSON inside a string:
+        # escapes are not paid for.
+        framing, text = self.family.framing, self.family.text
+        total = framing.call + text(call.name)
+        arguments = parse_json(call.arguments)
+        if not isinstance(arguments, dict):
+            return total + framing.param + text(call.arguments)
+        for key, value in arguments.items():
+            shown = value if isinstance(value, str) else _json_text(value)
+            total += framing.param + text(key) + text(shown)
+        return total
+
+    def _part(self, part: Part, depth: int = 0) -> float:
+        text = self.family.text
         if part.kind in (PartKind.TEXT, PartKind.THINKING):
-            return self._raw_text(part.text)
+            return text(part.text)
         if part.kind is PartKind.IMAGE:
             return image_tokens(part.raw, self.family.images)
         if part.kind is PartKind.AUDIO:
-            return max(1, _opaque_bytes(part.raw) // AUDIO_BYTES_PER_TOKEN)
+            return max(1.0, audio_seconds(part.raw) * self.family.audio_tokens_per_second)
         if part.kind is PartKind.FILE:
-            return self._raw_text(_readable(part.raw)) + _opaque_bytes(part.raw) // FILE_BYTES_PER_TOKEN
-        return self._raw_text(_readable(part.raw)) + image_share(part.raw, self.family)
+            return self._file(part.raw)
+        return self._other(part.raw, depth)
 
-    def _raw_tools(self, schemas: Sequence[Mapping[str, Any]]) -> float:
-        if not schemas:
-            return 0.0
-        framing = self.family.framing
-        return framing.tools + sum(framing.tool + self._raw_message_json(schema) for schema in schemas)
+    def _file(self, raw: Any) -> float:
+        source = raw.get("source") if isinstance(raw, Mapping) else None
+        if isinstance(source, Mapping) and source.get("type") == "text":
+            return self.family.text(str(source.get("data", "")))
+        return float(document_pages(raw) * self.family.page_tokens)
 
-    def _raw_message_json(self, value: Mapping[str, Any]) -> float:
-        data = encode_json(value)
-        key = "json:" + hash_bytes(data)
-        known = self._memo.get(key)
-        if known is None:
-            known = self._memo[key] = self._raw_text(data.decode())
-        return known
-
-
-def image_share(raw: Any, family: Family) -> float:
-    """Images that stand inside an unknown part (a tool result with a screenshot)."""
-    inner = raw.get("content") if isinstance(raw, Mapping) else None
-    if not isinstance(inner, list):
-        return 0.0
-    wrapped: Message = {"role": "tool", "content": inner}
-    return sum(image_tokens(part.raw, family.images) for part in parts_of(wrapped) if part.kind is PartKind.IMAGE)
+    def _other(self, raw: Any, depth: int) -> float:
+        """Blocks of other dialects inside an OpenAI-format message, and kinds that nobody has told us about."""
+        inner = raw.get("content") if isinstance(raw, Mapping) else None
+        if isinstance(inner, list) and depth < MOST_NESTED:
+            # A tool result in Anthropic's form: its own parts may hold images.
+            nested: Message = {"role": "tool", "content": inner}
+            return self.family.framing.result + sum(self._part(part, depth + 1) for part in parts_of(nested))
+        return sum(map(self.family.text, words_of(raw)))
 
 
-def _key(message: Mapping[str, Any]) -> str:
+def _json_text(value: Any) -> str:
     try:
-        return hash_bytes(encode_json(message))
+        return encode_json(value).decode("utf-8", "replace")
     except (TypeError, ValueError):
-        return hash_bytes(repr(message).encode("utf-8", "replace"))
-
-
-def _readable(raw: Any) -> str:
-    """The words in a value of any shape, without long data strings."""
-    found: list[str] = []
-    stack = [raw]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Mapping):
-            for key, value in item.items():
-                found.append(str(key))
-                stack.append(value)
-        elif isinstance(item, list | tuple):
-            stack.extend(item)
-        elif isinstance(item, str):
-            if not _is_data(item):
-                found.append(item)
-        elif item is not None:
-            found.append(str(item))
-    return "\n".join(found)
-
-
-def _opaque_bytes(raw: Any) -> int:
-    total = 0
-    stack = [raw]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Mapping):
-            stack.extend(item.values())
-        elif isinstance(item, list | tuple):
-            stack.extend(item)
-        elif isinstance(item, str) and _is_data(item):
-            total += len(item) * 3 // 4
-    return total
-
-
-def _is_data(text: str) -> bool:
-    return text.startswith("data:") or (len(text) > OPAQUE_TEXT and " " not in text[:OPAQUE_TEXT])
+        return "\n".join(words_of(value))

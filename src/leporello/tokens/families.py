@@ -1,30 +1,42 @@
-"""Which vocabulary a model counts with, and what it charges beside the text.
+"""Which vocabulary a model counts with, and what its wire format charges beside the text.
 
-Where splintr has the model's own vocabulary the count is exact. Everybody else is counted with o200k times a ratio for
-the family and the kind of text; `Calibration` then learns the rest from real usage.
+Where splintr has the model's own vocabulary, text is counted exactly. Claude and Gemini are estimated from the o200k
+count and the kinds of characters (`alphabet`, `weights.json`); everybody else counts with the nearest vocabulary.
+`Calibration` learns the rest from real usage.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
-from leporello.tokens.images import ImageRule
-from leporello.tokens.kinds import Kind
+import orjson
+
+from leporello.tokens.alphabet import KINDS, kind_counts
+from leporello.tokens.images import ImageRule, LargeTiles, Patches, Tiles
+from leporello.tokens.vocabulary import count
 
 O200K = "o200k_base"
 
 
+_GPT_4O_TILES = Tiles(85, 170)
+
+
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """Tokens that the wire format itself costs."""
+    """Tokens that the wire format costs, learned from recorded requests of each vendor."""
 
     message: int = 4
-    call: int = 8
+    call: int = 12
+    param: int = 3
+    """Per argument of a call: its quotes or tags. The argument's key and value are counted as text."""
+    result: int = 6
     request: int = 3
-    tools: int = 12
+    tools: int = 50
+    """The instructions that come with the first tool."""
     tool: int = 8
 
 
@@ -34,43 +46,96 @@ class Family:
 
     name: str
     vocabulary: str = O200K
-    ratios: Mapping[Kind, float] = field(default_factory=lambda: MappingProxyType({}))
+    exact: bool = True
+    """Whether the vocabulary is the model's own."""
+    charges: str = ""
+    """Name of the extra charges in `weights.json`; empty: none."""
+    margin: float = 1.0
     framing: Framing = Framing()
-    images: ImageRule = ImageRule.OPENAI
+    images: ImageRule = _GPT_4O_TILES
+    page_tokens: int = 1_500
+    """One page of a document, text and picture together."""
+    audio_tokens_per_second: int = 10
 
-    @property
-    def exact(self) -> bool:
-        """Whether the vocabulary is the model's own."""
-        return not self.ratios
+    def text(self, text: str) -> float:
+        """The estimated or exact count of a text."""
+        if not text:
+            return 0.0
+        tokens = count(self.vocabulary, text)
+        if not self.charges:
+            return tokens * self.margin
+        base, weights = _charges(self.charges)
+        return tokens * base + sum(map(float.__mul__, weights, map(float, kind_counts(text))))
 
 
-def _ratios(prose: float, code: float, json: float, log: float, cjk: float) -> Mapping[Kind, float]:
-    return MappingProxyType({Kind.PROSE: prose, Kind.CODE: code, Kind.JSON: json, Kind.LOG: log, Kind.CJK: cjk})
+@cache
+def _charges(name: str) -> tuple[float, tuple[float, ...]]:
+    fitted: Mapping[str, float] = _weights()[name]
+    return float(fitted["o200k"]), tuple(float(fitted.get(kind, 0.0)) for kind in KINDS)
 
 
-_CLAUDE_FRAMING = Framing(message=5, call=40, request=4, tools=320, tool=20)
-CLAUDE_3 = Family("claude-3", O200K, _ratios(1.18, 1.22, 1.20, 1.18, 1.39), _CLAUDE_FRAMING, ImageRule.ANTHROPIC)
-CLAUDE_48 = Family("claude-4.8", O200K, _ratios(1.55, 1.58, 1.50, 1.34, 1.40), _CLAUDE_FRAMING, ImageRule.ANTHROPIC)
-GEMINI = Family("gemini", O200K, _ratios(1.02, 1.12, 1.15, 1.35, 1.0), Framing(), ImageRule.GOOGLE)
-UNKNOWN = Family("unknown", O200K, _ratios(1.05, 1.08, 1.08, 1.10, 1.10))
+@cache
+def _weights() -> dict[str, dict[str, float]]:
+    loaded: dict[str, dict[str, float]] = orjson.loads(files("leporello.tokens").joinpath("weights.json").read_bytes())
+    return loaded
+
+
+_OPENAI = Framing(message=4, call=4, param=2, result=0, request=3, tools=10, tool=8)
+_CLAUDE = Framing(message=3, call=20, param=13, result=24, request=4, tools=330, tool=12)
+_DEEPSEEK = Framing(message=2, call=20, param=14, result=15, request=2, tools=150, tool=12)
+_TEMPLATE = Framing(message=5, call=12, param=3, result=6, request=3, tools=120, tool=6)
+
+CLAUDE_OLD = Family(
+    "claude-3", O200K, False, "claude-3", framing=_CLAUDE, images=Patches(28, 1_568, 1_568), page_tokens=3_000
+)
+CLAUDE_NEW = Family(
+    "claude-4.7", O200K, False, "claude-4.7", framing=_CLAUDE, images=Patches(28, 4_784, 2_576), page_tokens=4_500
+)
+GEMINI = Family(
+    "gemini", O200K, False, "gemini", framing=Framing(message=3), images=LargeTiles(), page_tokens=560,
+    audio_tokens_per_second=32,
+)  # fmt: skip
+UNKNOWN = Family("unknown", O200K, False, margin=1.1)
+PLAIN = Family("o200k", framing=_OPENAI)
+
+
+def _openai(name: str, images: ImageRule, vocabulary: str = O200K) -> Family:
+    return Family(name, vocabulary, framing=_OPENAI, images=images)
+
+
+def _open(name: str, vocabulary: str, *, exact: bool = True, framing: Framing = _TEMPLATE) -> Family:
+    return Family(name, vocabulary, exact, framing=framing, images=Patches(28, 16_384, 4_096))
+
 
 # The first pattern found in the name wins; names come routed, dated and decorated, so patterns are searched for.
 _PATTERNS: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
     (re.compile(pattern), family)
     for pattern, family in (
-        (r"gpt-oss|gpt-?4o|gpt-?4\.[15]|gpt-?[5-9]|chatgpt|\bo[134](-|$)|codex", Family("o200k")),
-        (r"gpt-?4|gpt-?3\.5|text-embedding", Family("cl100k", "cl100k_base")),
-        (r"llama-?2|vicuna|tinyllama", Family("llama2", "llama2")),
-        (r"llama", Family("llama3", "llama3")),
-        (r"qwen|qwq", Family("qwen", "qwen3")),
-        (r"deepseek", Family("deepseek", "deepseek_v3")),
-        (r"glm|z-ai", Family("glm", "glm4")),
-        (r"kimi|moonshot", Family("kimi", "kimi_k2")),
-        (r"mixtral-8x22|codestral|mistral-7b.*v0\.3", Family("mistral2", "mistral_v2")),
-        (r"mixtral|mistral-7b", Family("mistral1", "mistral_v1")),
-        (r"mistral|ministral|pixtral|devstral|magistral", Family("mistral3", "mistral_v3")),
-        (r"phi-?4", Family("phi4", "phi4")),
-        (r"gemini", GEMINI),
+        (r"gpt-oss", _openai("gpt-oss", _GPT_4O_TILES)),
+        (r"gpt-?4o-mini", _openai("gpt-4o-mini", Tiles(2_833, 5_667))),
+        (r"gpt-?(4[.-]1|5[\d.]*)-?nano", _openai("gpt-nano", Patches(32, 1_536, 8_192, 2.46))),
+        (r"gpt-?(4[.-]1|5[\d.]*)-?mini", _openai("gpt-mini", Patches(32, 1_536, 8_192, 1.62))),
+        (r"\bo4-mini", _openai("o4-mini", Patches(32, 1_536, 8_192, 1.72))),
+        (r"\bo[13](-|$)", _openai("o-series", Tiles(75, 150))),
+        (r"gpt-?(5[.-][4-9]|[6-9])", _openai("gpt-5.4", Patches(32, 2_500, 2_048, 1.0, 10_000))),
+        (r"gpt-?5", _openai("gpt-5", Tiles(70, 140))),
+        (r"gpt-?4o|gpt-?4[.-][15]|chatgpt|codex", _openai("gpt-4o", _GPT_4O_TILES)),
+        (r"gpt-?4|gpt-?3[.-]?5|text-embedding", _openai("cl100k", _GPT_4O_TILES, "cl100k_base")),
+        (r"llama-?2|vicuna|tinyllama", _open("llama2", "llama2")),
+        (r"llama-?4|maverick|scout", _open("llama4", O200K, exact=False)),
+        (r"llama", _open("llama3", "llama3")),
+        (r"qwen-?3[.-][5-9]|qwen-?[4-9]", _open("qwen3.5", "qwen3", exact=False)),
+        (r"qwen|qwq", _open("qwen", "qwen3")),
+        (r"deepseek-?v?[4-9]", _open("deepseek4", "deepseek_v3", exact=False, framing=_DEEPSEEK)),
+        (r"deepseek", _open("deepseek", "deepseek_v3", framing=_DEEPSEEK)),
+        (r"glm-?[5-9]", _open("glm5", "glm4", exact=False)),
+        (r"glm", _open("glm", "glm4")),
+        (r"kimi|moonshot", _open("kimi", "kimi_k2")),
+        (r"mixtral-8x22|codestral|mistral-7b.*v0[.-]3", _open("mistral2", "mistral_v2")),
+        (r"mixtral|mistral-7b", _open("mistral1", "mistral_v1")),
+        (r"mistral|ministral|pixtral|devstral|magistral", _open("mistral3", "mistral_v3")),
+        (r"phi-?4", _open("phi4", "phi4")),
+        (r"gemini|gemma", GEMINI),
     )
 )
 
@@ -78,22 +143,23 @@ _CLAUDE_VERSION = re.compile(r"(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 def family_of(model: str | None) -> Family:
-    """The family of a model by any of its names; unknown ones get careful ratios."""
-    name = (model or "").lower()
+    """The family of a model by any of its names; an unknown model gets a margin, no model at all counts plainly."""
+    name = (model or "").strip().lower()
+    if not name:
+        return PLAIN
     if "claude" in name or "anthropic" in name:
         return _claude(name)
     for pattern, family in _PATTERNS:
         if pattern.search(name):
             return family
-    return UNKNOWN if name else Family("o200k")
+    return UNKNOWN
 
 
 def _claude(name: str) -> Family:
     if re.search(r"fable|mythos", name):
-        return CLAUDE_48
-    found = _CLAUDE_VERSION.search(name.partition("claude")[2])
+        return CLAUDE_NEW
+    found = _CLAUDE_VERSION.search(name.rpartition("claude")[2])
     if found is None:
         # "claude-latest" and the like: the newest counts highest, and too high is the safe side.
-        return CLAUDE_48
-    version = int(found[1]), int(found[2] or 0)
-    return CLAUDE_48 if version >= (4, 7) else CLAUDE_3
+        return CLAUDE_NEW
+    return CLAUDE_NEW if (int(found[1]), int(found[2] or 0)) >= (4, 7) else CLAUDE_OLD
