@@ -1,0 +1,147 @@
+"""Assembling the new view: head, fold, tail; roles that alternate; calls and results that match. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from leporello.compaction.plan import Plan
+from leporello.compaction.prune import (
+    clipped,
+    pointer,
+    repair_arguments,
+    result_bodies,
+    shorten_arguments,
+    without_images,
+)
+from leporello.compaction.view import Item, Shown
+from leporello.messages import Call, Message, calls_of, is_instruction, role_of
+from leporello.records import Entry
+from leporello.turns import groups, iter_groups
+
+OPENING: Message = {
+    "role": "user",
+    "content": "<leporello-opening v=1>The start of this conversation is folded.</leporello-opening>",
+}
+"""Stands first where the fold would otherwise open the list in the assistant's role, which some APIs refuse."""
+
+STUB = "[no result was recorded for this call]"
+
+
+def is_opening(message: Message) -> bool:
+    """Whether the message is the constant one we put before a fold."""
+    return message.get("content") == OPENING["content"] and role_of(message) == "user"
+
+
+def settle(items: Sequence[Item], plan: Plan) -> tuple[Plan, str]:
+    """The plan with a head that leaves a role for the fold, and that role.
+
+    The fold shares its role with no neighbour. Where neither role fits, the head gives its last group to the fold; the
+    tail is not changed for it.
+    """
+    after = _first_role(items, plan)
+    while True:
+        spoken = [index for index in plan.head if not is_instruction(items[index].message)]
+        role = choose_role(items[spoken[-1]].role if spoken else "", after)
+        if role or not spoken:
+            return plan, role or "assistant"
+        last = groups([items[index].message for index in spoken])[-1]
+        given = set(spoken[last.start :])
+        plan = replace(
+            plan,
+            head=tuple(index for index in plan.head if index not in given),
+            middle=tuple(sorted({*plan.middle, *given})),
+        )
+
+
+def choose_role(before: str, after: str) -> str:
+    """A role that neither neighbour has; empty when there is none. Nothing before means that a user must come first."""
+    if before not in ("", "assistant") and after != "assistant":
+        return "assistant"
+    return "user" if "user" not in (before, after) else ""
+
+
+def _first_role(items: Sequence[Item], plan: Plan) -> str:
+    if plan.lifted is not None:
+        return "user"
+    spoken = (items[index].role for index in plan.tail if not is_instruction(items[index].message))
+    return next(spoken, "")
+
+
+def assemble(items: Sequence[Item], plan: Plan, fold: Message, fold_id: str, tail_chars: int) -> list[Shown]:
+    """The new view. `tail_chars` bounds a single message of the tail; the newest user message has no bound."""
+    head = [_shown(items[index]) for index in plan.head]
+    if fold["role"] == "assistant" and not any(not is_instruction(shown.message) for shown in head):
+        head.append(Shown(Entry(inline=OPENING), OPENING))
+    middle = [Shown(Entry(inline=fold, fold=fold_id), fold)]
+    if plan.lifted is not None:
+        middle.append(_shown(items[plan.lifted]))
+    return repair([*head, *middle, *_tail(items, plan, tail_chars)])
+
+
+def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
+    messages = [items[index].message for index in plan.tail]
+    repeated = result_bodies(messages)
+    callers = _callers(messages)
+    newest = max((k for k, index in enumerate(plan.tail) if items[index].role == "user"), default=-1)
+    shown = []
+    for k, index in enumerate(plan.tail):
+        item = items[index]
+        message = item.message
+        if index in plan.open_calls or k == newest:
+            shown.append(_shown(item))
+            continue
+        if k in repeated:
+            later = items[plan.tail[repeated[k]]].number
+            message = pointer(message, callers.get(k), item.number, same_as=later)
+        elif index in plan.pointers:
+            message = pointer(message, callers.get(k), item.number)
+        elif len(str(message.get("content") or "")) > tail_chars:
+            message = clipped(message, tail_chars)
+        if plan.pointers and index <= max(plan.pointers):
+            message = without_images(shorten_arguments(message))
+        shown.append(_shown(item, message))
+    return shown
+
+
+def _callers(messages: Sequence[Message]) -> dict[int, Call]:
+    """For each result: the call it answers."""
+    callers: dict[int, Call] = {}
+    for group in iter_groups(messages):
+        calls = calls_of(messages[group.start])
+        for position, answer in enumerate(group.answers):
+            if answer is not None:
+                callers[answer] = calls[position]
+    return callers
+
+
+def _shown(item: Item, message: Message | None = None) -> Shown:
+    if item.fold is not None:
+        return Shown(Entry(inline=item.message, fold=item.fold.id), item.message)
+    if message is None or message is item.message:
+        return Shown(Entry(ref=item.number), item.message)
+    return Shown(Entry(ref=item.number, inline=message), message)
+
+
+def repair(shown: Sequence[Shown]) -> list[Shown]:
+    """Results without their call go, calls without a result get a stub, arguments become JSON; open calls stay."""
+    messages = [entry.message for entry in shown]
+    kept: list[Shown] = []
+    for group in iter_groups(messages):
+        drop = set(group.orphans)
+        for index in range(group.start, group.stop):
+            if index not in drop:
+                kept.append(_mended(shown[index]))
+        if group.stop < len(messages):
+            calls = calls_of(messages[group.start])
+            for position in group.unanswered:
+                stub: Message = {"role": "tool", "tool_call_id": calls[position].id, "content": STUB}
+                kept.append(Shown(Entry(inline=stub), stub))
+    return kept
+
+
+def _mended(entry: Shown) -> Shown:
+    message = repair_arguments(entry.message)
+    if message is entry.message:
+        return entry
+    return Shown(replace(entry.entry, inline=message), message)

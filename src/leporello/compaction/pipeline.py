@@ -1,0 +1,213 @@
+"""One compaction from view to view: plan, summarise, assemble, check, measure. Nothing is stored here.
+
+The result is either a shorter valid view with its report, or the reason why there is none. The input is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from leporello.compaction.assemble import assemble, is_opening, settle
+from leporello.compaction.plan import Plan, Protection, make_plan, newest_user
+from leporello.compaction.view import Item, Shown, join_neighbours
+from leporello.errors import FixedPartTooLarge
+from leporello.ledger.ledger import Ledger
+from leporello.messages import Message, is_instruction
+from leporello.models import Limits
+from leporello.records import CompactionReport, Entry, Outcome, Span
+from leporello.summary.base import Narrative, Narrator, SummaryTask
+from leporello.summary.fold import Fold, fold_message, fold_text
+from leporello.summary.handoff import Handoff
+from leporello.summary.inherit import inherit
+from leporello.summary.model_free import build
+from leporello.tokens import TokenCounter
+from leporello.turns import Fault, validate
+
+LEAST_SAVING = 0.10
+"""A compaction that saves less of the foldable tokens is not worth breaking the prompt cache for."""
+CONTENT_SHARE = 0.20
+FOLD_SHARE_OF_CONTENT = 0.5
+LEAST_FOLD_SHARE = 0.075
+MOST_FOLD_TOKENS = 24_000
+FOLD_FRAME_TOKENS = 220
+CHARS_PER_TOKEN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything one compaction needs to know."""
+
+    items: Sequence[Item]
+    limits: Limits
+    counter: TokenCounter
+    ledger: Ledger
+    protection: Protection = field(default_factory=Protection)
+    narrator: Narrator | None = None
+    focus: str = ""
+    fold_number: int = 1
+    engine: str = "compressor"
+    trigger: str = "manual"
+    system_tokens: int = 0
+    tool_tokens: int = 0
+    recall: bool = False
+    """Whether the model can call the recall tools; only then the fold names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What came of it. Without a commit `shown` is the view as it was."""
+
+    report: CompactionReport
+    shown: tuple[Shown, ...]
+    fold: Fold | None = None
+
+    @property
+    def messages(self) -> list[Message]:
+        """The view as it is sent."""
+        return join_neighbours(entry.message for entry in self.shown)
+
+
+def compact(job: Job) -> Compaction:
+    """Fold the middle of a view."""
+    items = [item for item in job.items if not is_opening(item.message)]
+    before = _foldable(job, [item.message for item in items])
+    too_large = _fixed_part(job, items)
+    if too_large is not None:
+        return _refused(job, Outcome.BLOCKED, str(too_large), before, {"parts": too_large.parts})
+    plan, role = settle(items, make_plan(items, job.counter.message, job.limits, job.protection))
+    if not plan.middle or all(items[index].fold for index in plan.middle):
+        return _refused(job, Outcome.NOTHING_TO_DO, "Head and tail already hold everything.", before)
+    fold, narrative = _fold(job, items, plan)
+    message = fold_message(fold, role, recall=job.recall)
+    tail_chars = job.limits.tail_tokens * CHARS_PER_TOKEN
+    shown = tuple(assemble(items, plan, message, fold.id, tail_chars))
+    result = Compaction(CompactionReport(Outcome.COMMITTED), shown, fold)
+    return _judge(job, result, narrative, before, len(plan.pointers))
+
+
+def _fold(job: Job, items: Sequence[Item], plan: Plan) -> tuple[Fold, Narrative]:
+    middle = [items[index] for index in plan.middle]
+    for item in items:
+        if item.fold is not None:
+            inherit(job.ledger, item.fold)
+        elif not job.ledger.knows(item.number, item.message):
+            job.ledger.add(item.number, item.message)
+    shown = {items[index].number for index in (*plan.head, *plan.tail) if not items[index].fold}
+    if plan.lifted is not None:
+        shown.add(items[plan.lifted].number)
+    span = Span(min(_numbers(middle)), max(_numbers(middle)))
+    kept = tuple(sorted(number for number in shown if number in span))
+    covered = frozenset(range(span.first, span.last + 1)) - shown
+    total = fold_budget(job, items, plan)
+    narrative = Narrative(None)
+    if job.narrator is not None:
+        narrative = job.narrator.narrate(_task(job, middle, total))
+    handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff)
+    return Fold(job.fold_number, span, handoff, kept), narrative
+
+
+def _numbers(middle: Sequence[Item]) -> list[int]:
+    numbers = [item.number for item in middle]
+    return numbers + [item.fold.span.last for item in middle if item.fold]
+
+
+def _task(job: Job, middle: Sequence[Item], total: int) -> SummaryTask:
+    previous: Handoff | None = next((item.fold.handoff for item in middle if item.fold), None)
+    messages = [(item.number, item.message) for item in middle if not item.fold]
+    content = sum(job.counter.message(message) for _, message in messages)
+    prose = max(job.limits.summary_floor, min(int(content * CONTENT_SHARE), job.limits.summary_ceiling))
+    rules = tuple(rule.text for rule in job.ledger.active_rules)
+    return SummaryTask(messages, previous, min(prose, total // 2), job.focus, rules)
+
+
+def fold_budget(job: Job, items: Sequence[Item], plan: Plan) -> int:
+    """Tokens of the handoff: what the aim leaves beside head and tail, bounded by what is folded."""
+    stays = sum(job.counter.message(items[index].message) for index in plan.head if not _instruction(items[index]))
+    tail = sum(job.counter.message(items[index].message) for index in plan.tail if index not in plan.pointers)
+    if plan.lifted is not None:
+        tail += job.counter.message(items[plan.lifted].message)
+    content = sum(job.counter.message(items[index].message) for index in plan.middle)
+    free = job.limits.aim_tokens - stays - tail - FOLD_FRAME_TOKENS
+    least = max(job.limits.summary_ceiling, int(job.limits.window * LEAST_FOLD_SHARE))
+    return int(min(max(free, least), MOST_FOLD_TOKENS, content * FOLD_SHARE_OF_CONTENT))
+
+
+def _instruction(item: Item) -> bool:
+    return is_instruction(item.message)
+
+
+def _fixed_part(job: Job, items: Sequence[Item]) -> FixedPartTooLarge | None:
+    """What must be sent whatever is folded; too large when it alone exceeds the window."""
+    newest = newest_user(items)
+    parts = {
+        "system": job.system_tokens + sum(job.counter.message(i.message) for i in items if is_instruction(i.message)),
+        "tools": job.tool_tokens,
+        "newest user message": job.counter.message(items[newest].message) if newest is not None else 0,
+    }
+    return FixedPartTooLarge(job.limits.window, parts) if sum(parts.values()) > job.limits.window else None
+
+
+def _foldable(job: Job, messages: Sequence[Message]) -> int:
+    return sum(job.counter.message(message) for message in messages if not is_instruction(message))
+
+
+def _judge(job: Job, result: Compaction, narrative: Narrative, before: int, pruned: int) -> Compaction:
+    messages = result.messages
+    after = _foldable(job, messages)
+    broken = [v for v in validate(messages) if v.fault is not Fault.UNKNOWN_ROLE]
+    if broken:
+        return _refused(job, Outcome.FAILED, f"The folded list would be refused: {broken[0]}", before)
+    if after > before * (1 - LEAST_SAVING):
+        reason = f"Folding would leave {after:,} of {before:,} tokens; that saves less than {LEAST_SAVING:.0%}."
+        return _refused(job, Outcome.NO_GAIN, reason, before)
+    assert result.fold is not None
+    above = after > job.limits.aim_tokens
+    fixed = job.system_tokens + job.tool_tokens
+    report = replace(
+        _report(job, Outcome.COMMITTED, before),
+        summariser=narrative.summariser,
+        messages_after=len(messages),
+        tokens_after=after + fixed + sum(job.counter.message(m) for m in messages if is_instruction(m)),
+        covered=result.fold.span,
+        fold=result.fold.id,
+        pruned=pruned,
+        usage=narrative.usage,
+        cost=narrative.cost,
+        verification=narrative.verification,
+        warnings=narrative.warnings,
+        details={
+            "foldable_before": before,
+            "foldable_after": after,
+            "above_aim": above,
+            "fold_tokens": job.counter.text(fold_text(result.fold, recall=job.recall)),
+            "sections": {section.value: len(lines) for section, lines in result.fold.handoff.sections.items()},
+        },
+    )
+    return replace(result, report=report)
+
+
+def _report(job: Job, outcome: Outcome, before: int) -> CompactionReport:
+    instructions = sum(job.counter.message(item.message) for item in job.items if is_instruction(item.message))
+    total = before + instructions + job.system_tokens + job.tool_tokens
+    return CompactionReport(
+        outcome,
+        engine=job.engine,
+        trigger=job.trigger,
+        focus=job.focus,
+        messages_before=len(job.items),
+        messages_after=len(job.items),
+        tokens_before=total,
+        tokens_after=total,
+    )
+
+
+def _refused(job: Job, outcome: Outcome, reason: str, before: int, details: dict[str, Any] | None = None) -> Compaction:
+    from_view = tuple(Shown(_entry(item), item.message) for item in job.items)
+    report = replace(_report(job, outcome, before), reason=reason, details=details or {})
+    return Compaction(report, from_view)
+
+
+def _entry(item: Item) -> Entry:
+    return Entry(inline=item.message, fold=item.fold.id) if item.fold else Entry(ref=item.number)

@@ -1,0 +1,167 @@
+"""The plan of a compaction: which messages stay as head and tail, and which are folded. Pure.
+
+Cuts fall only between whole groups (a call and its results). The head is small and fixed. The tail is bounded by tokens
+first and by message count second. The newest user message and open calls are never folded; when the newest user message
+lies further back than the tail, the fold goes around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from leporello.compaction.view import Item
+from leporello.messages import Message, is_instruction, is_result, message_hash, text_of
+from leporello.models import Limits
+from leporello.turns import Group, groups, open_group
+
+LEAST_TAIL_MESSAGES = 3
+TAIL_STRETCH = 1.5
+"""How far `protect_last_n` may stretch the tail's token budget."""
+POINTER_TOKENS = 90
+"""What a tool result costs once its body is a pointer (an upper bound for planning)."""
+PRUNE_ABOVE_CHARS = 200
+"""A tool result up to this length is left as it is: a pointer would not be shorter."""
+
+Measure = Callable[[Message], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """How many messages of the beginning and the end are left alone while they fit."""
+
+    first: int = 3
+    last: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Indices into the view."""
+
+    head: tuple[int, ...]
+    middle: tuple[int, ...]
+    tail: tuple[int, ...]
+    lifted: int | None = None
+    """The newest user message, when it is shown directly after the summary instead of in its place."""
+    pointers: frozenset[int] = frozenset()
+    """Results in the tail whose bodies are shown as pointers."""
+    open_calls: tuple[int, ...] = ()
+    """Tail messages that are work in progress: shown exactly as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    start: int
+    pointers: frozenset[int]
+
+
+def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protection: Protection) -> Plan:
+    """Head, middle and tail for a view."""
+    messages = [item.message for item in items]
+    all_groups = groups(messages)
+    newest = newest_user(items)
+    busy = open_group(messages)
+    head_stop = _head_stop(items, all_groups, measure, limits, protection)
+    if newest is not None and newest < head_stop < len(items):
+        # The newest user message must follow the summary, so a head that would hold it ends before it.
+        head_stop = newest
+    tail = _tail(messages, all_groups, measure, limits, protection, head_stop)
+    if busy is not None:
+        tail = _Tail(min(tail.start, busy.start), tail.pointers - set(range(busy.start, busy.stop)))
+    between = range(head_stop, tail.start)
+    stays = _instructions_that_stay(items, between, measure, limits)
+    lifted = newest if newest is not None and newest in between else None
+    return Plan(
+        head=(*range(head_stop), *stays),
+        middle=tuple(index for index in between if index != lifted and index not in stays),
+        tail=tuple(range(tail.start, len(items))),
+        lifted=lifted,
+        pointers=tail.pointers,
+        open_calls=tuple(range(busy.start, busy.stop)) if busy else (),
+    )
+
+
+def newest_user(items: Sequence[Item]) -> int | None:
+    """Where the newest message of the user stands; folds shown in the user role don't count."""
+    for index in range(len(items) - 1, -1, -1):
+        if items[index].role == "user":
+            return index
+    return None
+
+
+def _head_stop(
+    items: Sequence[Item], all_groups: Sequence[Group], measure: Measure, limits: Limits, protection: Protection
+) -> int:
+    """Leading instructions, then the first few messages as whole groups within their caps."""
+    stop = counted = tokens = 0
+    for group in all_groups:
+        if items[group.start].fold:
+            break
+        if is_instruction(items[group.start].message) and counted == 0:
+            stop = group.stop
+            continue
+        sizes = [measure(items[index].message) for index in range(group.start, group.stop)]
+        tokens += sum(sizes)
+        if counted >= protection.first or max(sizes) > limits.head_message_tokens or tokens > limits.head_tokens:
+            break
+        counted += len(group)
+        stop = group.stop
+    return stop
+
+
+def _tail(
+    messages: Sequence[Message],
+    all_groups: Sequence[Group],
+    measure: Measure,
+    limits: Limits,
+    protection: Protection,
+    head_stop: int,
+) -> _Tail:
+    """Walk back from the end. Groups come in whole while they fit, then with their tool bodies as pointers."""
+    start = len(messages)
+    used = 0
+    pointers: set[int] = set()
+    stretched = limits.tail_tokens * TAIL_STRETCH
+    for group in reversed(all_groups):
+        if group.start < head_stop:
+            break
+        count = len(messages) - start
+        whole = sum(measure(messages[index]) for index in range(group.start, group.stop))
+        bodies = {index for index in range(group.start, group.stop) if can_be_pointer(messages[index])}
+        slim = whole - sum(max(0, measure(messages[index]) - POINTER_TOKENS) for index in bodies)
+        wanted = count < protection.last
+        if not pointers and used + whole <= (stretched if wanted else limits.tail_tokens):
+            used += whole
+        elif (wanted and used + slim <= stretched) or count < LEAST_TAIL_MESSAGES:
+            used += slim
+            pointers |= bodies
+        else:
+            break
+        start = group.start
+    return _Tail(start, frozenset(pointers))
+
+
+def can_be_pointer(message: Message) -> bool:
+    """Whether showing the body of this result as a pointer would save anything."""
+    content = message.get("content")
+    if not is_result(message):
+        return False
+    return not isinstance(content, str) or len(text_of(message)) > PRUNE_ABOVE_CHARS
+
+
+def _instructions_that_stay(items: Sequence[Item], between: range, measure: Measure, limits: Limits) -> tuple[int, ...]:
+    """System and developer messages inside the span are never summarised: the newest stay, each text once."""
+    stays: list[int] = []
+    seen: set[str] = set()
+    tokens = 0
+    for index in reversed(between):
+        message = items[index].message
+        if not is_instruction(message):
+            continue
+        key = message_hash(message)
+        tokens += 0 if key in seen else measure(message)
+        if key in seen or tokens > limits.head_tokens:
+            continue
+        seen.add(key)
+        stays.append(index)
+    return tuple(reversed(stays))

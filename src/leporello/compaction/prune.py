@@ -1,0 +1,132 @@
+"""Pruning without a model: results become one informative line, huge arguments lose their bulk, images become notes.
+
+What is shown of a message is shortened; the message itself is never changed. Arguments stay valid JSON, and what was
+left out is named beside the arguments, never inside a value where a model could copy it into a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leporello.ledger.calls import UNKNOWN_CALL, describe, ended
+from leporello.ledger.units import CUT_MARK
+from leporello.messages import Call, Message, PartKind, calls_of, encode_json, is_result, parse_json, parts_of, text_of
+
+LONG_ARGUMENT_CHARS = 1_200
+OMITTED_KEY = "_left_out"
+_THINKING_KEYS = ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details")
+
+
+def pointer(message: Message, call: Call | None, number: int, same_as: int | None = None) -> Message:
+    """The result with its body replaced by one line: which tool ran on what, how it ended, where the text is."""
+    facts = describe(call) if call else UNKNOWN_CALL
+    if same_as is not None:
+        note = f"[{facts.heading} → same output as m{same_as}]"
+    elif call is None and not text_of(message):
+        note = "[old tool output cleared]"
+    else:
+        note = f"[{facts.heading} → {ended(message)}; output cleared here, kept as m{number}]"
+    return {**message, "content": note}
+
+
+def without_images(message: Message) -> Message:
+    """The message with each image replaced by a note; text and unknown parts stay."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    parts = [
+        {"type": "text", "text": "[image of an earlier turn]"} if part.kind is PartKind.IMAGE else part.raw
+        for part in parts_of(message)
+    ]
+    return {**message, "content": parts} if parts != content else message
+
+
+def shorten_arguments(message: Message) -> Message:
+    """The assistant message with huge argument values left out; small ones and the JSON stay as they were."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return message
+    changed = [_shorten_call(item) for item in calls]
+    return message if changed == calls else {**message, "tool_calls": changed}
+
+
+def _shorten_call(item: Any) -> Any:
+    if not isinstance(item, dict) or not isinstance(item.get("function"), dict):
+        return item
+    arguments = item["function"].get("arguments")
+    if not isinstance(arguments, str) or len(arguments) <= LONG_ARGUMENT_CHARS:
+        return item
+    call = Call("", "", arguments, 0)
+    short = encode_json(_lighter(call.parsed(), len(arguments))).decode("utf-8", "replace")
+    return {**item, "function": {**item["function"], "arguments": short}}
+
+
+def _lighter(arguments: Mapping[str, Any], size: int) -> dict[str, Any]:
+    if not arguments:
+        return {OMITTED_KEY: f"{size:,} characters of arguments"}
+    kept: dict[str, Any] = {}
+    omitted: dict[str, str] = {}
+    for key, value in arguments.items():
+        length = len(value) if isinstance(value, str) else len(encode_json(value))
+        if length > LONG_ARGUMENT_CHARS // 4:
+            omitted[key] = f"{length:,} characters"
+        else:
+            kept[key] = value
+    return {**kept, OMITTED_KEY: omitted} if omitted else kept
+
+
+def repair_arguments(message: Message) -> Message:
+    """The assistant message with every argument text valid JSON: what is not becomes a quoted string in an object."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return message
+    fixed = [_repair_call(item, call) for item, call in zip(calls, calls_of(message), strict=False)]
+    return message if fixed == calls else {**message, "tool_calls": fixed}
+
+
+def _repair_call(item: Any, call: Call) -> Any:
+    body = item.get("function") if isinstance(item, dict) else None
+    if not isinstance(body, dict):
+        return item
+    raw = body.get("arguments")
+    if isinstance(raw, str) and (not raw.strip() or is_json(raw)):
+        return item
+    text = call.arguments if not isinstance(raw, str) and is_json(call.arguments) else None
+    arguments = text or encode_json({"invalid_json": call.arguments}).decode("utf-8", "replace")
+    return {**item, "function": {**body, "arguments": arguments}}
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is JSON that providers take."""
+    return text.strip() == "null" or parse_json(text) is not None
+
+
+def clipped(message: Message, max_chars: int) -> Message:
+    """The message with its text cut to a beginning and an end around a visible mark; thinking blocks go whole."""
+    text = text_of(message)
+    slim = {key: value for key, value in message.items() if key not in _THINKING_KEYS}
+    if len(text) > max_chars:
+        front = max(1, max_chars * 2 // 3)
+        slim["content"] = text[:front] + f"\n{CUT_MARK.strip()}\n" + text[-max(1, max_chars - front) :]
+    elif isinstance(message.get("content"), list):
+        slim["content"] = text
+    return shorten_arguments(slim)
+
+
+def result_bodies(messages: list[Message]) -> dict[int, int]:
+    """For each result whose text repeats a later one: the index of that later one."""
+    latest: dict[str, int] = {}
+    repeats: dict[int, int] = {}
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if not is_result(message):
+            continue
+        text = text_of(message)
+        if len(text) <= 200:
+            continue
+        if text in latest:
+            repeats[index] = latest[text]
+        else:
+            latest[text] = index
+    return repeats

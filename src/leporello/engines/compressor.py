@@ -1,0 +1,177 @@
+"""`ContextCompressor`: the default engine. Four phases: prune, find the boundaries, summarise, assemble.
+
+The engine keeps a ledger of every message it has seen, so that a second compaction is made from the facts themselves
+and not from the first summary. Lists that begin with a fold of somebody else's are taken over through that fold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from leporello.compaction.pipeline import Compaction, Job, compact
+from leporello.compaction.plan import Protection
+from leporello.compaction.view import Item, number_messages
+from leporello.engines.base import ContextEngine
+from leporello.ledger.ledger import Ledger
+from leporello.messages import Message, Messages
+from leporello.models import Limits
+from leporello.records import CompactionReport, Outcome
+from leporello.summary.base import Narrator
+from leporello.tokens import TokenCounter
+
+MOST_ATTEMPTS = 3
+"""Automatic attempts without a successful model turn in between; then it waits, so that it can't loop."""
+
+
+class ContextCompressor(ContextEngine):
+    """Folds the middle of a conversation into a typed handoff; head and tail stay as they are."""
+
+    def __init__(
+        self,
+        context_length: int = 128_000,
+        *,
+        limits: Limits | None = None,
+        counter: TokenCounter | None = None,
+        narrator: Narrator | None = None,
+        recall: bool = False,
+    ) -> None:
+        super().__init__(context_length)
+        self.counter = counter or TokenCounter.for_model(None)
+        self.narrator = narrator
+        self.recall = recall
+        self.ledger = Ledger()
+        self.last_report: CompactionReport | None = None
+        self.tool_tokens = 0
+        self.system_tokens = 0
+        self._attempts = 0
+        self._wait_for: int = 0
+        self._take_limits(limits or Limits.for_window(context_length))
+
+    @property
+    def name(self) -> str:
+        """The name under which the config selects it."""
+        return "compressor"
+
+    def _take_limits(self, limits: Limits) -> None:
+        self.limits = limits
+        self.context_length = limits.window
+        self.threshold_tokens = limits.threshold_tokens
+        self.protect_last_n = limits.protect_last_n
+
+    def update_from_response(self, usage: dict[str, Any]) -> None:
+        """A model turn succeeded: take its figures; attempts count from zero again."""
+        self.last_prompt_tokens = int(usage.get("prompt_tokens") or 0)
+        self.last_completion_tokens = int(usage.get("completion_tokens") or 0)
+        self.last_total_tokens = int(usage.get("total_tokens") or 0)
+        self._attempts = 0
+
+    def should_compress(self, prompt_tokens: int | None = None) -> bool:
+        """Whether prompt tokens reach the threshold and an attempt could still help."""
+        tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
+        if self._attempts >= MOST_ATTEMPTS:
+            return False
+        return tokens >= max(self.threshold_tokens, self._wait_for) > 0
+
+    def should_compress_preflight(self, messages: list[Message]) -> bool:
+        """Whether the estimate of the whole request reaches the threshold."""
+        return self.should_compress(self.estimate(messages))
+
+    def has_content_to_compress(self, messages: list[Message]) -> bool:
+        """Whether there is anything between head and tail."""
+        return len(messages) > self.protect_first_n + 3
+
+    def estimate(self, messages: Messages) -> int:
+        """Tokens of the whole request: system, tools and messages."""
+        return self.counter.messages(messages) + self.system_tokens + self.tool_tokens
+
+    def observe(self, message: Message) -> None:
+        """Take one new message in, so that counts and ledger exist when a compaction comes."""
+        self.counter.message(message)
+        self.ledger.add(self.ledger.last + 1, message)
+
+    def compress(
+        self,
+        messages: list[Message],
+        current_tokens: int | None = None,
+        focus_topic: str | None = None,
+        force: bool = False,
+        memory_context: str = "",
+    ) -> list[Message]:
+        """A shorter valid list, or the list as it was; `last_report` says which and why."""
+        done = self.compact(
+            number_messages(messages), focus=focus_topic or "", trigger="manual" if force else "automatic"
+        )
+        return done.messages if done.report.committed else list(messages)
+
+    def compact(self, items: Sequence[Item], *, focus: str = "", trigger: str = "manual") -> Compaction:
+        """One compaction of a numbered view, with its report. Manual ones never count as attempts."""
+        started = time.perf_counter()
+        if trigger != "manual":
+            self._attempts += 1
+        self._match_ledger(items)
+        done = compact(
+            Job(
+                items=items,
+                limits=self.limits,
+                counter=self.counter,
+                ledger=self.ledger,
+                protection=Protection(self.protect_first_n, self.protect_last_n),
+                narrator=self.narrator,
+                focus=focus,
+                fold_number=self._next_fold(items),
+                engine=self.name,
+                trigger=trigger,
+                system_tokens=self.system_tokens,
+                tool_tokens=self.tool_tokens,
+                recall=self.recall,
+            )
+        )
+        report = replace(done.report, seconds=time.perf_counter() - started)
+        self._learn(report)
+        return replace(done, report=report)
+
+    def _learn(self, report: CompactionReport) -> None:
+        self.last_report = report
+        if report.committed:
+            self.compression_count += 1
+            # Above the aim the next automatic attempt waits for the hard limit: another one at once could not help.
+            self._wait_for = self.limits.hard_tokens if report.details.get("above_aim") else 0
+        elif report.outcome in (Outcome.NO_GAIN, Outcome.NOTHING_TO_DO):
+            self._wait_for = self.limits.hard_tokens
+
+    def _match_ledger(self, items: Sequence[Item]) -> None:
+        """The ledger follows the list; when the list is another one, its numbers start afresh."""
+        for item in items:
+            known = self.ledger.hashes.get(item.number)
+            if item.fold is None and known is not None and not self.ledger.knows(item.number, item.message):
+                self.ledger.forget_numbers()
+                return
+
+    @staticmethod
+    def _next_fold(items: Sequence[Item]) -> int:
+        return max((item.fold.number for item in items if item.fold), default=0) + 1
+
+    def on_session_reset(self) -> None:
+        """A new conversation: nothing of the old one stays."""
+        super().on_session_reset()
+        self.ledger = Ledger()
+        self.last_report = None
+        self._attempts = 0
+        self._wait_for = 0
+
+    def update_model(
+        self,
+        model: str,
+        context_length: int,
+        base_url: str = "",
+        api_key: str = "",
+        provider: str = "",
+        api_mode: str = "",
+    ) -> None:
+        """Another model: its window, its way of counting, a recomputed threshold."""
+        self.counter = TokenCounter.for_model(model)
+        self._take_limits(Limits.for_window(context_length, threshold=self.threshold_percent))
+        self._wait_for = 0

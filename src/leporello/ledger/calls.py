@@ -1,0 +1,171 @@
+"""What a tool call does, in a few words: kind of work, target, and how it ended. Works for the usual agents' tools.
+
+The same description serves the one-line form of a pruned result, the actions of the ledger and the index's headings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from leporello.ledger.signals import tool_class
+from leporello.messages import Call, Message, PartKind, parse_json, parts_of, text_of
+
+_COMMAND_KEYS = ("command", "cmd", "script", "shell_command")
+_PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath")
+_OTHER_KEYS = ("pattern", "query", "url", "regex", "description", "prompt", "name", "id", "input", "q")
+_PATCH_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\+\+\+ (?:b/)?(\S+)", re.MULTILINE)
+_EXIT = re.compile(
+    r"\"?exit[_ ]?code\"?[:= ]+(-?\d+)|exited with (?:code|status) (\d+)|<returncode>(-?\d+)</returncode>"
+    r"|exit status (\d+)|\"returncode\":\s*(-?\d+)",
+    re.IGNORECASE,
+)
+_WRAPPER_KEYS = ("output", "stdout", "content", "result", "text")
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
+_SPACES = re.compile(r"\s+")
+HEADING_CHARS = 72
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """A call in a few words. `path` is the file it works on, when it names one."""
+
+    name: str
+    work: str
+    command: str
+    target: str
+    path: str
+    span: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Tool and target on one line, short enough to stand before the lines it brought."""
+        target = one_line(self.target, HEADING_CHARS)
+        return f"{self.name}: {target}" if target else self.name
+
+    @property
+    def writes(self) -> bool:
+        """Whether the call changes a file or the repository."""
+        return self.work in ("edit", "git_write")
+
+
+UNKNOWN_CALL = CallFacts("tool", "other", "", "", "")
+
+
+@lru_cache(maxsize=4096)
+def describe(call: Call) -> CallFacts:
+    """What a call does, from its name and arguments."""
+    arguments = call.parsed()
+    raw = call.arguments if not arguments else ""
+    command = _command(arguments)
+    path = _first_text(arguments, _PATH_KEYS)
+    patch = _patch_text(arguments, raw)
+    files = [one or two for one, two in _PATCH_FILE.findall(patch)] if patch else []
+    if files and not path:
+        path = files[0]
+    work = "edit" if files and not command else tool_class(call.name, command)
+    target = command or ", ".join(files[:3]) or path or _first_text(arguments, _OTHER_KEYS) or raw
+    if path and not command and not files:
+        target = path + _span_of(arguments)
+        pattern = _first_text(arguments, ("pattern", "query", "regex"))
+        if pattern:
+            target = f"{pattern} in {path}"
+    return CallFacts(call.name or "tool", work, command, target, path, _span_of(arguments))
+
+
+def _command(arguments: Mapping[str, Any]) -> str:
+    for key in _COMMAND_KEYS:
+        value = arguments.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list) and value:
+            # Some agents send an argument vector: ["bash", "-lc", "the real command"].
+            words = [str(word) for word in value]
+            return words[-1] if len(words) == 3 and words[1].startswith("-") else " ".join(words)
+    return ""
+
+
+def _first_text(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    for key in keys:
+        value = arguments.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _patch_text(arguments: Mapping[str, Any], raw: str) -> str:
+    for key in ("patch", "diff", "input"):
+        value = arguments.get(key)
+        if isinstance(value, str):
+            return value
+    return raw if raw.lstrip().startswith("***") else ""
+
+
+def _span_of(arguments: Mapping[str, Any]) -> str:
+    offset, limit = arguments.get("offset"), arguments.get("limit")
+    if isinstance(offset, int) and isinstance(limit, int):
+        return f":{offset}-{offset + limit - 1}"
+    return f":{offset}-" if isinstance(offset, int) and offset > 1 else ""
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text on one line, shortened at the end with an ellipsis; a here-document is cut at its start."""
+    heredoc = _HEREDOC.search(text)
+    if heredoc:
+        text = text[: heredoc.start()]
+    flat = _SPACES.sub(" ", text).strip()
+    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def result_text(message: Message) -> str:
+    """The readable text of a tool result; a JSON envelope around the real output is taken off."""
+    text = text_of(message)
+    if text[:1] == "{" and len(text) < 5_000_000:
+        value = parse_json(text)
+        if isinstance(value, dict):
+            inner = [value[key] for key in _WRAPPER_KEYS if isinstance(value.get(key), str) and value[key]]
+            if inner:
+                rest = {key: item for key, item in value.items() if key not in _WRAPPER_KEYS}
+                tail = "\n".join(f"{key}: {item}" for key, item in rest.items() if isinstance(item, str | int | float))
+                return "\n".join([*inner, tail]) if tail else "\n".join(inner)
+    return text
+
+
+def exit_code(text: str) -> int | None:
+    """The exit code a result states, looked for at both ends."""
+    for piece in (text[:300], text[-300:]):
+        match = _EXIT.search(piece)
+        if match:
+            return int(next(group for group in match.groups() if group is not None))
+    return None
+
+
+_FAILED = re.compile(
+    r"^\s*(?:<tool_use_error>|Error\b|error:|Traceback|fatal:|.{0,40}(?:not found|No such file|failed))", re.I
+)
+
+
+def ended(message: Message, text: str | None = None) -> str:
+    """How a result ended, in a few words: exit code when stated, else whether it looks like an error; and its size."""
+    body = result_text(message) if text is None else text
+    pictures = sum(part.kind is PartKind.IMAGE for part in parts_of(message))
+    lines = body.count("\n") + 1 if body.strip() else 0
+    words: list[str] = []
+    code = exit_code(body)
+    if code is not None:
+        words.append(f"exit {code}")
+    elif _FAILED.match(body[:200]):
+        words.append("error")
+    if pictures:
+        words.append(f"{pictures} image{'s' if pictures > 1 else ''}")
+    words.append(f"{lines} line{'s' if lines != 1 else ''}" if lines else "no output")
+    return ", ".join(words)
+
+
+def looks_failed(text: str) -> bool:
+    """Whether a result reads as a failure."""
+    code = exit_code(text)
+    return code not in (None, 0) or bool(_FAILED.match(text[:200]))

@@ -1,0 +1,103 @@
+"""The facts of one message, extracted when it arrives. Pure, and independent of everything before it but its call.
+
+What is kept per message is bounded: all sentences of prose up to a limit, and the best lines of a tool result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leporello.ledger import importance
+from leporello.ledger.calls import UNKNOWN_CALL, CallFacts, describe, ended, looks_failed, result_text
+from leporello.ledger.signals import IDENTIFIER, identifiers
+from leporello.ledger.units import lines_of, sentences_of
+from leporello.messages import Call, Message, calls_of, is_result, role_of, text_of
+
+UNITS_PER_RESULT = 48
+UNITS_PER_TEXT = 240
+IDENTIFIERS_READ_CHARS = 200_000
+ROLES = ("user", "assistant", "tool")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFacts:
+    """A unit with the part of its importance that is known at once."""
+
+    text: str
+    position: int
+    base: float
+    identifiers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFacts:
+    """What the ledger takes from one message."""
+
+    role: str
+    """`user`, `assistant`, `tool`, or empty for messages that are never quoted (instructions, folds)."""
+    units: tuple[UnitFacts, ...] = ()
+    mentions: frozenset[str] = frozenset()
+    """Identifiers in the text."""
+    uses: frozenset[str] = frozenset()
+    """Identifiers in the arguments of its calls."""
+    calls: tuple[CallFacts, ...] = ()
+    answers: CallFacts | None = None
+    """For a result: the call it answers."""
+    ended: str = ""
+    failed: bool = False
+    chars: int = 0
+
+
+def extract(message: Message, answers: Call | None = None) -> MessageFacts:
+    """The facts of a message; `answers` is the call a tool result belongs to."""
+    role = "tool" if is_result(message) else role_of(message)
+    if role not in ROLES:
+        return MessageFacts("")
+    if role == "tool":
+        return _result_facts(message, describe(answers) if answers else UNKNOWN_CALL)
+    text = text_of(message)
+    calls = tuple(calls_of(message))
+    return MessageFacts(
+        role=role,
+        units=tuple(_prose_units(text, role)),
+        mentions=_mentions(text),
+        uses=frozenset().union(*(_mentions(call.arguments) for call in calls)),
+        calls=tuple(describe(call) for call in calls),
+        chars=len(text),
+    )
+
+
+def _result_facts(message: Message, call: CallFacts) -> MessageFacts:
+    text = result_text(message)
+    return MessageFacts(
+        role="tool",
+        units=tuple(_best_lines(text, call.work)),
+        mentions=_mentions(text),
+        answers=call,
+        ended=ended(message, text),
+        failed=looks_failed(text),
+        chars=len(text),
+    )
+
+
+def _prose_units(text: str, role: str) -> Iterator[UnitFacts]:
+    sentences = sentences_of(text)
+    total = len(sentences)
+    for position, sentence in enumerate(sentences[:UNITS_PER_TEXT]):
+        features = importance.text_features(sentence, role, position, total)
+        yield UnitFacts(sentence, position, importance.weigh(features), identifiers(sentence))
+
+
+def _best_lines(text: str, work: str) -> list[UnitFacts]:
+    scored = []
+    for line, position, total in lines_of(text):
+        features = importance.text_features(line, "tool", position, total, work)
+        scored.append((importance.weigh(features), position, line))
+    scored.sort(key=lambda entry: (-entry[0], entry[1]))
+    best = sorted(scored[:UNITS_PER_RESULT], key=lambda entry: entry[1])
+    return [UnitFacts(line, position, base, identifiers(line)) for base, position, line in best]
+
+
+def _mentions(text: str) -> frozenset[str]:
+    return frozenset(IDENTIFIER.findall(text[:IDENTIFIERS_READ_CHARS]))

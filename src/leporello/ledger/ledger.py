@@ -1,0 +1,224 @@
+"""The ledger: what a conversation holds, kept up to date message by message, without a model.
+
+`add` costs what the new message costs, however long the conversation is. Ranking (`candidates`) happens only when
+something is folded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+
+from leporello.ledger import rules as phrasing
+from leporello.ledger.calls import CallFacts
+from leporello.ledger.facts import MessageFacts, UnitFacts, extract
+from leporello.ledger.importance import Later, later_features, weigh
+from leporello.ledger.units import sentences_of
+from leporello.messages import Call, Message, calls_of, is_result, message_hash, result_id, role_of, text_of
+
+STALE_MEMO = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A standing constraint or preference in the user's own words."""
+
+    number: int
+    text: str
+    ended_by: int | None = None
+    """The message that took it back or replaced it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A user message as a request. `answered_by` is the assistant message that closed its turn."""
+
+    number: int
+    text: str
+    answered_by: int | None = None
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A call that changed something or checked something, and how it ended."""
+
+    number: int
+    call: CallFacts
+    ended: str
+    failed: bool
+
+
+@dataclass(slots=True)
+class FileFacts:
+    """What was done with one file."""
+
+    path: str
+    reads: int = 0
+    edits: int = 0
+    last: int = 0
+    spans: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A unit that may be kept, with its full importance."""
+
+    number: int
+    role: str
+    text: str
+    position: int
+    log_odds: float
+    heading: str = ""
+
+
+class Ledger:
+    """Everything extracted from a conversation so far."""
+
+    def __init__(self) -> None:
+        self.facts: dict[int, MessageFacts] = {}
+        self.hashes: dict[int, str] = {}
+        self.rules: list[Rule] = []
+        self.asks: list[Ask] = []
+        self.actions: list[Action] = []
+        self.files: dict[str, FileFacts] = {}
+        self.todo: tuple[int, Call] | None = None
+        self.last = 0
+        self._cited: dict[str, int] = {}
+        self._reused: dict[str, int] = {}
+        self._frequency: Counter[str] = Counter()
+        self._waiting: list[Call] = []
+        self._memo: dict[str, MessageFacts] = {}
+
+    def knows(self, number: int, message: Message) -> bool:
+        """Whether this very message was already added under this number."""
+        return self.hashes.get(number) == message_hash(message)
+
+    def add(self, number: int, message: Message) -> None:
+        """Take one message in. Messages come in the order of their numbers."""
+        digest = message_hash(message)
+        if self.hashes.get(number) == digest:
+            self._follow_calls(message)
+            return
+        call = self._take_call(message) if is_result(message) else None
+        key = f"{digest}{call.name}{call.arguments[:200]}" if call else digest
+        facts = self._memo.get(key)
+        if facts is None:
+            facts = extract(message, call)
+            self._memo[key] = facts
+        self.hashes[number] = digest
+        self.facts[number] = facts
+        self.last = max(self.last, number)
+        self._note_identifiers(number, facts)
+        if facts.role == "user":
+            self._note_user(number, text_of(message))
+        elif facts.role == "assistant":
+            self._note_assistant(number, message)
+        elif facts.role == "tool":
+            self._note_result(number, facts)
+
+    def forget_numbers(self) -> None:
+        """Drop everything but the memory of extracted messages: the list was renumbered."""
+        memo = self._memo
+        self.__init__()  # type: ignore[misc]  # a fresh ledger that keeps only the extraction work
+        self._memo = memo
+
+    def _follow_calls(self, message: Message) -> None:
+        if is_result(message):
+            self._take_call(message)
+        elif role_of(message) == "assistant":
+            self._waiting = list(calls_of(message))
+
+    def _take_call(self, message: Message) -> Call | None:
+        wanted = result_id(message)
+        for index, call in enumerate(self._waiting):
+            if wanted in (call.id, call.name):
+                return self._waiting.pop(index)
+        return None
+
+    def _note_identifiers(self, number: int, facts: MessageFacts) -> None:
+        self._frequency.update(facts.mentions)
+        if facts.role in ("user", "assistant"):
+            self._cited.update(dict.fromkeys(facts.mentions, number))
+        self._reused.update(dict.fromkeys(facts.uses, number))
+
+    def _note_user(self, number: int, text: str) -> None:
+        if phrasing.is_cancel(text):
+            self.asks = [replace(ask, cancelled=ask.cancelled or ask.answered_by is None) for ask in self.asks[-8:]]
+            self.asks.append(Ask(number, text, answered_by=number, cancelled=True))
+            return
+        self.asks.append(Ask(number, text))
+        for sentence in sentences_of(text):
+            said = phrasing.read(sentence)
+            if said.revokes:
+                self._end_rules(number, sentence)
+            if said.rule:
+                self._add_rule(number, sentence)
+
+    def _end_rules(self, number: int, sentence: str) -> None:
+        for index in range(len(self.rules) - 1, -1, -1):
+            rule = self.rules[index]
+            if rule.ended_by is None and rule.number < number and phrasing.same_topic(rule.text, sentence):
+                self.rules[index] = replace(rule, ended_by=number)
+
+    def _add_rule(self, number: int, sentence: str) -> None:
+        for index, rule in enumerate(self.rules):
+            if rule.text == sentence:
+                self.rules[index] = replace(rule, ended_by=None)
+                return
+        self.rules.append(Rule(number, sentence))
+
+    def _note_assistant(self, number: int, message: Message) -> None:
+        self._waiting = list(calls_of(message))
+        for call in self._waiting:
+            if "todo" in call.name.casefold() or call.name == "update_plan":
+                self.todo = (number, call)
+        if not self._waiting and text_of(message).strip() and self.asks and self.asks[-1].answered_by is None:
+            self.asks[-1] = replace(self.asks[-1], answered_by=number)
+
+    def _note_result(self, number: int, facts: MessageFacts) -> None:
+        call = facts.answers
+        if call is None:
+            return
+        if call.work in ("edit", "git_write", "check", "install", "agent"):
+            self.actions.append(Action(number, call, facts.ended, facts.failed))
+        if call.path and not facts.failed:
+            known = self.files.setdefault(call.path, FileFacts(call.path))
+            known.last = number
+            if call.work == "edit":
+                known.edits += 1
+            else:
+                known.reads += 1
+                if call.span and call.span not in known.spans:
+                    known.spans.append(call.span)
+
+    def candidates(self, numbers: Collection[int], focus: Collection[str] = ()) -> Iterator[Candidate]:
+        """The units of the given messages with their importance as it stands now."""
+        seen: Counter[str] = Counter()
+        for number in sorted(numbers):
+            facts = self.facts.get(number)
+            if facts is None or not facts.role:
+                continue
+            heading = facts.answers.heading if facts.answers else ""
+            for unit in facts.units:
+                bare = unit.text.strip()
+                seen[bare] += 1
+                yield Candidate(
+                    number, facts.role, bare, unit.position, self._log_odds(number, facts, unit, seen[bare]), heading
+                )
+
+    def _log_odds(self, number: int, facts: MessageFacts, unit: UnitFacts, repeats: int) -> float:
+        names = unit.identifiers
+        later = Later(
+            cited=sum(self._cited.get(name, 0) > number for name in names),
+            reused=sum(self._reused.get(name, 0) > number for name in names),
+            rarity=max((1.0 / max(1, self._frequency[name]) for name in names), default=0.0),
+            repeats=repeats,
+        )
+        return unit.base + weigh(later_features(facts.role, len(names), later))
+
+    @property
+    def active_rules(self) -> list[Rule]:
+        """Rules that still stand."""
+        return [rule for rule in self.rules if rule.ended_by is None]

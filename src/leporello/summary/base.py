@@ -1,0 +1,43 @@
+"""The port between the compaction pipeline and whoever writes the narrative of a handoff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from leporello.messages import Message
+from leporello.records import Verification
+from leporello.summary.handoff import Handoff
+from leporello.usage import CanonicalUsage
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryTask:
+    """What is to be summarised: numbered messages, the earlier handoff to update, and how much room there is."""
+
+    messages: Sequence[tuple[int, Message]]
+    previous: Handoff | None
+    budget: int
+    focus: str = ""
+    rules: tuple[str, ...] = ()
+    """The user's standing rules; the verifier makes sure that the narrative contradicts none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrative:
+    """A verified narrative, or none with the reason; who wrote it and what it cost."""
+
+    handoff: Handoff | None
+    summariser: str = "model-free"
+    usage: CanonicalUsage = field(default_factory=CanonicalUsage)
+    cost: float | None = None
+    verification: Verification = field(default_factory=Verification)
+    warnings: tuple[str, ...] = ()
+
+
+class Narrator(Protocol):
+    """Writes the narrative. Never raises for a model's failure: a warning says what happened, and the fold goes on."""
+
+    def narrate(self, task: SummaryTask) -> Narrative:
+        """The narrative for a task."""

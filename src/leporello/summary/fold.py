@@ -1,0 +1,92 @@
+"""The fold message: how a summary stands in a message list, and how it is recognised again.
+
+A fold is recognised by its typed mark and checksum, never by its wording: only a whole user or assistant message whose
+first line is the mark, whose last line closes it and whose body has the stated hash counts. A tool message never does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from leporello.messages import Message, role_of, text_of
+from leporello.records import Span
+from leporello.summary.handoff import Handoff, parse, render
+
+VERSION = 1
+_CLOSE = "</leporello-fold>"
+_OPEN = re.compile(
+    r"<leporello-fold id=(?P<id>f\d+) v=(?P<v>\d+) sha=(?P<sha>[0-9a-f]{16}) span=m(?P<first>\d+)-m(?P<last>\d+)"
+    r"(?: kept=(?P<kept>m\d+(?:,m\d+)*))?>\n"
+)
+_BODY_STARTS = "\n---\n"
+_FOOTER_STARTS = "\n--- "
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A folded span: its id, what it covers, what of that span stays shown beside it, and the handoff."""
+
+    number: int
+    span: Span
+    handoff: Handoff
+    kept: tuple[int, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """`f<N>`, counted within the conversation."""
+        return f"f{self.number}"
+
+
+@cache
+def prompt(name: str) -> str:
+    """A prompt text of the package, by file name."""
+    return files("leporello.summary").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def fold_text(fold: Fold, *, recall: bool) -> str:
+    """The whole text of a fold message. The recovery footer appears only where its calls can be made."""
+    body = prompt("frame") + _BODY_STARTS + render(fold.handoff)
+    if recall:
+        body += _FOOTER_STARTS + prompt("footer").replace("{fold}", fold.id).replace("{first}", f"m{fold.span.first}")
+    kept = f" kept={','.join(f'm{n}' for n in fold.kept)}" if fold.kept else ""
+    mark = f"<leporello-fold id={fold.id} v={VERSION} sha={_sha(body)} span=m{fold.span.first}-m{fold.span.last}{kept}>"
+    return f"{mark}\n{body}\n{_CLOSE}"
+
+
+def fold_message(fold: Fold, role: str, *, recall: bool) -> Message:
+    """The fold as a message of the given role."""
+    return {"role": role, "content": fold_text(fold, recall=recall)}
+
+
+def read_fold(message: Mapping[str, Any]) -> Fold | None:
+    """The fold a message carries, or None for every other message, forged and damaged ones included."""
+    if role_of(message) not in ("user", "assistant") or message.get("tool_calls"):
+        return None
+    text = text_of(message)
+    if not text.startswith("<leporello-fold ") or not text.endswith("\n" + _CLOSE):
+        return None
+    match = _OPEN.match(text)
+    if not match or int(match["v"]) != VERSION:
+        return None
+    body = text[match.end() : -len(_CLOSE) - 1]
+    if _sha(body) != match["sha"]:
+        return None
+    _, _, rest = body.partition(_BODY_STARTS)
+    kept = tuple(int(part[1:]) for part in match["kept"].split(",")) if match["kept"] else ()
+    handoff = parse(rest.rpartition(_FOOTER_STARTS)[0] or rest)
+    return Fold(int(match["id"][1:]), Span(int(match["first"]), int(match["last"])), handoff, kept)
+
+
+def is_fold(message: Mapping[str, Any]) -> bool:
+    """Whether the message is one of our folds."""
+    return read_fold(message) is not None
+
+
+def _sha(body: str) -> str:
+    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,191 @@
+"""The handoff: the typed summary that stands for a folded span.
+
+Thirteen sections, in the order a successor needs them, plus two appendices that the program fills from the ledger: what
+the user said, and an index of facts. Every line carries the ids of the messages it comes from, and who said it, so that
+text from a tool can never turn into an instruction. `render` and `parse` are inverse to each other: a plain list of
+messages carries its own state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Section(StrEnum):
+    """The sections, named as they are printed."""
+
+    ACTIVE_TASK = "Active Task"
+    GOAL = "Goal"
+    CONSTRAINTS = "Constraints & Preferences"
+    COMPLETED = "Completed Actions"
+    STATE = "Active State"
+    IN_PROGRESS = "In Progress"
+    BLOCKED = "Blocked"
+    DECISIONS = "Key Decisions"
+    RESOLVED = "Resolved Questions"
+    PENDING = "Pending User Asks"
+    FILES = "Relevant Files"
+    REMAINING = "Remaining Work"
+    CRITICAL = "Critical Context"
+    USER_SAID = "User Messages"
+    INDEX = "Index"
+
+
+TEMPLATE = tuple(section for section in Section if section not in (Section.USER_SAID, Section.INDEX))
+"""The thirteen sections a summary model fills."""
+
+APPENDICES = (Section.USER_SAID, Section.INDEX)
+
+NONE_LINE = "None."
+SAYS_NONE = (Section.ACTIVE_TASK, Section.PENDING)
+"""Sections that say so when they are empty: silence there would be read as an open question."""
+
+
+class Origin(StrEnum):
+    """Who a line comes from."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    MODEL = "model"
+    PROGRAM = "program"
+
+
+USUAL_ORIGIN = {
+    Section.ACTIVE_TASK: Origin.USER,
+    Section.CONSTRAINTS: Origin.USER,
+    Section.PENDING: Origin.USER,
+    Section.USER_SAID: Origin.USER,
+    Section.COMPLETED: Origin.PROGRAM,
+    Section.STATE: Origin.PROGRAM,
+    Section.BLOCKED: Origin.TOOL,
+    Section.DECISIONS: Origin.ASSISTANT,
+    Section.RESOLVED: Origin.ASSISTANT,
+    Section.FILES: Origin.PROGRAM,
+    Section.INDEX: Origin.TOOL,
+}
+"""Who the lines of a section come from unless the line says otherwise; printing it each time would cost tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a handoff. `sources` are message numbers; program-made lines may have none."""
+
+    text: str
+    sources: tuple[int, ...] = ()
+    origin: Origin = Origin.MODEL
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """Lines by section; sections without lines are absent."""
+
+    sections: Mapping[Section, tuple[Line, ...]] = field(default_factory=dict)
+
+    def __getitem__(self, section: Section) -> tuple[Line, ...]:
+        return self.sections.get(section, ())
+
+    def lines(self) -> Iterator[tuple[Section, Line]]:
+        """All lines in order of the sections."""
+        for section in Section:
+            for line in self[section]:
+                yield section, line
+
+    def replace(self, section: Section, lines: Iterable[Line]) -> Handoff:
+        """A copy with other lines in one section."""
+        changed = dict(self.sections)
+        changed[section] = tuple(lines)
+        return Handoff({key: value for key, value in changed.items() if value})
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing in it."""
+        return not any(self.sections.values())
+
+
+_TAG = re.compile(r" ?\[(m\d+(?:,m\d+)*)?(?: ?(user|assistant|tool|program|model))?\]$")
+_NUMBER = re.compile(r"^\d+\. ")
+
+
+def render(handoff: Handoff) -> str:
+    """The handoff as Markdown. Completed actions are numbered; continuation lines are indented by two spaces."""
+    out: list[str] = []
+    for section in Section:
+        lines = handoff[section]
+        if not lines and section not in SAYS_NONE:
+            continue
+        out.append(f"## {section.value}")
+        if not lines:
+            out.append(NONE_LINE)
+        for number, line in enumerate(lines, 1):
+            lead = f"{number}. " if section is Section.COMPLETED else "- "
+            out.append(lead + _indent(line.text) + _tag(line, section))
+    return "\n".join(out)
+
+
+def parse(text: str, origin: Origin | None = None) -> Handoff:
+    """The handoff in a Markdown text. `origin` is who wrote it; without it, it is one of our own folds.
+
+    Text before the first known heading is left out; unknown headings are read as lines.
+    """
+    sections: dict[Section, list[Line]] = {}
+    current: Section | None = None
+    pending: list[str] = []
+
+    def flush() -> None:
+        if current is not None and pending:
+            line = _read_line("\n".join(pending), origin or USUAL_ORIGIN.get(current, Origin.MODEL))
+            if line is not None:
+                sections.setdefault(current, []).append(line)
+        pending.clear()
+
+    for raw in text.splitlines():
+        heading = _heading(raw)
+        if heading is not None:
+            flush()
+            current = heading
+        elif raw.startswith("  ") and pending:
+            pending.append(raw[2:])
+        elif raw.strip():
+            flush()
+            pending.append(_NUMBER.sub("", raw.strip()) if _NUMBER.match(raw) else raw.removeprefix("- ").rstrip())
+        elif pending:
+            flush()
+    flush()
+    return Handoff({section: tuple(lines) for section, lines in sections.items() if lines})
+
+
+_BY_NAME = {section.value.casefold(): section for section in Section}
+_HEADING = re.compile(r"^(?:#{1,4}\s+|\*\*)(?:\d+[.)]\s*)?(.*?)(?:\*\*)?:?\s*$")
+
+
+def _heading(raw: str) -> Section | None:
+    match = _HEADING.match(raw)
+    if not match:
+        return None
+    return _BY_NAME.get(match.group(1).replace(" and ", " & ").strip().casefold())
+
+
+def _read_line(text: str, usual: Origin) -> Line | None:
+    if text.strip().casefold().rstrip(".") in ("none", "n/a", "(none)", ""):
+        return None
+    match = _TAG.search(text)
+    if not match or not (match.group(1) or match.group(2)):
+        return Line(text, (), usual)
+    numbers = tuple(int(part[1:]) for part in match.group(1).split(",")) if match.group(1) else ()
+    return Line(text[: match.start()], numbers, Origin(match.group(2)) if match.group(2) else usual)
+
+
+def _indent(text: str) -> str:
+    # Empty lines would end the entry when it is read back.
+    return "\n  ".join(line for line in text.splitlines() if line.strip())
+
+
+def _tag(line: Line, section: Section) -> str:
+    words = [",".join(f"m{number}" for number in line.sources)] if line.sources else []
+    if line.origin is not USUAL_ORIGIN.get(section, Origin.MODEL):
+        words.append(line.origin.value)
+    return f" [{' '.join(words)}]" if words else ""

@@ -1,0 +1,78 @@
+"""Taking over a fold whose messages are not known here: its lines become facts again, with the ids they carry.
+
+That is how a plain list of messages can be folded again and again by programs that never saw the beginning.
+"""
+
+from __future__ import annotations
+
+from leporello.ledger import importance
+from leporello.ledger.calls import CallFacts
+from leporello.ledger.facts import MessageFacts, UnitFacts
+from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Rule
+from leporello.ledger.signals import IDENTIFIER, identifiers
+from leporello.summary.fold import Fold
+from leporello.summary.handoff import Line, Origin, Section
+from leporello.summary.selection import GAP
+
+ENDED = "No longer in force since m"
+
+
+def inherit(ledger: Ledger, fold: Fold) -> None:
+    """Put what a fold says into the ledger, for the messages the ledger doesn't know itself."""
+    known = set(ledger.facts)
+    texts: dict[int, list[tuple[str, str]]] = {}
+    headings: dict[int, str] = {}
+    for section, line in fold.handoff.lines():
+        if not line.sources or line.sources[0] in known:
+            continue
+        number = line.sources[0]
+        if section is Section.CONSTRAINTS and line.origin is Origin.USER:
+            _inherit_rule(ledger, number, line.text)
+        elif section is Section.USER_SAID:
+            texts.setdefault(number, []).extend(("user", part) for part in line.text.split("\n") if part != GAP)
+        elif section is Section.DECISIONS:
+            texts.setdefault(number, []).append(("assistant", line.text))
+        elif section is Section.INDEX:
+            _inherit_index(number, line, texts, headings)
+        elif section is Section.COMPLETED:
+            name, _, rest = line.text.partition(" ")
+            target, _, how = rest.rpartition(" → ")
+            call = CallFacts(name, "other", "", target or rest, "")
+            ledger.actions.append(Action(number, call, how, how == "failed"))
+        elif section is Section.FILES:
+            path, _, done = line.text.rpartition(" (")
+            ledger.files.setdefault(path or line.text, FileFacts(path, reads=1, edits="changed" in done, last=number))
+        elif section is Section.PENDING:
+            ledger.asks.append(Ask(number, line.text))
+    for number, pieces in texts.items():
+        _put(ledger, number, pieces, headings.get(number, ""))
+    ledger.rules.sort(key=lambda rule: rule.number)
+    ledger.asks.sort(key=lambda ask: ask.number)
+
+
+def _inherit_rule(ledger: Ledger, number: int, text: str) -> None:
+    if text.startswith(ENDED):
+        since, _, rest = text.removeprefix(ENDED).partition(": ")
+        ledger.rules.append(Rule(number, rest, int(since) if since.isdigit() else number))
+    elif all(rule.text != text for rule in ledger.rules):
+        ledger.rules.append(Rule(number, text))
+
+
+def _inherit_index(number: int, line: Line, texts: dict[int, list[tuple[str, str]]], headings: dict[int, str]) -> None:
+    parts = line.text.split("\n")
+    if line.origin is Origin.TOOL and len(parts) > 1:
+        headings[number] = parts.pop(0)
+    role = "tool" if line.origin is Origin.TOOL else "assistant"
+    texts.setdefault(number, []).extend((role, part) for part in parts)
+
+
+def _put(ledger: Ledger, number: int, pieces: list[tuple[str, str]], heading: str) -> None:
+    role = pieces[0][0]
+    units = []
+    for position, (who, text) in enumerate(pieces):
+        features = importance.text_features(text, who, position, len(pieces))
+        units.append(UnitFacts(text, position, importance.weigh(features), identifiers(text)))
+    name, _, target = heading.partition(": ")
+    call = CallFacts(name or "tool", "other", "", target, "") if role == "tool" else None
+    mentions = frozenset(IDENTIFIER.findall("\n".join(text for _, text in pieces)))
+    ledger.facts[number] = MessageFacts(role, tuple(units), mentions, answers=call)

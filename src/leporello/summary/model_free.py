@@ -1,0 +1,180 @@
+"""The model-free summariser: a handoff from the ledger alone, within a token budget.
+
+It is the default without a key, the fallback in every failure, and the frame into which a model's narrative is set:
+rules, asks, the user's words and the index of facts are always the program's, never the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from leporello.ledger.ledger import Candidate, Ledger
+from leporello.ledger.signals import DECISION, ERROR
+from leporello.redact import redact
+from leporello.summary import sections
+from leporello.summary.handoff import Handoff, Line, Origin, Section, render
+from leporello.summary.selection import Pick, choose
+
+CountText = Callable[[str], int]
+
+RULE_SHARE = 0.30
+USER_SHARE = 0.45
+ACTION_SHARE = 0.06
+FILE_SHARE = 0.05
+STATE_SHARE = 0.05
+OPENING_BONUS = 4.0
+USER_BONUS = 8.0
+MOST_DECISIONS = 24
+MOST_ERRORS = 3
+DECISION_ODDS = -1.5
+ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FoldBudget:
+    """Tokens for the whole fold, and for the prose of a summary model inside it."""
+
+    total: int
+    prose: int
+
+
+def build(
+    ledger: Ledger,
+    covered: Collection[int],
+    budget: int,
+    count: CountText,
+    focus: str = "",
+    narrative: Handoff | None = None,
+) -> Handoff:
+    """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one."""
+    room = float(budget)
+    for _ in range(ROUNDS):
+        handoff = _build(ledger, covered, int(room), count, focus, narrative)
+        size = count(render(handoff))
+        if size <= budget:
+            return handoff
+        room -= (size - budget) * 1.1
+    return _build(ledger, covered, max(0, int(room * 0.7)), count, focus, narrative)
+
+
+def _build(
+    ledger: Ledger,
+    covered: Collection[int],
+    budget: int,
+    count: CountText,
+    focus: str,
+    narrative: Handoff | None,
+) -> Handoff:
+    facts = _plain_sections(ledger, covered, budget, count)
+    if narrative is not None:
+        facts = merge(facts, narrative)
+    left = budget - count(render(facts))
+    candidates = list(ledger.candidates(covered))
+    words = focus.split() if focus else []
+    user = choose(
+        (_lifted(c) for c in candidates if c.role == "user"), min(left, int(budget * USER_SHARE)), count, focus=words
+    )
+    taken = {unit.text for units in user.units.values() for unit in units}
+    taken |= {line.text for line in facts[Section.CONSTRAINTS]}
+    rest = choose((c for c in candidates if c.role != "user"), left - user.tokens, count, focus=words, taken=taken)
+    facts = facts.replace(Section.USER_SAID, _user_lines(user))
+    decisions, index = _split(rest, ledger, narrative is None)
+    if decisions:
+        facts = facts.replace(Section.DECISIONS, (*facts[Section.DECISIONS], *decisions))
+    return redacted(facts.replace(Section.INDEX, index))
+
+
+def _lifted(candidate: Candidate) -> Candidate:
+    """The user's words come first, their openings before the rest."""
+    bonus = USER_BONUS + (OPENING_BONUS if candidate.position == 0 else 0.0)
+    return replace(candidate, log_odds=candidate.log_odds + bonus)
+
+
+def _plain_sections(ledger: Ledger, covered: Collection[int], budget: int, count: CountText) -> Handoff:
+    rules = sections.within(
+        sections.rule_lines(ledger, covered), int(budget * RULE_SHARE), count, newest_first=True
+    ) + sections.within(sections.ended_rule_lines(ledger, covered), int(budget * 0.03), count, newest_first=True)
+    actions = [action for action in ledger.actions if action.number in covered]
+    made = {
+        Section.ACTIVE_TASK: sections.within(sections.active_task(ledger), int(budget * 0.2), count),
+        Section.GOAL: sections.within(sections.goal(ledger, covered), int(budget * 0.1), count),
+        Section.CONSTRAINTS: rules,
+        Section.COMPLETED: sections.within(
+            sections.action_lines(actions), int(budget * ACTION_SHARE), count, newest_first=True
+        ),
+        Section.STATE: sections.within(sections.state_lines(ledger), int(budget * STATE_SHARE), count),
+        Section.BLOCKED: sections.within(_blocked(ledger, covered), int(budget * STATE_SHARE), count),
+        Section.PENDING: sections.within(
+            sections.pending_asks(ledger, covered), int(budget * 0.15), count, newest_first=True
+        ),
+        Section.FILES: sections.within(sections.file_lines(ledger, covered), int(budget * FILE_SHARE), count),
+        Section.REMAINING: sections.within(sections.todo_lines(ledger), int(budget * STATE_SHARE), count),
+    }
+    return Handoff({section: tuple(lines) for section, lines in made.items() if lines})
+
+
+def _blocked(ledger: Ledger, covered: Collection[int]) -> list[Line]:
+    """The error lines of the last check, when it failed and nothing passed since."""
+    last = next((action for action in reversed(ledger.actions) if action.call.work == "check"), None)
+    if last is None or not last.failed or last.number not in covered:
+        return []
+    units = [unit for unit in ledger.facts[last.number].units if ERROR.search(unit.text)]
+    units.sort(key=lambda unit: -unit.base)
+    return [Line(unit.text.strip(), (last.number,), Origin.TOOL) for unit in units[:MOST_ERRORS]]
+
+
+def _user_lines(pick: Pick) -> list[Line]:
+    return [Line(pick.text(number, gaps=True), (number,), Origin.USER) for number in pick.numbers()]
+
+
+def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Line], list[Line]]:
+    """Decisions of the assistant in a section of their own, everything else in the index."""
+    decided: list[Candidate] = []
+    if with_decisions:
+        decided = [
+            unit
+            for units in rest.units.values()
+            for unit in units
+            if unit.role == "assistant" and unit.log_odds > DECISION_ODDS and DECISION.search(unit.text)
+        ]
+        decided = sorted(decided, key=lambda unit: -unit.log_odds)[:MOST_DECISIONS]
+    chosen = {(unit.number, unit.position) for unit in decided}
+    decided.sort(key=lambda unit: (unit.number, unit.position))
+    lines = []
+    for number in rest.numbers():
+        kept = [unit for unit in rest.units[number] if (unit.number, unit.position) not in chosen]
+        if not kept:
+            continue
+        body = Pick({number: kept}).text(number, gaps=False)
+        answers = ledger.facts[number].answers
+        if answers is not None:
+            lines.append(Line(f"{answers.heading}\n{body}", (number,), Origin.TOOL))
+        else:
+            lines.append(Line(body, (number,), Origin.ASSISTANT))
+    return [Line(unit.text, (unit.number,), Origin.ASSISTANT) for unit in decided], lines
+
+
+def merge(facts: Handoff, narrative: Handoff) -> Handoff:
+    """The program's facts with a model's verified narrative set into them. What the user asked stays the program's."""
+    merged = dict(facts.sections)
+    for section, lines in narrative.sections.items():
+        if section in (Section.ACTIVE_TASK, Section.PENDING, Section.USER_SAID, Section.INDEX):
+            continue
+        if section is Section.CONSTRAINTS:
+            known = " ".join(line.text for line in facts[section])
+            merged[section] = (*facts[section], *(line for line in lines if line.text not in known))
+        else:
+            merged[section] = lines
+    return Handoff(merged)
+
+
+def redacted(handoff: Handoff) -> Handoff:
+    """The handoff without secrets: a masked value, the line stays."""
+    return Handoff(
+        {
+            section: tuple(replace(line, text=redact(line.text)) for line in lines)
+            for section, lines in handoff.sections.items()
+            if lines
+        }
+    )
