@@ -24,7 +24,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from leporello.models.names import candidates, fold, provider_name
+from leporello.models.names import candidates, fold, provider_name, region_of, vendor_of
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src" / "leporello" / "models" / "table.json"
@@ -34,7 +34,7 @@ MODES = {"chat", "responses", "completion"}
 # Who sets the price: the row of a model without a provider comes from the first of these that lists it.
 FIRST_PARTY = (
     "anthropic", "openai", "gemini", "deepseek", "mistral", "xai", "zai", "moonshot", "dashscope", "minimax",
-    "cohere", "cohere_chat", "ai21", "perplexity", "amazon", "nvidia", "tencent", "volcengine",
+    "cohere", "ai21", "nvidia", "tencent", "volcengine",
 )  # fmt: skip
 
 # The same company under several of litellm's names; the first kept wins.
@@ -132,17 +132,17 @@ def build(
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """All rows, and what the two sources disagree about."""
     listed: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    remarks: list[str] = []
     for name, raw in source.items():
-        provider = _provider(raw)
         row = _row(raw)
-        if row is None:
-            continue
-        key = fold(name)
-        remarks += _second_opinion(f"{provider}/{key}", row, opinion)
-        listed[key].setdefault(provider, row)
+        if row is not None:
+            listed[fold(name)].setdefault(_provider(name, raw), row)
+    split = _split_windows(listed, opinion)
+    remarks: list[str] = []
     rows: dict[str, dict[str, Any]] = {}
     for key, by_provider in listed.items():
+        for provider, row in by_provider.items():
+            _join_window(key, row, split)
+            remarks += _disagreements(f"{provider}/{key}", row, opinion)
         rows[key] = _own_row(by_provider)
         for provider, row in by_provider.items():
             if row != rows[key]:
@@ -150,11 +150,32 @@ def build(
     return _without_repeats(rows), remarks
 
 
-def _provider(raw: dict[str, Any]) -> str:
-    name = str(raw.get("litellm_provider", ""))
-    if name.startswith("vertex_ai"):
-        name = "vertex_ai"
-    return provider_name(SAME_PROVIDER.get(name, name))
+def _split_windows(
+    listed: dict[str, dict[str, dict[str, Any]]], opinion: dict[str, dict[str, Any]]
+) -> set[tuple[int, int]]:
+    """Pairs of largest input and output whose sum genai-prices gives as the window of some OpenAI model."""
+    found = set()
+    for key, by_provider in listed.items():
+        other = opinion.get(f"openai/{key}")
+        row = by_provider.get("openai")
+        if row and other and other["window"] and row["window"] + row.get("max_output", 0) == other["window"]:
+            found.add((row["window"], row["max_output"]))
+    return found
+
+
+def _join_window(key: str, row: dict[str, Any], split: set[tuple[int, int]]) -> None:
+    pair = row["window"], row.get("max_output", 0)
+    if vendor_of(key) == "openai" and pair in split:
+        row["max_input"], row["window"] = pair[0], sum(pair)
+
+
+def _provider(name: str, raw: dict[str, Any]) -> str:
+    provider = str(raw.get("litellm_provider", ""))
+    if provider.startswith("vertex_ai"):
+        provider = "vertex_ai"
+    provider = provider_name(SAME_PROVIDER.get(provider, provider))
+    region = region_of(name)
+    return f"{provider}.{region}" if region else provider
 
 
 def _row(raw: dict[str, Any]) -> dict[str, Any] | None:
@@ -164,19 +185,27 @@ def _row(raw: dict[str, Any]) -> dict[str, Any] | None:
     row: dict[str, Any] = {"window": window}
     if output := _number(raw.get("max_output_tokens")):
         row["max_output"] = output
-    if prices := _prices(raw, ""):
+    steps = _steps(raw)
+    prices = _prices(raw, "") or (steps.pop(0)[1] if steps and steps[0][0] == 0 else None)
+    if prices:
         row["prices"] = prices
-    steps = []
-    for field in raw:
-        if found := _STEP.match(field):
-            step = _prices(raw, f"_above_{found[1]}k_tokens")
-            if step:
-                steps.append([int(found[1]) * 1_000, step])
-    if steps and prices:
-        row["steps"] = sorted(steps)
+        if steps:
+            row["steps"] = [step for step in steps if step[0] < window]
     if minimum := _number(raw.get("prompt_cache_min_tokens")):
         row["cache_min"] = minimum
     return row
+
+
+def _steps(raw: dict[str, Any]) -> list[list[Any]]:
+    """Prices that begin above so many tokens, in both of litellm's spellings."""
+    steps = []
+    for field in raw:
+        if (found := _STEP.match(field)) and (prices := _prices(raw, f"_above_{found[1]}k_tokens")):
+            steps.append([int(found[1]) * 1_000, prices])
+    for tier in raw.get("tiered_pricing", ()):
+        if "range" in tier and (prices := _prices(tier, "")):
+            steps.append([int(tier["range"][0]), prices])
+    return sorted(steps)
 
 
 def _number(value: Any) -> int:
@@ -204,31 +233,20 @@ def _per_million(value: Any) -> float | None:
     return round(value * 1_000_000, 6) if isinstance(value, int | float) else None
 
 
-def _second_opinion(key: str, row: dict[str, Any], opinion: dict[str, dict[str, Any]]) -> list[str]:
-    """Mends the window of models whose `max_input` excludes the output; names other disagreements."""
-    provider, _, name = key.partition("/")
-    other = next(
-        (found for c in candidates(name) for p in (provider, "openai") if (found := opinion.get(f"{p}/{c}"))), None
-    )
+def _disagreements(key: str, row: dict[str, Any], opinion: dict[str, dict[str, Any]]) -> list[str]:
+    """What genai-prices says otherwise about this very provider and model."""
+    other = opinion.get(key)
     if other is None:
         return []
-    remarks = []
-    whole = row["window"] + row.get("max_output", 0)
-    if other["window"] and other["window"] != row["window"]:
-        if abs(other["window"] - whole) <= 0.01 * whole:
-            row["max_input"], row["window"] = row["window"], whole
-        else:
-            remarks.append(f"{key}: window {row['window']:,} here, {other['window']:,} in genai-prices")
-    if "prices" in row and opinion.get(key):
-        for index, field in enumerate(("input", "output", "read")):
-            mine = row["prices"][index] if index < len(row["prices"]) else None
-            if (
-                mine is not None
-                and other[field] is not None
-                and abs(mine - other[field]) > 0.001 * max(mine, other[field])
-            ):
-                remarks.append(f"{key}: {field} price {mine:g} here, {other[field]:g} in genai-prices")
-    return remarks
+    mine = dict(zip(("input", "output", "read"), row.get("prices", ()), strict=False))
+    mine["window"] = row["window"]
+    return [
+        f"{key}: {field} {value:g} here, {other[field]:g} in genai-prices"
+        for field, value in mine.items()
+        if value is not None
+        and other[field] is not None
+        and abs(value - other[field]) > 0.01 * max(value, other[field])
+    ]
 
 
 def _own_row(by_provider: dict[str, dict[str, Any]]) -> dict[str, Any]:

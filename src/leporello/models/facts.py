@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from leporello.models.names import candidates, fold, long_context, provider_name, routes, shorter_names, vendor_of
+from leporello.models.names import (
+    candidates,
+    fold,
+    long_context,
+    provider_name,
+    region_of,
+    routes,
+    shorter_names,
+    vendor_of,
+)
+from leporello.models.overrides import Override, override_for
 from leporello.models.table import Row, table
 
 DEFAULT_WINDOW = 128_000
@@ -76,18 +86,18 @@ class ModelFacts:
 def model_facts(
     name: str | None, provider: str = "", overrides: Mapping[str, Mapping[str, Any]] | None = None
 ) -> ModelFacts:
-    """Facts about a model by any of its names. `overrides` maps names to table rows and wins over the table."""
+    """Facts about a model by any of its names. `overrides` are the user's own entries (see `overrides`) and win."""
     name = name or ""
     facts = _look_up(name, provider)
     asked = long_context(name)
     if asked:
         facts = replace(facts, window=asked, max_input=asked, source=f"stated in the name {name!r}")
-    return _overridden(facts, overrides or {})
+    return _overridden(facts, override_for(name, overrides or {}))
 
 
 def _look_up(name: str, provider: str) -> ModelFacts:
     data = table()
-    hints = tuple(dict.fromkeys([provider_name(provider), *routes(name)] if provider else routes(name)))
+    hints = _hints(name, provider)
     for candidate in candidates(name):
         for hint in hints:
             row = data.rows.get(f"{hint}/{candidate}")
@@ -103,6 +113,15 @@ def _look_up(name: str, provider: str) -> ModelFacts:
             # A relative's window is a fair guess; its prices would be a claim.
             return replace(near, id="", prices=None, steps=(), known=False)
     return _unknown(name)
+
+
+def _hints(name: str, provider: str) -> tuple[str, ...]:
+    """Providers whose own rows are tried before the model's general one, the most particular first."""
+    named = [provider_name(provider), *routes(name)] if provider else list(routes(name))
+    region = region_of(name)
+    if region:
+        named = [f"bedrock.{region}", *named, "bedrock"]
+    return tuple(dict.fromkeys(named))
 
 
 def _facts(name: str, row_id: str, row: Row, source: str) -> ModelFacts:
@@ -140,23 +159,27 @@ def _unknown(name: str) -> ModelFacts:
     )
 
 
-def _overridden(facts: ModelFacts, overrides: Mapping[str, Mapping[str, Any]]) -> ModelFacts:
-    wanted = set(candidates(facts.name)) if facts.name else set()
-    for key, row in overrides.items():
-        if key == facts.name or fold(key) in wanted:
-            window = int(row.get("window", facts.window))
-            max_input = int(row.get("max_input", window if "window" in row else facts.max_input))
-            return replace(
-                facts,
-                window=window,
-                max_input=max_input,
-                max_output=row.get("max_output", facts.max_output),
-                prices=_prices(row["prices"]) if "prices" in row else facts.prices,
-                steps=tuple(_steps(row["steps"])) if "steps" in row else () if "prices" in row else facts.steps,
-                source=f"override for {key!r}",
-                known=True,
-            )
-    return facts
+def _overridden(facts: ModelFacts, given: Override | None) -> ModelFacts:
+    if given is None:
+        return facts
+    window = given.window or facts.window
+    max_input = given.max_input or (window if given.window else facts.max_input)
+    prices, steps = facts.prices, facts.steps
+    if given.prices is not None:
+        # The table's steps belong to the table's prices.
+        prices, steps = _prices(given.prices), ()
+    if given.steps is not None:
+        steps = tuple(_steps(given.steps))
+    return replace(
+        facts,
+        window=window,
+        max_input=min(max_input, window),
+        max_output=given.max_output or facts.max_output,
+        prices=prices,
+        steps=steps,
+        source=f"models.{given.key} in the config",
+        known=True,
+    )
 
 
 def cache_rules(name: str, vendor: str, min_prefix: int | None) -> CacheRules:

@@ -7,13 +7,14 @@ and named in `problems`.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VERSION = 1
 STALE_SECONDS = 30 * 86_400
@@ -79,16 +80,15 @@ class LearnedLimits:
     def save(self, path: Path) -> None:
         """Write atomically: a reader sees the old file or the new one."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{id(self)}")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "wb") as file:
                 file.write(orjson.dumps(self.as_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _key(model: str, provider: str, base_url: str) -> str:

@@ -134,7 +134,9 @@ def resolve_limits(
     """The limits of a model: the smallest of what the user declared, the endpoint serves, and an error taught."""
     facts = model_facts(model, provider, overrides)
     window, source, from_table = _window(facts, declared_window, served_window, learned_window)
-    step = facts.steps[0].above if facts.steps and not cross_price_steps else None
+    # A step below a tenth of the window would leave no room to work in: it is crossed, the next one counts.
+    steps = [step.above for step in facts.steps if step.above * 10 >= window]
+    step = steps[0] if steps and not cross_price_steps else None
     return Limits.for_window(
         window,
         threshold,

@@ -34,7 +34,7 @@ _VENDOR = re.compile(r"^(?:anthropic|meta|mistral|amazon|cohere|ai21|deepseek|op
 _LONG_CONTEXT = re.compile(r"\[(\d{1,2})m\]$")
 _BEDROCK_VERSION = re.compile(r"-v\d+$")
 _DATE = re.compile(r"-(?:20\d{6}|20\d{2}-\d{2}-\d{2}|\d{4}|\d{2}-20\d{2}|\d{2}-\d{2})$")
-_TAG = re.compile(r"-(?:latest|default|preview|beta|free|exp|experimental|thinking|think|instruct|chat|hf|fp8|turbo)$")
+_TAG = re.compile(r"-(?:latest|default|preview|beta|free|exp|experimental|thinking|think|instruct|hf|fp8)$")
 _CLAUDE_ORDER = re.compile(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku)(?=-|$)")
 
 
@@ -45,6 +45,12 @@ def provider_name(provider: str) -> str:
 
 
 _UNDERSCORED = {"together_ai", "fireworks_ai", "vertex_ai", "azure_ai", "github_copilot", "vercel_ai_gateway"}
+
+
+def region_of(name: str) -> str:
+    """The region that a Bedrock name asks for (`us.anthropic.…`), which may cost more; empty when there is none."""
+    found = _REGION.match(name.strip().lower().rpartition("/")[2])
+    return found[0][:-1] if found else ""
 
 
 def long_context(name: str) -> int | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any, TypeAlias
 
 import orjson
@@ -23,5 +23,6 @@ class Table:
 @cache
 def table() -> Table:
     """The table, read once per process."""
-    data = orjson.loads(files("leporello.models").joinpath("table.json").read_bytes())
+    with open(os.path.join(os.path.dirname(__file__), "table.json"), "rb") as file:
+        data = orjson.loads(file.read())
     return Table(data["as_of"], data["models"])

@@ -7,11 +7,11 @@ count and the kinds of characters (`alphabet`, `weights.json`); everybody else c
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import orjson
 
@@ -76,7 +76,8 @@ def _charges(name: str) -> tuple[float, tuple[float, ...]]:
 
 @cache
 def _weights() -> dict[str, dict[str, float]]:
-    loaded: dict[str, dict[str, float]] = orjson.loads(files("leporello.tokens").joinpath("weights.json").read_bytes())
+    with open(os.path.join(os.path.dirname(__file__), "weights.json"), "rb") as file:
+        loaded: dict[str, dict[str, float]] = orjson.loads(file.read())
     return loaded
 
 
@@ -108,40 +109,39 @@ def _open(name: str, vocabulary: str, *, exact: bool = True, framing: Framing = 
 
 
 # The first pattern found in the name wins; names come routed, dated and decorated, so patterns are searched for.
-_PATTERNS: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
-    (re.compile(pattern), family)
-    for pattern, family in (
-        (r"gpt-oss", _openai("gpt-oss", _GPT_4O_TILES)),
-        (r"gpt-?4o-mini", _openai("gpt-4o-mini", Tiles(2_833, 5_667))),
-        (r"gpt-?(4[.-]1|5[\d.]*)-?nano", _openai("gpt-nano", Patches(32, 1_536, 8_192, 2.46))),
-        (r"gpt-?(4[.-]1|5[\d.]*)-?mini", _openai("gpt-mini", Patches(32, 1_536, 8_192, 1.62))),
-        (r"\bo4-mini", _openai("o4-mini", Patches(32, 1_536, 8_192, 1.72))),
-        (r"\bo[13](-|$)", _openai("o-series", Tiles(75, 150))),
-        (r"gpt-?(5[.-][4-9]|[6-9])", _openai("gpt-5.4", Patches(32, 2_500, 2_048, 1.0, 10_000))),
-        (r"gpt-?5", _openai("gpt-5", Tiles(70, 140))),
-        (r"gpt-?4o|gpt-?4[.-][15]|chatgpt|codex", _openai("gpt-4o", _GPT_4O_TILES)),
-        (r"gpt-?4|gpt-?3[.-]?5|text-embedding", _openai("cl100k", _GPT_4O_TILES, "cl100k_base")),
-        (r"llama-?2|vicuna|tinyllama", _open("llama2", "llama2")),
-        (r"llama-?4|maverick|scout", _open("llama4", O200K, exact=False)),
-        (r"llama", _open("llama3", "llama3")),
-        (r"qwen-?3[.-][5-9]|qwen-?[4-9]", _open("qwen3.5", "qwen3", exact=False)),
-        (r"qwen|qwq", _open("qwen", "qwen3")),
-        (r"deepseek-?v?[4-9]", _open("deepseek4", "deepseek_v3", exact=False, framing=_DEEPSEEK)),
-        (r"deepseek", _open("deepseek", "deepseek_v3", framing=_DEEPSEEK)),
-        (r"glm-?[5-9]", _open("glm5", "glm4", exact=False)),
-        (r"glm", _open("glm", "glm4")),
-        (r"kimi|moonshot", _open("kimi", "kimi_k2")),
-        (r"mixtral-8x22|codestral|mistral-7b.*v0[.-]3", _open("mistral2", "mistral_v2")),
-        (r"mixtral|mistral-7b", _open("mistral1", "mistral_v1")),
-        (r"mistral|ministral|pixtral|devstral|magistral", _open("mistral3", "mistral_v3")),
-        (r"phi-?4", _open("phi4", "phi4")),
-        (r"gemini|gemma", GEMINI),
-    )
+# They are compiled when they are tried: most programs ask for one model.
+_PATTERNS: tuple[tuple[str, Family], ...] = (
+    (r"gpt-oss", _openai("gpt-oss", _GPT_4O_TILES)),
+    (r"gpt-?4o-mini", _openai("gpt-4o-mini", Tiles(2_833, 5_667))),
+    (r"gpt-?(4[.-]1|5[\d.]*)-?nano", _openai("gpt-nano", Patches(32, 1_536, 8_192, 2.46))),
+    (r"gpt-?(4[.-]1|5[\d.]*)-?mini", _openai("gpt-mini", Patches(32, 1_536, 8_192, 1.62))),
+    (r"\bo4-mini", _openai("o4-mini", Patches(32, 1_536, 8_192, 1.72))),
+    (r"\bo[13](-|$)", _openai("o-series", Tiles(75, 150))),
+    (r"gpt-?(5[.-][4-9]|[6-9])", _openai("gpt-5.4", Patches(32, 2_500, 2_048, 1.0, 10_000))),
+    (r"gpt-?5", _openai("gpt-5", Tiles(70, 140))),
+    (r"gpt-?4o|gpt-?4[.-][15]|chatgpt|codex", _openai("gpt-4o", _GPT_4O_TILES)),
+    (r"gpt-?4|gpt-?3[.-]?5|text-embedding", _openai("cl100k", _GPT_4O_TILES, "cl100k_base")),
+    (r"llama-?2|vicuna|tinyllama", _open("llama2", "llama2")),
+    (r"llama-?4|maverick|scout", _open("llama4", O200K, exact=False)),
+    (r"llama", _open("llama3", "llama3")),
+    (r"qwen-?3[.-][5-9]|qwen-?[4-9]", _open("qwen3.5", "qwen3", exact=False)),
+    (r"qwen|qwq", _open("qwen", "qwen3")),
+    (r"deepseek-?v?[4-9]", _open("deepseek4", "deepseek_v3", exact=False, framing=_DEEPSEEK)),
+    (r"deepseek", _open("deepseek", "deepseek_v3", framing=_DEEPSEEK)),
+    (r"glm-?[5-9]", _open("glm5", "glm4", exact=False)),
+    (r"glm", _open("glm", "glm4")),
+    (r"kimi|moonshot", _open("kimi", "kimi_k2")),
+    (r"mixtral-8x22|codestral|mistral-7b.*v0[.-]3", _open("mistral2", "mistral_v2")),
+    (r"mixtral|mistral-7b", _open("mistral1", "mistral_v1")),
+    (r"mistral|ministral|pixtral|devstral|magistral", _open("mistral3", "mistral_v3")),
+    (r"phi-?4", _open("phi4", "phi4")),
+    (r"gemini|gemma", GEMINI),
 )
 
-_CLAUDE_VERSION = re.compile(r"(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_CLAUDE_VERSION = r"(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)"
 
 
+@cache
 def family_of(model: str | None) -> Family:
     """The family of a model by any of its names; an unknown model gets a margin, no model at all counts plainly."""
     name = (model or "").strip().lower()
@@ -150,7 +150,7 @@ def family_of(model: str | None) -> Family:
     if "claude" in name or "anthropic" in name:
         return _claude(name)
     for pattern, family in _PATTERNS:
-        if pattern.search(name):
+        if re.search(pattern, name):
             return family
     return UNKNOWN
 
@@ -158,7 +158,7 @@ def family_of(model: str | None) -> Family:
 def _claude(name: str) -> Family:
     if re.search(r"fable|mythos", name):
         return CLAUDE_NEW
-    found = _CLAUDE_VERSION.search(name.rpartition("claude")[2])
+    found = re.search(_CLAUDE_VERSION, name.rpartition("claude")[2])
     if found is None:
         # "claude-latest" and the like: the newest counts highest, and too high is the safe side.
         return CLAUDE_NEW
