@@ -1,0 +1,193 @@
+"""The narrative of a handoff, written by a summary model.
+
+One call when the turns fit its window, else chunks side by side and then a merge. A failing model gives way to the next
+one on the ladder and rests for a while; when all fail, there is no narrative and the fold is made without one. What a
+model wrote is verified against the turns before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+
+from leporello.errors import ProviderError, SummaryError
+from leporello.messages import Message, text_of
+from leporello.providers.base import ModelRequest, Provider
+from leporello.redact import redact
+from leporello.summary.base import Narrative, SummaryTask
+from leporello.summary.fold import prompt
+from leporello.summary.handoff import Handoff, Line, Origin, Section, parse, render
+from leporello.summary.transcript import chunks, thin
+from leporello.summary.verify import verify
+from leporello.tokens import TokenCounter
+from leporello.usage import CanonicalUsage
+
+SHORT_REST = 60.0
+LONG_REST = 600.0
+MOST_CHUNKS = 24
+SIDE_BY_SIDE = 4
+LEAST_SECTIONS = 2
+PROMPT_ROOM = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryModel:
+    """A model that can write summaries: who to ask, under which name, and how much it can read."""
+
+    provider: Provider
+    model: str
+    window: int
+
+
+@dataclass(slots=True)
+class ModelNarrator:
+    """Asks the models of the ladder in order."""
+
+    ladder: Sequence[SummaryModel]
+    counter: TokenCounter
+    deadline: float = 20.0
+    clock: Callable[[], float] = time.monotonic
+    _resting: dict[str, float] = field(default_factory=dict)
+
+    def narrate(self, task: SummaryTask) -> Narrative:
+        """A verified narrative from the first model that gives one; otherwise none, with what went wrong."""
+        warnings: list[str] = []
+        spent = CanonicalUsage()
+        for candidate in self.ladder:
+            until = self._resting.get(candidate.model, 0.0)
+            if until > self.clock():
+                warnings.append(f"{candidate.model} rests for {until - self.clock():.0f} s after a failure.")
+                continue
+            try:
+                text, usage = _Writer(candidate, task, self.counter, self.deadline).write()
+                handoff, verification = verify(_usable(text, task.budget, self.counter), task)
+            except (ProviderError, SummaryError, FutureTimeout) as error:
+                self._resting[candidate.model] = self.clock() + _rest(error)
+                warnings.append(f"{candidate.model} gave no summary: {_why(error)}")
+                continue
+            spent += usage
+            return Narrative(handoff, f"model:{candidate.model}", spent, None, verification, tuple(warnings))
+        if warnings:
+            warnings.append("The summary was made without a model.")
+        return Narrative(None, warnings=tuple(warnings), usage=spent)
+
+
+def _rest(error: Exception) -> float:
+    return LONG_REST if getattr(error, "lasting", False) else SHORT_REST
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, FutureTimeout):
+        return "it took longer than compression.deadline."
+    return redact(str(error)) or type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """One task for one model."""
+
+    candidate: SummaryModel
+    task: SummaryTask
+    counter: TokenCounter
+    deadline: float
+
+    def write(self) -> tuple[str, CanonicalUsage]:
+        """The model's text within the deadline."""
+        pool = ThreadPoolExecutor(max_workers=SIDE_BY_SIDE)
+        try:
+            return self._write(pool, time.monotonic() + self.deadline)
+        finally:
+            # A call that hangs must not hold the turn up: its thread ends when the provider's own timeout does.
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _write(self, pool: ThreadPoolExecutor, until: float) -> tuple[str, CanonicalUsage]:
+        orders = self._orders()
+        room = self.candidate.window - self.counter.text(orders) - self.task.budget - PROMPT_ROOM
+        if room < PROMPT_ROOM:
+            raise SummaryError(f"its window of {self.candidate.window:,} tokens leaves no room for the turns.")
+        previous = self._previous(room // 2)
+        pieces = chunks(self.task.messages, room - self.counter.text(previous), self.counter.text)
+        pieces = thin(pieces, MOST_CHUNKS)
+        texts, usage = self._ask_all(pool, [f"{orders}\n\n{previous}<turns>\n{p}\n</turns>" for p in pieces], until)
+        while len(texts) > 1:
+            groups = _fit_groups(texts, room, self.counter)
+            if len(groups) == len(texts):
+                # Two parts don't fit side by side: keep the newest and what is short enough.
+                texts = [texts[-1]]
+                break
+            merged = [f"{orders}\n\n{prompt('merge')}\n\n" + "\n\n".join(group) for group in groups]
+            texts, more = self._ask_all(pool, merged, until)
+            usage += more
+        return texts[0], usage
+
+    def _orders(self) -> str:
+        parts = [prompt("summarise"), f"Use at most {self.task.budget:,} tokens."]
+        if self.task.focus:
+            parts.append(prompt("focus").replace("{focus}", self.task.focus))
+        return "\n\n".join(parts)
+
+    def _previous(self, room: int) -> str:
+        if self.task.previous is None:
+            return ""
+        template = Handoff({s: lines for s, lines in self.task.previous.sections.items() if s is not Section.INDEX})
+        text = render(_trimmed(template, room, self.counter))
+        return f"{prompt('update')}\n\n<handoff>\n{text}\n</handoff>\n\n"
+
+    def _ask_all(
+        self, pool: ThreadPoolExecutor, prompts: Sequence[str], until: float
+    ) -> tuple[list[str], CanonicalUsage]:
+        futures = [pool.submit(self._ask, text, until) for text in prompts]
+        texts = []
+        usage = CanonicalUsage()
+        for future in futures:
+            text, used = future.result(timeout=max(0.01, until - time.monotonic()))
+            texts.append(text)
+            usage += used
+        return texts, usage
+
+    def _ask(self, text: str, until: float) -> tuple[str, CanonicalUsage]:
+        messages: list[Message] = [{"role": "user", "content": text}]
+        left = max(0.1, until - time.monotonic())
+        reply = self.candidate.provider.complete(
+            ModelRequest(self.candidate.model, messages, max_tokens=self.task.budget, timeout=left)
+        )
+        answer = text_of(reply.message).strip()
+        if not answer:
+            raise SummaryError("the answer was empty.")
+        return answer, reply.usage
+
+
+def _fit_groups(texts: Sequence[str], room: int, counter: TokenCounter) -> list[list[str]]:
+    groups: list[list[str]] = [[]]
+    used = 0
+    for text in texts:
+        size = counter.text(text)
+        if used + size > room and groups[-1]:
+            groups.append([])
+            used = 0
+        groups[-1].append(text)
+        used += size
+    return groups
+
+
+def _usable(text: str, budget: int, counter: TokenCounter) -> Handoff:
+    """The handoff in a model's answer; an answer that is something else is an error."""
+    handoff = parse(redact(text), Origin.MODEL)
+    if len(handoff.sections) < LEAST_SECTIONS:
+        raise SummaryError("the answer was not a handoff (it had none of the sections).")
+    return _trimmed(handoff, budget, counter)
+
+
+def _trimmed(handoff: Handoff, budget: int, counter: TokenCounter) -> Handoff:
+    """As much of a handoff as fits: every section gets its share, long ones lose their last lines first."""
+    size = counter.text(render(handoff))
+    while size > budget and any(handoff.sections.values()):
+        longest = max(handoff.sections, key=lambda s: sum(len(line.text) for line in handoff[s]))
+        lines = handoff[longest]
+        keep: tuple[Line, ...] = lines[: max(0, int(len(lines) * max(0.3, budget / size)) - 1)]
+        handoff = handoff.replace(longest, keep)
+        size = counter.text(render(handoff))
+    return handoff
