@@ -17,6 +17,7 @@ from leporello.errors import LeporelloError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (group of the help page, one line of help)
+    "compress": ("Work", "Fold a message list now and print what is left."),
     "exam": ("Measure", "Replay sessions into engines and ask what is still known."),
     "config": ("Settings", "Show every setting with its value and where it comes from."),
 }
@@ -26,6 +27,7 @@ GROUPS = ("Work", "Sessions", "Measure", "Connect", "Settings")
 EXAMPLES = """\
 Examples:
 
+  leporello compress session.json --window 128000 --out shorter.json
   leporello explain --model claude-sonnet-4-5
   leporello --set compression.threshold=0.6 config
 """

@@ -1,0 +1,109 @@
+"""Files that come from outside and files that are written: clear errors on the way in, all or nothing on the way out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from json import JSONDecodeError, loads
+from pathlib import Path
+from typing import Any
+
+from leporello.errors import InputError
+from leporello.messages import Message, encode_json
+from leporello.turns import Fault, validate
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A message list as it came: bare, or inside an object whose other fields are kept."""
+
+    messages: list[Message]
+    wrapper: dict[str, Any] | None = None
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """Tool schemas beside the messages."""
+        tools = (self.wrapper or {}).get("tools")
+        return [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+
+    @property
+    def system(self) -> str:
+        """A system prompt beside the messages."""
+        system = (self.wrapper or {}).get("system")
+        return system if isinstance(system, str) else ""
+
+    def with_messages(self, messages: list[Message]) -> Document:
+        """The same document with other messages."""
+        wrapper = None if self.wrapper is None else {**self.wrapper, "messages": messages}
+        return replace(self, messages=messages, wrapper=wrapper)
+
+    def encoded(self) -> bytes:
+        """JSON in the shape of the input."""
+        return encode_json(self.messages if self.wrapper is None else self.wrapper) + b"\n"
+
+
+def read_document(source: str) -> Document:
+    """A message list from a file or `-` for standard input; an error names the place."""
+    name = "standard input" if source == "-" else source
+    value = _parse(_read(source), name)
+    if isinstance(value, dict):
+        messages = value.get("messages")
+        if not isinstance(messages, list):
+            raise InputError('has no "messages" list; expected a list of messages or {"messages": [...]}', name)
+        document = Document(messages, value)
+    elif isinstance(value, list):
+        document = Document(value)
+    else:
+        raise InputError(f"holds a {type(value).__name__}, expected a list of messages", name)
+    for violation in validate(document.messages):
+        if violation.fault in (Fault.NOT_A_MESSAGE, Fault.UNKNOWN_ROLE):
+            raise InputError(violation.reason, f"{name}: message {violation.index}")
+    return document
+
+
+def _read(source: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), source) from error
+
+
+def _parse(data: bytes, name: str) -> Any:
+    try:
+        return loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text at byte {error.start}", name) from error
+    except JSONDecodeError as error:
+        raise InputError(f"is not JSON: {error.msg}", f"{name}: line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise InputError("is nested too deeply", name) from error
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The whole file or nothing: written beside it, flushed, then put in its place."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(error.strerror or str(error), str(path)) from error
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).chmod(_mode_for(path))
+        Path(temporary).replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise InputError(error.strerror or str(error), str(path)) from error
+
+
+def _mode_for(path: Path) -> int:
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
