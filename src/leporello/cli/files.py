@@ -1,4 +1,4 @@
-"""Files that come from outside and files that are written: clear errors on the way in, all or nothing on the way out."""
+"""Files from outside and files that are written: clear errors on the way in, all or nothing on the way out."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ class Document:
 
     messages: list[Message]
     wrapper: dict[str, Any] | None = None
+    epilogue: tuple[Message, ...] = ()
+    """Closing records of a trajectory (role `exit`): no part of the conversation, kept behind it."""
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -37,7 +39,7 @@ class Document:
 
     def with_messages(self, messages: list[Message]) -> Document:
         """The same document with other messages."""
-        wrapper = None if self.wrapper is None else {**self.wrapper, "messages": messages}
+        wrapper = None if self.wrapper is None else {**self.wrapper, "messages": [*messages, *self.epilogue]}
         return replace(self, messages=messages, wrapper=wrapper)
 
     def encoded(self) -> bytes:
@@ -53,7 +55,10 @@ def read_document(source: str) -> Document:
         messages = value.get("messages")
         if not isinstance(messages, list):
             raise InputError('has no "messages" list; expected a list of messages or {"messages": [...]}', name)
-        document = Document(messages, value)
+        stop = len(messages)
+        while stop and isinstance(messages[stop - 1], dict) and messages[stop - 1].get("role") == "exit":
+            stop -= 1
+        document = Document(messages[:stop], value, tuple(messages[stop:]))
     elif isinstance(value, list):
         document = Document(value)
     else:
