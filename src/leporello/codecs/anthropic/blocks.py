@@ -1,0 +1,104 @@
+"""Content parts as Anthropic content blocks, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leporello.codecs.base import Wire
+from leporello.codecs.parts import as_json_text, data_url, decoded_text, file_note, note, text_part
+
+MARK = "cache_control"
+
+USER_BLOCKS = frozenset(("text", "image", "document", "search_result", "container_upload", "tool_result"))
+RESULT_BLOCKS = frozenset(("text", "image", "document", "search_result", "tool_reference", "browser_state"))
+THINKING = frozenset(("thinking", "redacted_thinking"))
+
+
+def block_of(part: Any, native: frozenset[str] = USER_BLOCKS) -> Wire | None:
+    """One content part as a block without its mark; None for what is empty or belongs to another provider."""
+    if isinstance(part, str):
+        return text_part(part) if part.strip() else None
+    if not isinstance(part, Mapping):
+        return as_json_text(part)
+    kind = part.get("type")
+    if kind in ("text", "input_text", "output_text"):
+        return _text(part)
+    if kind == "refusal":
+        return block_of(part.get("refusal") or "")
+    if kind in ("thinking", "redacted_thinking", "reasoning"):
+        return None
+    if kind in ("image_url", "input_image"):
+        return _image(part)
+    if kind in ("file", "input_file"):
+        return _file(part)
+    if kind in ("input_audio", "audio"):
+        return note("audio", part)
+    if kind in native:
+        return {key: value for key, value in part.items() if key != MARK}
+    return as_json_text({key: value for key, value in part.items() if key != MARK})
+
+
+def _text(part: Mapping[str, Any]) -> Wire | None:
+    text = part.get("text")
+    if not isinstance(text, str) or not text.strip():
+        return None
+    if part.get("type") != "text":
+        return text_part(text)
+    return {key: value for key, value in part.items() if key != MARK}
+
+
+def _image(part: Mapping[str, Any]) -> Wire:
+    value = part.get("image_url")
+    url = value.get("url") if isinstance(value, Mapping) else value
+    inline = data_url(url)
+    if inline is not None:
+        source = {"type": "base64", "media_type": inline.media_type, "data": inline.data}
+        return {"type": "image", "source": source}
+    if isinstance(url, str) and url.startswith(("http://", "https://")):
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    return note("image", part)
+
+
+def _file(part: Mapping[str, Any]) -> Wire:
+    inner = part.get("file")
+    body: Mapping[str, Any] = inner if isinstance(inner, Mapping) else part
+    inline = data_url(body.get("file_data"))
+    if inline is None:
+        return file_note(part)
+    if inline.media_type == "application/pdf":
+        source = {"type": "base64", "media_type": inline.media_type, "data": inline.data}
+    else:
+        text = decoded_text(inline.data)
+        if text is None:
+            return file_note(part)
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+    named = {"title": body["filename"]} if isinstance(body.get("filename"), str) else {}
+    return {"type": "document", "source": source, **named}
+
+
+def part_of(block: Mapping[str, Any]) -> Wire:
+    """One user block as a content part; only plain images have an OpenAI form that loses nothing."""
+    source = block.get("source")
+    if block.get("type") != "image" or not isinstance(source, Mapping) or set(block) - {"type", "source", MARK}:
+        return dict(block)
+    mark = {MARK: block[MARK]} if MARK in block else {}
+    if source.get("type") == "base64" and set(source) == {"type", "media_type", "data"}:
+        url = f"data:{source['media_type']};base64,{source['data']}"
+    elif source.get("type") == "url" and set(source) == {"type", "url"}:
+        url = str(source["url"])
+    else:
+        return dict(block)
+    return {"type": "image_url", "image_url": {"url": url}, **mark}
+
+
+def can_carry(block: Mapping[str, Any]) -> bool:
+    """Whether a cache mark may stand on a block: never on thinking, never on empty content."""
+    kind = block.get("type")
+    if kind in THINKING:
+        return False
+    if kind == "text":
+        return bool(str(block.get("text", "")).strip())
+    if kind == "tool_result":
+        return bool(block.get("content"))
+    return True

@@ -1,0 +1,229 @@
+"""OpenAI-format messages as a request to Anthropic Messages.
+
+Rules of that API which the chat form doesn't have: instructions stand apart; the first turn is the user's and turns
+alternate (neighbours are merged); results of one turn stand together at the front of the next user turn; no empty text;
+ids of one alphabet, none twice; arguments are objects; at most one cache mark per block, never on thinking or on empty
+content. Content is always sent as blocks, so that a moving cache mark never changes the form of a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leporello.codecs.anthropic.blocks import MARK, RESULT_BLOCKS, block_of, can_carry
+from leporello.codecs.anthropic.options import request_options
+from leporello.codecs.base import Dialect, Target, Wire
+from leporello.codecs.ids import ANTHROPIC_IDS, IdPlan, plan_ids
+from leporello.codecs.parts import arguments_object, note, text_part
+from leporello.codecs.state import state_for
+from leporello.codecs.tools import anthropic_tools
+from leporello.messages import Message, Messages, calls_of, is_instruction, is_result, parts_of, role_of
+
+OPENING = "[The conversation begins here.]"
+"""Stands as the first user turn when the history begins with the assistant."""
+DEFAULT_MAX_TOKENS = 8_192
+
+
+@dataclass(slots=True)
+class _Block:
+    wire: Wire
+    mark: Any = None
+
+
+@dataclass(slots=True)
+class _Turn:
+    role: str
+    blocks: list[_Block]
+
+    def ordered(self) -> list[_Block]:
+        """Results first: the API wants them before any other content of the turn."""
+        if self.role != "user":
+            return self.blocks
+        return sorted(self.blocks, key=lambda block: block.wire.get("type") != "tool_result")
+
+
+def encode_request(
+    messages: Messages,
+    tools: Sequence[Mapping[str, Any]] = (),
+    *,
+    target: Target,
+    max_tokens: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Wire:
+    """The body of `POST /v1/messages`. `late_system="system"` among the options keeps instructions that stand behind
+    other messages where they are (newer models take that); otherwise they become marked text of the user's turn."""
+    chosen = dict(options or {})
+    late_role = chosen.pop("late_system", "user")
+    start = next((index for index, message in enumerate(messages) if not is_instruction(message)), len(messages))
+    system = [_text_only(block) for message in messages[:start] for block in _content(message)]
+    turns = _turns(messages, start, target, late_role, system)
+    _place_marks([*system, *(block for turn in turns for block in turn.ordered())])
+    wire: Wire = {"model": target.model, "max_tokens": max_tokens or DEFAULT_MAX_TOKENS}
+    if system:
+        wire["system"] = [block.wire for block in system]
+    wire["messages"] = [{"role": turn.role, "content": [block.wire for block in turn.ordered()]} for turn in turns]
+    if tools:
+        wire["tools"] = anthropic_tools(tools)
+    return {**wire, **request_options(chosen)}
+
+
+def _turns(messages: Messages, start: int, target: Target, late_role: str, system: list[_Block]) -> list[_Turn]:
+    plan = plan_ids(messages, ANTHROPIC_IDS)
+    turns: list[_Turn] = []
+    latest = system[-1] if system else None
+    for index in range(start, len(messages)):
+        message = messages[index]
+        role, blocks = _turn_blocks(message, index, plan, target, late_role)
+        mark = message.get(MARK) or (None if blocks else _part_mark(message))
+        if blocks:
+            latest = blocks[-1]
+        if mark is not None and latest is not None and latest.mark is None:
+            # A message that shows nothing can carry no mark: the nearest one before it does.
+            latest.mark = mark
+        if not blocks:
+            continue
+        if turns and turns[-1].role == role:
+            turns[-1].blocks.extend(blocks)
+        else:
+            turns.append(_Turn(role, blocks))
+    if not turns or turns[0].role != "user":
+        turns.insert(0, _Turn("user", [_Block(text_part(OPENING))]))
+    _trim_prefill(turns[-1])
+    return turns
+
+
+def _turn_blocks(
+    message: Message, index: int, plan: IdPlan, target: Target, late_role: str
+) -> tuple[str, list[_Block]]:
+    if is_result(message):
+        return "user", [_result(message, plan.results.get(index, ""))]
+    if role_of(message) == "assistant":
+        return "assistant", _assistant(message, plan.calls.get(index, ()), target)
+    if is_instruction(message):
+        if late_role == "system":
+            return "system", _content(message)
+        return "user", [_Block(_as_instruction(block.wire), block.mark) for block in _content(message)]
+    return "user", _content(message)
+
+
+def _part_mark(message: Message) -> Any:
+    marks = [part.raw[MARK] for part in parts_of(message) if isinstance(part.raw, Mapping) and part.raw.get(MARK)]
+    return marks[-1] if marks else None
+
+
+def _text_only(block: _Block) -> _Block:
+    """Instructions and the assistant's own words are text only."""
+    if block.wire.get("type") == "text":
+        return block
+    return _Block(note(str(block.wire.get("type")), block.wire), block.mark)
+
+
+def _as_instruction(block: Wire) -> Wire:
+    if block.get("type") != "text":
+        return block
+    return {**block, "text": f"<system-message>\n{block['text']}\n</system-message>"}
+
+
+def _content(message: Message, native: frozenset[str] | None = None) -> list[_Block]:
+    """The message's content as blocks; the mark of a part that shows nothing moves to the block before it."""
+    blocks: list[_Block] = []
+    for part in parts_of(message):
+        wire = block_of(part.raw) if native is None else block_of(part.raw, native)
+        mark = part.raw.get(MARK) if isinstance(part.raw, Mapping) else None
+        if wire is not None:
+            blocks.append(_Block(wire, mark))
+        elif mark is not None and blocks and blocks[-1].mark is None:
+            blocks[-1].mark = mark
+    if is_instruction(message) and blocks and MARK in message:
+        blocks[-1].mark = message[MARK]
+    return blocks
+
+
+def _result(message: Message, call_id: str) -> _Block:
+    wire: Wire = {"type": "tool_result", "tool_use_id": call_id}
+    content = message.get("content")
+    mark = None
+    if isinstance(content, str):
+        if content.strip():
+            wire["content"] = content
+    else:
+        inner = _content(message, RESULT_BLOCKS)
+        if inner:
+            wire["content"] = [block.wire for block in inner]
+        # A result is one block of the turn: a mark on one of its parts is a mark on it.
+        mark = next((block.mark for block in reversed(inner) if block.mark is not None), None)
+    if message.get("is_error") is True:
+        wire["is_error"] = True
+    return _Block(wire, mark)
+
+
+def _assistant(message: Message, ids: Sequence[str], target: Target) -> list[_Block]:
+    texts = [_text_only(block) for block in _content(message)]
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal.strip():
+        texts.append(_Block(text_part(refusal)))
+    audio = message.get("audio")
+    if not texts and isinstance(audio, Mapping) and isinstance(audio.get("transcript"), str):
+        texts.extend(_content({"role": "assistant", "content": audio["transcript"]}))
+    calls = [
+        _Block(_call(call.name, call.arguments, wire_id)) for call, wire_id in zip(calls_of(message), ids, strict=True)
+    ]
+    state = state_for(message, Dialect.ANTHROPIC, target)
+    layout = state.get("layout") if state else None
+    if not isinstance(layout, list):
+        return texts + calls
+    return _by_layout(layout, _texts_by_part(message), calls) or texts + calls
+
+
+def _call(name: str, arguments: str, wire_id: str) -> Wire:
+    return {"type": "tool_use", "id": wire_id, "name": name, "input": arguments_object(arguments)}
+
+
+def _texts_by_part(message: Message) -> list[_Block | None]:
+    found: list[_Block | None] = []
+    for part in parts_of(message):
+        wire = block_of(part.raw)
+        mark = part.raw.get(MARK) if isinstance(part.raw, Mapping) else None
+        found.append(_text_only(_Block(wire, mark)) if wire is not None else None)
+    return found
+
+
+def _by_layout(layout: Iterable[Any], texts: Sequence[_Block | None], calls: Sequence[_Block]) -> list[_Block]:
+    """The turn in its original order with its opaque blocks; empty when the layout doesn't fit the message."""
+    blocks: list[_Block] = []
+    for entry in layout:
+        if not isinstance(entry, Mapping):
+            return []
+        if isinstance(entry.get("block"), Mapping):
+            blocks.append(_Block(dict(entry["block"])))
+            continue
+        pool: Sequence[_Block | None] = texts if "text" in entry else calls
+        position = entry.get("text", entry.get("call"))
+        if not isinstance(position, int) or not 0 <= position < len(pool):
+            return []
+        block = pool[position]
+        if block is not None:
+            extra = entry.get("with")
+            block.wire = {**block.wire, **extra} if isinstance(extra, Mapping) else block.wire
+            blocks.append(block)
+    return blocks
+
+
+def _trim_prefill(turn: _Turn) -> None:
+    """The API refuses a final assistant text that ends in white space."""
+    last = turn.blocks[-1].wire
+    if turn.role == "assistant" and last.get("type") == "text":
+        turn.blocks[-1].wire = {**last, "text": last["text"].rstrip()}
+
+
+def _place_marks(blocks: Sequence[_Block]) -> None:
+    """Each mark on its block, or on the nearest one before it that can carry one."""
+    for index in range(len(blocks) - 1, -1, -1):
+        mark = blocks[index].mark
+        if mark is None:
+            continue
+        place = next((k for k in range(index, -1, -1) if can_carry(blocks[k].wire)), None)
+        if place is not None and MARK not in blocks[place].wire:
+            blocks[place].wire = {**blocks[place].wire, MARK: mark}

@@ -1,0 +1,95 @@
+"""Call ids that every provider accepts, from ids that another one made up.
+
+Providers restrict ids (characters, length) and some refuse a repeated one, while others reuse `call_0` in every turn.
+An id that fits is never touched. One that doesn't is escaped; `IdPlan.originals` (and for Anthropic `original_id`
+alone) gives it back. The plan depends only on what stands before a call, so a prefix keeps its ids as it grows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from leporello.messages import Messages, calls_of, result_id
+from leporello.turns import iter_groups
+
+ESCAPE = "lx-"
+
+
+@dataclass(frozen=True, slots=True)
+class IdRule:
+    """What a provider accepts as an id, and how to write one that it doesn't."""
+
+    fits: re.Pattern[str]
+    escape: Callable[[str], str]
+    unique_in_request: bool = True
+
+
+def _hex(payload: str) -> str:
+    return ESCAPE + payload.encode("utf-8", "surrogatepass").hex()
+
+
+def _digest(payload: str) -> str:
+    return ESCAPE + hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _nine(payload: str) -> str:
+    return hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()[:9]
+
+
+ANTHROPIC_IDS = IdRule(re.compile(r"(?!lx-)[a-zA-Z0-9_-]+"), _hex)
+CHAT_IDS = IdRule(re.compile(r".{1,40}", re.DOTALL), _digest, unique_in_request=False)
+RESPONSES_IDS = IdRule(re.compile(r".{1,64}", re.DOTALL), _digest)
+MISTRAL_IDS = IdRule(re.compile(r"[a-zA-Z0-9]{9}"), _nine)
+
+
+@dataclass(frozen=True, slots=True)
+class IdPlan:
+    """The ids of one request: per message with calls one for each call, per result the call it answers."""
+
+    calls: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    results: dict[int, str] = field(default_factory=dict)
+    originals: dict[str, str] = field(default_factory=dict)
+
+
+def plan_ids(messages: Messages, rule: IdRule) -> IdPlan:
+    """Give every call an id the provider takes, and every result the id of its call."""
+    plan = IdPlan()
+    used: Counter[str] = Counter()
+    for group in iter_groups(messages):
+        if not rule.unique_in_request:
+            used.clear()
+        calls = calls_of(messages[group.start])
+        if calls:
+            plan.calls[group.start] = tuple(_assign(call.id or call.name, rule, used, plan) for call in calls)
+        for position, answer in enumerate(group.answers):
+            if answer is not None:
+                plan.results[answer] = plan.calls[group.start][position]
+        for orphan in group.orphans:
+            plan.results[orphan] = _assign(result_id(messages[orphan]), rule, Counter(), plan)
+    return plan
+
+
+def _assign(original: str, rule: IdRule, used: Counter[str], plan: IdPlan) -> str:
+    repeat = used[original]
+    used[original] += 1
+    if repeat == 0 and rule.fits.fullmatch(original):
+        return original
+    wire = rule.escape(f"{repeat}:{original}")
+    plan.originals[wire] = original
+    return wire
+
+
+def original_id(wire: str) -> str:
+    """The id behind an escaped Anthropic one; any other id is its own."""
+    if not wire.startswith(ESCAPE):
+        return wire
+    try:
+        payload = bytes.fromhex(wire[len(ESCAPE) :]).decode("utf-8", "surrogatepass")
+    except ValueError:
+        return wire
+    repeat, colon, original = payload.partition(":")
+    return original if colon and repeat.isdigit() else wire

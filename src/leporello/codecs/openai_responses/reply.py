@@ -1,0 +1,93 @@
+"""An answer as a `response` object and as its events: for servers that speak this dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from leporello.codecs.base import Target, Wire
+from leporello.codecs.openai_responses.encode import encode_request
+from leporello.messages import Message
+from leporello.usage import CanonicalUsage
+
+_PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
+
+
+def encode_reply(
+    message: Message,
+    *,
+    target: Target,
+    finish_reason: str = "stop",
+    usage: CanonicalUsage | None = None,
+    id: str = "resp_1",
+) -> Wire:
+    """The body of an answer."""
+    items = encode_request([message], target=target)["input"]
+    cut = finish_reason in ("length", "content_filter", "context_window_exceeded")
+    reason = "content_filter" if finish_reason == "content_filter" else "max_output_tokens"
+    return {
+        "id": id,
+        "object": "response",
+        "created_at": 0,
+        "model": target.model,
+        "status": "incomplete" if cut else "completed",
+        "incomplete_details": {"reason": reason} if cut else None,
+        "error": None,
+        "output": [_named(item, position) for position, item in enumerate(items)],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": wire_usage(usage or CanonicalUsage()),
+    }
+
+
+def _named(item: Wire, position: int) -> Wire:
+    named = {"id": f"{_PREFIXES.get(str(item.get('type')), 'item')}_{position}", "status": "completed", **item}
+    return {key: value for key, value in named.items() if item.get("type") != "reasoning" or key != "status"}
+
+
+def wire_usage(usage: CanonicalUsage) -> Wire:
+    """Counts in this dialect's names: the input includes what was cached."""
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.total_tokens,
+    }
+
+
+def reply_events(reply: Mapping[str, Any]) -> Iterator[Wire]:
+    """The events that stream an answer, numbered."""
+    for number, event in enumerate(_events(reply)):
+        yield {**event, "sequence_number": number}
+
+
+def _events(reply: Mapping[str, Any]) -> Iterator[Wire]:
+    opened = {**reply, "status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": opened}
+    for index, item in enumerate(reply["output"]):
+        yield {"type": "response.output_item.added", "output_index": index, "item": {**item, "status": "in_progress"}}
+        yield from _deltas(item, index)
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    last = "response.incomplete" if reply["status"] == "incomplete" else "response.completed"
+    yield {"type": last, "response": dict(reply)}
+
+
+def _deltas(item: Mapping[str, Any], index: int) -> Iterator[Wire]:
+    place = {"item_id": item.get("id", ""), "output_index": index}
+    if item.get("type") == "message":
+        for position, part in enumerate(item["content"]):
+            for piece in _pieces(str(part.get("text", ""))):
+                kind = "response.output_text.delta"
+                yield {"type": kind, **place, "content_index": position, "delta": piece, "logprobs": []}
+    elif item.get("type") == "function_call":
+        for piece in _pieces(item["arguments"]):
+            yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
+
+
+def _pieces(text: str, size: int = 16) -> Iterator[str]:
+    return (text[start : start + size] for start in range(0, len(text), size))
