@@ -6,7 +6,7 @@ from typing import Any
 
 from leporello.importers.builder import TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, objects, text
+from leporello.importers.shapes import as_text, kind_of, objects, text
 from leporello.importers.source import Source
 
 NAME = "antigravity"
@@ -27,7 +27,7 @@ def read(source: Source) -> list[ImportedSession]:
 
 
 def _take(builder: TranscriptBuilder, record: dict[str, Any]) -> None:
-    kind, words = text(record.get("type")), as_text(record.get("content"))
+    kind, words = kind_of(record), as_text(record.get("content"))
     if kind == "USER_INPUT":
         builder.message("user", words)
     elif kind == "PLANNER_RESPONSE":

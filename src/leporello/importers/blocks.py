@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from leporello.importers.builder import AssistantDraft, TranscriptBuilder
-from leporello.importers.shapes import as_text, identifier, mapping, objects, sequence, text
+from leporello.importers.shapes import as_text, identifier, kind_of, mapping, objects, sequence, text
 
 _TEXT = frozenset(("text", "input_text", "output_text"))
 _CALLS = frozenset(("tool_use", "toolCall", "tool_call", "tool-call", "server_tool_use"))
@@ -29,14 +29,14 @@ def speak(draft: AssistantDraft, content: Any) -> None:
 
 
 def _speak_block(draft: AssistantDraft, block: dict[str, Any]) -> None:
-    kind = block.get("type")
+    kind = kind_of(block)
     if is_call(block):
         draft.call(*call_of(block))
     elif is_result(block):
         draft.builder.result(*result_of(block))
     elif kind in _THINKING or block.get("thought") is True:
         _think(draft, block)
-    elif kind in _TEXT or (kind is None and isinstance(block.get("text"), str)):
+    elif kind in _TEXT or (not kind and isinstance(block.get("text"), str)):
         draft.text(text(block.get("text")))
     else:
         draft.part(block)
@@ -44,7 +44,7 @@ def _speak_block(draft: AssistantDraft, block: dict[str, Any]) -> None:
 
 def _think(draft: AssistantDraft, block: dict[str, Any]) -> None:
     """Signed thinking stays as it is; other dialects get one common shape. Empty reasoning is no content."""
-    if block.get("type") in ("thinking", "redacted_thinking"):
+    if kind_of(block) in ("thinking", "redacted_thinking"):
         draft.part(block)
         return
     words = text(block.get("think")) or text(block.get("text")) or text(block.get("content"))
@@ -68,12 +68,12 @@ def hear(builder: TranscriptBuilder, content: Any, role: str = "user") -> None:
 
 def is_call(block: dict[str, Any]) -> bool:
     """Whether a block is a tool call."""
-    return block.get("type") in _CALLS or isinstance(block.get("functionCall"), dict)
+    return kind_of(block) in _CALLS or isinstance(block.get("functionCall"), dict)
 
 
 def is_result(block: dict[str, Any]) -> bool:
     """Whether a block is the result of a call."""
-    return block.get("type") in _RESULTS or isinstance(block.get("functionResponse"), dict)
+    return kind_of(block) in _RESULTS or isinstance(block.get("functionResponse"), dict)
 
 
 def call_of(block: dict[str, Any]) -> tuple[str, str, Any]:
@@ -117,8 +117,8 @@ def plain(content: Any) -> Any:
 
 def is_text(part: Any) -> bool:
     """Whether a part is text and nothing else."""
-    kind = mapping(part).get("type")
-    return isinstance(mapping(part).get("text"), str) and (kind in _TEXT or (kind is None and "thought" not in part))
+    kind = kind_of(part)
+    return isinstance(mapping(part).get("text"), str) and (kind in _TEXT or (not kind and "thought" not in part))
 
 
 def texts(parts: Any) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leporello.importers.session import CallUsage, ImportedSession
+from leporello.importers.shapes import kind_of
 from leporello.messages import ROLES, Message, encode_json, parse_json
 from leporello.usage import CanonicalUsage
 
@@ -236,6 +237,6 @@ class AssistantDraft:
 
 def _content(parts: list[Any]) -> Any:
     """Text alone becomes a plain string, as most hosts write it; anything else stays a list of parts."""
-    if all(isinstance(part, dict) and part.get("type") == "text" and len(part) == 2 for part in parts):
+    if all(isinstance(part, dict) and kind_of(part) == "text" and len(part) == 2 for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts

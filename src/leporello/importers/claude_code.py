@@ -11,7 +11,7 @@ from typing import Any
 from leporello.importers.blocks import call_of, hear, plain, result_of, speak
 from leporello.importers.builder import COMPACTED, TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, mapping, objects, text
+from leporello.importers.shapes import as_text, identifier, kind_of, mapping, objects, text
 from leporello.importers.source import Source
 from leporello.importers.tree import Node, Record, split
 from leporello.messages import message_hash
@@ -28,7 +28,7 @@ _ASIDES = ("<local-command-", "<command-", "<bash-")
 def matches(source: Source) -> bool:
     """User or assistant lines that carry a session id and a message with Anthropic's roles."""
     return any(
-        record.get("type") in ("user", "assistant")
+        kind_of(record) in ("user", "assistant")
         and "sessionId" in record
         and "content" in mapping(record.get("message"))
         for record in source.records[:500]
@@ -85,7 +85,7 @@ def _threads(records: list[Record]) -> tuple[list[Record], dict[str, list[Record
 
 
 def _is_spoken(record: Record) -> bool:
-    return record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict)
+    return kind_of(record) in ("user", "assistant") and isinstance(record.get("message"), dict)
 
 
 def _node(record: Record) -> Node:
@@ -98,15 +98,15 @@ def _rivals(one: Record, other: Record) -> bool:
     if _is_prompt(one) and _is_prompt(other):
         return True
     ids = [identifier(mapping(record.get("message")).get("id")) for record in (one, other)]
-    both = one.get("type") == other.get("type") == "assistant"
+    both = kind_of(one) == kind_of(other) == "assistant"
     return both and all(ids) and ids[0] != ids[1]
 
 
 def _is_prompt(record: Record) -> bool:
-    if record.get("type") != "user" or record.get("isMeta") or record.get("isCompactSummary"):
+    if kind_of(record) != "user" or record.get("isMeta") or record.get("isCompactSummary"):
         return False
     content = mapping(record.get("message")).get("content")
-    if any(block.get("type") == "tool_result" for block in objects(content)):
+    if any(kind_of(block) == "tool_result" for block in objects(content)):
         return False
     return not as_text(plain(content)).startswith(_ASIDES)
 
@@ -135,7 +135,7 @@ def _delivered_from_queue(records: list[Record]) -> dict[int, str]:
     waiting: list[str] = []
     delivered: dict[int, str] = {}
     for record in records:
-        if record.get("type") != "queue-operation":
+        if kind_of(record) != "queue-operation":
             continue
         operation = record.get("operation")
         if operation == "enqueue":
@@ -150,7 +150,7 @@ def _delivered_from_queue(records: list[Record]) -> dict[int, str]:
 
 
 def _take(builder: TranscriptBuilder, record: Record) -> None:
-    kind = record.get("type")
+    kind = kind_of(record)
     builder.id = builder.id or identifier(record.get("sessionId"))
     message = record.get("message")
     if kind in ("user", "assistant") and isinstance(message, dict):
@@ -172,7 +172,7 @@ def _take(builder: TranscriptBuilder, record: Record) -> None:
 
 
 def _bookkeeping(builder: TranscriptBuilder, record: Record) -> None:
-    kind = record.get("type")
+    kind = kind_of(record)
     if kind == "system" and record.get("subtype") == "compact_boundary":
         builder.note(COMPACTED)
     elif kind in ("summary", "custom-title", "ai-title"):
@@ -189,7 +189,7 @@ def _assistant(builder: TranscriptBuilder, record: Record, message: dict[str, An
 
 
 def _attachment(builder: TranscriptBuilder, attachment: dict[str, Any]) -> None:
-    kind = text(attachment.get("type"))
+    kind = kind_of(attachment)
     if kind == "queued_command":
         hear(builder, attachment.get("prompt"))
     elif kind == "file":

@@ -7,25 +7,25 @@ from typing import Any
 from leporello.importers.blocks import plain, speak, texts
 from leporello.importers.builder import COMPACTED, AssistantDraft, TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, mapping, sequence, text
+from leporello.importers.shapes import as_text, identifier, kind_of, mapping, sequence, text
 from leporello.importers.source import Source
 from leporello.usage import CanonicalUsage
 
 NAME = "codex"
 _WRAPPERS = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"))
-_CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"))
-_CALLS |= {"tool_call"}
-_OUTPUTS = frozenset(("function_call_output", "custom_tool_call_output", "local_shell_call_output"))
+_CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "tool_call"))
+_OUTPUTS = frozenset(f"{call}_output" for call in ("function_call", "custom_tool_call", "local_shell_call"))
 _OUTPUTS |= {"tool_search_output", "tool_result", "function_result"}
-_ITEMS = frozenset(("message", "reasoning")) | _CALLS | _OUTPUTS
+_ITEMS = frozenset(("message", "reasoning", "web_search_call")) | _CALLS | _OUTPUTS
+_SEARCHED = "[searched by the provider; what was found is not recorded]"
 
 
 def matches(source: Source) -> bool:
     """Either items wrapped with a payload, or bare items behind a header with an id and a time."""
     records = source.records[:200]
-    if any(record.get("type") in _WRAPPERS and isinstance(record.get("payload"), dict) for record in records):
+    if any(kind_of(record) in _WRAPPERS and isinstance(record.get("payload"), dict) for record in records):
         return not any("role" in record for record in records)
-    if not any(record.get("type") in _ITEMS for record in records):
+    if not any(kind_of(record) in _ITEMS for record in records):
         return False
     has_header = bool(records) and {"id", "timestamp"} <= set(records[0]) and "type" not in records[0]
     return has_header or any(record.get("record_type") == "state" for record in records)
@@ -51,13 +51,14 @@ class _Reader:
         self.model = ""
         self.has_items = False
         self._pending: CanonicalUsage | None = None
+        self._is_complete = False
         self._total: Any = None
 
     def take(self, record: dict[str, Any]) -> None:
         """One line of the file."""
-        kind = record.get("type")
+        kind = kind_of(record)
         payload = mapping(record.get("payload"))
-        if kind is None and "id" in record:
+        if not kind and "id" in record:
             self._meta(record)
         elif kind == "session_meta":
             self._meta(payload)
@@ -78,9 +79,9 @@ class _Reader:
         for record in records:
             event = mapping(record.get("payload"))
             words = text(event.get("message"))
-            if words and event.get("type") == "user_message":
+            if words and kind_of(event) == "user_message":
                 self.builder.message("user", words)
-            elif words and event.get("type") == "agent_message":
+            elif words and kind_of(event) == "agent_message":
                 self.builder.assistant().text(words)
 
     def _meta(self, meta: dict[str, Any]) -> None:
@@ -94,21 +95,25 @@ class _Reader:
         info = mapping(event.get("info"))
         last, total = info.get("last_token_usage"), info.get("total_token_usage")
         # The same figures are written again when only the rate limits changed.
-        if event.get("type") != "token_count" or not isinstance(last, dict) or total == self._total:
+        if kind_of(event) != "token_count" or not isinstance(last, dict) or total == self._total:
             return
         self._total = total
         usage = _usage(last)
         # Some versions write the figures behind the items of a response, some before them.
         if self.draft is not None and not self.builder.is_metered(self.draft):
             self.builder.meter(self.draft, usage, self.model)
+            self._is_complete = True
         else:
             self._pending = usage
 
     def _item(self, item: dict[str, Any]) -> None:
-        kind = item.get("type")
+        kind = kind_of(item)
         self.has_items = self.has_items or kind in _ITEMS
         if kind == "message":
             self._message(item)
+        elif kind == "web_search_call":
+            self.builder.exchange("web_search", item.get("action"), _SEARCHED)
+            self.draft = None
         elif kind in _CALLS:
             self._assistant().call(*_call(item))
         elif kind in _OUTPUTS:
@@ -138,9 +143,10 @@ class _Reader:
             self.builder.note("encrypted reasoning was left out")
 
     def _assistant(self) -> AssistantDraft:
-        """The running assistant message; results end it."""
-        if self.draft is None or self.draft.is_answered:
+        """The running assistant message; results end it, and so does its usage when that comes last."""
+        if self.draft is None or self.draft.is_answered or self._is_complete:
             self.draft = self.builder.assistant()
+            self._is_complete = False
             if self._pending is not None:
                 self.builder.meter(self.draft, self._pending, self.model)
                 self._pending = None
@@ -148,7 +154,7 @@ class _Reader:
 
 
 def _is_empty_image(part: Any) -> bool:
-    return mapping(part).get("type") == "input_image" and not part.get("image_url")
+    return kind_of(part) == "input_image" and not part.get("image_url")
 
 
 def _usage(last: dict[str, Any]) -> CanonicalUsage:
@@ -166,7 +172,7 @@ def _usage(last: dict[str, Any]) -> CanonicalUsage:
 
 
 def _call(item: dict[str, Any]) -> tuple[str, str, Any]:
-    kind = text(item.get("type"))
+    kind = kind_of(item)
     name = text(item.get("name")) or text(mapping(item.get("function")).get("name")) or kind.removesuffix("_call")
     arguments: Any = item.get("arguments")
     if kind == "custom_tool_call":
@@ -178,9 +184,9 @@ def _call(item: dict[str, Any]) -> tuple[str, str, Any]:
 
 def _output(item: dict[str, Any]) -> tuple[Any, str]:
     output = next((item[key] for key in ("output", "result", "tools") if item.get(key) is not None), "")
-    if mapping(output).get("type") == "input_text":
+    if kind_of(output) == "input_text":
         output = [output]
     if isinstance(output, list):
-        is_parts = all(text(mapping(part).get("type")).startswith("input_") for part in output)
+        is_parts = all(kind_of(part).startswith("input_") for part in output)
         return (plain(output) if is_parts else as_text(output)), text(item.get("name"))
     return as_text(output), text(item.get("name"))

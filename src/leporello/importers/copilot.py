@@ -7,7 +7,7 @@ from typing import Any
 from leporello.importers.blocks import call_of
 from leporello.importers.builder import TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, mapping, objects, text
+from leporello.importers.shapes import as_text, identifier, kind_of, mapping, objects, text
 from leporello.importers.source import Source
 
 NAME = "copilot-cli"
@@ -16,7 +16,7 @@ _KINDS = ("session.start", "user.message", "assistant.message", "tool.execution_
 
 def matches(source: Source) -> bool:
     """Dotted event names with a `data` object."""
-    return any(record.get("type") in _KINDS and "data" in record for record in source.records[:50])
+    return any(kind_of(record) in _KINDS and "data" in record for record in source.records[:50])
 
 
 def read(source: Source) -> list[ImportedSession]:
@@ -30,7 +30,7 @@ def read(source: Source) -> list[ImportedSession]:
             builders[thread] = TranscriptBuilder(NAME)
             builders[thread].kind = "sub-agent"
             builders[thread].id = f"{builders[''].id}/{thread}"
-        _take(builders[thread], text(record.get("type")), data)
+        _take(builders[thread], kind_of(record), data)
     return [builder.build() for builder in builders.values()]
 
 

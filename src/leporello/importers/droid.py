@@ -7,7 +7,7 @@ from typing import Any
 from leporello.importers.blocks import call_of
 from leporello.importers.builder import TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, text
+from leporello.importers.shapes import as_text, identifier, kind_of, text
 from leporello.importers.source import Source
 
 NAME = "droid"
@@ -16,7 +16,7 @@ NAME = "droid"
 def matches(source: Source) -> bool:
     """Lines with a role and a `text`, or a completion with its final text."""
     return any(
-        (record.get("type") == "message" and "role" in record and "text" in record) or "finalText" in record
+        (kind_of(record) == "message" and "role" in record and "text" in record) or "finalText" in record
         for record in source.records[:100]
     )
 
@@ -32,7 +32,7 @@ def read(source: Source) -> list[ImportedSession]:
 
 
 def _take(builder: TranscriptBuilder, record: dict[str, Any]) -> None:
-    kind = record.get("type")
+    kind = kind_of(record)
     if kind == "message" and record.get("role") == "assistant":
         builder.assistant().text(text(record.get("text")))
     elif kind == "message":

@@ -7,7 +7,7 @@ from typing import Any
 from leporello.importers.blocks import hear, result_of, speak
 from leporello.importers.builder import TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, mapping, objects, sequence, text
+from leporello.importers.shapes import amount, as_text, identifier, kind_of, mapping, objects, sequence, text
 from leporello.importers.source import Source
 from leporello.importers.tree import Node, Record, split
 from leporello.usage import CanonicalUsage
@@ -20,7 +20,7 @@ def matches(source: Source) -> bool:
     """Gemini's header fields, or lines whose message has `parts`."""
     value = source.value
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        return any(message.get("type") == "gemini" for message in objects(value["messages"])) or "projectHash" in value
+        return any(kind_of(message) == "gemini" for message in objects(value["messages"])) or "projectHash" in value
     records = source.records[:100]
     return any("projectHash" in record or isinstance(_parts(record), list) for record in records)
 
@@ -58,7 +58,7 @@ def _from_lines(records: list[Record]) -> dict[str, Any]:
 
 
 def _take(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
-    kind = text(message.get("type"))
+    kind = kind_of(message)
     if kind == "user":
         hear(builder, message.get("content"))
     elif kind in ("gemini", "model", "assistant"):
@@ -92,11 +92,12 @@ def _answer(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
 
 def _usage(tokens: dict[str, Any]) -> CanonicalUsage:
     """Google's input count includes cached tokens; thoughts are billed as output beside the answer."""
-    thoughts = tokens.get("thoughts", tokens.get("thoughtsTokenCount")) or 0
+    thoughts = amount(tokens.get("thoughts", tokens.get("thoughtsTokenCount"))) or 0
+    answer = amount(tokens.get("output", tokens.get("candidatesTokenCount"))) or 0
     return CanonicalUsage.parse(
         {
             "prompt_tokens": tokens.get("input", tokens.get("promptTokenCount")),
-            "completion_tokens": (tokens.get("output", tokens.get("candidatesTokenCount")) or 0) + thoughts,
+            "completion_tokens": answer + thoughts,
             "prompt_tokens_details": {"cached_tokens": tokens.get("cached", tokens.get("cachedContentTokenCount"))},
             "completion_tokens_details": {"reasoning_tokens": thoughts},
         }
@@ -124,12 +125,12 @@ def _qwen(records: list[Record], kind: str, suffix: str) -> TranscriptBuilder:
         builder.id = builder.id or identifier(record.get("sessionId"))
         builder.started = builder.started or text(record.get("timestamp"))
         parts = sequence(_parts(record))
-        if record.get("type") == "assistant":
+        if kind_of(record) == "assistant":
             draft = builder.assistant(identifier(record.get("uuid")))
             speak(draft, parts)
             if mapping(record.get("usageMetadata")):
                 builder.meter(draft, _usage(record["usageMetadata"]), text(record.get("model")))
-        elif record.get("type") in ("user", "tool_result"):
+        elif kind_of(record) in ("user", "tool_result"):
             hear(builder, parts)
         elif record.get("subtype") == "custom_title":
             builder.title = text(mapping(record.get("systemPayload")).get("customTitle")) or builder.title

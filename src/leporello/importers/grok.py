@@ -7,7 +7,7 @@ from typing import Any
 from leporello.importers.blocks import call_of, hear, plain, speak, texts
 from leporello.importers.builder import TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, mapping, objects, text
+from leporello.importers.shapes import as_text, identifier, kind_of, mapping, objects, text
 from leporello.importers.source import Source
 
 NAME = "grok-cli"
@@ -16,7 +16,7 @@ NAME = "grok-cli"
 def matches(source: Source) -> bool:
     """Lines with a type and content but no role, message or data around them."""
     envelope = {"role", "message", "data", "payload", "step_index", "sessionId", "uuid"}
-    records = [record for record in source.records[:50] if record.get("type") in ("user", "assistant", "tool_result")]
+    records = [record for record in source.records[:50] if kind_of(record) in ("user", "assistant", "tool_result")]
     return bool(records) and all("content" in record and not envelope & set(record) for record in records)
 
 
@@ -26,7 +26,7 @@ def read(source: Source) -> list[ImportedSession]:
     builder.skipped_lines = source.broken_lines
     reasoning = ""
     for record in source.records:
-        if record.get("type") == "reasoning":
+        if kind_of(record) == "reasoning":
             reasoning = texts(record.get("summary"))
             continue
         _take(builder, record, reasoning)
@@ -35,7 +35,7 @@ def read(source: Source) -> list[ImportedSession]:
 
 
 def _take(builder: TranscriptBuilder, record: dict[str, Any], reasoning: str) -> None:
-    kind = text(record.get("type"))
+    kind = kind_of(record)
     if kind in ("system", "user"):
         hear(builder, record.get("content"), kind)
     elif kind == "assistant":

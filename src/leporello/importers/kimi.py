@@ -7,7 +7,7 @@ from typing import Any
 from leporello.importers.blocks import hear, plain, speak
 from leporello.importers.builder import COMPACTED, TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, mapping, objects, text
+from leporello.importers.shapes import as_text, identifier, kind_of, mapping, objects, text
 from leporello.importers.source import Source
 from leporello.usage import CanonicalUsage
 
@@ -16,7 +16,7 @@ NAME = "kimi-code"
 
 def matches(source: Source) -> bool:
     """Context events."""
-    return any(text(record.get("type")).startswith("context.append_") for record in source.records[:200])
+    return any(kind_of(record).startswith("context.append_") for record in source.records[:200])
 
 
 def read(source: Source) -> list[ImportedSession]:
@@ -27,7 +27,7 @@ def read(source: Source) -> list[ImportedSession]:
     if system:
         builder.message("system", system)
     for record in source.records:
-        kind = record.get("type")
+        kind = kind_of(record)
         if kind == "context.append_message":
             hear(builder, mapping(record.get("message")).get("content"))
         elif kind == "context.append_loop_event":
@@ -42,7 +42,7 @@ def read(source: Source) -> list[ImportedSession]:
 
 
 def _event(builder: TranscriptBuilder, event: dict[str, Any]) -> None:
-    kind = event.get("type")
+    kind = kind_of(event)
     step = identifier(event.get("stepUuid") or event.get("uuid"))
     if kind == "content.part":
         speak(builder.assistant(step), [event.get("part")])

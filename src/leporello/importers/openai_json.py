@@ -11,7 +11,7 @@ from typing import Any
 from leporello.importers.blocks import call_of, hear, plain, result_of, speak
 from leporello.importers.builder import AssistantDraft, TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import amount, identifier, objects, sequence, text
+from leporello.importers.shapes import amount, identifier, kind_of, objects, sequence, text
 from leporello.importers.source import Source
 from leporello.messages import ROLES, Message
 from leporello.turns import Fault, validate
@@ -67,7 +67,7 @@ def _is_fine(raw: list[Any]) -> bool:
     if not all(isinstance(m, dict) and text(m.get("role")) in ROLES and "content" in m for m in raw):
         return False
     # Anthropic's results stand inside user messages: they validate, and yet are no OpenAI messages.
-    if any(block.get("type") in ("tool_use", "tool_result") for m in raw for block in objects(m["content"])):
+    if any(kind_of(block) in ("tool_use", "tool_result") for m in raw for block in objects(m["content"])):
         return False
     return all(violation.fault in HARMLESS for violation in validate(raw))
 
@@ -96,7 +96,7 @@ def _tool(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _take(builder: TranscriptBuilder, message: Message) -> None:
-    role, kind = text(message.get("role")), text(message.get("type"))
+    role, kind = text(message.get("role")), kind_of(message)
     content = message.get("content")
     if content is None and isinstance(message.get("message"), dict):
         content = message["message"].get("content")

@@ -9,7 +9,7 @@ from typing import Any
 from leporello.errors import InputError
 from leporello.importers.builder import AssistantDraft, TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import amount, as_text, identifier, mapping, objects, text
+from leporello.importers.shapes import amount, as_text, identifier, kind_of, mapping, objects, text
 from leporello.importers.source import Source
 from leporello.usage import CanonicalUsage
 
@@ -50,7 +50,7 @@ def _from_export(value: dict[str, Any]) -> ImportedSession:
         if about.get("role") == "assistant":
             _assistant(builder, about, parts)
         else:
-            words = [text(part.get("text")) for part in parts if part.get("type") == "text"]
+            words = [text(part.get("text")) for part in parts if kind_of(part) == "text"]
             builder.message("user", "\n".join(words))
     return builder.build()
 
@@ -58,7 +58,7 @@ def _from_export(value: dict[str, Any]) -> ImportedSession:
 def _assistant(builder: TranscriptBuilder, about: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     draft = builder.assistant()
     for part in parts:
-        kind = part.get("type")
+        kind = kind_of(part)
         if kind == "step-start" and draft.is_answered:
             draft = builder.assistant()
         elif kind == "text":

@@ -10,7 +10,7 @@ from typing import Any
 from leporello.importers.blocks import hear, plain, speak
 from leporello.importers.builder import COMPACTED, TranscriptBuilder
 from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import amount, identifier, mapping, text
+from leporello.importers.shapes import amount, identifier, kind_of, mapping, text
 from leporello.importers.source import Source
 from leporello.importers.tree import Node, Record, split
 from leporello.usage import CanonicalUsage
@@ -21,14 +21,14 @@ NAME = "pi"
 def matches(source: Source) -> bool:
     """`message` entries that wrap a message with a role, in a file without Claude Code's session ids."""
     return any(
-        record.get("type") == "message" and "role" in mapping(record.get("message")) and "sessionId" not in record
+        kind_of(record) == "message" and "role" in mapping(record.get("message")) and "sessionId" not in record
         for record in source.records[:200]
     )
 
 
 def read(source: Source) -> list[ImportedSession]:
     """The branch that was gone on with first, then those that the user left."""
-    header = next((record for record in source.records if record.get("type") in ("session", "session_start")), {})
+    header = next((record for record in source.records if kind_of(record) in ("session", "session_start")), {})
     branches = split([_node(record) for record in source.records if record is not header], _rivals)
     builders = [_builder(branches.active, header, "main", "")]
     builders[0].skipped_lines = source.broken_lines
@@ -42,7 +42,7 @@ def _node(record: Record) -> Node:
 
 def _rivals(one: Record, other: Record) -> bool:
     """Lines form a chain, so two spoken children of one line mean that the user went back."""
-    return all(record.get("type") in ("message", "branch_summary") for record in (one, other))
+    return all(kind_of(record) in ("message", "branch_summary") for record in (one, other))
 
 
 def _builder(records: list[Record], header: Record, kind: str, suffix: str) -> TranscriptBuilder:
@@ -52,7 +52,7 @@ def _builder(records: list[Record], header: Record, kind: str, suffix: str) -> T
     builder.title = text(header.get("title"))
     builder.started = text(header.get("timestamp"))
     for record in records:
-        entry = record.get("type")
+        entry = kind_of(record)
         if entry == "message" and isinstance(record.get("message"), dict):
             _message(builder, record["message"])
         elif entry in ("compaction", "compact"):

@@ -42,3 +42,8 @@ def identifier(value: Any) -> str:
 def amount(value: Any) -> float | None:
     """A price, or None when the value is not a number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def kind_of(record: Any) -> str:
+    """What a record says it is: its `type`, or nothing when that is no text."""
+    return text(mapping(record).get("type"))
