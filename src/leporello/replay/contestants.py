@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import cast
 
 from leporello.engines.base import ContextEngine
+from leporello.engines.builtin import BUILTIN, make_builtin
 from leporello.errors import InputError
 from leporello.messages import Message
+from leporello.models import Limits
+from leporello.replay.baselines import ClearToolsEngine, PlainSearch, WholeEngine
 from leporello.replay.exam import Search
+from leporello.tokens import TokenCounter
 
-ENGINES: dict[str, str] = {
-    "compressor": "leporello.engines.compressor:ContextCompressor",
-    "lcm": "leporello.engines.lcm:LcmEngine",
-    "whole": "leporello.replay.baselines:WholeEngine",
-    "clear-tools": "leporello.replay.baselines:ClearToolsEngine",
-}
-
-SEARCHES: dict[str, str] = {
-    "plain": "leporello.replay.baselines:PlainSearch",
-}
+BASELINES: dict[str, Callable[[int], ContextEngine]] = {"whole": WholeEngine, "clear-tools": ClearToolsEngine}
+SEARCHES: dict[str, Callable[[Sequence[Message]], Search]] = {"plain": PlainSearch}
 
 
 def make_engine(name: str, window: int) -> ContextEngine:
-    """A fresh engine for one conversation."""
-    factory = cast(Callable[[int], ContextEngine], _load(ENGINES, name, "engine"))
-    return factory(window)
+    """A fresh engine without a summary model, for one conversation."""
+    if name in BASELINES:
+        return BASELINES[name](window)
+    if name in BUILTIN:
+        return make_builtin(name, Limits.for_window(window), TokenCounter.for_model(None), None)
+    raise InputError(f"there is no engine {name!r} (known: {', '.join([*BUILTIN, *BASELINES])})")
 
 
 def make_search(name: str, messages: Sequence[Message]) -> Search:
     """A search over one session."""
-    factory = cast(Callable[[Sequence[Message]], Search], _load(SEARCHES, name, "search"))
-    return factory(messages)
-
-
-def _load(table: dict[str, str], name: str, what: str) -> object:
-    target = table.get(name)
-    if target is None:
-        raise InputError(f"there is no {what} {name!r} (known: {', '.join(table)})")
-    module, _, attribute = target.partition(":")
-    return getattr(import_module(module), attribute)
+    if name not in SEARCHES:
+        raise InputError(f"there is no search {name!r} (known: {', '.join(SEARCHES)})")
+    return SEARCHES[name](messages)

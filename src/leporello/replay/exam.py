@@ -88,8 +88,12 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def replay(messages: Sequence[Message], engine: ContextEngine) -> Replayed:
-    """Feed a session group by group, compact when the engine says so, and once more at the end."""
+    """Feed a session group by group, compact when the engine says so, and once more at the end.
+
+    An engine that takes messages in as they come (`observe`) gets them one by one, as a host would hand them over.
+    """
     started = time.perf_counter()
+    observe: Callable[[Message], None] = getattr(engine, "observe", _ignore)
     counter = RunningCount()
     live: list[Message] = []
     size = 0
@@ -98,6 +102,8 @@ def replay(messages: Sequence[Message], engine: ContextEngine) -> Replayed:
     for group in iter_groups(messages):
         new = messages[group.start : group.stop]
         live.extend(new)
+        for message in new:
+            observe(message)
         size += counter.of(new)
         engine.update_from_response(CanonicalUsage(input_tokens=size).as_engine_dict())
         if engine.should_compress(size):
@@ -106,6 +112,10 @@ def replay(messages: Sequence[Message], engine: ContextEngine) -> Replayed:
             compactions += 1
     live = _compress(engine, live, size, force=True)
     return Replayed(live, compactions + 1, time.perf_counter() - started)
+
+
+def _ignore(message: Message) -> None:
+    """For engines that look at messages only when they compress."""
 
 
 def _compress(engine: ContextEngine, live: list[Message], size: int, *, force: bool) -> list[Message]:
