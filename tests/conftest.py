@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +21,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the settings or data of the person who runs it."""
     for variable in [name for name in os.environ if name.startswith("LEPORELLO_") and "__" in name]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv("LEPORELLO_HOME", str(tmp_path_factory.mktemp("home") / ".leporello"))
-    yield
 
 
 @pytest.fixture(scope="session")

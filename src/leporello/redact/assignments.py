@@ -27,6 +27,7 @@ from leporello.redact.values import (
 _HINT = re.compile("|".join(HINTS))
 _REST_OF_NAME = re.compile(r"[\w.-]{0,40}")
 _NAME_LENGTH = 64
+_TRIES = 16
 
 _SEPARATOR = re.compile(
     r"""(?:\\{0,3}["'`]\]?|\])?                                   # closes the name: "password":   ['password'] =
@@ -78,6 +79,7 @@ def assignment_spans(text: str, lowered: str) -> Iterator[SecretSpan]:
     if not any(hint in lowered for hint in HINTS):
         return
     done = 0
+    run_end, tries = 0, 0
     for hint in _HINT.finditer(lowered):
         if hint.start() < done:
             continue
@@ -89,6 +91,12 @@ def assignment_spans(text: str, lowered: str) -> Iterator[SecretSpan]:
             end = found.end if found.quoted else found.start + len(found.value.rstrip(")]}"))
             yield SecretSpan(found.start, end, "assignment")
             done = end
+        elif found.start < run_end:
+            tries += 1
+            # `key=key=key=...`: the same long run again and again. Enough.
+            done = run_end if tries > _TRIES else done
+        else:
+            run_end, tries = found.end, 0
 
 
 def _take_apart(text: str, place: int) -> _Assignment | None:

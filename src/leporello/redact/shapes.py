@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from leporello.redact.finding import places
+from leporello.redact.finding import matches
 from leporello.redact.spans import SecretSpan
 from leporello.redact.values import is_literal, is_opaque_literal
 
@@ -126,26 +126,23 @@ _LONGEST_COMMAND = 400
 def shape_spans(text: str, lowered: str) -> Iterator[SecretSpan]:
     """Everything recognisable by itself. `lowered` is the text in small letters."""
     for word, pattern in _VENDOR_PATTERNS.items():
-        for place in places(text, word):
-            if match := pattern.match(text, place):
-                yield SecretSpan(*match.span(), "vendor_key")
-    for place in places(text, "eyJ"):
-        if match := _WEB_TOKEN.match(text, place):
-            yield SecretSpan(*match.span(), "web_token")
+        for match in matches(pattern, text, word, text):
+            yield SecretSpan(*match.span(), "vendor_key")
+    for match in matches(_WEB_TOKEN, text, "eyJ", text):
+        yield SecretSpan(*match.span(), "web_token")
     for shape in _SHAPES:
         for word in shape.words:
-            yield from _by_shape(text, lowered, shape, word)
+            for match in matches(shape.pattern, text, word, lowered):
+                if _is_secret(lowered, shape, match):
+                    yield SecretSpan(*match.span(match.lastindex or 0), shape.kind)
     yield from _key_blocks(text)
     yield from _cookies(text, lowered)
 
 
-def _by_shape(text: str, lowered: str, shape: Shape, word: str) -> Iterator[SecretSpan]:
-    for place in places(lowered, word):
-        if shape.behind and not _stands_behind(lowered, shape.behind, place):
-            continue
-        match = shape.pattern.match(text, place)
-        if match is not None and match.lastindex and shape.accepts(match[match.lastindex]):
-            yield SecretSpan(*match.span(match.lastindex), shape.kind)
+def _is_secret(lowered: str, shape: Shape, match: re.Match[str]) -> bool:
+    if not shape.accepts(match[match.lastindex or 0]):
+        return False
+    return not shape.behind or _stands_behind(lowered, shape.behind, match.start())
 
 
 def _stands_behind(lowered: str, word: str, place: int) -> bool:
@@ -156,28 +153,21 @@ def _stands_behind(lowered: str, word: str, place: int) -> bool:
 
 def _key_blocks(text: str) -> Iterator[SecretSpan]:
     done = 0
-    for place in places(text, "-----BEGIN "):
-        match = _KEY_START.match(text, place) if place >= done else None
-        if match is None:
-            continue
+    for match in matches(_KEY_START, text, "-----BEGIN ", text):
         start = match.end()
-        end = text.find(f"-----END {match[1]}-----", start, start + _LONGEST_KEY)
-        if end < 0:
+        if start < done:
+            continue
+        done = text.find(f"-----END {match[1]}-----", start, start + _LONGEST_KEY)
+        if done < 0:
             # Cut off: what still looks like lines of a key belongs to it.
             lines = _KEY_LINES.match(text, start, start + _LONGEST_KEY)
-            end = lines.end() if lines else start
-        done = end
-        if end > start:
-            yield SecretSpan(start, end, "private_key")
+            done = lines.end() if lines else start
+        if done > start:
+            yield SecretSpan(start, done, "private_key")
 
 
 def _cookies(text: str, lowered: str) -> Iterator[SecretSpan]:
-    done = 0
-    for place in places(lowered, "cookie"):
-        header = _COOKIE.match(text, place) if place >= done else None
-        if header is None:
-            continue
-        done = header.end()
+    for header in matches(_COOKIE, text, "cookie", lowered):
         for match in _COOKIE_VALUE.finditer(text, *header.span(1)):
             if is_opaque_literal(match[1]):
                 yield SecretSpan(*match.span(1), "cookie")
