@@ -41,14 +41,16 @@ def document_pages(raw: Any) -> int:
     return found or max(1, len(data) * 3 // 4 // _BYTES_PER_PAGE)
 
 
-def words_of(raw: Any) -> Iterator[str]:
-    """The readable strings of a value of any shape and depth, keys included, data left out."""
+def words_of(raw: Any) -> str:
+    """The readable strings of a value of any shape and depth, keys included, data left out; one per line."""
+    found = []
     for item in _leaves(raw, keys=True):
         if isinstance(item, str):
             if not is_data(item):
-                yield item
+                found.append(item)
         elif isinstance(item, int | float):
-            yield str(item)
+            found.append(str(item))
+    return "\n".join(found)
 
 
 def _leaves(raw: Any, keys: bool = False) -> Iterator[Any]:

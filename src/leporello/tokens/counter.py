@@ -116,7 +116,7 @@ class TokenCounter:
         try:
             data = encode_json(schema)
         except (TypeError, ValueError):
-            return self.family.framing.tool + sum(map(self.family.text, words_of(schema)))
+            return self.family.framing.tool + self.family.text(words_of(schema))
         key = "tool:" + hash_bytes(data)
         known = self._memo.get(key)
         if known is None:
@@ -138,7 +138,7 @@ class TokenCounter:
         try:
             total += sum(map(self._call, calls_of(message)))
         except TypeError:
-            total += framing.call + sum(map(self.family.text, words_of(message.get("tool_calls"))))
+            total += framing.call + self.family.text(words_of(message.get("tool_calls")))
         for field in ("name", "reasoning_content"):
             value = message.get(field)
             if isinstance(value, str):
@@ -183,11 +183,11 @@ class TokenCounter:
             # A tool result in Anthropic's form: its own parts may hold images.
             nested: Message = {"role": "tool", "content": inner}
             return self.family.framing.result + sum(self._part(part, depth + 1) for part in parts_of(nested))
-        return sum(map(self.family.text, words_of(raw)))
+        return self.family.text(words_of(raw))
 
 
 def _json_text(value: Any) -> str:
     try:
         return encode_json(value).decode("utf-8", "replace")
     except (TypeError, ValueError):
-        return "\n".join(words_of(value))
+        return words_of(value)
