@@ -6,11 +6,12 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from random import Random
 
 from leporello.engines.base import ContextEngine
 from leporello.errors import LeporelloError
-from leporello.messages import Message, encode_json, is_instruction, message_hash, role_of
+from leporello.messages import Message, decode_json, encode_json, is_instruction, message_hash, role_of
 from leporello.summary.fold import is_fold
 from leporello.testing import pieces
 from leporello.testing.sessions import SessionSpec, Style, generate
@@ -38,6 +39,11 @@ def broken_lists(count: int) -> Iterator[list[Message]]:
         yield messages
 
 
+@cache
+def _encoded(spec: SessionSpec) -> bytes:
+    return encode_json(generate(spec).messages)
+
+
 class CompressContract:
     """The `compress` half of `EngineContract`."""
 
@@ -58,9 +64,9 @@ class CompressContract:
             SessionSpec(seed=25, messages=200, tokens=tokens, open_calls=True),
             SessionSpec(seed=26, messages=90, tokens=tokens, huge_outputs=2, images=3),
         ):
-            session = generate(spec)
-            yield session.messages
-            yield [{"role": "system", "content": session.system}, *session.messages]
+            # Fresh objects each time: an engine that changes its input must not spoil the next test.
+            yield decode_json(_encoded(spec))
+        yield [{"role": "system", "content": "Be careful."}, *decode_json(_encoded(spec))]
 
     def compressed(self, messages: list[Message]) -> list[Message]:
         """What a fresh engine makes of a list."""

@@ -35,7 +35,7 @@ FRAGMENTS = (
     LONE_SURROGATE,
 )
 TOOL_NAMES = ("terminal", "read_file", "write_file", "patch", "search_files", "web_search", "mcp_thing")
-_COUNTS = (1, 1, 1, 2, 5, 20, 80, 600)
+_COUNTS = (1, 1, 1, 1, 2, 2, 5, 5, 12, 30, 80) * 3 + (600,)
 _BROKEN = ('{"path": "src/ap', "not json", "[1, 2", "null", "3", '"text"', '{"a": NaN}', "{'a': 1}", "[" * 1_500)
 
 
