@@ -21,6 +21,11 @@ STRONG_ERROR = re.compile(
     r"|:\s*(?:fatal )?error\b|\berror TS\d+|\([a-z]+\)$|\bexit (?:code|status)\b",
     _I,
 )
+COMMITTED = re.compile(r"^\s*\[[\w./() -]+ [0-9a-f]{7,}\] |^[0-9a-f]{7,12} \S|^commit [0-9a-f]{40}")
+FAILED_TEST = re.compile(r"^\s*(?:FAILED|FAIL|ERROR|--- FAIL:?|✗|✕|×|not ok)\s+\S+")
+EXCEPTION = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Exit)\b:? |^panic: |^fatal: |^npm ERR|^error\b", _I)
+TRACE_PLACE = re.compile(r"^\s*File \".*\", line \d+|^\s*at .+:\d+")
+SUMMARY_LINE = re.compile(r"\b\d+ files? changed|\b\d+ (?:passed|failed)\b|^ok\s+\S+\s|^Ran \d+|^Tests?:|^Total\b|^Found \d+", _I)
 WARNING = re.compile(r"\bwarn(?:ing)?s?\b|警告", _I)
 OUTCOME = re.compile(
     r"\b\d+ (?:passed|failed|skipped|files? changed|insertions?|deletions?|tests?|errors?|warnings?|issues?|lines?|matches"
@@ -74,6 +79,11 @@ IDENTIFIER = re.compile(
 
 TOOL_PATTERNS: dict[str, re.Pattern[str]] = {
     "error": ERROR,
+    "committed": COMMITTED,
+    "failed_test": FAILED_TEST,
+    "exception": EXCEPTION,
+    "trace_place": TRACE_PLACE,
+    "summary_line": SUMMARY_LINE,
     "strong_error": STRONG_ERROR,
     "warning": WARNING,
     "outcome": OUTCOME,
@@ -94,6 +104,11 @@ TOOL_PATTERNS: dict[str, re.Pattern[str]] = {
 
 PROSE_PATTERNS: dict[str, re.Pattern[str]] = {
     "error": ERROR,
+    "committed": COMMITTED,
+    "failed_test": FAILED_TEST,
+    "exception": EXCEPTION,
+    "trace_place": TRACE_PLACE,
+    "summary_line": SUMMARY_LINE,
     "outcome": OUTCOME,
     "hash": HASH,
     "place": PLACE,
