@@ -21,6 +21,9 @@ def block_of(part: Any, native: frozenset[str] = USER_BLOCKS) -> Wire | None:
         return text_part(part) if part.strip() else None
     if not isinstance(part, Mapping):
         return as_json_text(part)
+    if MARK in part:
+        # A mark that moves on must leave no trace, not even in the size a note states.
+        part = {key: value for key, value in part.items() if key != MARK}
     kind = part.get("type")
     if kind in ("text", "input_text", "output_text"):
         return _text(part)
@@ -34,18 +37,14 @@ def block_of(part: Any, native: frozenset[str] = USER_BLOCKS) -> Wire | None:
         return _file(part)
     if kind in ("input_audio", "audio"):
         return note("audio", part)
-    if kind in native:
-        return {key: value for key, value in part.items() if key != MARK}
-    return as_json_text({key: value for key, value in part.items() if key != MARK})
+    return dict(part) if kind in native else as_json_text(part)
 
 
 def _text(part: Mapping[str, Any]) -> Wire | None:
     text = part.get("text")
     if not isinstance(text, str) or not text.strip():
         return None
-    if part.get("type") != "text":
-        return text_part(text)
-    return {key: value for key, value in part.items() if key != MARK}
+    return text_part(text) if part.get("type") != "text" else dict(part)
 
 
 def _image(part: Mapping[str, Any]) -> Wire:

@@ -88,12 +88,9 @@ def _part(raw: Any, target: Target) -> Any:
         return None
     if target.native and part.get("type") not in NATIVE_PARTS:
         # The vendor's own endpoint refuses what it doesn't know; others may know it.
-        part = as_json_text(raw)
+        part = as_json_text(without(raw, MARK) if isinstance(raw, Mapping) else raw)
     mark = raw.get(MARK) if isinstance(raw, Mapping) else None
-    if mark is None or (target.cache_marks and part is raw):
-        return part
-    plain = {key: value for key, value in part.items() if key != MARK}
-    return {**plain, MARK: mark} if target.cache_marks else plain
+    return {**part, MARK: mark} if mark is not None and target.cache_marks else part
 
 
 def _assistant(message: Message, ids: Sequence[str], target: Target) -> Message:

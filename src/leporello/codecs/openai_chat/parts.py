@@ -20,6 +20,9 @@ def chat_part(part: Any) -> Wire | None:
         return text_part(part)
     if not isinstance(part, Mapping):
         return as_json_text(part)
+    if MARK in part:
+        # A mark that moves on must leave no trace, not even in the size a note states.
+        part = {key: value for key, value in part.items() if key != MARK}
     kind = part.get("type")
     if kind in ("thinking", "redacted_thinking", "reasoning"):
         return None

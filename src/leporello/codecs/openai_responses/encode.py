@@ -97,7 +97,7 @@ def _input_part(raw: Any) -> Wire | None:
         return {"type": "input_file", **part["file"]}
     if kind == "input_audio":
         return {"type": "input_audio", "input_audio": part.get("input_audio")}
-    return {"type": "input_text", "text": as_json_text(raw)["text"]}
+    return {"type": "input_text", "text": as_json_text(part)["text"]}
 
 
 def _output(message: Message) -> Any:
@@ -106,9 +106,7 @@ def _output(message: Message) -> Any:
     if content is None or isinstance(content, str):
         return content or ""
     shown = [
-        {"type": "input_text", "text": note("audio", part.raw)["text"]}
-        if part.kind is PartKind.AUDIO
-        else _input_part(part.raw)
+        {"type": "input_text", "text": note("audio")["text"]} if part.kind is PartKind.AUDIO else _input_part(part.raw)
         for part in parts_of(message)
     ]
     return [part for part in shown if part is not None] or ""
