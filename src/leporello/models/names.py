@@ -68,7 +68,10 @@ def routes(name: str) -> tuple[str, ...]:
 def fold(name: str) -> str:
     """The model's own part of a name in one spelling: lower case, without route, region and vendor prefix."""
     own = _LONG_CONTEXT.sub("", name.strip().lower()).rstrip("/").rpartition("/")[2]
-    own = _VENDOR.sub("", _REGION.sub("", own))
+    bare = _VENDOR.sub("", _REGION.sub("", own))
+    if bare != own:
+        # A Bedrock name: its `-v1:0` is the packaging, unless nothing else tells the version (`claude-v2`).
+        own = re.sub(r"(?<=\d)-v\d+(?::\w+)*$", "", bare)
     own = re.sub(r"(?<=\d)p(?=\d)", "-", own) if re.search(r"-v\dp\d", own) else own
     own = re.sub(r"-v(?=\d-)", "-", own)
     own = re.sub(r"(-v\d+):\d+(?::\w+)?$", r"\1", own)
