@@ -14,7 +14,7 @@ from leporello.compaction.prune import (
     shorten_arguments,
     without_images,
 )
-from leporello.compaction.view import Item, Shown
+from leporello.compaction.view import Item, Shown, entry_of
 from leporello.messages import Call, Message, calls_of, is_instruction, role_of
 from leporello.records import Entry
 from leporello.turns import groups, iter_groups
@@ -116,10 +116,8 @@ def _callers(messages: Sequence[Message]) -> dict[int, Call]:
 
 
 def _shown(item: Item, message: Message | None = None) -> Shown:
-    if item.fold is not None:
-        return Shown(Entry(inline=item.message, fold=item.fold.id), item.message)
     if message is None or message is item.message:
-        return Shown(Entry(ref=item.number), item.message)
+        return Shown(entry_of(item), item.message)
     return Shown(Entry(ref=item.number, inline=message), message)
 
 

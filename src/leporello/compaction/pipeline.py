@@ -11,12 +11,12 @@ from typing import Any
 
 from leporello.compaction.assemble import assemble, is_opening, settle
 from leporello.compaction.plan import Plan, Protection, make_plan, newest_user
-from leporello.compaction.view import Item, Shown, join_neighbours
+from leporello.compaction.view import Item, Shown, entry_of, join_neighbours
 from leporello.errors import FixedPartTooLarge
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, is_instruction
 from leporello.models import Limits
-from leporello.records import CompactionReport, Entry, Outcome, Span
+from leporello.records import CompactionReport, Outcome, Span
 from leporello.summary.base import Narrative, Narrator, SummaryTask
 from leporello.summary.fold import Fold, fold_message, fold_text
 from leporello.summary.handoff import Handoff
@@ -94,7 +94,7 @@ def _fold(job: Job, items: Sequence[Item], plan: Plan) -> tuple[Fold, Narrative]
     for item in items:
         if item.fold is not None:
             inherit(job.ledger, item.fold)
-        elif not job.ledger.knows(item.number, item.message):
+        elif item.number not in job.ledger.hashes:
             job.ledger.add(item.number, item.message)
     shown = {items[index].number for index in (*plan.head, *plan.tail) if not items[index].fold}
     if plan.lifted is not None:
@@ -210,10 +210,6 @@ def _report(job: Job, outcome: Outcome, before: int) -> CompactionReport:
 
 
 def _refused(job: Job, outcome: Outcome, reason: str, before: int, details: dict[str, Any] | None = None) -> Compaction:
-    from_view = tuple(Shown(_entry(item), item.message) for item in job.items)
+    from_view = tuple(Shown(entry_of(item), item.message) for item in job.items)
     report = replace(_report(job, outcome, before), reason=reason, details=details or {})
     return Compaction(report, from_view)
-
-
-def _entry(item: Item) -> Entry:
-    return Entry(inline=item.message, fold=item.fold.id) if item.fold else Entry(ref=item.number)

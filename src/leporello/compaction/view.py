@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from leporello.messages import Message, Messages, role_of
+from leporello.messages import Message, Messages, message_hash, role_of
 from leporello.records import Entry
 from leporello.summary.fold import Fold, read_fold
 
@@ -21,6 +21,8 @@ class Item:
     number: int
     message: Message
     fold: Fold | None = None
+    entry: Entry | None = None
+    """How the view refers to it, when it is not simply shown as stored."""
 
     @property
     def role(self) -> str:
@@ -54,6 +56,45 @@ class Shown:
 
     entry: Entry
     message: Message
+
+
+def entry_of(item: Item) -> Entry:
+    """How a view refers to an item that is shown as it is."""
+    if item.entry is not None:
+        return item.entry
+    return Entry(inline=item.message, fold=item.fold.id) if item.fold else Entry(ref=item.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A view as it was handed out as a plain list, to recognise that list when it comes back longer."""
+
+    items: tuple[tuple[Item, str], ...]
+    last: int
+    """The newest message number at that time."""
+
+    @classmethod
+    def of(cls, shown: Iterable[Shown], last: int) -> Returned:
+        """What is remembered of a view: the joined messages with the ids they stand for."""
+        items: list[Item] = []
+        for line in shown:
+            item = Item(line.entry.ref or 0, line.message, read_fold(line.message), line.entry)
+            if items and item.role == "user" == items[-1].role:
+                joined = _join(items[-1].message, line.message)
+                items[-1] = Item(item.number, joined, None, Entry(ref=item.number, inline=joined))
+            else:
+                items.append(item)
+        return cls(tuple((item, message_hash(item.message)) for item in items), last)
+
+    def match(self, messages: Messages) -> list[Item] | None:
+        """The list with ids when it begins with this view; None when it is another one."""
+        if len(messages) < len(self.items):
+            return None
+        for (_, digest), message in zip(self.items, messages, strict=False):
+            if message_hash(message) != digest:
+                return None
+        new = messages[len(self.items) :]
+        return [item for item, _ in self.items] + [Item(self.last + k, m) for k, m in enumerate(new, 1)]
 
 
 def join_neighbours(messages: Iterable[Message]) -> list[Message]:

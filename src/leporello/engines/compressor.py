@@ -13,7 +13,7 @@ from typing import Any
 
 from leporello.compaction.pipeline import Compaction, Job, compact
 from leporello.compaction.plan import Protection
-from leporello.compaction.view import Item, number_messages
+from leporello.compaction.view import Item, Returned, number_messages
 from leporello.engines.base import ContextEngine
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, Messages
@@ -48,6 +48,7 @@ class ContextCompressor(ContextEngine):
         self.system_tokens = 0
         self._attempts = 0
         self._wait_for: int = 0
+        self._returned: Returned | None = None
         self._take_limits(limits or Limits.for_window(context_length))
 
     @property
@@ -111,7 +112,6 @@ class ContextCompressor(ContextEngine):
         started = time.perf_counter()
         if trigger != "manual":
             self._attempts += 1
-        self._match_ledger(items)
         done = compact(
             Job(
                 items=items,
@@ -142,13 +142,21 @@ class ContextCompressor(ContextEngine):
         elif report.outcome in (Outcome.NO_GAIN, Outcome.NOTHING_TO_DO):
             self._wait_for = self.limits.hard_tokens
 
-    def _match_ledger(self, items: Sequence[Item]) -> None:
-        """The ledger follows the list; when the list is another one, its numbers start afresh."""
+    def _numbered(self, messages: Messages) -> list[Item]:
+        """The list with ids: what this engine returned last time keeps its numbers, what follows goes on counting.
+
+        A list that is neither is another conversation or was edited: it is numbered afresh, through its folds.
+        """
+        items = self._returned.match(messages) if self._returned else None
+        if items is None:
+            items = number_messages(messages)
         for item in items:
-            known = self.ledger.hashes.get(item.number)
-            if item.fold is None and known is not None and not self.ledger.knows(item.number, item.message):
+            strange = item.entry is None and item.fold is None and item.number in self.ledger.hashes
+            if strange and not self.ledger.knows(item.number, item.message):
                 self.ledger.forget_numbers()
-                return
+                self._returned = None
+                return number_messages(messages)
+        return items
 
     @staticmethod
     def _next_fold(items: Sequence[Item]) -> int:
@@ -159,6 +167,7 @@ class ContextCompressor(ContextEngine):
         super().on_session_reset()
         self.ledger = Ledger()
         self.last_report = None
+        self._returned = None
         self._attempts = 0
         self._wait_for = 0
 
