@@ -6,6 +6,7 @@ them. Normalising happens here and nowhere else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,26 +58,33 @@ class CanonicalUsage:
     def parse(cls, usage: Any) -> CanonicalUsage:
         """From an SDK object or dict of any of the three shapes; missing, null and negative counts are zero."""
         fields = _as_mapping(usage)
-        if not fields:
-            return cls()
+        # A router may send Anthropic's cache counts beside OpenAI's totals: the totals decide how to read them.
+        if fields.get("prompt_tokens") is not None or fields.get("completion_tokens") is not None:
+            return _chat(fields)
         if "cache_read_input_tokens" in fields or "cache_creation_input_tokens" in fields:
             return _anthropic(fields)
-        if "prompt_tokens" in fields or "completion_tokens" in fields:
-            return _chat(fields)
-        if "input_tokens_details" in fields or "output_tokens_details" in fields or "total_tokens" in fields:
+        if any(name in fields for name in ("input_tokens_details", "output_tokens_details", "total_tokens")):
             return _responses(fields)
         return _anthropic(fields)
 
 
 def _anthropic(fields: Mapping[str, Any]) -> CanonicalUsage:
     details = _as_mapping(fields.get("output_tokens_details"))
+    reasoning = _count(details, "thinking_tokens") or _count(details, "reasoning_tokens")
     return CanonicalUsage(
         _count(fields, "input_tokens"),
-        _count(fields, "output_tokens"),
+        max(_count(fields, "output_tokens"), reasoning),
         _count(fields, "cache_read_input_tokens"),
-        _count(fields, "cache_creation_input_tokens"),
-        _count(details, "thinking_tokens") or _count(details, "reasoning_tokens"),
+        _anthropic_written(fields),
+        reasoning,
     )
+
+
+def _anthropic_written(fields: Mapping[str, Any]) -> int:
+    """The total, or the sum over lifetimes where only those are given."""
+    lifetimes = _as_mapping(fields.get("cache_creation"))
+    by_lifetime = _count(lifetimes, "ephemeral_5m_input_tokens") + _count(lifetimes, "ephemeral_1h_input_tokens")
+    return _count(fields, "cache_creation_input_tokens") or by_lifetime
 
 
 def _responses(fields: Mapping[str, Any]) -> CanonicalUsage:
@@ -85,27 +93,46 @@ def _responses(fields: Mapping[str, Any]) -> CanonicalUsage:
         total=_count(fields, "input_tokens"),
         output=_count(fields, "output_tokens"),
         read=_count(details, "cached_tokens"),
-        write=_count(details, "cache_write_tokens") or _count(details, "cache_creation_tokens"),
+        write=_written(details),
         reasoning=_count(_as_mapping(fields.get("output_tokens_details")), "reasoning_tokens"),
     )
 
 
 def _chat(fields: Mapping[str, Any]) -> CanonicalUsage:
     details = _as_mapping(fields.get("prompt_tokens_details"))
-    # DeepSeek and some compatibles put the cached count at the top level.
-    beside = _count(fields, "prompt_cache_hit_tokens") or _count(fields, "cached_tokens")
+    # DeepSeek, Moonshot and some routers put the cached count at the top level.
+    beside = ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")
+    total, output = _count(fields, "prompt_tokens"), _count(fields, "completion_tokens")
+    reasoning = _count(_as_mapping(fields.get("completion_tokens_details")), "reasoning_tokens")
+    if reasoning and _count(fields, "total_tokens") == total + output + reasoning:
+        # xAI leaves reasoning out of the completion; the sum gives it away.
+        output += reasoning
     return _inclusive(
-        total=_count(fields, "prompt_tokens"),
-        output=_count(fields, "completion_tokens"),
-        read=_count(details, "cached_tokens") or beside,
-        write=_count(details, "cache_write_tokens") or _count(details, "cache_creation_tokens"),
-        reasoning=_count(_as_mapping(fields.get("completion_tokens_details")), "reasoning_tokens"),
+        total=total,
+        output=output,
+        read=_count(details, "cached_tokens") or next(filter(None, (_count(fields, name) for name in beside)), 0),
+        write=_written(details) or _anthropic_written(fields),
+        reasoning=reasoning,
     )
+
+
+def _written(details: Mapping[str, Any]) -> int:
+    return _count(details, "cache_write_tokens") or _count(details, "cache_creation_tokens")
 
 
 def _inclusive(*, total: int, output: int, read: int, write: int, reasoning: int) -> CanonicalUsage:
     # Some routers report more cached tokens than prompt tokens: what they state is kept, only the rest is floored.
-    return CanonicalUsage(max(0, total - read - write), output, read, write, reasoning)
+    # Reasoning is output, also where a provider reports nothing else.
+    return CanonicalUsage(max(0, total - read - write), max(output, reasoning), read, write, reasoning)
+
+
+_NAMES = (
+    "prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens",
+    "prompt_tokens_details", "completion_tokens_details", "input_tokens_details", "output_tokens_details",
+    "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation", "prompt_cache_hit_tokens",
+    "cached_tokens", "cache_write_tokens", "cache_creation_tokens", "reasoning_tokens", "thinking_tokens",
+    "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens",
+)  # fmt: skip
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:
@@ -117,14 +144,12 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
     if callable(dump):
         dumped = dump(exclude_unset=True)
         return dumped if isinstance(dumped, Mapping) else {}
-    attributes = getattr(value, "__dict__", None)
-    return attributes if isinstance(attributes, Mapping) else {}
+    # Any other object: by the names we know, because slots and properties don't show in its __dict__.
+    return {name: getattr(value, name) for name in _NAMES if hasattr(value, name)}
 
 
 def _count(fields: Mapping[str, Any], key: str) -> int:
     value = fields.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    if value != value or value in (float("inf"), float("-inf")):
-        return 0
-    return max(0, int(value))
+    return max(0, int(value)) if math.isfinite(value) else 0
