@@ -88,16 +88,9 @@ def _translate(pattern: str) -> str:
     at = 0
     while at < len(pattern):
         char = pattern[at]
-        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
-            out.append("(?:.*/)?")
-            at += 3
-        elif pattern[at:] == "**" and (at == 0 or pattern[at - 1] == "/"):
-            out.append(".+")
-            at += 2
-        elif char == "*":
-            while at < len(pattern) and pattern[at] == "*":
-                at += 1
-            out.append("[^/]*")
+        if char == "*":
+            part, at = _translate_stars(pattern, at)
+            out.append(part)
         elif char == "?":
             out.append("[^/]")
             at += 1
@@ -113,6 +106,19 @@ def _translate(pattern: str) -> str:
             out.append(re.escape(char))
             at += 1
     return "".join(out)
+
+
+def _translate_stars(pattern: str, at: int) -> tuple[str, int]:
+    """One star stays in its folder; two or more between slashes are any number of folders."""
+    end = at
+    while end < len(pattern) and pattern[end] == "*":
+        end += 1
+    starts = at == 0 or pattern[at - 1] == "/"
+    if end - at >= 2 and starts and end == len(pattern):
+        return ".+", end
+    if end - at >= 2 and starts and pattern[end] == "/":
+        return "(?:.*/)?", end + 1
+    return "[^/]*", end
 
 
 def _translate_class(pattern: str, at: int) -> tuple[str, int]:

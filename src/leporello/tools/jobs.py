@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import subprocess
 import threading
@@ -77,6 +78,12 @@ class Jobs:
     def running(self) -> list[Job]:
         """Work in progress: what a summary of the conversation must not forget."""
         return [job for job in self.all() if job.code is None]
+
+    def wait(self, job_id: str, seconds: float) -> Job:
+        """The job once it has ended, or as it is after so many seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._processes[job_id].wait(seconds)
+        return next(job for job in self.all() if job.id == job_id)
 
     def stop(self, job_id: str) -> Job:
         """End a job and everything it started."""

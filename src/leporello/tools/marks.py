@@ -14,6 +14,7 @@ from leporello.errors import ToolError
 _MARKS = (
     re.compile(r"\[REDACTED\b[^\]\n]{0,80}\]"),
     re.compile(r"\[… [^\]\n]{0,300} …\]"),
+    re.compile(r"\[…\]"),
     re.compile(r"</?persisted-output>"),
     re.compile(r"</?leporello-fold\b"),
 )

@@ -147,8 +147,7 @@ def _start_job(context: ToolContext, jobs: Jobs, work: Command) -> ToolResult:
         job = jobs.start(work, context.outputs)
     except OSError as error:
         raise ToolError(f"the command could not be started: {error}.") from None
-    context.cancel.wait(_STARTS_UP)
-    job = next(known for known in jobs.all() if known.id == job.id)
+    job = jobs.wait(job.id, _STARTS_UP)
     news = "\n".join(line for line in jobs.news() if f" {job.id} " not in line)
     text = f"job {job.id}, pid {job.pid}, {job.state}. Its output goes to {job.output}"
     return ToolResult(text, is_error=bool(job.code), details={"job": job.id, "pid": job.pid}, status=news)
