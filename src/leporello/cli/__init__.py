@@ -18,8 +18,10 @@ from leporello.errors import LeporelloError
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (group of the help page, one line of help)
     "compress": ("Work", "Fold a message list now and print what is left."),
+    "import": ("Sessions", "Put recorded sessions of other agents into the store."),
     "exam": ("Measure", "Replay sessions into engines and ask what is still known."),
     "config": ("Settings", "Show every setting with its value and where it comes from."),
+    "explain": ("Settings", "Show window, reserve, threshold and caps, and where each comes from."),
 }
 
 GROUPS = ("Work", "Sessions", "Measure", "Connect", "Settings")

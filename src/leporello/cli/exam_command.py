@@ -9,6 +9,7 @@ import click
 import orjson
 
 from leporello.cli.exam_tables import misses_of, print_markdown, print_misses, print_scores
+from leporello.cli.files import write_atomically
 from leporello.cli.output import json_option, note, print_json, progress, say
 from leporello.errors import InputError
 from leporello.replay.bank import load_bank
@@ -104,6 +105,6 @@ def _make(session: Path, folder: Path | None, out: Path | None) -> None:
     if out is None:
         print_json(bank.as_dict())
         return
-    out.write_bytes(orjson.dumps(bank.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
+    write_atomically(out, orjson.dumps(bank.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
     note(f"{len(bank.questions)} questions about {session.name} written to {out}")
     say(str(out))

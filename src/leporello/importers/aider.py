@@ -34,6 +34,7 @@ def read(source: Source) -> list[ImportedSession]:
 def _chat(started: str, lines: list[str]) -> ImportedSession:
     builder = TranscriptBuilder(NAME)
     builder.id = builder.started = started
+    builder.at(started)
     answer: list[str] = []
     for kind, piece in [*_pieces(lines), ("end", [])]:
         if kind in ("", "assistant"):

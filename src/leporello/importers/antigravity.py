@@ -22,6 +22,7 @@ def read(source: Source) -> list[ImportedSession]:
     builder = TranscriptBuilder(NAME)
     builder.skipped_lines = source.broken_lines
     for record in source.records:
+        builder.at(record.get("created_at"))
         _take(builder, record)
     return [builder.build()]
 

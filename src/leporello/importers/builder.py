@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leporello.importers.session import CallUsage, ImportedSession
-from leporello.importers.shapes import kind_of
+from leporello.importers.shapes import kind_of, moment
 from leporello.messages import ROLES, Message, encode_json, parse_json
 from leporello.usage import CanonicalUsage
 
@@ -31,7 +31,9 @@ class _Group:
 
     message: Message
     parts: list[Any] = field(default_factory=list)
+    time: float | None = None
     results: list[Message] = field(default_factory=list)
+    result_times: list[float | None] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     is_verbatim: bool = False
 
@@ -65,6 +67,7 @@ class TranscriptBuilder:
         self._models: dict[str, None] = {}
         self._notes: Counter[str] = Counter()
         self._unnamed = 0
+        self._time: float | None = None
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -73,16 +76,20 @@ class TranscriptBuilder:
         """Remember that something was left out or mended; equal notes are counted."""
         self._notes[what] += count
 
+    def at(self, recorded: Any) -> None:
+        """The time of what comes next, as a file writes it; what is no time is ignored."""
+        self._time = moment(recorded) or self._time
+
     def message(self, role: str, content: Any) -> None:
         """A plain message of any role but tool."""
         if role not in ROLES or role in ("tool", "function"):
             self.note(f"a message of the unknown role {role!r} is shown as the user's")
             role = "user"
-        self._groups.append(_Group({"role": role, "content": content}))
+        self._groups.append(_Group({"role": role, "content": content}, time=self._time))
 
     def verbatim(self, message: Message) -> AssistantDraft:
         """A message that is in OpenAI's format already, kept as it is with all its fields."""
-        group = _Group(message, is_verbatim=True)
+        group = _Group(message, time=self._time, is_verbatim=True)
         self._groups.append(group)
         return AssistantDraft(self, group)
 
@@ -90,7 +97,7 @@ class TranscriptBuilder:
         """The assistant message known by `key`: begun now, or continued when the key was seen before."""
         group = self._by_key.get(key) if key else None
         if group is None:
-            group = _Group({"role": "assistant", "content": None})
+            group = _Group({"role": "assistant", "content": None}, time=self._time)
             self._groups.append(group)
             if key:
                 self._by_key[key] = group
@@ -130,14 +137,15 @@ class TranscriptBuilder:
         """The finished session; calls that never got a result are given a stub, except at the very end."""
         groups = [group for group in self._groups if self._has_content(group)]
         messages: list[Message] = []
+        times: list[float | None] = []
         usage = []
         for position, group in enumerate(groups):
             metered = self._metered.get(id(group))
             if metered is not None:
                 usage.append(CallUsage(len(messages), metered.usage, metered.model, metered.cost))
             self._finish(group, is_last=position == len(groups) - 1)
-            messages.append(group.message)
-            messages.extend(group.results)
+            messages += [group.message, *group.results]
+            times += [group.time, *group.result_times]
         return ImportedSession(
             messages=messages,
             format=self.format,
@@ -145,6 +153,7 @@ class TranscriptBuilder:
             kind=self.kind,
             tools=self.tools,
             usage=tuple(usage),
+            times=tuple(times),
             models=tuple(self._models),
             skipped_lines=self.skipped_lines,
             notes=tuple(f"{what} ({count})" if count > 1 else what for what, count in self._notes.items()),
@@ -163,11 +172,13 @@ class TranscriptBuilder:
     def _finish(self, group: _Group, *, is_last: bool) -> None:
         if group.parts:
             group.message["content"] = _content(group.parts)
-        if group.waiting and not (is_last and not group.results):
-            for call_id in group.waiting:
-                self.note(STUBBED)
-                group.results.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
-            group.waiting = []
+        if is_last:
+            return  # calls that wait at the very end are work in progress
+        for call_id in group.waiting:
+            self.note(STUBBED)
+            group.results.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
+            group.result_times.append(group.time)
+        group.waiting = []
 
     def _answer(self, group: _Group, call_id: str, content: Any, name: str) -> None:
         group.waiting.remove(call_id)
@@ -175,6 +186,7 @@ class TranscriptBuilder:
         if name:
             message["name"] = name
         group.results.append(message)
+        group.result_times.append(self._time)
 
     def _oldest_open(self) -> _Group | None:
         while self._open and not self._open[0].waiting:

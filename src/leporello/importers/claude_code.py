@@ -151,6 +151,7 @@ def _delivered_from_queue(records: list[Record]) -> dict[int, str]:
 
 def _take(builder: TranscriptBuilder, record: Record) -> None:
     kind = kind_of(record)
+    builder.at(record.get("timestamp"))
     builder.id = builder.id or identifier(record.get("sessionId"))
     message = record.get("message")
     if kind in ("user", "assistant") and isinstance(message, dict):

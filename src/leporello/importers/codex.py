@@ -58,6 +58,7 @@ class _Reader:
         """One line of the file."""
         kind = kind_of(record)
         payload = mapping(record.get("payload"))
+        self.builder.at(record.get("timestamp"))
         if not kind and "id" in record:
             self._meta(record)
         elif kind == "session_meta":

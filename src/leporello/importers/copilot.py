@@ -30,6 +30,7 @@ def read(source: Source) -> list[ImportedSession]:
             builders[thread] = TranscriptBuilder(NAME)
             builders[thread].kind = "sub-agent"
             builders[thread].id = f"{builders[''].id}/{thread}"
+        builders[thread].at(record.get("timestamp"))
         _take(builders[thread], kind_of(record), data)
     return [builder.build() for builder in builders.values()]
 

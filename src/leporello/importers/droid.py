@@ -27,6 +27,7 @@ def read(source: Source) -> list[ImportedSession]:
     builder.skipped_lines = source.broken_lines
     for record in source.records:
         builder.id = builder.id or identifier(record.get("session_id") or record.get("sessionId"))
+        builder.at(record.get("timestamp"))
         _take(builder, record)
     return [builder.build()]
 

@@ -59,6 +59,7 @@ def _from_lines(records: list[Record]) -> dict[str, Any]:
 
 def _take(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
     kind = kind_of(message)
+    builder.at(message.get("timestamp"))
     if kind == "user":
         hear(builder, message.get("content"))
     elif kind in ("gemini", "model", "assistant"):
@@ -122,6 +123,7 @@ def _qwen(records: list[Record], kind: str, suffix: str) -> TranscriptBuilder:
     builder = TranscriptBuilder("qwen-code")
     builder.kind = kind
     for record in records:
+        builder.at(record.get("timestamp"))
         builder.id = builder.id or identifier(record.get("sessionId"))
         builder.started = builder.started or text(record.get("timestamp"))
         parts = sequence(_parts(record))

@@ -28,6 +28,7 @@ def read(source: Source) -> list[ImportedSession]:
         builder.message("system", system)
     for record in source.records:
         kind = kind_of(record)
+        builder.at(record.get("time"))
         if kind == "context.append_message":
             hear(builder, mapping(record.get("message")).get("content"))
         elif kind == "context.append_loop_event":

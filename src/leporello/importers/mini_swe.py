@@ -29,6 +29,7 @@ def read(source: Source) -> list[ImportedSession]:
     builder.id = identifier(value.get("instance_id")) or source.path.name.removesuffix(".traj.json")
     for message in value["messages"]:
         if isinstance(message, dict):
+            builder.at(mapping(message.get("extra")).get("timestamp"))
             _message(builder, message)
         else:
             builder.skipped_lines += 1

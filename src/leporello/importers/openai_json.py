@@ -52,7 +52,9 @@ def session_of(document: dict[str, Any], format_name: str = NAME, skipped: int =
     builder.skipped_lines = skipped + sum(not isinstance(message, dict) for message in raw)
     _head(builder, document)
     is_fine = _is_fine(raw)
+    builder.at(builder.started)
     for message in objects(raw):
+        builder.at(message.get("timestamp"))
         if not is_fine:
             _take(builder, message)
             continue

@@ -53,6 +53,7 @@ def _builder(records: list[Record], header: Record, kind: str, suffix: str) -> T
     builder.started = text(header.get("timestamp"))
     for record in records:
         entry = kind_of(record)
+        builder.at(record.get("timestamp"))
         if entry == "message" and isinstance(record.get("message"), dict):
             _message(builder, record["message"])
         elif entry in ("compaction", "compact"):

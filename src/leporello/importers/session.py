@@ -35,6 +35,8 @@ class ImportedSession:
     """`main`, or what stands beside it in the same file: `sub-agent`, or `branch` (turns the user went back on)."""
     tools: list[dict[str, Any]] = field(default_factory=list)
     usage: tuple[CallUsage, ...] = ()
+    times: tuple[float | None, ...] = ()
+    """For each message when it was recorded, in seconds since the epoch; None where the file does not say."""
     models: tuple[str, ...] = ()
     skipped_lines: int = 0
     notes: tuple[str, ...] = ()

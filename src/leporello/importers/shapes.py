@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from leporello.messages import encode_json
@@ -47,3 +48,21 @@ def amount(value: Any) -> float | None:
 def kind_of(record: Any) -> str:
     """What a record says it is: its `type`, or nothing when that is no text."""
     return text(mapping(record).get("type"))
+
+
+_MILLISECONDS = 1e11
+"""Seconds since the epoch stay below this for three thousand years."""
+
+
+def moment(value: Any) -> float | None:
+    """A time as seconds since the epoch: from ISO text (UTC unless it says otherwise), seconds or milliseconds."""
+    if isinstance(value, str):
+        try:
+            parsed = datetime.fromisoformat(value)
+            return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    seconds = amount(value)
+    if seconds is None or not 0 < seconds < _MILLISECONDS * 1_000:
+        return None
+    return seconds / 1_000 if seconds > _MILLISECONDS else seconds

@@ -44,6 +44,7 @@ def _session(run: dict[str, Any]) -> ImportedSession:
     builder.title = identifier(run.get("task_id"))
     builder.started = text(run.get("start_time"))
     for message in objects(_messages(run)):
+        builder.at(message.get("timestamp"))
         _take(builder, message)
     return builder.build()
 

@@ -1,0 +1,149 @@
+"""Puts recorded sessions into a store, as often as one likes.
+
+The same recording adds nothing the second time; one that has grown adds what is new. Where a recording no longer
+continues what was stored (its end was rewritten, the user went back), the store's log is left alone and the session
+goes on in a branch that shares the common beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count, takewhile
+from pathlib import Path
+
+from leporello.importers.session import ImportedSession
+from leporello.messages import Message, is_instruction, message_hash, role_of, text_of
+from leporello.store.base import Store
+from leporello.store.records import Call, Kind, Metadata
+
+_CALLS_DONE = "import.calls"
+_TITLE_LENGTH = 80
+_KINDS = {"main": Kind.ROOT, "sub-agent": Kind.SUBAGENT, "branch": Kind.BRANCH}
+
+
+class Change(StrEnum):
+    """What an import did to the store."""
+
+    NEW = "new"
+    GREW = "grew"
+    UNCHANGED = "unchanged"
+    BRANCHED = "branched"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One imported session: its conversation, what happened, and how many messages were added."""
+
+    conversation: str
+    change: Change
+    added: int
+    messages: int
+
+
+def import_sessions(store: Store, sessions: list[ImportedSession], path: Path) -> list[Stored]:
+    """All sessions of one file; those beside the main thread name its conversation as their parent."""
+    results: list[Stored] = []
+    parent = ""
+    for session in sessions:
+        stored = import_session(store, session, path, parent if session.kind != "main" else "")
+        parent = stored.conversation if session.kind == "main" else parent
+        results.append(stored)
+    return results
+
+
+def import_session(store: Store, session: ImportedSession, path: Path, parent: str = "") -> Stored:
+    """One session: found again by its id, continued where its messages match, branched off where they don't."""
+    head = sum(1 for _ in takewhile(is_instruction, session.messages))
+    messages = session.messages[head:]
+    if not messages:
+        return Stored("", Change.EMPTY, 0, 0)
+    hashes = [message_hash(message) for message in messages]
+    place = _place(store, conversation_id(session, path, hashes[0]), hashes)
+    if place.change is Change.NEW:
+        tip = store.conversations.resolve(parent).tip.id if parent else None
+        store.conversations.create(place.conversation, _metadata(session, messages), _KINDS[session.kind], tip)
+    elif place.change is Change.BRANCHED:
+        store.conversations.branch(place.origin, place.common, place.conversation)
+        shared = sum(call.index < head + place.common for call in session.usage)
+        store.state.set(place.conversation, _CALLS_DONE, shared)
+    added = messages[place.common :]
+    if added:
+        store.log.append(place.conversation, added, _times(session, len(added)), after=place.common)
+    _count_calls(store, place.conversation, session)
+    return Stored(place.conversation, place.change, len(added), len(messages))
+
+
+def conversation_id(session: ImportedSession, path: Path, first: str) -> str:
+    """The recording's own id, or one made of the file's name and its first message."""
+    name = session.id or f"{path.name.split('.')[0]}-{first.removeprefix('b2:')[:8]}"
+    return f"{session.format}:{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a session goes: the conversation, how many of the messages stand there already, and what that means."""
+
+    conversation: str
+    common: int
+    change: Change
+    origin: str = ""
+    """The conversation to branch off from."""
+
+
+def _place(store: Store, base: str, hashes: list[str]) -> _Place:
+    """Look at every conversation of this recording: one that it continues, or the one that shares most with it."""
+    nearest, shared = "", 0
+    name = base
+    for number in count(2):
+        if not store.conversations.exists(name):
+            break
+        common = _common(store, name, hashes)
+        if common == len(hashes):
+            return _Place(name, common, Change.UNCHANGED)
+        if common == store.log.count(name):
+            return _Place(name, common, Change.GREW)
+        if common > shared:
+            nearest, shared = name, common
+        name = f"{base}~{number}"
+    return _Place(name, shared, Change.BRANCHED if nearest else Change.NEW, nearest)
+
+
+def _common(store: Store, conversation: str, hashes: list[str]) -> int:
+    """How many messages from the beginning are the same."""
+    common = 0
+    for stored, expected in zip(store.log.iterate(conversation), hashes, strict=False):
+        if message_hash(stored.message) != expected:
+            break
+        common += 1
+    return common
+
+
+def _metadata(session: ImportedSession, messages: list[Message]) -> Metadata:
+    words = session.title or next((text_of(m) for m in messages if role_of(m) == "user"), "")
+    title = " ".join(words.split())[:_TITLE_LENGTH]
+    model = session.models[-1] if session.models else ""
+    return Metadata(title, platform=session.format, model=model, system_prompt=session.system or None)
+
+
+def _times(session: ImportedSession, added: int) -> list[float] | None:
+    """Times of the last messages, never going back; None when the recording has none."""
+    times: list[float] = []
+    latest = next((time for time in session.times if time is not None), None)
+    if latest is None:
+        return None
+    for time in session.times:
+        latest = max(latest, time or latest)
+        times.append(latest)
+    return times[-added:]
+
+
+def _count_calls(store: Store, conversation: str, session: ImportedSession) -> None:
+    """Recorded usage goes into the counters once; how far it got is kept beside it."""
+    done = store.state.get(conversation, _CALLS_DONE) or 0
+    tip = store.conversations.resolve(conversation).tip.id
+    for call in session.usage[done:]:
+        store.usage.add(tip, Call(call.usage, call.model, cost=call.cost))
+    if len(session.usage) > done:
+        store.state.set(conversation, _CALLS_DONE, len(session.usage))
