@@ -31,17 +31,7 @@ class Setting:
         return "<" in self.name
 
 
-_price = Number(least=0, unit="US dollars per million tokens")
 _tokens = Number(least=1, whole=True, unit="tokens")
-
-MODEL_FIELDS: dict[str, Kind] = {
-    "context_length": _tokens,
-    "max_output": _tokens,
-    "input_price": _price,
-    "output_price": _price,
-    "cache_read_price": _price,
-    "cache_write_price": _price,
-}
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -76,7 +66,12 @@ SETTINGS: tuple[Setting, ...] = (
         Either(AUTO, _tokens),
         "Longest answer. The output reserve is the smaller of this and 10% of the window.",
     ),
-    Setting("model.overrides", {}, Table(MODEL_FIELDS), "Windows and prices by model name, over the built-in table."),
+    Setting(
+        "models",
+        {},
+        Table(("window", "max_input", "max_output", "prices", "steps")),
+        "What you know better than the model table, by model name.",
+    ),
     Setting(
         "auxiliary.compression.model",
         None,

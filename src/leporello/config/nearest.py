@@ -14,12 +14,12 @@ def nearest_key(key: str) -> str | None:
         field = _closest(parts[2], list(PROVIDER_FIELDS))
         return f"providers.{parts[1]}.{field}" if field else None
     names = [setting.name for setting in SETTINGS if not setting.is_pattern]
-    sections = sorted({name.rsplit(".", 1)[0] for name in names} | {"auxiliary", "providers"})
+    sections = sorted({name.rsplit(".", 1)[0] for name in names if "." in name} | {"auxiliary", "providers"})
     whole = _closest(key, [*names, *sections])
     if whole is not None:
         return whole
     # The last word may be right (or nearly so) under another section, or with none at all.
-    endings = {name.rsplit(".", 1)[1]: name for name in reversed(names)}
+    endings = {name.rsplit(".", 1)[-1]: name for name in reversed(names)}
     ending = _closest(parts[-1], list(endings))
     return endings[ending] if ending else None
 

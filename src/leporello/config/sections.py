@@ -5,9 +5,7 @@ Where the file says `auto`, the field here is None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,6 @@ class ModelSettings:
     base_url: str | None = None
     context_length: int | None = None
     max_output: int | None = None
-    overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

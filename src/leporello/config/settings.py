@@ -82,8 +82,13 @@ class Settings:
             base_url=self.get("model.base_url"),
             context_length=self._unless_auto("model.context_length"),
             max_output=self._unless_auto("model.max_output"),
-            overrides=self.get("model.overrides"),
         )
+
+    @property
+    def model_overrides(self) -> dict[str, dict[str, Any]]:
+        """`models`: what the user knows better than the model table."""
+        overrides: dict[str, dict[str, Any]] = self.get("models")
+        return overrides
 
     @property
     def summary_model(self) -> SummaryModelSettings:

@@ -1,0 +1,64 @@
+# Every target sets up .venv first; after the first time that costs nothing.
+#
+#   make demo       a long session folded again and again, without a key or a network
+#   make test       style, types, import layers and all tests
+#   make test-fast  the same with few generated examples and without slow tests
+#   make lint       style and import layers         make types   strict type check
+#   make bench      measurements, as ratios         make docs    rewrite the generated parts of docs/
+#   make fuzz       property tests, many examples   make soak    crash and load campaigns, long
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := chat,openai,anthropic,gateway,postgres,mcp,vectors,dev
+PYTEST := $(BIN)/python -m pytest -q
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast lint types bench docs fuzz soak clean
+
+help:
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Leporello needs Python 3.11 or newer, and found none." \
+	  "Install one, or name it: make PYTHON=/path/to/python3.12 ..." >&2; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version) (once; a minute or two)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $@
+
+demo: setup
+	@$(BIN)/python -m leporello.testing.demo
+
+test: lint types
+	@HYPOTHESIS_PROFILE=ci $(PYTEST) -m "not soak"
+
+test-fast: lint types
+	@HYPOTHESIS_PROFILE=fast $(PYTEST) -m "not slow and not soak"
+
+lint: setup
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo "Run: $(BIN)/ruff format ." >&2; exit 1; }
+	@$(BIN)/lint-imports --no-timings > $(VENV)/layers.txt || { cat $(VENV)/layers.txt >&2; exit 1; }
+
+types: setup
+	@$(BIN)/mypy --no-error-summary
+
+bench: setup
+	@$(BIN)/python -m benchmarks
+
+docs: setup
+	@$(BIN)/python scripts/docs.py
+
+fuzz: setup
+	@HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m "hypothesis and not soak"
+
+soak: setup
+	@$(PYTEST) -m soak
+
+clean:
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

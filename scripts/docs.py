@@ -1,0 +1,87 @@
+"""Rewrites the generated parts of the documentation; `--check` only says whether they are up to date.
+
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end generated -->`; GENERATORS says who writes it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from leporello.cli import COMMANDS, GROUPS, program
+from leporello.config import SETTINGS
+
+ROOT = Path(__file__).resolve().parent.parent
+PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n)(.*?)(<!-- end generated -->)", re.DOTALL)
+
+
+def settings_table() -> str:
+    """Every setting with its default, what is allowed, and its help."""
+    rows = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
+    for setting in SETTINGS:
+        default = _plain(setting.default)
+        rows.append(f"| `{setting.name}` | {default} | {setting.kind.allowed} | {setting.help} |")
+    return "\n".join(rows) + "\n"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if value is None:
+        return "`null`"
+    if value == () or value == {}:
+        return "empty"
+    return f"`{value}`"
+
+
+def commands_help() -> str:
+    """The help page of every command, as the program prints it."""
+    pages = []
+    for group in GROUPS:
+        for name in sorted(name for name, (its_group, _) in COMMANDS.items() if its_group == group):
+            context = click.Context(program, info_name="leporello", terminal_width=100, max_content_width=100)
+            command = program.get_command(context, name)
+            assert command is not None
+            page = command.get_help(click.Context(command, info_name=name, parent=context, terminal_width=100))
+            pages.append(f"## leporello {name}\n\n```text\n{page}\n```\n")
+    return "\n".join(pages)
+
+
+GENERATORS: dict[str, Callable[[], str]] = {
+    "settings": settings_table,
+    "commands": commands_help,
+}
+
+
+def regenerated(text: str) -> str:
+    """The page with its generated parts written anew."""
+
+    def write(match: re.Match[str]) -> str:
+        return f"{match[1]}{GENERATORS[match[2]]()}{match[4]}"
+
+    return PART.sub(write, text)
+
+
+def stale_pages(root: Path = ROOT) -> list[Path]:
+    """Pages whose generated parts are not what the code says now."""
+    return [page for page in sorted((root / "docs").rglob("*.md")) if regenerated(page.read_text()) != page.read_text()]
+
+
+def main() -> int:
+    """Rewrite, or check with `--check`."""
+    stale = stale_pages()
+    for page in stale:
+        if "--check" in sys.argv:
+            print(f"{page.relative_to(ROOT)} is out of date: run `make docs`")
+        else:
+            page.write_text(regenerated(page.read_text()))
+            print(f"{page.relative_to(ROOT)} rewritten")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
