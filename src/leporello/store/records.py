@@ -13,6 +13,7 @@ from typing import Any
 
 from leporello.messages import Message
 from leporello.records import CompactionReport, Entry, Span
+from leporello.store.snippets import snippet
 from leporello.usage import CanonicalUsage
 
 COMPRESSION = "compression"
@@ -361,13 +362,17 @@ class Hit:
     """Where the chunk begins in the message's searchable text (`leporello.store.searchable`)."""
     text: str
     """The chunk, secrets masked."""
-    snippet: str
-    """A line or two around the first match."""
+    query: str = ""
 
     @property
     def id(self) -> str:
         """`m<N>`."""
         return f"m{self.number}"
+
+    @property
+    def snippet(self) -> str:
+        """A line or two of the text where it answers the query best."""
+        return snippet(self.text, self.query)
 
 
 class Severity(StrEnum):

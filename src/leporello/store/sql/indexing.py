@@ -18,6 +18,7 @@ from leporello.messages import Message, calls_of, is_result, result_id, role_of
 from leporello.records import Span
 from leporello.store.records import StoredMessage
 from leporello.store.searchable import SEARCHABLE_VERSION, Mask, chunks_of
+from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.common import hold, locate
 from leporello.store.sql.database import Database, Transaction
 from leporello.store.sql.log import read_spans
@@ -103,7 +104,11 @@ class Indexer:
 
     def forget(self, tx: Transaction, key: int) -> None:
         """Take a conversation out of the index."""
-        self._tables.remove(tx, key)
+        if _version(tx) == INDEX_VERSION:
+            self._tables.remove(tx, key)
+        else:
+            # Made by other rules, so there is no telling what exactly to take out.
+            self._reset(tx)
 
     def reset(self) -> None:
         """Empty the index; everything is to be indexed again."""
@@ -122,15 +127,13 @@ class Indexer:
         """An index that was made by other rules is made anew: its words would not match a query's."""
         if not self.is_current():
             with self._db.write() as tx:
-                row = tx.row("SELECT value FROM index_state WHERE name = 'version'")
-                if row is None or row[0] != INDEX_VERSION:
+                if _version(tx) != INDEX_VERSION:
                     self._reset(tx)
 
     def is_current(self) -> bool:
         """Whether the index was made by the rules of this version."""
         with self._db.read() as tx:
-            row = tx.row("SELECT value FROM index_state WHERE name = 'version'")
-        return row is not None and row[0] == INDEX_VERSION
+            return _version(tx) == INDEX_VERSION
 
     def _behind(self, conversation: str | None) -> list[tuple[str, int, int]]:
         with self._db.read() as tx:
@@ -174,6 +177,11 @@ class Indexer:
             self._tables.add(tx, held.key, batch.documents)
             _count(tx, held.key, batch)
         return True
+
+
+def _version(tx: Transaction) -> str | None:
+    row = tx.row("SELECT value FROM index_state WHERE name = 'version'")
+    return None if row is None else str(row[0])
 
 
 def build(stored: Sequence[StoredMessage], calls: Mapping[str, str], mask: Mask) -> Batch:
@@ -242,7 +250,7 @@ def _count(tx: Transaction, key: int, batch: Batch) -> None:
 
 
 def document_row(key: int, document: Document) -> tuple[Any, ...]:
-    """The columns every database keeps of a document, except its text."""
+    """The columns every database keeps of a document."""
     return (
         key,
         document.number,
@@ -252,4 +260,10 @@ def document_row(key: int, document: Document) -> tuple[Any, ...]:
         pack_key(document.role),
         pack_key(document.tool),
         len(document.words),
+        pack_body(document.text.encode("utf-8", "surrogatepass")),
     )
+
+
+def read_document(body: bytes, where: str) -> str:
+    """The text of a document."""
+    return unpack_body(body, where).decode("utf-8", "surrogatepass")

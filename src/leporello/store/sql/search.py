@@ -6,7 +6,6 @@ common words then only change the order. Fragments are looked up by their trigra
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,7 +21,6 @@ from leporello.words import index_words, query_words
 LEAST_FRAGMENT = 3
 _CANDIDATES_PER_HIT = 4
 _FEWEST_CANDIDATES = 40
-_SNIPPET = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ class SqlIndex:
             hits: list[Hit] = []
             if query.mode is not SearchMode.FRAGMENT:
                 hits = self._words(tx, query, scope)
-            if query.mode is SearchMode.FRAGMENT or (query.mode is SearchMode.HYBRID and len(hits) < query.limit):
+            if query.mode is SearchMode.FRAGMENT or (query.mode is SearchMode.HYBRID and _wants_fragments(query, hits)):
                 seen = {(hit.conversation, hit.number, hit.start) for hit in hits}
                 found = self._fragments(tx, query, scope)
                 hits.extend(hit for hit in found if (hit.conversation, hit.number, hit.start) not in seen)
@@ -122,14 +120,19 @@ class SqlIndex:
             statistics,
             query.limit,
         )
-        return [_hit(candidate, score, words, "") for candidate, score in ranked]
+        return [_hit(candidate, score, query) for candidate, score in ranked]
 
     def _fragments(self, tx: Transaction, query: SearchQuery, scope: Scope) -> list[Hit]:
         fragment = query.text.strip()
         if len(fragment) < LEAST_FRAGMENT:
             return []
         candidates = self._finder.by_fragment(tx, fragment, scope, query.limit * _CANDIDATES_PER_HIT)
-        return [_hit(candidate, 0.0, (), fragment) for candidate in candidates]
+        return [_hit(candidate, 0.0, query) for candidate in candidates]
+
+
+def _wants_fragments(query: SearchQuery, hits: Sequence[Hit]) -> bool:
+    """A piece of a name is looked for inside words, too; a question is not."""
+    return not hits or (len(hits) < query.limit and len(query.text.split()) == 1)
 
 
 def holds_fragment(text: str, fragment: str) -> bool:
@@ -147,8 +150,7 @@ def _scope(tx: Transaction, query: SearchQuery) -> Scope:
     )
 
 
-def _hit(candidate: Candidate, score: float, words: Sequence[str], fragment: str) -> Hit:
-    place = candidate.text.casefold().find(fragment.casefold()) if fragment else _first_match(candidate.text, words)
+def _hit(candidate: Candidate, score: float, query: SearchQuery) -> Hit:
     return Hit(
         conversation=candidate.conversation,
         number=candidate.number,
@@ -158,22 +160,5 @@ def _hit(candidate: Candidate, score: float, words: Sequence[str], fragment: str
         score=score,
         start=candidate.start,
         text=candidate.text,
-        snippet=_snippet(candidate.text, max(0, place)),
+        query=query.text,
     )
-
-
-def _first_match(text: str, words: Sequence[str]) -> int:
-    """Where the first line stands that shares the most words with the query."""
-    wanted = set(words)
-    best, place = 0, 0
-    for match in re.finditer(r"[^\n]+", text):
-        shared = len(wanted.intersection(index_words(match.group())))
-        if shared > best:
-            best, place = shared, match.start()
-    return place
-
-
-def _snippet(text: str, place: int) -> str:
-    start = max(0, place - _SNIPPET // 4)
-    piece = " ".join(text[start : start + _SNIPPET].split())
-    return ("..." if start else "") + piece + ("..." if start + _SNIPPET < len(text) else "")

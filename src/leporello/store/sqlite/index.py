@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from leporello.bm25 import Statistics
-from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.database import Row, Transaction
-from leporello.store.sql.indexing import Document, document_row
+from leporello.store.sql.indexing import Document, document_row, read_document
 from leporello.store.sql.schema import Migration
 from leporello.store.sql.search import Candidate, Scope, holds_fragment
 from leporello.store.sql.texts import unpack
@@ -47,8 +46,10 @@ CREATE TABLE documents (
     ),
 )
 
-_MOST_POSTINGS = 4000
+_MOST_POSTINGS = 2000
 """Looking at more documents than this for one query does not find better ones, only slower."""
+
+_MOST_TRIGRAMS = 12
 
 _CANDIDATE = (
     "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.body FROM {table} "
@@ -69,9 +70,9 @@ class SqliteIndexTables:
         first = (row[0] if row else 0) + 1
         numbered = list(enumerate(documents, first))
         tx.many(
-            "INSERT INTO documents (document, conversation, number, chunk, start, created, role, tool, length, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            ((number, *document_row(key, item), pack_body(_encode(item.text))) for number, item in numbered),
+            "INSERT INTO documents (document, conversation, number, chunk, start, created, role, tool, length, "
+            "body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            ((number, *document_row(key, item)) for number, item in numbered),
         )
         tx.many(
             "INSERT INTO words (rowid, text) VALUES (?, ?)",
@@ -89,7 +90,7 @@ class SqliteIndexTables:
             row = tx.row("SELECT body, length FROM documents WHERE document = ?", number)
             if row is None:
                 continue
-            text = _decode(unpack_body(row[0], f"document {number}"))
+            text = read_document(row[0], f"document {number}")
             words = _indexed_words(key, index_words(text))
             tx.run("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", number, words)
             tx.run("INSERT INTO fragments (fragments, rowid, text) VALUES ('delete', ?, ?)", number, _plain(text))
@@ -113,12 +114,20 @@ class SqliteIndexTables:
     def by_words(
         self, tx: Transaction, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
     ) -> list[Candidate]:
+        telling = _telling(words, statistics)
+        rows: list[Row] = []
+        if len(telling) == 1 and len(words) > 1:
+            # Even the rarest word is common: first what holds all of them.
+            rows = self._match(tx, " AND ".join(f'"{word}"' for word in words), scope, limit)
+        if len(rows) < limit:
+            rows.extend(self._match(tx, " OR ".join(f'"{word}"' for word in telling), scope, limit))
+        return [_candidate(row) for row in dict.fromkeys(rows)]
+
+    def _match(self, tx: Transaction, match: str, scope: Scope, limit: int) -> list[Row]:
         condition, params = scope.condition()
-        match = " OR ".join(f'"{word}"' for word in _telling(words, statistics))
         if scope.key is not None:
             match = f'"{_conversation_word(scope.key)}" AND ({match})'
-        rows = tx.rows(f"{_BY_WORDS}{condition} ORDER BY words.rank LIMIT ?", match, *params, limit)
-        return [_candidate(row) for row in rows]
+        return tx.rows(f"{_BY_WORDS}{condition} ORDER BY words.rank LIMIT ?", match, *params, limit)
 
     def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
         condition, params = scope.condition()
@@ -165,7 +174,9 @@ def _indexed_words(key: int, words: Iterable[str]) -> str:
 
 
 def _trigrams(text: str) -> list[str]:
-    found = dict.fromkeys(text[start : start + 3] for start in range(len(text) - 2))
+    # A few, spread over the text, are as selective as all of them.
+    step = max(1, (len(text) - 2) // _MOST_TRIGRAMS)
+    found = dict.fromkeys(text[start : start + 3] for start in range(0, len(text) - 2, step))
     return [trigram.replace('"', '""') for trigram in found]
 
 
@@ -174,17 +185,9 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _decode(data: bytes) -> str:
-    return data.decode("utf-8", "surrogatepass")
-
-
 def _candidate(row: Row) -> Candidate:
     id, number, chunk, start, created, role, tool, body = row
-    text = _decode(unpack_body(body, f"the index entry of m{number}"))
+    text = read_document(body, f"the index entry of m{number}")
     return Candidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), text)
 
 

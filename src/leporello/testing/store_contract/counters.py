@@ -1,0 +1,99 @@
+"""Counters: added atomically, summed by session, chain, day, model, platform, purpose and tool."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from leporello.records import CompactionReport, Outcome
+from leporello.store import Store, StoreOptions
+from leporello.store.records import Call, InsightsQuery, Metadata, ToolUse
+from leporello.testing.store_contract.base import ContractBase, fold_all_but, tool_turn, user
+from leporello.usage import CanonicalUsage
+
+USAGE = CanonicalUsage(10, 20, 30, 40, 5)
+DAY = 86_400.0
+
+
+class CountersContract(ContractBase):
+    """`store.usage`."""
+
+    def test_calls_add_up_per_session_and_over_the_chain(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user("1"), user("2")])
+        store.usage.add("c", Call(USAGE, "model-a", cost=0.1))
+        store.usage.add("c", Call(USAGE, "model-a", cost=0.2))
+        child = store.views.commit("c", fold_all_but(store.views.view("c"), 1)).session
+        store.usage.add("c", Call(USAGE, "model-b", "summary"))
+        first, second, chain = (
+            store.usage.session_totals("c"),
+            store.usage.session_totals(child),
+            store.usage.totals("c"),
+        )
+        assert (first.calls, first.usage, first.unpriced_calls) == (2, USAGE + USAGE, 0)
+        assert first.cost == pytest.approx(0.3, abs=1e-12)
+        assert (second.calls, second.cost, second.unpriced_calls) == (1, 0.0, 1)
+        assert (chain.calls, chain.usage) == (3, USAGE + USAGE + USAGE)
+        assert store.usage.totals(child) == chain
+        assert chain.cache_hit_rate == 30 / 80
+
+    def test_parallel_calls_lose_nothing(self, store: Store) -> None:
+        store.conversations.create("c")
+
+        def work() -> None:
+            for _ in range(25):
+                store.usage.add("c", Call(CanonicalUsage(1, 1, 1, 1, 1), "m", cost=0.000_000_1))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        totals = store.usage.totals("c")
+        assert (totals.calls, totals.usage) == (100, CanonicalUsage(100, 100, 100, 100, 100))
+        assert totals.cost == 0.000_01
+
+    def test_insights_by_day_model_platform_purpose_and_tool(self, url: str) -> None:
+        moment = [1_700_000_000.0]
+        with self.open(url, StoreOptions(clock=lambda: moment[0])) as store:
+            store.conversations.create("a", Metadata(platform="cli"))
+            store.conversations.create("b", Metadata(platform="web"))
+            store.log.append("a", [user("go"), *tool_turn("bash", "x" * 100), *tool_turn("bash", "y", "call_2")])
+            store.usage.add("a", Call(USAGE, "m1", cost=1.0))
+            moment[0] += DAY
+            store.log.append("b", [user("go"), *tool_turn("read_file", "z" * 10)])
+            store.usage.add("b", Call(USAGE, "m2", "summary", cost=2.0))
+            store.views.record_attempt("b", CompactionReport(Outcome.NO_GAIN))
+            report = {"tokens_before": 100, "tokens_after": 40, "cost": 0.5, "seconds": 2.0}
+            store.views.commit("b", fold_all_but(store.views.view("b"), 1, **report))
+            store.views.undo("b")
+            found = store.usage.insights()
+            assert (found.conversations, found.sessions, found.messages) == (2, 3, 8)
+            assert found.totals.calls == 2
+            assert {day: totals.cost for day, totals in found.by_day.items()} == {"2023-11-14": 1.0, "2023-11-15": 2.0}
+            assert {model: totals.cost for model, totals in found.by_model.items()} == {"m1": 1.0, "m2": 2.0}
+            assert {name: totals.calls for name, totals in found.by_platform.items()} == {"cli": 1, "web": 1}
+            assert set(found.by_purpose) == {"chat", "summary"}
+            assert found.by_tool == {"bash": ToolUse(2, 2, 101), "read_file": ToolUse(1, 1, 10)}
+            assert found.compactions.attempts == {"committed": 1, "no_gain": 1}
+            assert (found.compactions.undone, found.compactions.tokens_before) == (1, 100)
+            assert (found.compactions.tokens_after, found.compactions.cost, found.compactions.seconds) == (40, 0.5, 2.0)
+            web = store.usage.insights(InsightsQuery(platform="web"))
+            assert (web.totals.cost, web.messages, list(web.by_tool)) == (2.0, 3, ["read_file"])
+            one = store.usage.insights(InsightsQuery(conversation="a"))
+            assert (one.totals.cost, list(one.by_model)) == (1.0, ["m1"])
+            early = store.usage.insights(InsightsQuery(until=1_700_000_000.0))
+            assert (list(early.by_day), early.compactions.attempts) == (["2023-11-14"], {})
+
+    def test_an_empty_store_has_empty_insights(self, store: Store) -> None:
+        found = store.usage.insights()
+        assert (found.totals.calls, found.conversations, found.by_day, found.by_tool) == (0, 0, {}, {})
+        assert found.totals.cache_hit_rate == 0.0
+
+    def test_names_of_any_length_can_be_counted(self, store: Store) -> None:
+        store.conversations.create("c")
+        for model in ("m" * 50_000, "m" * 50_000 + "x", "\0\ud800", ""):
+            store.usage.add("c", Call(USAGE, model, model))
+        assert store.usage.totals("c").calls == 4
+        assert len(store.usage.insights().by_model) == 4

@@ -1,0 +1,159 @@
+"""The log: what is read equals what was written, for ever, by number."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leporello.errors import InputError, NotFound, StoreConflict
+from leporello.messages import message_hash
+from leporello.records import Span
+from leporello.store import Store
+from leporello.testing.store_contract.base import (
+    ContractBase,
+    any_text,
+    example_settings,
+    json_values,
+    tool_turn,
+    user,
+)
+
+
+class LogContract(ContractBase):
+    """`store.log`."""
+
+    def test_numbers_count_from_one_and_go_on(self, store: Store) -> None:
+        store.conversations.create("c")
+        assert store.log.append("c", [user("a"), user("b")]) == [1, 2]
+        assert store.log.append("c", []) == []
+        assert store.log.append("c", [user("c")]) == [3]
+        assert store.log.count("c") == 3
+        assert store.log.message("c", 2).message == user("b")
+        assert store.log.message("c", 2).id == "m2"
+
+    def test_an_unknown_conversation_is_not_found(self, store: Store) -> None:
+        for use in (
+            lambda: store.log.append("nobody", [user("a")]),
+            lambda: store.log.count("nobody"),
+            lambda: store.log.message("nobody", 1),
+            lambda: list(store.log.iterate("nobody")),
+            lambda: store.views.view("nobody"),
+            lambda: store.conversations.resolve("nobody"),
+        ):
+            with pytest.raises(NotFound):
+                use()
+
+    @pytest.mark.parametrize("number", [0, -1, 2, 2**31, 2**63, 2**70, -(2**70)])
+    def test_a_number_outside_the_log_is_not_found(self, store: Store, number: int) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user("a")])
+        with pytest.raises(NotFound):
+            store.log.message("c", number)
+
+    def test_spans_are_read_in_order_and_cut_at_the_end(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user(str(n)) for n in range(1, 11)])
+        assert [m.number for m in store.log.span("c", Span(4, 6))] == [4, 5, 6]
+        assert [m.number for m in store.log.span("c", Span(9, 2**70))] == [9, 10]
+        assert store.log.span("c", Span(11, 20)) == []
+
+    def test_iterating_a_long_log_gives_every_message_once(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user(str(n)) for n in range(1, 1301)])
+        assert [m.message["content"] for m in store.log.iterate("c")] == [str(n) for n in range(1, 1301)]
+        assert [m.number for m in store.log.iterate("c", 499, 502)] == [499, 500, 501, 502]
+
+    def test_conversations_do_not_see_each_other(self, store: Store) -> None:
+        store.conversations.create("a")
+        store.conversations.create("b")
+        store.log.append("a", [user("of a")])
+        store.log.append("b", [user("of b")])
+        assert store.log.message("a", 1).message == user("of a")
+        assert store.log.message("b", 1).message == user("of b")
+        assert store.log.find("b", user("of a")) is None
+
+    def test_a_repeated_message_is_stored_once_and_read_at_every_place(self, store: Store) -> None:
+        store.conversations.create("c")
+        big = user("the same again " * 2000)
+        store.log.append("c", [big, user("x"), big])
+        before = store.care.checkup().sizes
+        for _ in range(50):
+            store.log.append("c", [big])
+        assert [m.message for m in store.log.span("c", Span(1, 3))] == [big, user("x"), big]
+        assert store.log.message("c", 53).message == big
+        assert store.log.find("c", big) == 1
+        grown = sum(store.care.checkup().sizes.values()) - sum(before.values())
+        assert grown < 50 * 30_000 / 4
+
+    def test_key_order_and_unknown_fields_survive(self, store: Store) -> None:
+        store.conversations.create("c")
+        odd = {"zeta": [1.0, 1, {"b": None, "a": True}], "content": "x", "role": "user", "name": "", "x-unknown": {}}
+        store.log.append("c", [odd])
+        assert json.dumps(store.log.message("c", 1).message) == json.dumps(odd)
+
+    @example_settings
+    @given(messages=st.lists(st.dictionaries(any_text, json_values, max_size=6), max_size=5))
+    def test_any_json_object_reads_back_byte_for_byte(self, store: Store, messages: list[dict[str, Any]]) -> None:
+        id = store.conversations.create().id
+        numbers = store.log.append(id, messages)
+        back = [item.message for item in store.log.iterate(id)]
+        assert len(numbers) == len(back)
+        assert [json.dumps(message) for message in back] == [json.dumps(message) for message in messages]
+        assert [message_hash(message) for message in back] == [message_hash(message) for message in messages]
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            {"role": "user", "content": b"bytes"},
+            {"role": "user", "content": ("tuple",)},
+            {1: "a number as key"},
+            {"role": "user", "content": {1, 2}},
+            "not a dict",
+        ],
+    )
+    def test_what_json_cannot_carry_is_refused_and_nothing_is_written(self, store: Store, bad: Any) -> None:
+        store.conversations.create("c")
+        with pytest.raises(InputError):
+            store.log.append("c", [user("good"), bad])
+        assert store.log.count("c") == 0
+
+    def test_not_a_number_is_kept(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [{"role": "user", "content": float("nan"), "x": [float("inf"), 2**100]}])
+        back = store.log.message("c", 1).message
+        assert back["content"] != back["content"]
+        assert back["x"] == [float("inf"), 2**100]
+
+    def test_an_expected_end_guards_against_other_writers(self, store: Store) -> None:
+        store.conversations.create("c")
+        assert store.log.append("c", [user("a")], after=0) == [1]
+        with pytest.raises(StoreConflict):
+            store.log.append("c", [user("b")], after=0)
+        assert store.log.count("c") == 1
+        assert store.log.append("c", [user("b")], after=1) == [2]
+
+    def test_times_are_kept_to_the_millisecond(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user("old"), user("older")], at=[1_500_000_000.125, 946_684_800.0])
+        assert [m.created_at for m in store.log.iterate("c")] == [1_500_000_000.125, 946_684_800.0]
+        with pytest.raises(InputError):
+            store.log.append("c", [user("x")], at=[1.0, 2.0])
+
+    def test_everything_is_there_after_closing_and_opening(self, url: str) -> None:
+        messages = [user("a"), *tool_turn("bash", "x" * 50_000), user("a")]
+        with self.open(url) as store:
+            store.conversations.create("c")
+            store.log.append("c", messages)
+        with self.open(url) as store:
+            assert [m.message for m in store.log.iterate("c")] == messages
+            assert store.care.checkup().clean
+
+    def test_a_message_of_many_megabytes_is_kept(self, store: Store) -> None:
+        store.conversations.create("c")
+        huge = user("0123456789abcdef\n" * 600_000)
+        store.log.append("c", [huge])
+        assert store.log.message("c", 1).message == huge
