@@ -56,9 +56,9 @@ def units_of(messages: list[dict]) -> list[dict]:
             seen[bare] = seen.get(bare, 0) + 1
             names = importance_identifiers(text)
             later = importance.Later(
-                cited=sum(ledger._cited.get(name, 0) > number for name in names),
-                reused=sum(ledger._reused.get(name, 0) > number for name in names),
-                rarity=max((1.0 / max(1, ledger._frequency[name]) for name in names), default=0.0),
+                cited=sum(ledger.cited.get(name, 0) > number for name in names),
+                reused=sum(ledger.reused.get(name, 0) > number for name in names),
+                rarity=max((1.0 / max(1, ledger.frequency[name]) for name in names), default=0.0),
                 repeats=seen[bare],
             )
             features = importance.text_features(text, facts.role, position, total, work)
@@ -104,7 +104,9 @@ def fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def kept(rows: list[dict], score: np.ndarray, golds: list[str], budget: int, counter: TokenCounter) -> int:
     tokens = np.array([row["tokens"] for row in rows])
-    order = np.argsort(-(1 / (1 + np.exp(-score)) / tokens**importance.COST_POWER + 10 * np.array([r["role"] == "user" for r in rows])))
+    order = np.argsort(
+        -(1 / (1 + np.exp(-score)) / tokens**importance.COST_POWER + 10 * np.array([r["role"] == "user" for r in rows]))
+    )
     used, chosen = 0, {}
     for index in order:
         row = rows[index]
@@ -160,7 +162,9 @@ def main() -> None:
         return
     w = fit(np.vstack([m[0] for m in matrices]), np.hstack([m[1] for m in matrices]))
     table = {name: round(float(weight), 3) for name, weight in zip(names, w, strict=True) if abs(weight) >= 0.0005}
-    TARGET.write_text(json.dumps({"fitted_by": "scripts/fit_importance.py", "ridge": RIDGE, "weights": table}, indent=1) + "\n")
+    TARGET.write_text(
+        json.dumps({"fitted_by": "scripts/fit_importance.py", "ridge": RIDGE, "weights": table}, indent=1) + "\n"
+    )
     print(f"{len(table)} weights written")
 
 

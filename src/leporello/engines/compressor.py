@@ -46,8 +46,8 @@ class ContextCompressor(ContextEngine):
         self.last_report: CompactionReport | None = None
         self.tool_tokens = 0
         self.system_tokens = 0
-        self._attempts = 0
-        self._wait_for: int = 0
+        self.attempts = 0
+        self.wait_for: int = 0
         self._returned: Returned | None = None
         self._take_limits(limits or Limits.for_window(context_length))
 
@@ -67,14 +67,14 @@ class ContextCompressor(ContextEngine):
         self.last_prompt_tokens = int(usage.get("prompt_tokens") or 0)
         self.last_completion_tokens = int(usage.get("completion_tokens") or 0)
         self.last_total_tokens = int(usage.get("total_tokens") or 0)
-        self._attempts = 0
+        self.attempts = 0
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         """Whether prompt tokens reach the threshold and an attempt could still help."""
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
-        if self._attempts >= MOST_ATTEMPTS:
+        if self.attempts >= MOST_ATTEMPTS:
             return False
-        return tokens >= max(self.threshold_tokens, self._wait_for) > 0
+        return tokens >= max(self.threshold_tokens, self.wait_for) > 0
 
     def should_compress_preflight(self, messages: list[Message]) -> bool:
         """Whether the estimate of the whole request reaches the threshold."""
@@ -107,11 +107,13 @@ class ContextCompressor(ContextEngine):
         )
         return done.messages if done.report.committed else list(messages)
 
-    def compact(self, items: Sequence[Item], *, focus: str = "", trigger: str = "manual") -> Compaction:
+    def compact(
+        self, items: Sequence[Item], *, focus: str = "", trigger: str = "manual", fold_number: int = 0
+    ) -> Compaction:
         """One compaction of a numbered view, with its report. Manual ones never count as attempts."""
         started = time.perf_counter()
         if trigger != "manual":
-            self._attempts += 1
+            self.attempts += 1
         done = compact(
             Job(
                 items=items,
@@ -121,7 +123,7 @@ class ContextCompressor(ContextEngine):
                 protection=Protection(self.protect_first_n, self.protect_last_n),
                 narrator=self.narrator,
                 focus=focus,
-                fold_number=self._next_fold(items),
+                fold_number=fold_number or self._next_fold(items),
                 engine=self.name,
                 trigger=trigger,
                 system_tokens=self.system_tokens,
@@ -138,9 +140,9 @@ class ContextCompressor(ContextEngine):
         if report.committed:
             self.compression_count += 1
             # Above the aim the next automatic attempt waits for the hard limit: another one at once could not help.
-            self._wait_for = self.limits.hard_tokens if report.details.get("above_aim") else 0
+            self.wait_for = self.limits.hard_tokens if report.details.get("above_aim") else 0
         elif report.outcome in (Outcome.NO_GAIN, Outcome.NOTHING_TO_DO):
-            self._wait_for = self.limits.hard_tokens
+            self.wait_for = self.limits.hard_tokens
 
     def _numbered(self, messages: Messages) -> list[Item]:
         """The list with ids: what this engine returned last time keeps its numbers, what follows goes on counting.
@@ -168,8 +170,8 @@ class ContextCompressor(ContextEngine):
         self.ledger = Ledger()
         self.last_report = None
         self._returned = None
-        self._attempts = 0
-        self._wait_for = 0
+        self.attempts = 0
+        self.wait_for = 0
 
     def update_model(
         self,
@@ -183,4 +185,4 @@ class ContextCompressor(ContextEngine):
         """Another model: its window, its way of counting, a recomputed threshold."""
         self.counter = TokenCounter.for_model(model)
         self._take_limits(Limits.for_window(context_length, threshold=self.threshold_percent))
-        self._wait_for = 0
+        self.wait_for = 0

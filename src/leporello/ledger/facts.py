@@ -56,7 +56,7 @@ def extract(message: Message, answers: Call | None = None) -> MessageFacts:
         return MessageFacts("")
     if role == "tool":
         return _result_facts(message, describe(answers) if answers else UNKNOWN_CALL)
-    text = text_of(message)
+    text = storable(text_of(message))
     calls = tuple(calls_of(message))
     return MessageFacts(
         role=role,
@@ -69,7 +69,7 @@ def extract(message: Message, answers: Call | None = None) -> MessageFacts:
 
 
 def _result_facts(message: Message, call: CallFacts) -> MessageFacts:
-    text = result_text(message)
+    text = storable(result_text(message))
     return MessageFacts(
         role="tool",
         units=tuple(_best_lines(text, call.work)),
@@ -97,6 +97,15 @@ def _best_lines(text: str, work: str) -> list[UnitFacts]:
     scored.sort(key=lambda entry: (-entry[0], entry[1]))
     best = sorted(scored[:UNITS_PER_RESULT], key=lambda entry: entry[1])
     return [UnitFacts(line, position, base, identifiers(line)) for base, position, line in best]
+
+
+def storable(text: str) -> str:
+    """The text with lone surrogates replaced: facts are kept as UTF-8; the message itself keeps its bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def _mentions(text: str) -> frozenset[str]:

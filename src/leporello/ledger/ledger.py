@@ -12,12 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts
-from leporello.ledger.facts import MessageFacts, UnitFacts, extract
+from leporello.ledger.facts import MessageFacts, UnitFacts, extract, storable
 from leporello.ledger.importance import Later, later_features, weigh
 from leporello.ledger.units import sentences_of
 from leporello.messages import Call, Message, calls_of, is_result, message_hash, result_id, role_of, text_of
-
-STALE_MEMO = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +83,12 @@ class Ledger:
         self.files: dict[str, FileFacts] = {}
         self.todo: tuple[int, Call] | None = None
         self.last = 0
-        self._cited: dict[str, int] = {}
-        self._reused: dict[str, int] = {}
-        self._frequency: Counter[str] = Counter()
-        self._waiting: list[Call] = []
+        self.cited: dict[str, int] = {}
+        self.reused: dict[str, int] = {}
+        self.frequency: Counter[str] = Counter()
+        self.waiting: list[Call] = []
         self._memo: dict[str, MessageFacts] = {}
+        """Extraction by content, for lists that get renumbered; a conversation with a store never needs it."""
 
     def knows(self, number: int, message: Message) -> bool:
         """Whether this very message was already added under this number."""
@@ -108,11 +107,11 @@ class Ledger:
             facts = extract(message, call)
             self._memo[key] = facts
         self.hashes[number] = digest
-        self.facts[number] = facts
+        self.facts[number] = replace(facts, mentions=frozenset(), uses=frozenset())
         self.last = max(self.last, number)
         self._note_identifiers(number, facts)
         if facts.role == "user":
-            self._note_user(number, text_of(message))
+            self._note_user(number, storable(text_of(message)))
         elif facts.role == "assistant":
             self._note_assistant(number, message)
         elif facts.role == "tool":
@@ -128,20 +127,20 @@ class Ledger:
         if is_result(message):
             self._take_call(message)
         elif role_of(message) == "assistant":
-            self._waiting = list(calls_of(message))
+            self.waiting = list(calls_of(message))
 
     def _take_call(self, message: Message) -> Call | None:
         wanted = result_id(message)
-        for index, call in enumerate(self._waiting):
+        for index, call in enumerate(self.waiting):
             if wanted in (call.id, call.name):
-                return self._waiting.pop(index)
+                return self.waiting.pop(index)
         return None
 
     def _note_identifiers(self, number: int, facts: MessageFacts) -> None:
-        self._frequency.update(facts.mentions)
+        self.frequency.update(facts.mentions)
         if facts.role in ("user", "assistant"):
-            self._cited.update(dict.fromkeys(facts.mentions, number))
-        self._reused.update(dict.fromkeys(facts.uses, number))
+            self.cited.update(dict.fromkeys(facts.mentions, number))
+        self.reused.update(dict.fromkeys(facts.uses, number))
 
     def _note_user(self, number: int, text: str) -> None:
         if phrasing.is_cancel(text):
@@ -170,11 +169,11 @@ class Ledger:
         self.rules.append(Rule(number, sentence))
 
     def _note_assistant(self, number: int, message: Message) -> None:
-        self._waiting = list(calls_of(message))
-        for call in self._waiting:
+        self.waiting = list(calls_of(message))
+        for call in self.waiting:
             if "todo" in call.name.casefold() or call.name == "update_plan":
                 self.todo = (number, call)
-        if not self._waiting and text_of(message).strip() and self.asks and self.asks[-1].answered_by is None:
+        if not self.waiting and text_of(message).strip() and self.asks and self.asks[-1].answered_by is None:
             self.asks[-1] = replace(self.asks[-1], answered_by=number)
 
     def _note_result(self, number: int, facts: MessageFacts) -> None:
@@ -211,9 +210,9 @@ class Ledger:
     def _log_odds(self, number: int, facts: MessageFacts, unit: UnitFacts, repeats: int) -> float:
         names = unit.identifiers
         later = Later(
-            cited=sum(self._cited.get(name, 0) > number for name in names),
-            reused=sum(self._reused.get(name, 0) > number for name in names),
-            rarity=max((1.0 / max(1, self._frequency[name]) for name in names), default=0.0),
+            cited=sum(self.cited.get(name, 0) > number for name in names),
+            reused=sum(self.reused.get(name, 0) > number for name in names),
+            rarity=max((1.0 / max(1, self.frequency[name]) for name in names), default=0.0),
             repeats=repeats,
         )
         return unit.base + weigh(later_features(facts.role, len(names), later))

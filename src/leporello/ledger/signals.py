@@ -23,9 +23,13 @@ STRONG_ERROR = re.compile(
 )
 COMMITTED = re.compile(r"^\s*\[[\w./() -]+ [0-9a-f]{7,}\] |^[0-9a-f]{7,12} \S|^commit [0-9a-f]{40}")
 FAILED_TEST = re.compile(r"^\s*(?:FAILED|FAIL|ERROR|--- FAIL:?|✗|✕|×|not ok)\s+\S+")
-EXCEPTION = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Exit)\b:? |^panic: |^fatal: |^npm ERR|^error\b", _I)
+EXCEPTION = re.compile(
+    r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Exit)\b:? |^panic: |^fatal: |^npm ERR|^error\b", _I
+)
 TRACE_PLACE = re.compile(r"^\s*File \".*\", line \d+|^\s*at .+:\d+")
-SUMMARY_LINE = re.compile(r"\b\d+ files? changed|\b\d+ (?:passed|failed)\b|^ok\s+\S+\s|^Ran \d+|^Tests?:|^Total\b|^Found \d+", _I)
+SUMMARY_LINE = re.compile(
+    r"\b\d+ files? changed|\b\d+ (?:passed|failed)\b|^ok\s+\S+\s|^Ran \d+|^Tests?:|^Total\b|^Found \d+", _I
+)
 WARNING = re.compile(r"\bwarn(?:ing)?s?\b|警告", _I)
 OUTCOME = re.compile(
     r"\b\d+ (?:passed|failed|skipped|files? changed|insertions?|deletions?|tests?|errors?|warnings?|issues?|lines?|matches"

@@ -189,3 +189,14 @@ def _tag(line: Line, section: Section) -> str:
     if line.origin is not USUAL_ORIGIN.get(section, Origin.MODEL):
         words.append(line.origin.value)
     return f" [{' '.join(words)}]" if words else ""
+
+
+def to_json(handoff: Handoff) -> dict[str, list[dict[str, object]]]:
+    """The handoff as a JSON value, for the store and for programs."""
+    return {
+        section.value: [
+            {"text": line.text, "sources": list(line.sources), "origin": line.origin.value} for line in handoff[section]
+        ]
+        for section in Section
+        if handoff[section]
+    }

@@ -1,0 +1,300 @@
+"""`Conversation`: the facade an agent author meets. The log grows in the store; the model sees the folded view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from leporello import caching
+from leporello.compaction.view import join_neighbours
+from leporello.config import Settings, load_settings
+from leporello.conversation.folding import fold_stored
+from leporello.conversation.reading import Reader
+from leporello.conversation.replies import decode
+from leporello.conversation.request import Request
+from leporello.engines.builtin import make_builtin
+from leporello.engines.compressor import ContextCompressor
+from leporello.errors import FixedPartTooLarge
+from leporello.events import CompactionEvent, Listener
+from leporello.ledger import snapshot
+from leporello.ledger.ledger import Ledger
+from leporello.messages import Message, is_instruction
+from leporello.models import Limits, cost, model_facts, resolve_limits
+from leporello.providers.base import ModelReply
+from leporello.records import CompactionReport, Outcome
+from leporello.store import open_store
+from leporello.store.base import Store
+from leporello.store.records import Call, ConversationRecord, Metadata, UsageTotals, View, ViewLine
+from leporello.summary.base import Narrator
+from leporello.tokens import TokenCounter
+from leporello.tokens.meter import PromptMeter
+
+ATTEMPTS_KEY = "compaction.attempts"
+METER_KEY = "tokens.meter"
+
+
+class Conversation:
+    """One conversation in a store. Not for use from several threads at once; several processes may share the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        record: ConversationRecord,
+        settings: Settings,
+        *,
+        model: str = "",
+        window: int | None = None,
+        narrator: Narrator | None = None,
+        owns_store: bool = False,
+    ) -> None:
+        self.store = store
+        self.id = record.id
+        self.settings = settings
+        self.model = model or record.metadata.model
+        self.listeners: list[Listener] = []
+        self._owns_store = owns_store
+        self._window = window
+        self._narrator = narrator
+        self._view: View = store.views.view(self.id)
+        self.counter = TokenCounter.for_model(self.model or None)
+        self.meter = PromptMeter(self.counter)
+        self.engine = self._make_engine(self._load_ledger())
+        self.reader = Reader(store, self.id, self.counter)
+
+    @classmethod
+    def open(
+        cls,
+        id: str | None = None,
+        *,
+        model: str = "",
+        window: int | None = None,
+        store: Store | str | None = None,
+        settings: Settings | None = None,
+        narrator: Narrator | None = None,
+        metadata: Metadata | None = None,
+    ) -> Conversation:
+        """Open a conversation by any id of its chain, or begin one. SQLite in LEPORELLO_HOME unless told otherwise."""
+        settings = settings or load_settings()
+        opened = store if store is not None and not isinstance(store, str) else open_store(store or settings.store_url)
+        if id is not None and opened.conversations.exists(id):
+            record = opened.conversations.resolve(id)
+        else:
+            record = opened.conversations.create(id, metadata or Metadata(model=model))
+        return cls(
+            opened,
+            record,
+            settings,
+            model=model,
+            window=window,
+            narrator=narrator,
+            owns_store=opened is not store,
+        )
+
+    # -- the model and its limits
+
+    @property
+    def limits(self) -> Limits:
+        """Window, threshold and caps in force."""
+        return self.engine.limits
+
+    def use_model(self, model: str, window: int | None = None) -> None:
+        """Go on with another model: its window, its way of counting. What doesn't fit is folded before it is sent."""
+        self.model = model
+        self._window = window
+        self.counter = TokenCounter.for_model(model or None)
+        self.meter = PromptMeter(self.counter)
+        self.engine = self._make_engine(self.engine.ledger)
+        self.reader = Reader(self.store, self.id, self.counter)
+        self.store.conversations.update(self.id, model=model)
+
+    def _make_engine(self, ledger: Ledger) -> ContextCompressor:
+        chosen = self.settings.compression
+        limits = resolve_limits(
+            self.model or None,
+            declared_window=self._window or self.settings.model.context_length,
+            threshold=chosen.threshold,
+            target_ratio=chosen.target_ratio,
+            protect_last_n=chosen.protect_last_n,
+            max_output=self.settings.model.max_output,
+        )
+        name = self.settings.get("context.engine")
+        engine = make_builtin(name, limits, self.counter, self._narrator)
+        engine.recall = True
+        engine.ledger = ledger
+        engine.attempts = int(self.store.state.get(self.id, ATTEMPTS_KEY) or 0)
+        if self._view.waits_for_hard_limit:
+            engine.wait_for = limits.hard_tokens
+        return engine
+
+    def _load_ledger(self) -> Ledger:
+        """The newest snapshot, brought up to date with what was appended since."""
+        kept = self.store.ledgers.latest(self.id, snapshot.VERSION, self._view.last)
+        ledger = snapshot.load(kept.data) if kept else Ledger()
+        for stored in self.store.log.iterate(self.id, ledger.last + 1, self._view.last):
+            ledger.add(stored.number, stored.message)
+        return ledger
+
+    # -- the log
+
+    @property
+    def view(self) -> View:
+        """What is shown now, with ids."""
+        return self._view
+
+    @property
+    def messages(self) -> list[Message]:
+        """The view as it is sent."""
+        return join_neighbours(self._view.messages)
+
+    def append(self, *messages: Message) -> list[str]:
+        """Store messages durably and return their ids for life."""
+        numbers = self.store.log.append(self.id, list(messages))
+        self._catch_up(numbers, messages)
+        return [f"m{number}" for number in numbers]
+
+    def tool_result(self, call_id: str, output: str) -> str:
+        """Store the result of a tool call and return its id."""
+        return self.append({"role": "tool", "tool_call_id": call_id, "content": output})[0]
+
+    def _catch_up(self, numbers: Sequence[int], messages: Sequence[Message]) -> None:
+        expected = self.engine.ledger.last + 1
+        if numbers and numbers[0] == expected:
+            lines = [ViewLine(message, number) for number, message in zip(numbers, messages, strict=True)]
+            self._view = replace(self._view, lines=(*self._view.lines, *lines), last=numbers[-1])
+            for number, message in zip(numbers, messages, strict=True):
+                self.engine.ledger.add(number, message)
+        elif numbers:
+            # Another process appended in between: its messages belong to the view and the ledger first.
+            self.refresh()
+
+    def refresh(self) -> None:
+        """See what other processes did."""
+        self._view = self.store.views.view(self.id)
+        for stored in self.store.log.iterate(self.id, self.engine.ledger.last + 1, self._view.last):
+            self.engine.ledger.add(stored.number, stored.message)
+
+    # -- one turn
+
+    def request(
+        self,
+        tools: Sequence[Mapping[str, Any]] = (),
+        system: str = "",
+        *,
+        max_tokens: int | None = None,
+        provider: str = "",
+    ) -> Request:
+        """The next request: folded when due, valid, ready for breakpoints. Raises when the fixed part can't fit."""
+        self._measure_fixed(tools, system)
+        reading = self.meter.read(self.messages, tools, system)
+        if self.settings.compression.enabled and self.engine.should_compress(reading.tokens):
+            self._fold("preflight")
+            reading = self.meter.read(self.messages, tools, system)
+        if reading.tokens > self.limits.window:
+            self._refuse(reading.tokens)
+        messages = self.messages
+        self.meter.sent(messages, tools, system)
+        first: list[Message] = [{"role": "system", "content": system}] if system else []
+        caching_settings = self.settings.prompt_caching
+        return Request(
+            conversation=self.id,
+            model=self.model,
+            messages=(*first, *messages),
+            tools=tuple(dict(tool) for tool in tools),
+            max_tokens=max_tokens,
+            provider=provider,
+            layout=caching_settings.layout,
+            ttl=caching_settings.cache_ttl,
+            tokens=reading.tokens,
+            options=caching.cache_options(caching.cache_use(self.model, provider), self.id),
+        )
+
+    def _measure_fixed(self, tools: Sequence[Mapping[str, Any]], system: str) -> None:
+        self.engine.tool_tokens = self.counter.tools(tools)
+        self.engine.system_tokens = self.counter.text(system) if system else 0
+
+    def _refuse(self, tokens: int) -> None:
+        instructions = sum(self.counter.message(m) for m in self._view.messages if is_instruction(m))
+        fixed = self.engine.system_tokens + self.engine.tool_tokens + instructions
+        raise FixedPartTooLarge(
+            self.limits.window,
+            {
+                "system": self.engine.system_tokens + instructions,
+                "tools": self.engine.tool_tokens,
+                "messages that stay": tokens - fixed,
+            },
+        )
+
+    def record(self, reply: Any, *, provider: str = "") -> str:
+        """Store an answer and its usage; folds when the turn is over and it is due. Returns the message's id.
+
+        Takes what the official clients return, the JSON of it, or a `ModelReply`.
+        """
+        answer = reply if isinstance(reply, ModelReply) else decode(reply, provider, self.model)
+        numbers = self.append(answer.message)
+        facts = model_facts(self.model or answer.model or None)
+        self.store.usage.add(self.id, Call(answer.usage, self.model or answer.model, "chat", cost(answer.usage, facts)))
+        if answer.has_usage:
+            self.meter.observe(answer.usage.prompt_tokens)
+            self.engine.update_from_response(answer.usage.as_engine_dict())
+        self.engine.attempts = 0
+        self.store.state.remove(self.id, ATTEMPTS_KEY)
+        if not answer.message.get("tool_calls") and self.settings.compression.enabled:
+            reading = self.meter.read(self.messages)
+            if self.engine.should_compress(max(reading.tokens, answer.usage.total_tokens)):
+                self._fold("threshold")
+        return numbers[0]
+
+    # -- folding
+
+    def compact(self, focus: str = "") -> CompactionReport:
+        """Fold now, by hand: never refused for earlier attempts, never counted as one."""
+        return self._fold("manual", focus)
+
+    def _fold(self, trigger: str, focus: str = "") -> CompactionReport:
+        if trigger != "manual":
+            self.store.state.add(self.id, ATTEMPTS_KEY)
+        self.refresh()
+        report = fold_stored(self.store, self.id, self.engine, focus=focus, trigger=trigger)
+        if report.usage.total_tokens:
+            self.store.usage.add(self.id, Call(report.usage, report.summariser, "summary", report.cost))
+        if report.outcome is Outcome.COMMITTED:
+            self.meter.reset()
+        self._view = self.store.views.view(self.id)
+        event = CompactionEvent(self.id, self._view.generation, report)
+        for listener in self.listeners:
+            listener(event)
+        return report
+
+    def undo(self) -> View:
+        """Show again what was shown before the last compaction, with all that came since."""
+        self._view = self.store.views.undo(self.id)
+        self.meter.reset()
+        self.engine.wait_for = self.limits.hard_tokens
+        return self._view
+
+    # -- reading back
+
+    def search(self, query: str, *, limit: int = 10) -> list[Any]:
+        """The best places of the whole conversation for a query, folded ones included."""
+        return self.reader.search(query, limit)
+
+    def expand(self, id: str, page: int = 1, max_tokens: int = 4_000) -> dict[str, Any]:
+        """The raw messages behind `m12`, `m10-m20` or `f3`, paged by tokens."""
+        return self.reader.expand(id, page, max_tokens)
+
+    @property
+    def usage(self) -> UsageTotals:
+        """Everything this conversation used so far."""
+        return self.store.usage.totals(self.id)
+
+    def close(self) -> None:
+        """Release the store if this conversation opened it."""
+        if self._owns_store:
+            self.store.close()
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,128 @@
+"""A compaction of a stored conversation: lease, fold, compare-and-swap, record.
+
+Appends never wait for it. Whoever loses the race leaves everything as it was and says so. Every attempt is recorded,
+whatever came of it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from leporello.compaction.pipeline import Compaction
+from leporello.compaction.view import Item
+from leporello.engines.compressor import ContextCompressor
+from leporello.errors import LeaseLost, StoreConflict
+from leporello.ledger import snapshot
+from leporello.records import CompactionReport, Entry, Outcome
+from leporello.store.base import Store
+from leporello.store.records import Compaction as StoredCompaction
+from leporello.store.records import Fold as StoredFold
+from leporello.store.records import Lease, LedgerSnapshot, View, ViewLine
+from leporello.summary.fold import fold_text, read_fold
+from leporello.summary.handoff import to_json
+
+LEASE_SECONDS = 10.0
+
+
+def view_items(view: View) -> list[Item]:
+    """A stored view for the pipeline. Only folds the store itself wrote count as folds."""
+    items: list[Item] = []
+    number = 0
+    for line in view.lines:
+        number = line.number or number
+        items.append(_item(line, number))
+    return items
+
+
+def _item(line: ViewLine, number: int) -> Item:
+    if line.fold is not None:
+        fold = read_fold(line.message)
+        return Item(fold.span.first if fold else number, line.message, fold, Entry(inline=line.message, fold=line.fold))
+    if line.number is None:
+        return Item(number, line.message, None, Entry(inline=line.message))
+    if line.shortened:
+        return Item(number, line.message, None, Entry(ref=line.number, inline=line.message))
+    return Item(number, line.message)
+
+
+def fold_stored(
+    store: Store, conversation: str, engine: ContextCompressor, *, focus: str = "", trigger: str = "manual"
+) -> CompactionReport:
+    """One compaction of the stored view; the report says what came of it and is kept by the store."""
+    with _leased(store, conversation) as lease:
+        if lease is None:
+            report = CompactionReport(
+                Outcome.BLOCKED, "Another process is folding this conversation.", engine.name, trigger=trigger
+            )
+            store.views.record_attempt(conversation, report)
+            return report
+        view = store.views.view(conversation)
+        done = engine.compact(view_items(view), focus=focus, trigger=trigger, fold_number=view.folds + 1)
+        if not done.report.committed:
+            store.views.record_attempt(conversation, done.report)
+            return done.report
+        try:
+            store.views.commit(conversation, _stored(done, view, engine), lease)
+        except (StoreConflict, LeaseLost) as error:
+            report = replace(done.report, outcome=Outcome.BLOCKED, reason=str(error))
+            store.views.record_attempt(conversation, report)
+            return report
+        return done.report
+
+
+def _stored(done: Compaction, view: View, engine: ContextCompressor) -> StoredCompaction:
+    assert done.fold is not None
+    fold = StoredFold(
+        id=done.fold.id,
+        covered=done.fold.span,
+        text=fold_text(done.fold, recall=engine.recall),
+        handoff=to_json(done.fold.handoff),
+        children=tuple(line.fold for line in view.lines if line.fold),
+    )
+    return StoredCompaction(
+        base_generation=view.generation,
+        base_last=view.last,
+        entries=[line.entry for line in done.shown],
+        report=done.report,
+        folds=[fold],
+        ledger=LedgerSnapshot(engine.ledger.last, snapshot.VERSION, snapshot.save(engine.ledger)),
+    )
+
+
+def owner_name() -> str:
+    """Who holds a lease: unique for each attempt, readable for people."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def _leased(store: Store, conversation: str) -> Iterator[Lease | None]:
+    """The lease while the block runs, renewed in the background; None when another owner holds it."""
+    lease = store.leases.acquire(conversation, owner_name(), LEASE_SECONDS)
+    if lease is None:
+        yield None
+        return
+    stop = threading.Event()
+    keeper = threading.Thread(target=_keep, args=(store, lease, stop), daemon=True)
+    keeper.start()
+    try:
+        yield lease
+    finally:
+        stop.set()
+        keeper.join()
+        store.leases.release(lease)
+
+
+def _keep(store: Store, lease: Lease, stop: threading.Event) -> None:
+    held = lease
+    while not stop.wait(LEASE_SECONDS / 3):
+        try:
+            held = store.leases.renew(held, LEASE_SECONDS)
+        except LeaseLost:
+            # The commit will find out by itself and write nothing.
+            return
