@@ -206,6 +206,9 @@ MARKS = [
     "[REDACTED:api key]",
     "[… 1,200 characters not shown here …]",
     "[…]",
+    "[old tool output cleared]",
+    "[terminal: make → exit 0; output cleared here, kept as m12]",
+    "[read_file a.py → same output as m7]",
     "<persisted-output>",
     "<leporello-fold id=f1",
 ]

@@ -15,6 +15,8 @@ _MARKS = (
     re.compile(r"\[REDACTED\b[^\]\n]{0,80}\]"),
     re.compile(r"\[… [^\]\n]{0,300} …\]"),
     re.compile(r"\[…\]"),
+    re.compile(r"\[[^\[\]\n]{0,400}(?:output cleared here, kept as|same output as) m\d+\]"),
+    re.compile(r"\[old tool output cleared\]|\[image of an earlier turn\]"),
     re.compile(r"</?persisted-output>"),
     re.compile(r"</?leporello-fold\b"),
 )
