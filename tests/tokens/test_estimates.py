@@ -117,3 +117,20 @@ def test_kinds_of_characters_are_counted() -> None:
     assert counts["upper"] == counts["digit"] == counts["mark"] == counts["newline"] == counts["camel"] == 1
     assert counts["latin"] == counts["cyrillic"] == counts["han"] == counts["hangul"] == counts["emoji"] == 1
     assert len(kind_counts("plain ascii")) < len(KINDS)
+
+
+def test_a_request_with_a_tool_counts_as_the_vendor_documents() -> None:
+    """Anthropic's own example of a question with one weather tool is 403 tokens."""
+    schema = {
+        "name": "get_weather",
+        "description": "Get the current weather in a given location",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "location": {"type": "string", "description": "The city and state, e.g. San Francisco, CA"},
+            },
+            "required": ["location"],
+        },
+    }
+    question = {"role": "user", "content": "What's the weather like in San Francisco?"}
+    assert TokenCounter.for_model("claude-sonnet-4-5").request([question], [schema]) == pytest.approx(403, rel=0.03)

@@ -82,7 +82,7 @@ def _weights() -> dict[str, dict[str, float]]:
 
 
 _OPENAI = Framing(message=4, call=4, param=2, result=0, request=3, tools=10, tool=8)
-_CLAUDE = Framing(message=3, call=20, param=13, result=24, request=4, tools=330, tool=12)
+_CLAUDE = Framing(message=3, call=20, param=13, result=24, request=4, tools=308, tool=12)
 _DEEPSEEK = Framing(message=2, call=20, param=14, result=15, request=2, tools=150, tool=12)
 _TEMPLATE = Framing(message=5, call=12, param=3, result=6, request=3, tools=120, tool=6)
 
