@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from leporello.messages import Message
+from leporello.providers.cancel import CancelToken
 from leporello.usage import CanonicalUsage
 
 
@@ -21,6 +22,8 @@ class ModelRequest:
     timeout: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
     """Extra wire fields (temperature, cache key); passed through."""
+    cancel: CancelToken | None = field(default=None, compare=False)
+    """Ends the call from another thread; then `complete` raises `CallCancelled`."""
 
 
 @dataclass(frozen=True, slots=True)

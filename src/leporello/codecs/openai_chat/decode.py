@@ -63,8 +63,8 @@ def _calls(raw: Any, finish: str) -> tuple[list[Wire], dict[str, Wire]]:
         extra = {key: value for key, value in item.items() if key not in _CALL_FIELDS and value is not None}
         if extra:
             extras[str(len(calls))] = extra
-        kept = {key: value for key, value in item.items() if key in _CALL_FIELDS - {"index"} and value is not None}
-        calls.append({"type": "function", **kept})
+        kept = {key: item[key] for key in ("function", "custom") if item.get(key) is not None}
+        calls.append({"id": str(item.get("id") or ""), "type": item.get("type") or "function", **kept})
     return calls, extras
 
 

@@ -12,6 +12,8 @@ from leporello.messages import Message, parse_json
 
 _CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_TRANSPORT = ("id", "status")
+"""Names of items at a provider that stores them; ours are not stored."""
 _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
@@ -34,7 +36,7 @@ def decode_reply(wire: Mapping[str, Any], target: Target) -> WireReply:
 
 
 def assistant_message(items: Iterable[Any], target: Target, cut: bool = False) -> Message:
-    """The items of one assistant turn. Texts and calls become the message; ids and all else are opaque state."""
+    """The items of one assistant turn. Texts and calls become the message; all else is opaque state."""
     turn = _Turn()
     for item in items:
         if isinstance(item, Mapping):
@@ -71,13 +73,15 @@ class _Turn:
     def add(self, item: Mapping[str, Any], cut: bool) -> None:
         kind = item.get("type") or ("message" if "role" in item else "")
         if kind == "message":
-            self.layout.append(_entry({"message": self._parts(item.get("content"))}, item, ("type", "role", "content")))
+            self.layout.append(
+                _entry({"message": self._parts(item.get("content"))}, item, ("type", "role", "content", *_TRANSPORT))
+            )
         elif kind in _CALLS:
             raw = item.get("arguments" if kind == "function_call" else "input")
             text = raw if isinstance(raw, str) else ""
             if cut and kind == "function_call" and text.strip() and parse_json(text) is None:
                 return
-            known = ("type", "call_id", "name", "arguments", "input")
+            known = ("type", "call_id", "name", "arguments", "input", *_TRANSPORT)
             self.layout.append(_entry({"call": len(self.calls)}, item, known))
             self.calls.append(_tool_call(item, kind, text))
         else:
@@ -92,7 +96,7 @@ class _Turn:
                 self.refusal += str(part.get("refusal", ""))
                 entries.append({"refusal": True})
             else:
-                entries.append(_entry({"text": len(self.texts)}, part, ("type", "text")))
+                entries.append(_entry({"text": len(self.texts)}, part, ("type", "text", "logprobs")))
                 self.texts.append(str(part.get("text", "")))
         return entries
 

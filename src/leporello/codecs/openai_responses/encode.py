@@ -19,8 +19,6 @@ from leporello.codecs.state import state_for
 from leporello.codecs.tools import responses_tools
 from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, role_of
 
-_NOT_RESENT = frozenset(("id", "status", "logprobs"))
-
 
 def encode_request(
     messages: Messages,
@@ -181,7 +179,7 @@ def _layout_part(part: Any, texts: Sequence[str], message: Message) -> Wire | No
 
 def _resent(entry: Mapping[str, Any]) -> Wire:
     extra = entry.get("with")
-    return {key: value for key, value in extra.items() if key not in _NOT_RESENT} if isinstance(extra, Mapping) else {}
+    return dict(extra) if isinstance(extra, Mapping) else {}
 
 
 def _resendable(item: Mapping[str, Any]) -> bool:

@@ -1,0 +1,98 @@
+"""Stopping a call from another thread, and keeping it within its time."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class CancelToken:
+    """Handed into a request; `cancel()` from any thread ends the call as soon as it can be ended."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._closers: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._event.is_set()
+
+    def cancel(self) -> None:
+        """End the call."""
+        with self._lock:
+            self._event.set()
+            closers = list(self._closers)
+        for close in closers:
+            close()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until cancelled; says which."""
+        return self._event.wait(seconds)
+
+    @contextlib.contextmanager
+    def closing(self, close: Callable[[], None]) -> Iterator[None]:
+        """While inside, `cancel` also calls `close`."""
+        with self._lock:
+            self._closers.append(close)
+        try:
+            if self.cancelled:
+                close()
+            yield
+        finally:
+            with self._lock:
+                self._closers.remove(close)
+
+
+class Guard:
+    """Watches one call: cuts its connection when it is cancelled or out of time, and remembers why."""
+
+    def __init__(self, cancel: CancelToken | None, timeout: float | None) -> None:
+        self._cancel = cancel or CancelToken()
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._response: Any = None
+        self.fired = ""
+        """`cancelled`, `timeout`, or nothing yet."""
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[Guard]:
+        """Watch while inside."""
+        timer = threading.Timer(self._timeout, self._fire, ("timeout",)) if self._timeout else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            with self._cancel.closing(lambda: self._fire("cancelled")):
+                yield self
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def attach(self, response: Any) -> None:
+        """The response whose connection is to be cut."""
+        with self._lock:
+            self._response = response
+            late = bool(self.fired)
+        if late:
+            _cut(response)
+
+    def _fire(self, reason: str) -> None:
+        with self._lock:
+            self.fired = self.fired or reason
+            response = self._response
+        if response is not None:
+            _cut(response)
+
+
+def _cut(response: Any) -> None:
+    """Shut the socket under a response down: that wakes a thread that waits for its next byte, closing does not."""
+    stream = getattr(response, "extensions", {}).get("network_stream")
+    raw = stream.get_extra_info("socket") if stream is not None else None
+    if isinstance(raw, socket.socket):
+        with contextlib.suppress(OSError):
+            raw.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,303 @@
+"""A strict model server on loopback: it speaks all three dialects and refuses what the real servers refuse.
+
+    with StubServer([Say("Hello"), Fail(529, {...}), Say(calls=[("ls", "{}")]), Cut(Say("Half"), after=3)]) as server:
+        client = OpenAI(base_url=server.url + "/v1", api_key="x")
+
+Each request takes the next step of the script. A request that breaks the dialect's rules is answered 400 with the
+reasons, in the dialect's own error shape, and takes no step. `server.requests` keeps what came.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from leporello.codecs import Dialect, Target, anthropic, openai_chat, openai_responses
+from leporello.messages import Message
+from leporello.testing.wire import VIOLATIONS, chat_violations
+from leporello.usage import CanonicalUsage
+
+_CODECS: dict[Dialect, Any] = {
+    Dialect.ANTHROPIC: anthropic,
+    Dialect.OPENAI_CHAT: openai_chat,
+    Dialect.OPENAI_RESPONSES: openai_responses,
+}
+_PATHS = {
+    "/v1/messages": Dialect.ANTHROPIC,
+    "/v1/chat/completions": Dialect.OPENAI_CHAT,
+    "/v1/responses": Dialect.OPENAI_RESPONSES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """An answer: text, calls as (name, arguments), or a whole message with opaque state."""
+
+    text: str | None = None
+    calls: tuple[tuple[str, str], ...] = ()
+    message: Message | None = None
+    finish: str = ""
+    usage: CanonicalUsage | None = field(default_factory=lambda: CanonicalUsage(10, 5, 90, 0, 2))
+
+    def build(self, number: int) -> tuple[Message, str]:
+        """The message and its finish reason; ids differ from request to request."""
+        if self.message is not None:
+            message = self.message
+        else:
+            message = {"role": "assistant", "content": self.text}
+            if self.calls:
+                message["tool_calls"] = [
+                    {"id": f"call_{number}_{k}", "type": "function", "function": {"name": name, "arguments": arguments}}
+                    for k, (name, arguments) in enumerate(self.calls)
+                ]
+        return message, self.finish or ("tool_calls" if message.get("tool_calls") else "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """A refusal with a status, a body and headers; with status 200 the body is an error inside a success."""
+
+    status: int
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An answer whose stream breaks off after so many events; `clean` ends it as if it were whole."""
+
+    say: Say
+    after: int
+    clean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamError:
+    """A stream that begins well and carries an error event after so many events."""
+
+    say: Say
+    after: int
+    error: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An answer whose stream waits for `release` after so many events (before its headers when `after` is None)."""
+
+    say: Say
+    release: threading.Event
+    after: int | None = 1
+
+
+Step: TypeAlias = Say | Fail | Cut | StreamError | Hold | Callable[["Seen"], "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request as it arrived."""
+
+    dialect: Dialect | None
+    path: str
+    headers: Mapping[str, str]
+    raw: bytes
+    body: Any
+    violations: tuple[str, ...] = ()
+
+
+class StubServer:
+    """The server; a context manager. `answers` holds plain GET and POST answers by path (`/props`, `/api/show`)."""
+
+    def __init__(
+        self, script: Iterable[Step] = (), *, answers: Mapping[str, Any] | None = None, router: bool = False
+    ) -> None:
+        self._script: Iterator[Step] = iter(script)
+        self._lock = threading.Lock()
+        self.answers = dict(answers or {})
+        self.router = router
+        """Whether chat requests may carry cache marks and reasoning, as OpenRouter takes them."""
+        self.requests: list[Seen] = []
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The server's root, without `/v1`."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> StubServer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def bodies(self) -> list[Any]:
+        """The bodies of the model requests, in order."""
+        return [seen.body for seen in self.requests if seen.dialect is not None]
+
+    def see(self, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[Seen, int]:
+        """Record and judge a request; its number counts from 0."""
+        dialect = _PATHS.get(path)
+        try:
+            body = json.loads(raw) if raw else None
+        except ValueError:
+            body = None
+        seen = Seen(dialect, path, headers, raw, body, tuple(self._judge(dialect, body)))
+        with self._lock:
+            self.requests.append(seen)
+            return seen, len(self.requests) - 1
+
+    def _judge(self, dialect: Dialect | None, body: Any) -> list[str]:
+        if dialect is None:
+            return []
+        if not isinstance(body, Mapping):
+            return ["We could not parse the JSON body of your request."]
+        if dialect is Dialect.OPENAI_CHAT and self.router:
+            return chat_violations(body, marks=True, reasoning=True)
+        return VIOLATIONS[dialect](body)
+
+    def step(self, seen: Seen) -> Step:
+        """The script's next step; an ended script says so."""
+        with self._lock:
+            found = next(self._script, None)
+        while callable(found):
+            found = found(seen)
+        return found or Fail(500, {"error": {"message": "the script has ended", "type": "stub_error"}})
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, stub: StubServer) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.stub = stub
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+    def do_GET(self) -> None:
+        self._serve(b"")
+
+    def do_POST(self) -> None:
+        self._serve(self.rfile.read(int(self.headers.get("content-length") or 0)))
+
+    def _serve(self, raw: bytes) -> None:
+        stub = self.server.stub
+        path = self.path.partition("?")[0]
+        seen, number = stub.see(path, dict(self.headers.items()), raw)
+        try:
+            if seen.dialect is None:
+                answer = stub.answers.get(path)
+                self._json(404 if answer is None else 200, answer if answer is not None else {"error": "not found"})
+            elif seen.violations:
+                self._json(400, _refusal(seen.dialect, "; ".join(seen.violations)))
+            else:
+                self._step(seen, number, stub.step(seen))
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def _step(self, seen: Seen, number: int, step: Step) -> None:
+        if isinstance(step, Fail):
+            self._json(step.status, step.body, step.headers)
+            return
+        say = step if isinstance(step, Say) else step.say  # type: ignore[union-attr]
+        reply = _reply(seen, say, number)
+        if isinstance(step, Hold) and step.after is None:
+            step.release.wait()
+        if not seen.body.get("stream"):
+            self._json(200, reply)
+            return
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        self._events(seen, say, reply, step)
+
+    def _events(self, seen: Seen, say: Say, reply: dict[str, Any], step: Step) -> None:
+        for position, event in enumerate(_stream(seen, say, reply)):
+            if isinstance(step, Cut) and position == step.after:
+                self._end(step.clean)
+                return
+            if isinstance(step, StreamError) and position == step.after:
+                self._chunk(_sse(seen.dialect, dict(step.error), "error"))
+                self._end(clean=True)
+                return
+            self._chunk(_sse(seen.dialect, event))
+            if isinstance(step, Hold) and position + 1 == step.after:
+                step.release.wait()
+        if seen.dialect is Dialect.OPENAI_CHAT:
+            self._chunk(b"data: [DONE]\n\n")
+        self._end(clean=True)
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+    def _end(self, clean: bool) -> None:
+        if clean:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.close_connection = True
+
+    def _json(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
+        data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        self.send_response(status)
+        given = {"content-type": "application/json", **(headers or {}), "content-length": str(len(data))}
+        for name, value in given.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def _reply(seen: Seen, say: Say, number: int) -> dict[str, Any]:
+    message, finish = say.build(number)
+    model = str(seen.body.get("model"))
+    provider = (message.get("provider_state") or {}).get("provider", "")
+    target = Target(provider, model, native=seen.dialect is Dialect.OPENAI_RESPONSES)
+    reply: dict[str, Any] = _CODECS[seen.dialect or Dialect.OPENAI_CHAT].encode_reply(
+        message, target=target, finish_reason=finish, usage=say.usage
+    )
+    if say.usage is None:
+        reply.pop("usage", None)
+    return reply
+
+
+def _stream(seen: Seen, say: Say, reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if seen.dialect is Dialect.OPENAI_CHAT:
+        asked = (seen.body.get("stream_options") or {}).get("include_usage", False)
+        yield from openai_chat.reply_events(reply, include_usage=bool(asked) and say.usage is not None)
+    elif seen.dialect is Dialect.ANTHROPIC:
+        yield from anthropic.reply_events({"usage": {"input_tokens": 0, "output_tokens": 0}, **reply})
+    else:
+        yield from openai_responses.reply_events(reply)
+
+
+def _sse(dialect: Dialect | None, event: Mapping[str, Any], name: str = "") -> bytes:
+    data = json.dumps(event)
+    if dialect is Dialect.OPENAI_CHAT:
+        return f"data: {data}\n\n".encode()
+    return f"event: {name or event.get('type')}\ndata: {data}\n\n".encode()
+
+
+def _refusal(dialect: Dialect, message: str) -> dict[str, Any]:
+    if dialect is Dialect.ANTHROPIC:
+        return {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": message},
+            "request_id": "req_stub",
+        }
+    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
