@@ -88,10 +88,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except LeporelloError as error:
-        click.echo(f"leporello: {error}", err=True)
+        click.echo(f"leporello: {_without_secrets(str(error))}", err=True)
         return exit_code_for(error)
     except BrokenPipeError:
         # The reader (`head`, a pager) has seen enough. Python would complain again when it flushes at exit.
         sys.stdout = None
         return ExitCode.OK
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _without_secrets(text: str) -> str:
+    """An error quotes the value it complains about, and that may be a key in the wrong place."""
+    from leporello.redact import redact  # noqa: PLC0415  # start-up does not pay for what only errors need
+
+    return redact(text)

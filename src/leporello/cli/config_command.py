@@ -9,6 +9,7 @@ import click
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, print_json, print_table, say
 from leporello.config import Settings
+from leporello.redact import redact
 
 
 @click.command("config", short_help="Show every setting with its value and where it comes from.")
@@ -21,7 +22,7 @@ def command(frame: Frame, keys: tuple[str, ...], as_json: bool) -> None:
     API keys are never shown, only where they are.
     """
     settings = frame.settings
-    shown = {key: settings.get(key) for key in keys} if keys else {key: settings.get(key) for key in settings}
+    shown = {key: _masked(key, settings.get(key)) for key in keys or settings}
     if as_json:
         print_json(_document(settings, shown, whole=not keys))
         return
@@ -29,7 +30,7 @@ def command(frame: Frame, keys: tuple[str, ...], as_json: bool) -> None:
     if keys:
         return
     for name, section in settings.free_sections.items():
-        say(f"{name}: {_plain(dict(section))}")
+        say(f"{name}: {_plain(_masked(name, dict(section)))}")
     say()
     for name in settings.provider_names:
         source = settings.api_key_source(name)
@@ -44,7 +45,7 @@ def _document(settings: Settings, shown: dict[str, Any], *, whole: bool) -> dict
     return {
         "home": str(settings.home.path),
         "settings": values,
-        "sections": {name: dict(section) for name, section in settings.free_sections.items()},
+        "sections": {name: _masked(name, dict(section)) for name, section in settings.free_sections.items()},
         "keys": {name: _key_source(settings, name) for name in settings.provider_names},
     }
 
@@ -57,6 +58,18 @@ def _source(settings: Settings, key: str) -> dict[str, str]:
 def _key_source(settings: Settings, provider: str) -> dict[str, str] | None:
     source = settings.api_key_source(provider)
     return {"origin": source.origin.value, "where": source.where} if source else None
+
+
+def _masked(name: str, value: Any) -> Any:
+    """The value without passwords in addresses, and without keys that somebody put into a plugin's section."""
+    if isinstance(value, dict):
+        return {key: _masked(str(key), inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_masked(name, inner) for inner in value)
+    if not isinstance(value, str):
+        return value
+    opening = f'{name}: "'
+    return redact(f'{opening}{value}"')[len(opening) : -1]
 
 
 def _plain(value: Any) -> str:

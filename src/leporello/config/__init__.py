@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from leporello.config.catalogue import SETTINGS, Setting
+from leporello.config.edit import write_setting
 from leporello.config.home import Home
-from leporello.config.keys import load_keys
+from leporello.config.keys import load_keys, save_key
 from leporello.config.load import load_settings
 from leporello.config.settings import Settings
 from leporello.config.sources import Source
 from leporello.config.terminal import colours_wanted
 
-__all__ = ["SETTINGS", "Home", "Setting", "Settings", "Source", "colours_wanted", "load_keys", "load_settings"]
+__all__ = [
+    "SETTINGS",
+    "Home",
+    "Setting",
+    "Settings",
+    "Source",
+    "colours_wanted",
+    "load_keys",
+    "load_settings",
+    "save_key",
+    "write_setting",
+]

@@ -29,4 +29,8 @@ def read_environment(environ: Mapping[str, str]) -> Iterator[Given]:
             raise ConfigError(f"{variable} sets nothing: a dot is written as two underscores. Use {right}.")
 
 
-_RUN_TOGETHER = {setting.name.upper().replace(".", "_"): setting.name for setting in SETTINGS if not setting.is_pattern}
+_RUN_TOGETHER = {
+    setting.name.upper().replace(".", "_"): setting.name
+    for setting in SETTINGS
+    if "." in setting.name and not setting.is_pattern
+}
