@@ -129,3 +129,16 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
         book.save(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["learned.json"]
+
+
+def test_a_reader_in_the_middle_sees_the_old_file_whole(tmp_path: Path) -> None:
+    """Saving puts a new file in place; it never writes into the one that somebody is reading."""
+    path = tmp_path / "learned.json"
+    book = LearnedLimits()
+    book.learn(32_768, "m", now=NOW)
+    book.save(path)
+    with path.open("rb") as reader:
+        book.learn(65_536, "a longer name", now=NOW)
+        book.save(path)
+        assert LearnedLimits.from_dict(json.loads(reader.read()), now=NOW).entries.keys() == {"- - m"}
+    assert len(LearnedLimits.load(path, now=NOW).entries) == 2
