@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 
 import click
 
@@ -62,6 +61,8 @@ class LazyGroup(click.Group):
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version  # noqa: PLC0415  # it loads half of the standard library
+
         click.echo(f"leporello {version('leporello')}")
         ctx.exit()
 
