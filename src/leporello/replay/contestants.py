@@ -9,12 +9,20 @@ from leporello.engines.builtin import BUILTIN, make_builtin
 from leporello.errors import InputError
 from leporello.messages import Message
 from leporello.models import Limits
+from leporello.recall.memory import MemoryRecall
 from leporello.replay.baselines import ClearToolsEngine, PlainSearch, WholeEngine
+from leporello.replay.counting import text_tokens
 from leporello.replay.exam import Search
 from leporello.tokens import TokenCounter
 
 BASELINES: dict[str, Callable[[int], ContextEngine]] = {"whole": WholeEngine, "clear-tools": ClearToolsEngine}
-SEARCHES: dict[str, Callable[[Sequence[Message]], Search]] = {"plain": PlainSearch}
+
+
+def _recall(messages: Sequence[Message]) -> Search:
+    return MemoryRecall(messages, text_tokens).answer
+
+
+SEARCHES: dict[str, Callable[[Sequence[Message]], Search]] = {"recall": _recall, "plain": PlainSearch}
 
 
 def make_engine(name: str, window: int) -> ContextEngine:

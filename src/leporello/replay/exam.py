@@ -31,7 +31,7 @@ EngineFactory: TypeAlias = Callable[[int], ContextEngine]
 class Search(Protocol):
     """One recovery call."""
 
-    def __call__(self, query: str, max_tokens: int) -> str:
+    def __call__(self, query: str, max_tokens: int, /) -> str:
         """What it brings back, as text of at most so many tokens."""
 
 
