@@ -29,9 +29,7 @@ class Shape:
 
 # Formats that the library does not know. Each starts with letters that nothing else starts with.
 _VENDOR_KEYS: dict[str, str] = {
-    "sk-svcacct-": r"[A-Za-z0-9_-]{20,}+",  # OpenAI
-    "sk-admin-": r"[A-Za-z0-9_-]{20,}+",
-    "sk-ant-": r"[A-Za-z0-9_-]{20,}+",  # Anthropic
+    "sk-": r"(?:proj|svcacct|admin|ant|or-v1)-[A-Za-z0-9_-]{20,}+",  # OpenAI, Anthropic, OpenRouter
     "ya29.": r"[A-Za-z0-9_-]{20,}+",  # Google, access
     "1//0": r"[A-Za-z0-9_-]{30,}+",  # Google, refresh
     "AKIA": r"[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS; the library leaves out the ones used in manuals

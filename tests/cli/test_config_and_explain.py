@@ -1,0 +1,108 @@
+"""`leporello config` and `leporello explain`: every number with where it comes from, and never a key."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from leporello.config import SETTINGS, Home, save_key
+from leporello.models import LearnedLimits
+from tests.conftest import RunCli
+
+KEY = "not" + "-a-real-key-" + "1234567890"
+PASSWORD = "kestrel" + "42"
+
+
+def test_config_lists_every_setting_with_its_source(run_cli: RunCli) -> None:
+    """In text and in JSON, all of them, sorted as documented."""
+    text = run_cli("--set", "compression.threshold=0.6", "config")
+    document = json.loads(run_cli("--set", "compression.threshold=0.6", "config", "--json").out)
+    for setting in SETTINGS:
+        if not setting.is_pattern:
+            assert f"\n{setting.name} " in f"\n{text.out}"
+            assert setting.name in document["settings"]
+    assert document["settings"]["compression.threshold"] == {"value": 0.6, "source": {"origin": "flag", "where": ""}}
+    assert document["settings"]["compression.enabled"]["source"]["origin"] == "default"
+
+
+def test_config_of_named_keys(run_cli: RunCli) -> None:
+    """Only what was asked for; a key that does not exist is an error with the right one."""
+    assert list(json.loads(run_cli("config", "--json", "store.url").out)["settings"]) == ["store.url"]
+    ran = run_cli("config", "compression.treshold")
+    assert ran.code == 2
+    assert "compression.threshold" in ran.err
+
+
+def test_config_never_shows_a_key(run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not from keys.yaml, not from a variable, not from an address, not from a plugin's section."""
+    home = Home.from_environment()
+    save_key(home, "openai", KEY)
+    home.config_file.write_text(
+        f"store: {{url: 'postgresql://ada:{PASSWORD}@db/x'}}\n"
+        f"plugins: {{notes: {{api_key: '{KEY}', deep: [{{password: '{PASSWORD}'}}]}}}}\n"
+        f"providers: {{shop: {{base_url: 'https://ada:{PASSWORD}@host/v1'}}}}\n"
+    )
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    for arguments in (["config"], ["config", "--json"], ["config", "store.url"]):
+        ran = run_cli(*arguments)
+        assert ran.code == 0
+        assert KEY not in ran.out + ran.err
+        assert PASSWORD not in ran.out + ran.err
+    document = json.loads(run_cli("config", "--json").out)
+    assert document["keys"]["openai"] == {"origin": "file", "where": str(home.keys_file)}
+    assert document["keys"]["anthropic"] == {"origin": "environment", "where": "ANTHROPIC_API_KEY"}
+    assert document["keys"]["openrouter"] is None
+    assert document["settings"]["store.url"]["value"] == "postgresql://ada:[REDACTED]@db/x"
+
+
+def test_explain_gives_the_specified_numbers(run_cli: RunCli) -> None:
+    """A window of 200,000 at defaults: threshold 100,000, tail 20,000, largest summary 10,000."""
+    ran = run_cli("--set", "model.default=mystery", "--set", "model.context_length=200000", "explain", "--json")
+    limits = json.loads(ran.out)["limits"]
+    assert limits["window"]["value"] == 200_000
+    assert limits["threshold_tokens"]["value"] == 100_000
+    assert limits["tail_tokens"]["value"] == 20_000
+    assert limits["summary_ceiling"]["value"] == 10_000
+    assert all(limit["source"] for limit in limits.values())
+
+
+def test_explain_follows_the_settings(run_cli: RunCli) -> None:
+    """Threshold, ratio and overrides of the file count, and their places are named."""
+    home = Home.from_environment()
+    home.path.mkdir(parents=True)
+    home.config_file.write_text("compression: {threshold: 0.8}\nmodels: {mine: {window: 50000}}\n")
+    document = json.loads(run_cli("explain", "--model", "mine", "--json").out)
+    assert document["limits"]["window"]["value"] == 50_000
+    assert document["limits"]["threshold_tokens"]["value"] == 40_000
+    assert document["settings"]["compression.threshold"]["source"].endswith("config.yaml, line 1")
+
+
+def test_explain_knows_what_was_learned(run_cli: RunCli) -> None:
+    """A window that a provider stated in an error counts."""
+    home = Home.from_environment()
+    book = LearnedLimits()
+    book.learn(40_000, "mine", now=time.time())
+    book.save(home.limits_file)
+    window = json.loads(run_cli("explain", "--model", "mine", "--json").out)["limits"]["window"]
+    assert window["value"] == 40_000
+    assert "learned" in window["source"]
+
+
+def test_configured_window_is_not_for_other_models(run_cli: RunCli) -> None:
+    """`model.context_length` speaks of `model.default`; another model has its own window."""
+    flags = ["--set", "model.default=mine", "--set", "model.context_length=9000"]
+    own = json.loads(run_cli(*flags, "explain", "--json").out)
+    other = json.loads(run_cli(*flags, "explain", "--model", "claude-sonnet-4-5", "--json").out)
+    assert own["limits"]["window"]["value"] == 9_000
+    assert other["limits"]["window"]["value"] == 200_000
+
+
+def test_explain_in_words(run_cli: RunCli) -> None:
+    """A person reads model, numbers and reasons; a switched-off compression is said."""
+    ran = run_cli("--set", "compression.enabled=false", "explain", "--model", "claude-sonnet-4-5")
+    assert ran.code == 0
+    assert "model: claude-sonnet-4-5" in ran.out
+    assert "200,000" in ran.out
+    assert "compression.enabled" in ran.err
