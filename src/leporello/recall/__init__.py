@@ -1,0 +1,1 @@
+"""Recall: finding in a conversation's past what a question asks for."""

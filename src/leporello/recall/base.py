@@ -1,0 +1,65 @@
+"""The recall port: what may be asked of a conversation's past, and what comes back.
+
+A search answers with *windows*: a few lines of a message around the evidence, with the message's id. Many small windows
+bring more evidence for the same tokens than a few large ones, so a search fills its token budget with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+DEFAULT_TOKENS = 4_000
+"""What one search may bring back, in o200k tokens."""
+GAP = "…"
+"""Stands for lines left out between two lines of a window."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallQuery:
+    """What to look for, in words or as a question, and how much may come back."""
+
+    text: str
+    max_tokens: int = DEFAULT_TOKENS
+    limit: int | None = None
+    """At most so many windows; None leaves it to the tokens."""
+    roles: tuple[str, ...] = ()
+    """Only messages of these roles (`user`, `assistant`, `tool`, `system`); empty for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Lines of one message that answer a query."""
+
+    message: int
+    """Number of the message in the conversation's log."""
+    role: str
+    """Role of the message."""
+    tool: str
+    """The tool that was called or gave the result; empty for plain text."""
+    is_call: bool
+    """Whether the lines are arguments of a tool call."""
+    text: str
+    """The lines, `…` between lines that do not follow each other."""
+    score: float
+
+    @property
+    def id(self) -> str:
+        """`m<N>`."""
+        return f"m{self.message}"
+
+    @property
+    def heading(self) -> str:
+        """`[m12] user`, `[m13] read_file call`, `[m14] read_file`."""
+        who = self.tool or self.role
+        return f"[{self.id}] {who} call" if self.is_call else f"[{self.id}] {who}"
+
+    def __str__(self) -> str:
+        return f"{self.heading}\n{self.text}"
+
+
+class Recall(Protocol):
+    """A conversation's past that can be searched."""
+
+    def search(self, query: RecallQuery) -> list[Window]:
+        """Windows around the evidence, best first; together, headings included, within the token budget."""

@@ -1,0 +1,45 @@
+"""`MemoryRecall`: search over messages held in memory.
+
+For conversations without a store, for the exam, and as the last stage of a search in a store. It grows with the
+conversation: adding a message never looks at the ones before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
+from leporello.recall.collection import Collection
+from leporello.recall.question import understand
+from leporello.recall.ranking import rank
+from leporello.recall.windows import Count, choose, render
+from leporello.tokens import TokenCounter
+
+
+class MemoryRecall:
+    """A conversation's messages, searchable."""
+
+    def __init__(self, messages: Iterable[Mapping[str, Any]] = (), count: Count | None = None) -> None:
+        self._collection = Collection()
+        self._count = count or TokenCounter.for_model(None).text
+        self._newest = 0
+        for message in messages:
+            self.add(self._newest + 1, message)
+
+    def add(self, number: int, message: Mapping[str, Any]) -> None:
+        """Take in the next message under its number in the log."""
+        self._collection.add(number, message)
+        self._newest = number
+
+    def search(self, query: RecallQuery) -> list[Window]:
+        """Windows around the evidence, best first."""
+        scored = rank(self._collection, understand(query.text))
+        if query.roles:
+            entries, entry_of = self._collection.entries, self._collection.entry_of
+            scored = [found for found in scored if entries[entry_of[found.line]].passage.role in query.roles]
+        return choose(self._collection, scored, self._count, query.max_tokens, query.limit)
+
+    def answer(self, text: str, max_tokens: int = DEFAULT_TOKENS) -> str:
+        """One search as text: what a model reads."""
+        return render(self.search(RecallQuery(text, max_tokens)))

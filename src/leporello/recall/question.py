@@ -1,0 +1,74 @@
+"""What a query asks: the words to look for, and the kind of answer it wants.
+
+A query may be a question in plain words. Its subject is looked for by its words and their relatives; the way it asks
+(`why did`, `how many`, `in which file`, `what did the user say`) tells what an answer looks like and who wrote it.
+A query of bare words or identifiers has no such wish and is looked for as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+from leporello.recall.relatives import relatives_of
+from leporello.recall.wants import Want, wants_of
+from leporello.words import index_words, query_words, stem
+
+RELATIVE = 0.6
+"""What a relative of a word counts for, beside 1 for the word itself."""
+ANSWER_WORD = 0.5
+"""`file`, `line`, `hash`, `error` say what is asked for more than what it is about."""
+QUOTED = 1.3
+"""Words the query quotes stood in the text exactly so."""
+MOST_TERMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One word of the query with those that may stand for it, and how much it counts."""
+
+    weight: float
+    words: tuple[tuple[str, float], ...]
+    """The word itself (1.0) first, then its relatives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, understood."""
+
+    terms: tuple[Term, ...]
+    pairs: tuple[tuple[str, str], ...]
+    """Neighbouring words of the query: a line that has both side by side says the same thing."""
+    wants: frozenset[Want]
+
+
+_ANSWER_WORDS = frozenset(
+    stem(word)
+    for word in (
+        "file line column path location position name hash id commit error message number value word sentence argument "
+        "reason method function helper command step user agent assistant"
+    ).split()
+)
+_QUOTATION = re.compile(r"`([^`]+)`|\"([^\"]+)\"|“([^”]+)”|(?<!\w)'([^']+)'(?!\w)")
+
+
+def understand(text: str) -> Question:
+    """Read a query."""
+    quoted = {word for found in _QUOTATION.finditer(text) for word in index_words(found.group())}
+    terms = tuple(_term(word, word in quoted) for word in query_words(text)[:MOST_TERMS])
+    words = index_words(text)
+    pairs = tuple(dict.fromkeys(_pairs(words)))
+    return Question(terms, pairs, wants_of(text))
+
+
+def _term(word: str, quoted: bool) -> Term:
+    weight = QUOTED if quoted else ANSWER_WORD if word in _ANSWER_WORDS else 1.0
+    others = () if quoted else relatives_of(word)
+    return Term(weight, ((word, 1.0), *((other, RELATIVE) for other in others)))
+
+
+def _pairs(words: list[str]) -> list[tuple[str, str]]:
+    # A pair of filler words says nothing; two words of which one is filler may ("not found").
+    filler = set(words) - set(query_words(" ".join(words)))
+    return [(a, b) for a, b in pairwise(words) if not (a in filler and b in filler)]

@@ -1,0 +1,210 @@
+"""Which lines answer a question: every line scored by the words near it, by who wrote it, and by what it looks like.
+
+For each word of the question a line gets the word's rarity, weighted by the nearest place where the word stands: in the
+line, a few lines away, in the call that produced the output, in the step before or after. So a bare `225c5a1` answers
+"which commit added the parser" when the command above it, or the remark before that, speaks of the parser.
+
+Only the best passages are looked at line by line; the rest of a long conversation costs a look-up per word.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from leporello.bm25 import rarity
+from leporello.recall import weights
+from leporello.recall.collection import Collection
+from leporello.recall.passages import Passage
+from leporello.recall.question import Question, Term
+from leporello.recall.wants import Want
+from leporello.words import index_words
+
+MOST_PASSAGES = 160
+"""Passages looked at line by line."""
+MOST_LINES = 1_500
+"""Lines that are handed on."""
+MOST_PAIRED = 300
+"""Lines looked at for neighbouring words."""
+SHORT_PASSAGE = 40
+"""Of a longer passage only lines are looked at that have a word of the question near, or look like an answer."""
+LEAST_RARITY = 0.2
+"""A word that stands nearly everywhere tells nothing."""
+
+Rarity = Callable[[str], float]
+"""How rare a word is where the question is asked; 0 for a word that is everywhere."""
+
+_DISTANCES = tuple((weights.NEAR[abs(away) - 1] if away else weights.OWN, away) for away in range(-6, 7))
+_STEPS = tuple((weights.BESIDE if abs(away) < 2 else weights.AROUND, away) for away in range(-3, 4))
+
+
+class ScoredLine(NamedTuple):
+    """How well a line of the collection answers; `words` is the part of it that the query's words account for."""
+
+    score: float
+    line: int
+    words: float
+
+
+def rank(collection: Collection, question: Question, rare: Rarity | None = None) -> list[ScoredLine]:
+    """Lines that may answer the question, best first."""
+    rare = rare or (lambda word: rarity(len(collection.entries), collection.spread.get(word, 0)))
+    evidence = [found for term in question.terms if (found := _Evidence(collection, term, rare)).hits]
+    liking = _Liking(question)
+    scored: list[ScoredLine] = []
+    for entry in _best_passages(collection, evidence, liking):
+        scored.extend(_score_lines(collection, entry, evidence, liking))
+    best = heapq.nlargest(MOST_LINES, scored)
+    return _with_pairs(collection, question, best, rare)
+
+
+class _Evidence:
+    """One term of the question: how strongly each place of the collection speaks of it."""
+
+    def __init__(self, collection: Collection, term: Term, rare: Rarity) -> None:
+        self.hits: list[tuple[list[int], float]] = []
+        """Lines that hold the word or a relative, and what that is worth."""
+        own: float | None = None
+        for word, factor in term.words:
+            lines = collection.postings.get(word)
+            if lines is None:
+                continue
+            value = rare(word)
+            # A rare relative of a common word is no better evidence than the word itself.
+            own = value if own is None else own
+            value = value if factor == 1.0 else min(value, own) * factor
+            if value >= LEAST_RARITY * factor:
+                self.hits.append((lines, value * term.weight * weights.SCALE))
+        self.passages: dict[int, float] = {}
+        """The best of it in each passage."""
+        entry_of = collection.entry_of.__getitem__
+        for lines, value in self.hits:
+            for entry in set(map(entry_of, lines)):
+                if self.passages.get(entry, 0.0) < value:
+                    self.passages[entry] = value
+        self._spread_out(collection)
+
+    def _spread_out(self, collection: Collection) -> None:
+        """What passages say of the passages and steps around them."""
+        self.steps: dict[int, float] = defaultdict(float)
+        self.partners: dict[int, float] = {}
+        steps, partners, entries = self.steps, collection.partners, collection.entries
+        for place, value in self.passages.items():
+            entry = entries[place]
+            size = len(entry.passage.lines)
+            value = value if size <= weights.SMALL_PASSAGE else value * weights.SMALL_PASSAGE / size
+            if place in partners:
+                self.partners[partners[place]] = value * weights.PARTNER
+            for share, away in _STEPS:
+                if steps[entry.step + away] < value * share:
+                    steps[entry.step + away] = value * share
+
+    def around(self, place: int, step: int) -> float:
+        """What the surroundings of a passage say, whichever of its lines is looked at."""
+        return max(self.steps.get(step, 0.0), self.partners.get(place, 0.0))
+
+
+class _Liking:
+    """What speaks for a line beside the words: who wrote it, and what it looks like."""
+
+    def __init__(self, question: Question) -> None:
+        self._roles = {"user": weights.USER, "assistant": weights.ASSISTANT, "call": weights.CALL}
+        for want in question.wants:
+            for role, weight in weights.ROLE_WANTS.get(want, {}).items():
+                self._roles[role] = self._roles.get(role, 0.0) + weight
+        self.signs = tuple(
+            (int(sign), weight)
+            for want in sorted(question.wants)
+            for sign, weight in weights.SIGN_WANTS.get(want, {}).items()
+        )
+        self.any_sign = 0
+        for sign, _ in self.signs:
+            self.any_sign |= sign
+        self._asks_user = Want.USER in question.wants
+
+    def role(self, passage: Passage) -> float:
+        """The liking for whoever wrote the passage."""
+        return self._roles.get("call" if passage.is_call else passage.role, 0.0)
+
+    def admits(self, passage: Passage) -> bool:
+        """Whether lines count that share no word with the question: what a user says is little, and may be asked for
+        in quite other words."""
+        return self._asks_user and passage.role == "user"
+
+
+def _best_passages(collection: Collection, evidence: list[_Evidence], liking: _Liking) -> list[int]:
+    steps: dict[int, float] = defaultdict(float)
+    extra: dict[int, float] = defaultdict(float)
+    entries = collection.entries
+    for found in evidence:
+        for step, value in found.steps.items():
+            steps[step] += value
+        for place, value in found.partners.items():
+            extra[place] += max(0.0, value - found.steps.get(entries[place].step, 0.0))
+        for place, value in found.passages.items():
+            extra[place] += max(0.0, value * weights.OWN - found.around(place, entries[place].step))
+    scores = (
+        (words + liking.role(entry.passage), place)
+        for place, entry in enumerate(entries)
+        if (words := steps.get(entry.step, 0.0) + extra.get(place, 0.0)) > 0.0 or liking.admits(entry.passage)
+    )
+    return [place for _, place in heapq.nlargest(MOST_PASSAGES, scores)]
+
+
+def _score_lines(
+    collection: Collection, place: int, evidence: list[_Evidence], liking: _Liking
+) -> Iterator[ScoredLine]:
+    entry = collection.entries[place]
+    base = 0.0
+    gains: dict[int, float] = defaultdict(float)
+    for found in evidence:
+        around = found.around(place, entry.step)
+        base += around
+        if place in found.passages:
+            for line, value in _near(found, entry.first, entry.stop).items():
+                if value > around:
+                    gains[line] += value - around
+    liked = liking.role(entry.passage)
+    least = -1.0 if liking.admits(entry.passage) else 0.0
+    short = len(entry.passage.lines) <= SHORT_PASSAGE
+    lengths, repeated = collection.lengths, collection.repeated
+    for line, signs in enumerate(collection.signs(entry.first, entry.stop), entry.first):
+        gain = gains.get(line, 0.0)
+        if (gain == 0.0 and not short and not signs & liking.any_sign) or base + gain <= least:
+            continue
+        score = base + gain + liked + weights.LENGTH * math.log1p(lengths[line])
+        if repeated[line]:
+            score += weights.REPEATED
+        for sign, weight in liking.signs:
+            if signs & sign:
+                score += weight
+        yield ScoredLine(score, line, base + gain)
+
+
+def _near(found: _Evidence, first: int, stop: int) -> dict[int, float]:
+    """For each line of a passage the value of the nearest occurrence of a term."""
+    best: dict[int, float] = {}
+    for lines, value in found.hits:
+        index = bisect_left(lines, first)
+        while index < len(lines) and (line := lines[index]) < stop:
+            for share, away in _DISTANCES:
+                if first <= line + away < stop and best.get(line + away, 0.0) < value * share:
+                    best[line + away] = value * share
+            index += 1
+    return best
+
+
+def _with_pairs(collection: Collection, question: Question, scored: list[ScoredLine], rare: Rarity) -> list[ScoredLine]:
+    """Neighbouring words of the question that stand side by side in a line mean the same there."""
+    worth = {pair: weights.PAIR * (rare(pair[0]) + rare(pair[1])) for pair in question.pairs}
+    for index, found in enumerate(scored[:MOST_PAIRED]):
+        words = index_words(collection.lines[found.line])
+        reward = sum(worth.get(pair, 0.0) for pair in set(pairwise(words)))
+        if reward:
+            scored[index] = found._replace(score=found.score + reward)
+    return sorted(scored, reverse=True)

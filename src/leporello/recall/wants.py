@@ -1,0 +1,137 @@
+"""The kind of answer a question wants, told by the way it asks.
+
+Bare words and identifiers want nothing in particular. The patterns are general ways of asking, in English and Chinese.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+
+class Want(StrEnum):
+    """Kinds of answers a query may want."""
+
+    USER = "what the user said"
+    AGENT = "what the agent said"
+    ERROR = "an error"
+    PLACE = "a file or a line"
+    COMMIT = "a commit id"
+    AMOUNT = "a number"
+    TALLY = "the result line of a run"
+    REASON = "a reason or a decision"
+    NAME = "a name in code"
+    ADDRESS = "an address"
+    COMMAND = "a command"
+    COLOUR = "a colour"
+    VERSION = "a version"
+    TEST = "a test"
+    DATE = "a date"
+    RULE = "a rule"
+
+
+def _pattern(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+_WANTS: tuple[tuple[Want, re.Pattern[str]], ...] = (
+    (Want.USER, _pattern(r"\b(?:users?|he|she|his|her|him|customer)\b", "用户")),
+    (Want.AGENT, _pattern(r"\b(?:agent|assistant)\b", "助手")),
+    (
+        Want.ERROR,
+        _pattern(
+            r"\b(?:errors?|complain\w*|complaint|panic\w*|fail\w*|fatal|break\w*|broke\w*|crash\w*|die[ds]?|refus\w*|"
+            r"reject\w*|object(?:ed|ion)?|exception|\w+Error|lint\w*|report(?:ed|s)?|message|warn\w*|wrong|missing|"
+            r"undefined|den(?:y|ied)|trouble|symptom|abort\w*|stop(?:ped)?|unable|went wrong)\b",
+            "错误|报错|失败|异常|警告",
+        ),
+    ),
+    (
+        Want.PLACE,
+        _pattern(
+            r"\b(?:which|what)\s+(?:\w+\s+){0,3}(?:files?|lines?|paths?|modules?|locations?|positions?|director\w+|"
+            r"folders?)\b",
+            r"\bwhere\b",
+            r"\bfile and\b",
+            r"\bline(?: number)?s?\b",
+            "哪个文件|哪一行|哪里|路径",
+        ),
+    ),
+    (Want.COMMIT, _pattern(r"\b(?:hash|sha|commit(?:ted|s)?|revision)\b", "提交|哈希")),
+    (
+        Want.AMOUNT,
+        _pattern(
+            r"\bhow (?:many|large|big|long|much|far|deep|often|old|high|wide|fast|small)\b",
+            r"\b(?:size|count|tally|total|sum|statistics|figures?|thresholds?|number of|limit|length|duration|"
+            r"percent\w*|amount|timeout|port|price|cost|rate|maximum|minimum|version|release|value|id)\b",
+            r"\b(?:until )?when\b",
+            "多少|几个|多大|多长|多久",
+        ),
+    ),
+    (
+        Want.TALLY,
+        _pattern(
+            r"\bstat(?:istics|s)?\b|\bhow (?:large|big|long|many)\b|\b(?:tally|report\w*|summary|closing|passed|passes|"
+            r"test run|took|take|duration|outcome|result|total|sum|diff)\b",
+            "结果|统计|耗时",
+        ),
+    ),
+    (
+        Want.REASON,
+        _pattern(
+            r"\bwhy\b|\breason\w*|\bargu\w*|\bgrounds?\b|\bbecause\b|\bdeci\w*|\bconclu\w*|\binfer\w*|\breali[sz]\w*|"
+            r"\badmit\w*|\bconsequence\w*|\bcauses?\b|\bbenefit\w*|\badvantage\w*|\bdrawback\w*|\brisks?\b|\bapproach\w*|"
+            r"\bhow (?:was|were|did|does|do|should|is|are|can|will)\b|\bturned out\b|\bproblems?\b|\bidea\b|"
+            r"\bpropos\w*|\bsuggest\w*|\brecommend\w*|\bpurpose\b|\bexpla\w*|\bthink\b|\bthought\b|\bopinion\b|\bplan\w*|"
+            r"\bchoice\b|\bchose\b|\bprefer\w*|\btrade-?offs?\b",
+            "为什么|原因|为何|决定|理由",
+        ),
+    ),
+    (
+        Want.NAME,
+        _pattern(
+            r"\b(?:names?|named|naming|called|method|function|helper|constant|symbol|variable|field|class|expression|"
+            r"signature|flag|option|setting|command|id|identifier|locator|label|test|code|type|key|module|package|"
+            r"branch|tool|parameter|property|attribute|event|endpoint|table|column)\b",
+            "名字|名称|函数|方法|变量",
+        ),
+    ),
+    (
+        Want.ADDRESS,
+        _pattern(
+            r"\b(?:urls?|address\w*|links?|hosts?|ports?|endpoints?|servers?|origins?|where|site|e-?mail)\b",
+            "地址|链接|端口",
+        ),
+    ),
+    (
+        Want.COMMAND,
+        _pattern(
+            r"\b(?:commands?|runs?|ran|execut\w*|invok\w*|flags?|options?|launch\w*|start\w*|restart\w*|steps?|shell)\b",
+            "命令",
+        ),
+    ),
+    (Want.COLOUR, _pattern(r"\b(?:colou?rs?|hues?|gr[ae]ys?|green|red|blue|yellow|shade|hex)\b", "颜色")),
+    (Want.VERSION, _pattern(r"\b(?:versions?|releases?|pinned|upgrade\w*)\b", "版本")),
+    (Want.TEST, _pattern(r"\b(?:tests?|specs?|assert\w*|checks?|suite)\b", "测试")),
+    (Want.DATE, _pattern(r"\b(?:when|date|day|time|valid|expir\w+|deadline|schedule\w*)\b", "什么时候|日期|何时")),
+    (
+        Want.RULE,
+        _pattern(
+            r"\b(?:must|should|instruct\w*|rules?|demand\w*|requir\w*|want\w*|prohibit\w*|forbid\w*|forbidden|allowed|"
+            r"limits?|insist\w*|prefer\w*|ask(?:ed)?|told|order(?:ed)?|never|always|task|constraint\w*|polic\w+)\b",
+            "要求|规则|必须|禁止",
+        ),
+    ),
+)
+_SHAPE = re.compile(
+    r"\?|？|^\s*(?:who|whom|whose|what|which|when|where|why|how|did|does|do|is|are|was|were|can|could|should|according)\b|"
+    r"\b(?:what|which|why|how|where) (?:did|does|do|is|was|were|are|the|should|many|long|large)\b|什么|为何|多少|哪",
+    re.IGNORECASE,
+)
+
+
+def wants_of(text: str) -> frozenset[Want]:
+    """What a query wants; nothing unless it is shaped like a question."""
+    if not _SHAPE.search(text):
+        return frozenset()
+    return frozenset(want for want, pattern in _WANTS if pattern.search(text))
