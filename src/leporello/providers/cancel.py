@@ -73,6 +73,11 @@ class Guard:
             if timer is not None:
                 timer.cancel()
 
+    @property
+    def began(self) -> bool:
+        """Whether an answer has begun to arrive."""
+        return self._response is not None
+
     def attach(self, response: Any) -> None:
         """The response whose connection is to be cut."""
         with self._lock:

@@ -251,22 +251,23 @@ class SdkProvider(ABC):
             seconds = request.timeout or self.endpoint.timeout
             message = f"No complete answer within {seconds:g} seconds."
             return CallFailed(ErrorVerdict(ErrorKind.TRANSIENT, "timeout", message=message), self.name, request.model)
-        return CallFailed(self._verdict(error), self.name, request.model)
+        return CallFailed(self._verdict(error, guard.began), self.name, request.model)
 
-    def _verdict(self, error: Exception) -> ErrorVerdict:
+    def _verdict(self, error: Exception, began: bool) -> ErrorVerdict:
         errors = self._errors()
         now = self._tools.clock()
         if isinstance(error, errors.APITimeoutError):
             return ErrorVerdict(ErrorKind.TRANSIENT, "timeout", message="The provider did not answer in time.")
-        if isinstance(error, errors.APIConnectionError):
+        if isinstance(error, errors.APIConnectionError) and not began:
             cause = error.__cause__ or error
             return ErrorVerdict(ErrorKind.TRANSIENT, "connection", message=f"No connection: {cause}")
         if isinstance(error, errors.APIStatusError):
             body = error.body if error.body is not None else error.response.text
             return classify(error.status_code, body, dict(error.response.headers), now=now)
-        if isinstance(error, errors.APIError):
+        if isinstance(error, errors.APIError) and not isinstance(error, errors.APIConnectionError):
             return classify(None, error.body or error.message, now=now)
-        return ErrorVerdict(ErrorKind.TRANSIENT, "stream_cut", message=f"The answer broke off: {error}.")
+        why = error.__cause__ or error
+        return ErrorVerdict(ErrorKind.TRANSIENT, "stream_cut", message=f"The answer broke off: {why}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ class Seen:
     dialect: Dialect | None
     path: str
     headers: Mapping[str, str]
+    """Names in lower case."""
     raw: bytes
     body: Any
     violations: tuple[str, ...] = ()
@@ -199,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self, raw: bytes) -> None:
         stub = self.server.stub
         path = self.path.partition("?")[0]
-        seen, number = stub.see(path, dict(self.headers.items()), raw)
+        seen, number = stub.see(path, {name.lower(): value for name, value in self.headers.items()}, raw)
         try:
             if seen.dialect is None:
                 answer = stub.answers.get(path)
