@@ -13,8 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leporello.api import compress
     from leporello.config import Home, Settings, load_settings
+    from leporello.conversation import Conversation
     from leporello.engines.base import ContextEngine
+    from leporello.engines.compressor import ContextCompressor
     from leporello.errors import LeporelloError
     from leporello.messages import Message
     from leporello.records import CompactionReport, Outcome
@@ -24,12 +27,15 @@ if TYPE_CHECKING:
 _HOMES = {
     "CanonicalUsage": "leporello.usage",
     "CompactionReport": "leporello.records",
+    "ContextCompressor": "leporello.engines.compressor",
     "ContextEngine": "leporello.engines.base",
+    "Conversation": "leporello.conversation",
     "Home": "leporello.config",
     "LeporelloError": "leporello.errors",
     "Message": "leporello.messages",
     "Outcome": "leporello.records",
     "Settings": "leporello.config",
+    "compress": "leporello.api",
     "load_settings": "leporello.config",
     "validate": "leporello.turns",
 }
@@ -37,12 +43,15 @@ _HOMES = {
 __all__ = [
     "CanonicalUsage",
     "CompactionReport",
+    "ContextCompressor",
     "ContextEngine",
+    "Conversation",
     "Home",
     "LeporelloError",
     "Message",
     "Outcome",
     "Settings",
+    "compress",
     "load_settings",
     "validate",
 ]

@@ -1,0 +1,128 @@
+"""What the documents show is true: examples run, generated parts are fresh, links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from leporello.config import SETTINGS, Home, load_settings
+from tests.conftest import RunCli
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """Every code block of a language, with a name for the report."""
+    found = []
+    for page in PAGES:
+        for number, match in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8"))):
+            if match[1] == language:
+                found.append((f"{page.relative_to(ROOT)}:{number}", match[2]))
+    return found
+
+
+def _docs_script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("leporello_docs_script", ROOT / "scripts" / "docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("where", "code"), blocks("python"), ids=[name for name, _ in blocks("python")])
+def test_python_examples_run(where: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader who pastes an example sees it work."""
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, where, "exec"), {"__name__": "example"})
+
+
+@pytest.mark.parametrize(("where", "text"), blocks("yaml"), ids=[name for name, _ in blocks("yaml")])
+def test_yaml_examples_are_valid_settings(where: str, text: str, tmp_path: Path) -> None:
+    """Settings that the documents show are accepted."""
+    home = Home(tmp_path)
+    home.config_file.write_text(text, encoding="utf-8")
+    load_settings(environ={}, home=home)
+
+
+def _session(path: Path) -> None:
+    messages = [{"role": "user", "content": "Count the files."}]
+    for number in range(200):
+        messages.append({"role": "assistant", "content": f"Step {number}: " + "looking at the next folder. " * 40})
+        messages.append({"role": "user", "content": f"Go on with folder {number}. " + "It holds many files. " * 40})
+    path.write_text(json.dumps(messages))
+
+
+@pytest.mark.parametrize(("where", "text"), blocks("console"), ids=[name for name, _ in blocks("console")])
+def test_console_examples_run(
+    where: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: RunCli
+) -> None:
+    """Each `$ leporello ...` line ends well in a folder with a `session.json`."""
+    monkeypatch.chdir(tmp_path)
+    _session(tmp_path / "session.json")
+    lines = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ leporello ")]
+    assert lines, f"{where} shows no command"
+    for line in lines:
+        ran = run_cli(*shlex.split(line)[1:])
+        assert ran.code in (0, 3), ran.err
+
+
+def test_readme_is_short_and_names_the_two_commands() -> None:
+    """The front page stays a page."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 150
+    assert "make demo" in text
+    assert "make test" in text
+
+
+def test_generated_parts_are_fresh() -> None:
+    """`make docs` was run after the last change of settings or commands."""
+    assert [str(page.relative_to(ROOT)) for page in _docs_script().stale_pages()] == []
+
+
+def test_every_setting_is_documented() -> None:
+    """No setting without its line, and no line without its setting."""
+    text = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `([\w.<>]+)` \| .+ \| .+ \| .+ \|$", text, re.MULTILINE)
+    assert documented == [setting.name for setting in SETTINGS]
+    assert all(setting.help.endswith(".") for setting in SETTINGS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Relative links name files that exist, and anchors name headings."""
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), f"{page.name} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in anchors, f"{page.name} links to {target}"
+
+
+def test_every_page_can_be_found() -> None:
+    """A page that no other page links to is read by nobody."""
+    linked = set()
+    for page in PAGES:
+        for target in LINK.findall(page.read_text(encoding="utf-8")):
+            if not re.match(r"[a-z]+:", target):
+                linked.add((page.parent / target.partition("#")[0]).resolve())
+    lost = [page for page in PAGES if page.parent == ROOT / "docs" and page not in linked]
+    assert lost == []
