@@ -43,7 +43,7 @@ test-fast: lint types
 lint: setup
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || { echo "Run: $(BIN)/ruff format ." >&2; exit 1; }
-	@$(BIN)/lint-imports > $(VENV)/layers.txt || { cat $(VENV)/layers.txt >&2; exit 1; }
+	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.txt || { cat $(VENV)/layers.txt >&2; exit 1; }
 
 types: setup
 	@$(BIN)/mypy --no-error-summary

@@ -43,7 +43,7 @@ def commands_help() -> str:
     pages = []
     for group in GROUPS:
         for name in sorted(name for name, (its_group, _) in COMMANDS.items() if its_group == group):
-            context = click.Context(program, info_name="leporello", terminal_width=100, max_content_width=100)
+            context = click.Context(program, info_name="leporello", terminal_width=100, **program.context_settings)
             command = program.get_command(context, name)
             assert command is not None
             page = command.get_help(click.Context(command, info_name=name, parent=context, terminal_width=100))
