@@ -188,7 +188,8 @@ def encode_json(value: Any) -> bytes:
 
 def _encode_slowly(value: Any) -> bytes:
     try:
-        return b" " + json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+        # Not as \\u escapes: two lone surrogates in a row would read back as one character.
+        return b" " + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     except RecursionError as error:
         raise TypeError("nested too deeply to be stored as JSON") from error
 
@@ -213,7 +214,7 @@ def decode_json(data: bytes) -> Any:
             return orjson.loads(data)
         except ValueError:
             pass
-    return json.loads(data)
+    return json.loads(data.decode("utf-8", "surrogatepass"))
 
 
 def message_hash(message: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ def _write(document: Document, result: Compressed, out: Path | None, as_json: bo
     if as_json:
         print_json(_as_json(result, with_messages=out is None))
     elif out is None:
-        sys.stdout.buffer.write(document.encoded())
+        click.echo(document.encoded(), nl=False)
 
 
 def _as_json(result: Compressed, *, with_messages: bool) -> dict[str, Any]:

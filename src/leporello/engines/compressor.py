@@ -155,7 +155,7 @@ class ContextCompressor(ContextEngine):
         for item in items:
             strange = item.entry is None and item.fold is None and item.number in self.ledger.hashes
             if strange and not self.ledger.knows(item.number, item.message):
-                self.ledger.forget_numbers()
+                self.ledger = self.ledger.renumbered()
                 self._returned = None
                 return number_messages(messages)
         return items

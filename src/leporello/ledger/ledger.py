@@ -117,11 +117,11 @@ class Ledger:
         elif facts.role == "tool":
             self._note_result(number, facts)
 
-    def forget_numbers(self) -> None:
-        """Drop everything but the memory of extracted messages: the list was renumbered."""
-        memo = self._memo
-        self.__init__()  # type: ignore[misc]  # a fresh ledger that keeps only the extraction work
-        self._memo = memo
+    def renumbered(self) -> Ledger:
+        """An empty ledger for a list that was edited or replaced; what was extracted by content is still known."""
+        fresh = Ledger()
+        fresh._memo = self._memo
+        return fresh
 
     def _follow_calls(self, message: Message) -> None:
         if is_result(message):

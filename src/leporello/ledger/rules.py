@@ -18,9 +18,12 @@ _RULE = re.compile(
     r"|required?|has to|have to|needs? to be|off[- ]limits|forbidden|not allowed|prohibited|ask (?:me )?(?:before|first)"
     r"|before (?:you )?(?:commit|push|deploy|merge|delet)\w*|use (?:only )?\S+ (?:instead|for|not)|instead of|rather than"
     r"|at most|at least|no more than|limit(?:ed)? to|strictly|exactly|important(?:ly)?|remember(?: that| to)?|note that"
-    r"|you (?:may|can) not|is not to be|are not to|stop (?:using|doing|adding)|please use|i want you to|i'd like you to)\b"
+    r"|only ever|no \w+ in (?:the|any|our)|be careful|careful with|i'?d (?:be happier|rather|prefer|like)|you (?:may|can) not|is not to be|are not to|stop (?:using|doing|adding)|please use|i want you to|i'd like you to)\b"
     r"|(?:不要|别再?|必须|禁止|务必|不得|不能|不可以?|应该|一定要|总是|永远|始终|只(?:能|用|改|允许)|避免|请(?:用|使用|勿|保持|确保)|记住|注意"
-    r"|今后|以后都?|每次|优先(?:使用)?|统一(?:使用|用)|保持|不准|严禁|先问我|无需|不需要)",
+    r"|今后|以后都?|每次|优先(?:使用)?|统一(?:使用|用)|保持|不准|严禁|先问我|无需|不需要|小心)"
+    # A few words each of other languages users write in; structure (who said it, where) needs none of them.
+    r"|\b(?:niemals|immer|nicht|darfst|muss|müssen|bitte kein\w*|nunca|siempre|jamás|debes?|evita|jamais|toujours|ne .{1,30} pas|doit"
+    r"|никогда|всегда|нельзя|не надо|должен|обязательно)\b|絶対に|必ず|しないで|してはいけ|禁止|ないでください|항상|절대|하지 마",
     _I,
 )
 _REVOKE = re.compile(

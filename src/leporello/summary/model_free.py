@@ -72,11 +72,15 @@ def _build(
     left = budget - count(render(facts))
     candidates = list(ledger.candidates(covered))
     words = focus.split() if focus else []
+    taken = {line.text for line in facts[Section.CONSTRAINTS]}
     user = choose(
-        (_lifted(c) for c in candidates if c.role == "user"), min(left, int(budget * USER_SHARE)), count, focus=words
+        (_lifted(c) for c in candidates if c.role == "user"),
+        min(left, int(budget * USER_SHARE)),
+        count,
+        focus=words,
+        taken=taken,
     )
-    taken = {unit.text for units in user.units.values() for unit in units}
-    taken |= {line.text for line in facts[Section.CONSTRAINTS]}
+    taken |= {unit.text for units in user.units.values() for unit in units}
     rest = choose((c for c in candidates if c.role != "user"), left - user.tokens, count, focus=words, taken=taken)
     facts = facts.replace(Section.USER_SAID, _user_lines(user))
     decisions, index = _split(rest, ledger, narrative is None)

@@ -1,0 +1,118 @@
+"""`leporello compress` as a user meets it: shapes, exit codes, clear errors, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from leporello.testing.sessions import generate
+
+
+@pytest.fixture
+def long_list(tmp_path: Path) -> Path:
+    path = tmp_path / "session.json"
+    path.write_text(json.dumps(generate(seed=1, messages=200).messages))
+    return path
+
+
+def test_a_list_comes_back_as_a_list_and_an_object_as_an_object(long_list: Path, run_cli) -> None:
+    messages = json.loads(long_list.read_text())
+    out = long_list.parent / "out.json"
+    assert run_cli("compress", str(long_list), "--window", "16000", "--out", str(out)).code == 0
+    assert isinstance(json.loads(out.read_text()), list)
+    wrapped = long_list.parent / "wrapped.json"
+    wrapped.write_text(json.dumps({"info": {"x": 1}, "messages": messages, "tools": []}))
+    assert run_cli("compress", str(wrapped), "--window", "16000", "--out", str(out)).code == 0
+    result = json.loads(out.read_text())
+    assert result["info"] == {"x": 1}
+    assert len(result["messages"]) < len(messages)
+
+
+def test_the_report_goes_to_stderr_and_the_result_to_stdout(long_list: Path, run_cli) -> None:
+    ran = run_cli("compress", str(long_list), "--window", "16000")
+    assert isinstance(json.loads(ran.out), list)
+    assert "tokens" in ran.err
+    assert "committed" in ran.err
+
+
+def test_without_window_and_model_the_report_says_what_was_assumed(long_list: Path, run_cli) -> None:
+    assert "128,000" in run_cli("compress", str(long_list)).err
+
+
+def test_json_holds_outcome_and_figures_and_messages_unless_out(long_list: Path, run_cli) -> None:
+    told = json.loads(run_cli("compress", str(long_list), "--window", "16000", "--json").out)
+    assert told["outcome"] == "committed"
+    assert told["after"]["tokens"] < told["before"]["tokens"]
+    assert told["messages"]
+    out = long_list.parent / "out.json"
+    quiet = json.loads(run_cli("compress", str(long_list), "--window", "16000", "--json", "--out", str(out)).out)
+    assert "messages" not in quiet
+
+
+def test_nothing_to_do_is_exit_3_and_the_same_messages(tmp_path: Path, run_cli) -> None:
+    path = tmp_path / "short.json"
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    path.write_text(json.dumps(messages))
+    ran = run_cli("compress", str(path))
+    assert ran.code == 3
+    assert json.loads(ran.out) == messages
+
+
+def test_a_fixed_part_that_cannot_fit_is_exit_4(tmp_path: Path, run_cli) -> None:
+    path = tmp_path / "fixed.json"
+    path.write_text(json.dumps([{"role": "system", "content": "word " * 4_000}, {"role": "user", "content": "hi"}]))
+    ran = run_cli("compress", str(path), "--window", "2000")
+    assert ran.code == 4
+    assert "system" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('[{"role": "user",', "line 1"),
+        ("\n\n[1, ", "line 3"),
+        ('{"info": 1}', "messages"),
+        ("7", "int"),
+        ('[{"role": "user", "content": "a"}, 5]', "message 1"),
+        ('[{"role": "wizard", "content": "a"}]', "message 0"),
+        ("", "line 1"),
+        ("[" * 100_000, "nested"),
+    ],
+)
+def test_bad_input_is_one_line_that_says_where_and_writes_nothing(
+    tmp_path: Path, run_cli, text: str, where: str
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    out = tmp_path / "out.json"
+    ran = run_cli("compress", str(path), "--out", str(out))
+    assert ran.code == 2
+    assert where in ran.err
+    assert ran.err.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path, run_cli) -> None:
+    ran = run_cli("compress", str(tmp_path / "nowhere.json"))
+    assert ran.code == 2
+    assert "No such file" in ran.err
+
+
+def test_out_is_written_whole_or_not_at_all(long_list: Path, run_cli) -> None:
+    folder = long_list.parent / "missing"
+    ran = run_cli("compress", str(long_list), "--window", "16000", "--out", str(folder / "out.json"))
+    assert ran.code == 2
+    assert not folder.exists()
+
+
+def test_real_trajectories(real_sessions: Path, run_cli, tmp_path: Path) -> None:
+    files = sorted((real_sessions / "openai-chat").glob("*.traj.json"))[:3]
+    for path in files:
+        out = tmp_path / path.name
+        assert run_cli("compress", str(path), "--window", "32000", "--out", str(out)).code == 0
+        before, after = json.loads(path.read_text()), json.loads(out.read_text())
+        assert {key: value for key, value in after.items() if key != "messages"} == {
+            key: value for key, value in before.items() if key != "messages"
+        }

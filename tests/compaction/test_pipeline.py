@@ -1,0 +1,142 @@
+"""One compaction as a whole: SPEC's worked example, roles, repair, refusals that change nothing."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from leporello.api import compress
+from leporello.compaction.assemble import choose_role
+from leporello.records import Outcome
+from leporello.summary.fold import read_fold
+from leporello.turns import validate
+
+
+def user(text: str) -> dict:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict:
+    return {"role": "assistant", "content": text}
+
+
+def step(k: int, words: int, command: str = "ls") -> list[dict]:
+    call = {
+        "id": f"c{k}",
+        "type": "function",
+        "function": {"name": "terminal", "arguments": f'{{"command": "{command}"}}'},
+    }
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{k}", "content": f"run {k}: " + "word " * words},
+    ]
+
+
+def worked_example() -> list[dict]:
+    messages = [{"role": "system", "content": "You write software."}, user("Create a FastAPI project")]
+    messages += [m for k in range(10) for m in step(k, 8_000)]
+    messages += step(20, 900, "pytest")
+    messages += [assistant("8 passed and 2 failed.")]
+    messages += [user("Fix the failing tests"), *(m for k in range(30, 39) for m in step(k, 1_200, "cat tests/a.py"))]
+    messages += [assistant("Both are fixed.")]
+    messages += [user("Great, also add error handling")]
+    return messages
+
+
+def test_the_worked_example_keeps_its_shape() -> None:
+    """[system, first user message, summary by the assistant, tail verbatim from the last requests on]"""
+    messages = worked_example()
+    done = compress(messages, window=200_000)
+    assert done.report.outcome is Outcome.COMMITTED
+    assert 90_000 < done.report.tokens_before < 100_000
+    assert done.report.tokens_after < 45_000
+    folds = [k for k, message in enumerate(done) if read_fold(message)]
+    assert len(folds) == 1
+    assert done[0] == messages[0]
+    assert done[1] == messages[1]
+    tail = done[folds[0] + 1 :]
+    assert tail == messages[-len(tail) :]
+    assert user("Fix the failing tests") in tail
+    assert done[-1] == user("Great, also add error handling")
+    assert validate(done) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "role"),
+    [
+        ("user", "user", "assistant"),
+        ("tool", "user", "assistant"),
+        ("tool", "assistant", "user"),
+        ("assistant", "assistant", "user"),
+        ("user", "assistant", ""),
+        ("assistant", "user", ""),
+        ("", "assistant", "user"),
+        ("", "user", ""),
+    ],
+)
+def test_the_fold_shares_its_role_with_no_neighbour(before: str, after: str, role: str) -> None:
+    assert choose_role(before, after) == role
+
+
+def test_the_input_is_never_changed() -> None:
+    messages = worked_example()
+    copied = copy.deepcopy(messages)
+    compress(messages, window=100_000)
+    assert messages == copied
+
+
+def test_a_short_list_is_returned_as_it_was() -> None:
+    messages = [user("hello"), assistant("hi")]
+    done = compress(messages, window=128_000)
+    assert done.report.outcome is Outcome.NOTHING_TO_DO
+    assert done.messages == messages
+
+
+def test_a_fixed_part_beyond_the_window_is_one_clear_refusal_with_a_breakdown() -> None:
+    messages = [{"role": "system", "content": "word " * 9_000}, *worked_example()[1:]]
+    done = compress(messages, window=8_000)
+    assert done.report.outcome is Outcome.BLOCKED
+    assert "system" in done.report.reason
+    assert done.messages == messages
+
+
+def test_repeated_compaction_without_memory_keeps_rules_and_ids() -> None:
+    """Each time a fresh engine sees only the list: what the first fold said is taken over, ids go on counting."""
+    messages = [user("Never push to main. Use tabs, not spaces."), assistant("Understood.")]
+    for turn in range(10):
+        messages += [m for k in range(20) for m in step(turn * 100 + k, 400)]
+        messages += [assistant(f"Step {turn} is done, commit abc{turn}def."), user(f"go on with part {turn}")]
+        done = compress(messages, window=16_000)
+        assert done.report.committed, done.report.reason
+        assert validate(done) == []
+        messages = done.messages
+    fold = next(found for message in messages if (found := read_fold(message)))
+    text = str(messages)
+    assert fold.span.last > 300
+    assert "Never push to main." in text
+    assert "Use tabs, not spaces." in text
+
+
+def test_focus_brings_what_is_about_the_topic() -> None:
+    messages = [user("Start"), assistant("ok")]
+    for k in range(150):
+        about = "The billing gateway timeout was raised" if k % 10 == 0 else "Some other module was looked at"
+        messages += [*step(k, 150), assistant(f"{about}, note number {k * 7919 % 100000}.")]
+    messages += [user("now")]
+    plain = str(compress(messages, window=8_000).messages)
+    focused = str(compress(messages, window=8_000, focus="billing").messages)
+    assert focused.count("billing gateway") >= plain.count("billing gateway")
+    assert focused.count("billing gateway") >= 12
+
+
+def test_orphans_go_and_lost_results_get_a_stub() -> None:
+    messages = worked_example()
+    messages[-3:-3] = [{"role": "tool", "tool_call_id": "ghost", "content": "boo"}]
+    lost = {"id": "lost", "type": "function", "function": {"name": "t", "arguments": "{}"}}
+    messages[-1:-1] = [{"role": "assistant", "content": "", "tool_calls": [lost]}]
+    done = compress(messages, window=100_000)
+    assert done.report.committed
+    assert validate(done) == []
+    assert "boo" not in str([m for m in done if m["role"] == "tool"])
+    assert any(m.get("tool_call_id") == "lost" for m in done)

@@ -1,0 +1,207 @@
+"""The facade over a real store: nothing lost, resume exact, folding when due, undo, one id for life."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leporello.conversation import Conversation
+from leporello.errors import FixedPartTooLarge, InputError
+from leporello.events import CompactionEvent
+from leporello.messages import Message, role_of
+from leporello.providers.base import ModelReply
+from leporello.records import Outcome
+from leporello.summary.fold import read_fold
+from leporello.testing.sessions import generate
+from leporello.turns import validate
+from leporello.usage import CanonicalUsage
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/talk.db"
+
+
+def play(talk: Conversation, messages: list[Message], check: bool = False) -> None:
+    """An agent's loop without the agent: every assistant message of the script is the answer to a request."""
+    for message in messages:
+        if role_of(message) == "assistant":
+            request = talk.request(system="You are a careful engineer.")
+            if check:
+                assert validate(request.messages) == []
+                assert request.tokens <= talk.limits.window
+            talk.record(ModelReply(message, CanonicalUsage(input_tokens=request.tokens, output_tokens=9)))
+        else:
+            talk.append(message)
+
+
+def test_a_long_session_stays_inside_the_window_and_every_message_is_kept(url: str) -> None:
+    session = generate(seed=11, messages=400)
+    with Conversation.open("build-42", window=24_000, store=url) as talk:
+        events: list[CompactionEvent] = []
+        talk.listeners.append(events.append)
+        play(talk, session.messages, check=True)
+        assert sum(event.report.outcome is Outcome.COMMITTED for event in events) >= 3
+        kept = [stored.message for stored in talk.store.log.iterate("build-42")]
+        assert kept == session.messages
+        assert talk.usage.calls == sum(role_of(m) == "assistant" for m in session.messages)
+
+
+def test_the_first_request_after_a_restart_is_the_one_that_would_have_been_sent(url: str) -> None:
+    messages = generate(seed=5, messages=300).messages
+    with Conversation.open("a", window=24_000, store=url) as talk:
+        play(talk, messages)
+        before = talk.request(system="s").messages
+    with Conversation.open("a", window=24_000, store=url) as talk:
+        assert talk.request(system="s").messages == before
+        assert talk.engine.ledger.last == len(messages)
+
+
+def test_any_id_of_the_chain_opens_the_conversation(url: str) -> None:
+    with Conversation.open("first", window=24_000, store=url) as talk:
+        play(talk, generate(seed=6, messages=300).messages)
+        ids = [session.id for session in talk.store.conversations.sessions("first")]
+    assert len(ids) > 2
+    for id in ids:
+        with Conversation.open(id, store=url) as talk:
+            assert talk.id == "first"
+
+
+def test_the_prefix_is_stable_between_compactions(url: str) -> None:
+    """Without a commit in between, a request begins with the bytes of the one before."""
+    with Conversation.open("a", window=24_000, store=url) as talk:
+        commits: list[CompactionEvent] = []
+        talk.listeners.append(commits.append)
+        last: tuple[Message, ...] = ()
+        seen = 0
+        for message in generate(seed=8, messages=300).messages:
+            if role_of(message) != "assistant":
+                talk.append(message)
+                continue
+            request = talk.request(system="s")
+            if len(commits) == seen and last and role_of(last[-1]) != "user":
+                assert request.messages[: len(last)] == last
+            seen, last = len(commits), request.messages
+            talk.record(ModelReply(message, CanonicalUsage(request.tokens, 9)))
+        assert seen >= 3
+
+
+def test_undo_shows_everything_again_and_automatic_folding_waits(url: str) -> None:
+    messages = generate(seed=9, messages=160).messages
+    with Conversation.open("a", window=64_000, store=url) as talk:
+        talk.append(*messages)
+        before = talk.messages
+        report = talk.compact()
+        assert report.outcome is Outcome.COMMITTED
+        assert len(talk.messages) < len(before)
+        talk.undo()
+        assert talk.messages == before
+        assert not talk.engine.should_compress(talk.limits.threshold_tokens)
+        assert talk.engine.should_compress(talk.limits.hard_tokens)
+
+
+def test_attempts_survive_a_restart_and_a_manual_one_is_never_refused(url: str) -> None:
+    """Three automatic attempts without a successful turn, then no more, in any process."""
+    with Conversation.open("a", window=8_000, store=url) as talk:
+        talk.append({"role": "user", "content": "word " * 7_000})
+        for _ in range(3):
+            talk._fold("preflight")
+    with Conversation.open("a", window=8_000, store=url) as talk:
+        assert talk.engine.attempts == 3
+        assert not talk.engine.should_compress(10**9)
+        assert talk.compact().outcome in (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
+        talk.record(ModelReply({"role": "assistant", "content": "ok"}, CanonicalUsage(10, 1)))
+    with Conversation.open("a", window=8_000, store=url) as talk:
+        assert talk.engine.attempts == 0
+
+
+def test_disabled_means_no_automatic_folding_on_any_path(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEPORELLO_COMPRESSION__ENABLED", "false")
+    with Conversation.open("a", window=200_000, store=url) as talk:
+        events: list[CompactionEvent] = []
+        talk.listeners.append(events.append)
+        play(talk, generate(seed=4, messages=300).messages)
+        assert talk.counter.messages(talk.messages) > talk.limits.threshold_tokens
+        assert events == []
+        assert talk.compact().outcome is Outcome.COMMITTED
+
+
+def test_a_fixed_part_beyond_the_window_is_an_error_before_any_call(url: str) -> None:
+    with Conversation.open("a", window=4_000, store=url) as talk:
+        talk.append({"role": "user", "content": "hi"})
+        with pytest.raises(FixedPartTooLarge) as caught:
+            talk.request(system="word " * 5_000)
+        assert caught.value.parts["system"] >= 5_000
+
+
+def test_folded_text_is_one_call_away(url: str) -> None:
+    with Conversation.open("a", window=24_000, store=url) as talk:
+        talk.append({"role": "user", "content": "The staging port is 48213."})
+        play(talk, generate(seed=12, messages=300).messages)
+        fold = next(line.fold for line in talk.view.lines if line.fold)
+        pages = talk.expand(fold)["pages"]
+        texts = [entry["message"] for page in range(1, pages + 1) for entry in talk.expand(fold, page)["messages"]]
+        span = talk.reader.span_of(fold)
+        assert texts == [stored.message for stored in talk.store.log.span("a", span)]
+        assert any(hit.number == 1 for hit in talk.search("staging port"))
+        with pytest.raises(InputError):
+            talk.expand("x9")
+
+
+def test_a_message_appended_by_another_process_is_seen(url: str) -> None:
+    with Conversation.open("a", store=url) as one, Conversation.open("a", store=url) as two:
+        one.append({"role": "user", "content": "first"})
+        two.append({"role": "assistant", "content": "second"})
+        one.append({"role": "user", "content": "third"})
+        assert [m["content"] for m in one.messages] == ["first", "second", "third"]
+        assert one.engine.ledger.last == 3
+
+
+def test_a_forged_fold_is_only_text_here(url: str) -> None:
+    """With a store, a fold must be known to it: a user who pastes one gets no powers."""
+    with Conversation.open("a", window=24_000, store=url) as talk:
+        play(talk, generate(seed=2, messages=200).messages)
+        real = next(line.message for line in talk.view.lines if line.fold)
+        assert read_fold(real) is not None
+    with Conversation.open("b", window=24_000, store=url) as talk:
+        talk.append({"role": "user", "content": real["content"]})
+        assert all(line.fold is None for line in talk.view.lines)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {
+            "object": "chat.completion",
+            "model": "gpt-4o",
+            "choices": [{"message": {"role": "assistant", "content": "done"}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 50, "completion_tokens": 5},
+        },
+        {
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [{"type": "text", "text": "done"}],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 50, "output_tokens": 5},
+        },
+        {
+            "object": "response",
+            "model": "gpt-5",
+            "status": "completed",
+            "output": [
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
+            ],
+            "usage": {"input_tokens": 50, "output_tokens": 5, "total_tokens": 55},
+        },
+    ],
+    ids=["chat", "anthropic", "responses"],
+)
+def test_replies_of_all_dialects_are_recorded(url: str, reply: dict) -> None:
+    with Conversation.open("a", store=url) as talk:
+        talk.append({"role": "user", "content": "go"})
+        talk.request()
+        talk.record(reply)
+        assert talk.messages[-1]["content"] == "done"
+        assert talk.usage.usage.prompt_tokens == 50

@@ -1,0 +1,71 @@
+"""A handoff survives being printed and read back: a plain list of messages carries its own state."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leporello.records import Span
+from leporello.summary.fold import Fold, fold_message, read_fold
+from leporello.summary.handoff import Handoff, Line, Origin, Section, parse, render
+
+WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=12)
+TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), min_size=1, max_size=3).map("\n".join)
+LINES = st.builds(
+    Line, TEXTS, st.lists(st.integers(1, 9999), min_size=1, max_size=3).map(tuple), st.sampled_from(list(Origin))
+)
+HANDOFFS = st.dictionaries(
+    st.sampled_from(list(Section)), st.lists(LINES, min_size=1, max_size=4).map(tuple), max_size=6
+).map(Handoff)
+
+
+def meaning(handoff: Handoff) -> list:
+    return [(s, line.text.split("\n"), line.sources, line.origin) for s, line in handoff.lines()]
+
+
+@given(HANDOFFS)
+def test_printing_and_reading_back_changes_nothing(handoff: Handoff) -> None:
+    assert meaning(parse(render(handoff))) == meaning(handoff)
+
+
+@given(HANDOFFS, st.booleans())
+def test_a_fold_message_is_read_back_whole(handoff: Handoff, recall: bool) -> None:
+    fold = Fold(3, Span(4, 120), handoff, (80,))
+    back = read_fold(fold_message(fold, "assistant", recall=recall))
+    assert back is not None
+    assert (back.id, back.span, back.kept) == ("f3", Span(4, 120), (80,))
+    assert meaning(back.handoff) == meaning(handoff)
+
+
+def test_active_task_and_pending_asks_say_none() -> None:
+    text = render(Handoff({Section.GOAL: (Line("ship it"),)}))
+    assert "## Active Task\nNone." in text
+    assert "## Pending User Asks\nNone." in text
+
+
+def test_headings_inside_a_quotation_are_not_headings() -> None:
+    handoff = Handoff({Section.USER_SAID: (Line("do this\n## Goal\nbe rich", (4,), Origin.USER),)})
+    assert meaning(parse(render(handoff))) == meaning(handoff)
+
+
+class TestOnlyRealFoldsCount:
+    """A fold is known by mark and checksum, not by its words, and never inside a tool message."""
+
+    FOLD = Fold(1, Span(2, 9), Handoff({Section.GOAL: (Line("ship it", (2,)),)}))
+
+    def test_a_tool_message_is_never_a_fold(self) -> None:
+        message = fold_message(self.FOLD, "user", recall=False)
+        assert read_fold({**message, "role": "tool", "tool_call_id": "1"}) is None
+
+    def test_a_changed_body_is_no_fold(self) -> None:
+        message = fold_message(self.FOLD, "user", recall=False)
+        assert read_fold({**message, "content": message["content"].replace("ship it", "wipe it")}) is None
+
+    def test_text_around_a_fold_makes_it_a_quotation(self) -> None:
+        message = fold_message(self.FOLD, "user", recall=False)
+        assert read_fold({**message, "content": "look: " + message["content"]}) is None
+        assert read_fold({**message, "content": message["content"] + "\nwhat is this?"}) is None
+
+    def test_the_footer_appears_only_where_its_calls_can_be_made(self) -> None:
+        assert "lcm_expand" in fold_message(self.FOLD, "user", recall=True)["content"]
+        assert "lcm_" not in fold_message(self.FOLD, "user", recall=False)["content"]
