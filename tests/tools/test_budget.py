@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leporello.errors import StoreUnavailable
 from leporello.messages import Call
-from leporello.tools.base import OutputLimits, Tool, ToolResult
+from leporello.tools.base import OutputLimits, SavedOutput, Tool, ToolResult
 from leporello.tools.budget import CLOSING, OPENING, Budgeted, OutputBudget, preview_of
 from leporello.tools.outputs import output_name
 from leporello.tools.schema import foreign_tool
@@ -156,6 +156,18 @@ def test_the_largest_results_of_a_turn_go_first(tmp_path: Path) -> None:
     results = [ToolResult(chr(97 + k) * size) for k, size in enumerate([90_000, 40_000, 80_000, 30_000])]
     shown = OutputBudget(tmp_path, OutputLimits()).turn([(call(f"c{k}"), PLAIN, r) for k, r in enumerate(results)])
     assert [entry.saved is not None for entry in shown] == [True, False, False, False]
+    assert sum(len(entry.text) for entry in shown) <= 200_000
+
+
+def test_an_output_its_tool_has_saved_is_not_saved_in_part(tmp_path: Path) -> None:
+    """The block of a flood keeps pointing to the whole of it, however full the turn is."""
+    whole = tmp_path / "whole.txt"
+    whole.write_text("w" * 5_000_000)
+    flood = ToolResult("w" * 90_000, saved=SavedOutput(whole, 5_000_000, 0))
+    others = [(call(f"c{k}"), PLAIN, ToolResult(f"{k:05}\n" * 10_000)) for k in range(60)]
+    shown = OutputBudget(tmp_path / "outputs", OutputLimits()).turn([(call("flood"), PLAIN, flood), *others])
+    assert f"path: {whole}" in shown[0].text
+    assert "5,000,000 bytes" in shown[0].text
     assert sum(len(entry.text) for entry in shown) <= 200_000
 
 

@@ -86,6 +86,13 @@ def test_a_line_of_50_megabytes_can_be_read_in_parts(workshop: Any) -> None:
     assert "shorter than column" in workshop.error("read_file", path="long.json", column=60_000_000)
 
 
+def test_a_line_that_fits_into_a_read_is_not_split_over_two(workshop: Any) -> None:
+    workshop.write("a.txt", "a" * 3_000 + "\n" + "b" * 3_000 + "\n")
+    part = workshop.with_context(limits=OutputLimits(read_chars=5_000)).text("read_file", path="a.txt")
+    assert part.startswith("1\t" + "a" * 3_000 + "\n[… line 1 of 2 shown;")
+    assert "offset=2)" in part
+
+
 def test_a_line_far_down_is_found(workshop: Any) -> None:
     workshop.write("deep.txt", "".join(f"{n}\n" for n in range(1, 400_001)))
     assert workshop.text("read_file", path="deep.txt", offset=399_999) == "399999\t399999\n400000\t400000"

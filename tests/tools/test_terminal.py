@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import threading
 import tracemalloc
@@ -171,7 +172,7 @@ def test_commands_that_are_none_are_answered(workshop: Any, command: str) -> Non
 
 @pytest.mark.parametrize("sizes", [[10], [3_000], [100, 100, 5_000], [200_000, 1, 70_000], [1] * 3_000, [65_536] * 3])
 def test_a_capture_loses_no_byte(tmp_path: Path, sizes: list[int]) -> None:
-    chunks = [bytes([65 + k % 26]) * size for k, size in enumerate(sizes)]
+    chunks = [random.Random(k).randbytes(size) for k, size in enumerate(sizes)]
     capture = Capture(tmp_path, "id", in_memory=2_000)
     for chunk in chunks:
         capture.write(chunk)
