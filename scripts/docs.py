@@ -51,7 +51,27 @@ def commands_help() -> str:
     return "\n".join(pages)
 
 
+def page_list() -> str:
+    """Every page with the first sentence of it, and the decisions."""
+    rows = ["| page | what |", "|---|---|"]
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        if page.name != "index.md":
+            title, sentence = _opening(page)
+            rows.append(f"| [{title}]({page.name}) | {sentence} |")
+    decisions = [page for page in sorted((ROOT / "docs" / "decisions").glob("*.md")) if page.stem > "0000-z"]
+    rows += ["", "Decisions and their reasons:", ""]
+    rows += [f"- [{_opening(page)[0]}](decisions/{page.name})" for page in decisions]
+    return "\n".join(rows) + "\n"
+
+
+def _opening(page: Path) -> tuple[str, str]:
+    title, _, rest = page.read_text(encoding="utf-8").removeprefix("# ").partition("\n")
+    paragraph = " ".join(rest.strip().split("\n\n")[0].split())
+    return title.strip(), re.split(r"(?<=[.:])\s", paragraph)[0].rstrip(":").rstrip(".") + "."
+
+
 GENERATORS: dict[str, Callable[[], str]] = {
+    "pages": page_list,
     "settings": settings_table,
     "commands": commands_help,
 }
