@@ -54,10 +54,11 @@ def _prepare(db: SqliteDatabase, read_only: bool) -> None:
 
 def _migrate(db: SqliteDatabase) -> None:
     with db.read() as tx:
+        # Nothing is written before it is clear whose file this is.
         applied = _applied(tx, db.path)
-        if applied is not None and not pending(MIGRATIONS, applied, db.path):
-            return
-    for migration in MIGRATIONS:
+        missing = MIGRATIONS if applied is None else tuple(pending(MIGRATIONS, applied, db.path))
+    db.enter_wal()
+    for migration in missing:
         with db.write() as tx:
             # Another process may have been faster.
             done = _applied(tx, db.path) or set()

@@ -8,6 +8,7 @@ ones are kept but never used or closed, because closing them could remove the lo
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import threading
 import time
@@ -17,13 +18,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from leporello.errors import StoreBusy, StoreError, StoreUnavailable
+from leporello.errors import StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from leporello.store.sql.database import Row
 from leporello.store.sqlite.errors import translate
 
-_RETRY_SECONDS = 0.02
+_RETRY_SECONDS = (0.0005, 0.004)
 _CHECKPOINT_PAGES = 1000
 _LARGEST_LOG = 64 * 1024 * 1024
+_SMALLEST_DATABASE = 512
 
 _inherited: list[sqlite3.Connection] = []
 
@@ -90,7 +92,7 @@ class SqliteDatabase:
                 if self._writer is None:
                     self._writer = self.connect()
                 connection = self._writer
-                connection.execute("BEGIN IMMEDIATE")
+                self._begin(connection)
                 try:
                     yield SqliteTransaction(connection)
                     connection.execute("COMMIT")
@@ -134,7 +136,11 @@ class SqliteDatabase:
             with self._errors():
                 if self._writer is None:
                     self._writer = self.connect()
-                yield self._writer
+                self._writer.execute(f"PRAGMA busy_timeout = {round(self._wait * 1000)}")
+                try:
+                    yield self._writer
+                finally:
+                    self._writer.execute("PRAGMA busy_timeout = 0")
         finally:
             self._lock.release()
 
@@ -143,7 +149,7 @@ class SqliteDatabase:
         connection = sqlite3.connect(
             f"file:{quote(os.path.abspath(self.path))}?mode={self._mode}",
             uri=True,
-            timeout=self._wait,
+            timeout=self._wait if reader else 0.0,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
@@ -163,9 +169,15 @@ class SqliteDatabase:
         return connection
 
     def open_for_writing(self) -> None:
-        """Make sure that the file exists, is in WAL mode and can be written."""
+        """Make sure that the file exists; what is in it is not touched yet."""
         _create_private(self.path)
+        if 0 < os.stat(self.path).st_size < _SMALLEST_DATABASE:
+            # SQLite would take so short a file for an empty one and write over it.
+            raise StoreCorrupt(f"{self.path} is not a database. It was left alone.")
         self._mode = "rw"
+
+    def enter_wal(self) -> None:
+        """Let readers and a writer work at the same time; the file remembers it."""
         with self.alone() as connection:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 self._enter_wal(connection)
@@ -206,6 +218,30 @@ class SqliteDatabase:
                 self._writer.close()
                 self._writer = None
 
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        """Become the one writer of the file.
+
+        SQLite's own waiting sleeps longer and longer, so a process that writes often would starve the others. Asking
+        again after short times of random length gives everybody the same chance.
+        """
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error):
+                raise
+        else:
+            return
+        deadline = time.monotonic() + self._wait
+        while True:
+            time.sleep(random.uniform(*_RETRY_SECONDS))
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() >= deadline:
+                    raise
+            else:
+                return
+
     def _enter_wal(self, connection: sqlite3.Connection) -> None:
         # Several processes may create the file at once, and this switch does not wait for others by itself.
         deadline = time.monotonic() + self._wait
@@ -213,9 +249,9 @@ class SqliteDatabase:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                if not _is_busy(error) or time.monotonic() >= deadline:
                     raise
-                time.sleep(_RETRY_SECONDS)
+                time.sleep(random.uniform(*_RETRY_SECONDS))
             else:
                 return
 
@@ -243,6 +279,10 @@ class SqliteDatabase:
             yield
         except sqlite3.Error as error:
             raise translate(error, self.path, self._wait) from error
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

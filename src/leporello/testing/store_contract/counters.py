@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ class CountersContract(ContractBase):
             store.log.append("b", [user("go"), *tool_turn("read_file", "z" * 10)])
             store.usage.add("b", Call(USAGE, "m2", "summary", cost=2.0))
             store.views.record_attempt("b", CompactionReport(Outcome.NO_GAIN))
-            report = {"tokens_before": 100, "tokens_after": 40, "cost": 0.5, "seconds": 2.0}
+            report: dict[str, Any] = {"tokens_before": 100, "tokens_after": 40, "cost": 0.5, "seconds": 2.0}
             store.views.commit("b", fold_all_but(store.views.view("b"), 1, **report))
             store.views.undo("b")
             found = store.usage.insights()
