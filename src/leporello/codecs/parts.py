@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.messages import encode_json, parse_json
+import orjson
 
 RAW_ARGUMENTS = "__raw_arguments__"
 """The one key of an arguments object that carries a text which is not a JSON object."""
 
 _DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?P<extra>(?:;[^;,]*)*),(?P<data>.*)", re.DOTALL)
-_NOT_FINITE = re.compile(r"NaN|Infinity|\d[eE]\+?\d{3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,14 @@ def decoded_text(data: str) -> str | None:
         return None
 
 
+def json_text(value: Any) -> str:
+    """A value as JSON text; what orjson refuses (half a surrogate pair, huge integers) is escaped or spelt out."""
+    try:
+        return orjson.dumps(value).decode("utf-8")
+    except TypeError:
+        return json.dumps(value, separators=(",", ":"), default=str)
+
+
 def text_part(text: str) -> dict[str, Any]:
     """A text part, the same in the chat and Anthropic dialects."""
     return {"type": "text", "text": text}
@@ -53,13 +62,13 @@ def text_part(text: str) -> dict[str, Any]:
 
 def note(what: str, raw: Any = None) -> dict[str, Any]:
     """A text part that says what stood here and could not be carried. Its size helps to tell two apart."""
-    size = f", {len(encode_json(raw)):,} bytes" if raw is not None else ""
+    size = f", {len(json_text(raw)):,} characters" if raw is not None else ""
     return text_part(f"[{what} not shown: this model can't take it{size}]")
 
 
 def as_json_text(raw: Any) -> dict[str, Any]:
     """A part of an unknown kind as text: nothing is lost, the model can read it."""
-    return text_part(encode_json(raw).decode("utf-8", "replace"))
+    return text_part(json_text(raw))
 
 
 def file_note(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,10 +83,8 @@ def arguments_object(arguments: str) -> dict[str, Any]:
     """A call's arguments as the object Anthropic wants; anything else is carried as text under one key."""
     if arguments.strip() in ("", "null"):
         return {}
-    value = parse_json(arguments)
-    if isinstance(value, dict) and not _NOT_FINITE.search(arguments):
-        return value
-    return {RAW_ARGUMENTS: arguments}
+    value = _object(arguments)
+    return value if value is not None else {RAW_ARGUMENTS: arguments}
 
 
 def arguments_text(value: Any) -> str:
@@ -86,14 +93,54 @@ def arguments_text(value: Any) -> str:
         return value
     if isinstance(value, Mapping) and set(value) == {RAW_ARGUMENTS} and isinstance(value[RAW_ARGUMENTS], str):
         return str(value[RAW_ARGUMENTS])
-    return encode_json({} if value is None else value).decode("utf-8", "replace")
+    return json_text({} if value is None else value)
 
 
 def valid_arguments(arguments: str) -> str:
     """Arguments that every chat server can parse: JSON objects are left alone, the rest is wrapped."""
     if arguments.strip() in ("", "null"):
         return "{}"
-    value = parse_json(arguments)
-    if isinstance(value, dict) and not _NOT_FINITE.search(arguments):
+    if _object(arguments) is not None:
         return arguments
-    return encode_json({RAW_ARGUMENTS: arguments}).decode("utf-8", "replace")
+    return json_text({RAW_ARGUMENTS: arguments})
+
+
+def _object(arguments: str) -> dict[str, Any] | None:
+    """The JSON object in a text, exactly; None for anything else, infinities and NaN among it."""
+    try:
+        value = orjson.loads(arguments)
+    except ValueError:
+        return _exact(arguments)
+    if not isinstance(value, dict):
+        return None
+    # orjson reads integers beyond 64 bits as floats and half a surrogate pair as a mark: the slower reader doesn't.
+    if _has_float(value) or "\\ud" in arguments or "\\uD" in arguments:
+        return _exact(arguments)
+    return value
+
+
+def _exact(arguments: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(arguments, parse_constant=_refused, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large")
+    return number
+
+
+def _has_float(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_float(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_has_float(item) for item in value)
+    return isinstance(value, float)

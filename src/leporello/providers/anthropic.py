@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from leporello.codecs import Dialect, Target, anthropic
-from leporello.messages import Message
+from leporello.messages import Message, message_hash, role_of
 from leporello.providers.base import ModelRequest
 from leporello.providers.errors import ErrorVerdict
 from leporello.providers.extras import load
@@ -44,12 +44,18 @@ class AnthropicProvider(SdkProvider):
 
     def _body(self, request: ModelRequest, messages: list[Message], stream: bool) -> dict[str, Any]:
         body = super()._body(request, messages, stream)
-        if "no_thinking" in self._learned:
-            body.pop("thinking", None)
+        if "thinking" in body and _unthinking(request) in self._learned:
+            del body["thinking"]
         return body
 
-    def _lesson(self, verdict: ErrorVerdict) -> str:
-        # A turn that began without thinking can't go on with it.
-        if verdict.cause == "missing_thinking":
-            return "no_thinking"
-        return super()._lesson(verdict)
+    def _heal(self, verdict: ErrorVerdict, request: ModelRequest) -> bool:
+        if verdict.cause == "missing_thinking" and "thinking" in request.options:
+            # A turn that began without thinking can't go on with it; the next turn can.
+            return self._learn(_unthinking(request))
+        return super()._heal(verdict, request)
+
+
+def _unthinking(request: ModelRequest) -> str:
+    """The name of the turn that goes on without thinking: its user message."""
+    asked = [message for message in request.messages if role_of(message) == "user"]
+    return f"no_thinking:{message_hash(asked[-1])}" if asked else "no_thinking"

@@ -9,45 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 
-class CancelToken:
-    """Handed into a request; `cancel()` from any thread ends the call as soon as it can be ended."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._lock = threading.Lock()
-        self._closers: list[Callable[[], None]] = []
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
-        return self._event.is_set()
-
-    def cancel(self) -> None:
-        """End the call."""
-        with self._lock:
-            self._event.set()
-            closers = list(self._closers)
-        for close in closers:
-            close()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait so long, or until cancelled; says which."""
-        return self._event.wait(seconds)
-
-    @contextlib.contextmanager
-    def closing(self, close: Callable[[], None]) -> Iterator[None]:
-        """While inside, `cancel` also calls `close`."""
-        with self._lock:
-            self._closers.append(close)
-        try:
-            if self.cancelled:
-                close()
-            yield
-        finally:
-            with self._lock:
-                self._closers.remove(close)
-
-
 class Guard:
     """Watches one call: cuts its connection when it is cancelled or out of time, and remembers why."""
 

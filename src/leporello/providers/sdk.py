@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -143,7 +144,10 @@ class SdkProvider(ABC):
             keys = state_keys(request.messages) - self._stale
             self._stale |= keys
             return bool(keys)
-        lesson = self._lesson(verdict)
+        return self._learn(self._lesson(verdict))
+
+    def _learn(self, lesson: str) -> bool:
+        """Remember a lesson; says whether it is new."""
         if not lesson or lesson in self._learned:
             return False
         self._learned.add(lesson)
@@ -238,6 +242,13 @@ class SdkProvider(ABC):
             shown.add(reply.message["content"])
         return ModelReply(reply.message, usage, reply.finish_reason, reply.model, has_usage=usage.total_tokens > 0)
 
+    def close(self) -> None:
+        """Give the connections back; the next call opens new ones."""
+        with self._lock:
+            made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
     # --- errors -------------------------------------------------------------------------------------------------
 
     def _failures(self) -> tuple[type[Exception], ...]:
@@ -283,7 +294,8 @@ class _Post:
     def run(self) -> Any:
         stream = self.stream_type is not None
         kwargs = {"stream": True, "stream_cls": self.stream_type} if stream else {}
-        return self.client.post(self.path, body=self.body, cast_to=object, options={"timeout": self.timeout}, **kwargs)
+        options = {"timeout": _timeouts(self.timeout)}
+        return self.client.post(self.path, body=self.body, cast_to=object, options=options, **kwargs)
 
     def run_cancellable(self, cancel: CancelToken, guard: Guard) -> Any:
         """Until the first byte there is no connection to cut: the waiting happens in a thread that can be left."""
@@ -330,13 +342,19 @@ class _Box:
         return self._value
 
 
-def _transport_errors() -> tuple[type[Exception], ...]:
-    """Errors of the HTTP library that the clients let through while streaming."""
+def _http() -> Any:
+    """The HTTP library the clients use: they bring it along."""
     try:
-        import httpx2 as http  # noqa: PLC0415  comes with the clients, which are optional
+        return import_module("httpx2")
     except ImportError:
-        try:
-            import httpx as http  # type: ignore[import-not-found,no-redef]  # noqa: PLC0415  older clients
-        except ImportError:
-            return ()
-    return (http.HTTPError, http.StreamError)
+        return import_module("httpx")
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """Errors that the clients let through while streaming."""
+    return (_http().HTTPError, _http().StreamError)
+
+
+def _timeouts(seconds: float) -> Any:
+    """A dead host is noticed soon, whatever time the answer has."""
+    return _http().Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))

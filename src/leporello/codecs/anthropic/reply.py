@@ -7,7 +7,8 @@ from typing import Any
 
 from leporello.codecs.anthropic.encode import encode_request
 from leporello.codecs.base import Target, Wire
-from leporello.messages import Message, encode_json
+from leporello.codecs.parts import json_text
+from leporello.messages import Message
 from leporello.usage import CanonicalUsage
 
 _STOP = {
@@ -87,7 +88,7 @@ def _deltas(block: Wire) -> Iterator[Wire]:
         yield {"type": "thinking_delta", "thinking": block["thinking"]}
         yield {"type": "signature_delta", "signature": block["signature"]}
     elif kind == "tool_use":
-        for piece in _pieces(encode_json(block["input"]).decode()):
+        for piece in _pieces(json_text(block["input"])):
             yield {"type": "input_json_delta", "partial_json": piece}
 
 

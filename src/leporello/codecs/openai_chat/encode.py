@@ -12,7 +12,7 @@ from typing import Any
 from leporello.codecs.base import Dialect, Target, Wire, without
 from leporello.codecs.ids import CHAT_IDS, MISTRAL_IDS, IdPlan, plan_ids
 from leporello.codecs.openai_chat.marks import place_marks
-from leporello.codecs.openai_chat.parts import MARK, NATIVE_PARTS, chat_part
+from leporello.codecs.openai_chat.parts import MARK, NATIVE_PARTS, chat_part, unmarked
 from leporello.codecs.parts import as_json_text, text_part, valid_arguments
 from leporello.codecs.state import STATE, state_for
 from leporello.codecs.tools import chat_tools
@@ -27,7 +27,7 @@ REASONING_FIELDS = (
 )
 """Fields of an assistant message in which compatible endpoints carry reasoning, and want it back."""
 
-_OURS = (STATE, MARK, "is_error", "annotations")
+_OURS = (STATE, "is_error", "annotations")
 
 
 def encode_request(
@@ -39,6 +39,8 @@ def encode_request(
     options: Mapping[str, Any] | None = None,
 ) -> Wire:
     """The body of `POST /chat/completions`."""
+    if not target.cache_marks:
+        messages = [unmarked(message) for message in messages]
     plan = plan_ids(messages, MISTRAL_IDS if target.family == "mistral" else CHAT_IDS)
     listed = [message for index in range(len(messages)) for message in _messages(messages, index, plan, target)]
     wire: Wire = {"model": target.model, "messages": place_marks(listed) if target.cache_marks else listed}
@@ -66,8 +68,7 @@ def _messages(messages: Messages, index: int, plan: IdPlan, target: Target) -> I
 
 def _content(message: Message, target: Target) -> Message:
     """The message with parts this dialect takes; the same object when nothing had to change."""
-    hidden = tuple(key for key in _OURS if key != MARK or not target.cache_marks)
-    kept = without(message, *hidden)
+    kept = without(message, *_OURS)
     content = kept.get("content")
     if content is None and role_of(message) != "assistant":
         return {**kept, "content": ""}

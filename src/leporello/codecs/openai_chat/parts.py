@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.codecs.base import Wire
+from leporello.codecs.base import Wire, without
 from leporello.codecs.parts import as_json_text, file_note, text_part
+from leporello.messages import Message
 
 MARK = "cache_control"
 NATIVE_PARTS = frozenset(("text", "image_url", "input_audio", "file", "refusal"))
 _ANTHROPIC_ONLY = frozenset(("search_result", "container_upload", "tool_reference", "browser_state"))
+
+
+def unmarked(message: Message) -> Message:
+    """The message as it was before a cache mark was laid on it: marking turns a text into a list of one part."""
+    plain = without(message, MARK)
+    content = plain.get("content")
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
+        part = content[0]
+        if set(part) == {"type", "text", MARK} and part["type"] == "text":
+            return {**plain, "content": part["text"]}
+    return plain
 
 
 def chat_part(part: Any) -> Wire | None:

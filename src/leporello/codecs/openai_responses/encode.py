@@ -12,7 +12,7 @@ from typing import Any
 
 from leporello.codecs.base import Dialect, Target, Wire
 from leporello.codecs.ids import RESPONSES_IDS, IdPlan, plan_ids
-from leporello.codecs.openai_chat.parts import chat_part
+from leporello.codecs.openai_chat.parts import chat_part, unmarked
 from leporello.codecs.openai_responses.options import request_options
 from leporello.codecs.parts import as_json_text, note
 from leporello.codecs.state import state_for
@@ -29,6 +29,7 @@ def encode_request(
     options: Mapping[str, Any] | None = None,
 ) -> Wire:
     """The body of `POST /responses`. Nothing is stored at the provider; reasoning comes back encrypted."""
+    messages = [unmarked(message) for message in messages]
     wire: Wire = {"model": target.model}
     start = 0
     if messages and role_of(messages[0]) == "system" and isinstance(messages[0].get("content"), str):
