@@ -39,17 +39,23 @@ def _figures(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def print_markdown(results: Sequence[tuple[Contest, Sequence[SessionScore]]]) -> None:
+    """The table of `markdown_table` on the screen."""
+    for line in markdown_table(results):
+        say(line)
+
+
+def markdown_table(results: Sequence[tuple[Contest, Sequence[SessionScore]]]) -> list[str]:
     """Engines and windows down, kinds of questions across; each cell is closed-book / recovered in per cent."""
     reports = [(contest, report(scores)) for contest, scores in results]
     present = [kind for kind in KINDS if any(kind in result["kinds"] for _, result in reports)]
     headings = ["engine", "window", "kept tokens", "all", *present, "compactions", "seconds"]
-    say("| " + " | ".join(headings) + " |")
-    say("|" + "---|" * len(headings))
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
     for (contest, result), (_, scores) in zip(reports, results, strict=True):
         cells = [contest.engine, f"{contest.window:,}", f"{result['total']['kept_tokens']:,}", _cell(result["total"])]
         cells += [_cell(result["kinds"][kind]) if kind in result["kinds"] else "" for kind in present]
         cells += [str(sum(score.compactions for score in scores)), f"{sum(score.seconds for score in scores):.1f}"]
-        say("| " + " | ".join(cells) + " |")
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
 
 
 def _cell(row: dict[str, Any]) -> str:
