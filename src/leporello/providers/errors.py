@@ -33,6 +33,7 @@ from leporello.providers.error_rules import (
     ErrorKind,
     Sizes,
 )
+from leporello.redact import redact
 
 __all__ = ["CallCancelled", "CallFailed", "ErrorKind", "ErrorVerdict", "classify"]
 
@@ -257,7 +258,7 @@ _KEY = re.compile(r"(?i)(api key provided: )\S+|\b(sk|fk|gsk|xai)-[\w*-]{8,}")
 
 
 def _shown(message: str) -> str:
-    plain = _KEY.sub(lambda found: (found[1] or "") + "[REDACTED]", " ".join(message.split()))
+    plain = redact(_KEY.sub(lambda found: (found[1] or "") + "[REDACTED]", " ".join(message.split())))
     return plain if len(plain) <= SHOWN else plain[: SHOWN - 1] + "…"
 
 
