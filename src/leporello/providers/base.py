@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from leporello.cancel import CancelToken
 from leporello.messages import Message
-from leporello.providers.cancel import CancelToken
 from leporello.usage import CanonicalUsage
 
 

@@ -1,12 +1,14 @@
-"""Stopping a call from another thread, and keeping it within its time."""
+"""Keeping a call within its time, and cutting it when it is cancelled."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
+
+from leporello.cancel import CancelToken
 
 
 class Guard:

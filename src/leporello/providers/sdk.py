@@ -16,11 +16,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from leporello.cancel import CancelToken
 from leporello.codecs import Dialect, StreamIncomplete, Target, WireReply
 from leporello.codecs.state import drop_state, state_keys
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
-from leporello.providers.cancel import CancelToken, Guard
+from leporello.providers.cancel import Guard
 from leporello.providers.errors import CallCancelled, CallFailed, ErrorKind, ErrorVerdict, classify
 from leporello.providers.retry import RetryPolicy
 from leporello.providers.text import sendable
