@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from leporello.cancel import CancelToken
 from leporello.codecs import STATE, Dialect
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
-from leporello.providers.cancel import CancelToken
 from leporello.providers.errors import CallCancelled, CallFailed, ErrorKind
 from leporello.providers.make import ProviderSettings, make_provider
 from leporello.providers.retry import RetryPolicy

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from leporello.cancel import CancelToken
 from leporello.errors import ToolError
 from leporello.messages import Call
 from leporello.tools import terminal
-from leporello.tools.base import CancelToken
 from leporello.tools.capture import Capture
 from leporello.tools.processes import Command, Stop, group_alive, run
 

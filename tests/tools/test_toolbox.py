@@ -15,10 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from leporello.cancel import CancelToken
 from leporello.errors import ToolError
 from leporello.messages import Call
 from leporello.tools import worker
-from leporello.tools.base import ApprovalRequest, CancelToken, Tool, ToolContext, ToolResult, Verdict
+from leporello.tools.base import ApprovalRequest, Tool, ToolContext, ToolResult, Verdict
 from leporello.tools.schema import foreign_tool
 from leporello.tools.toolbox import SMALL_SET, Toolbox
 

@@ -19,7 +19,7 @@ from leporello.errors import FixedPartTooLarge
 from leporello.events import CompactionEvent, Listener
 from leporello.ledger import snapshot
 from leporello.ledger.ledger import Ledger
-from leporello.messages import Message, is_instruction
+from leporello.messages import Message, is_instruction, text_of
 from leporello.models import Limits, cost, model_facts, resolve_limits
 from leporello.providers.base import ModelReply
 from leporello.records import CompactionReport, Outcome
@@ -108,6 +108,11 @@ class Conversation:
         self.reader = Reader(self.store, self.id, self.counter)
         self.store.conversations.update(self.id, model=model)
 
+    def use_window(self, window: int) -> None:
+        """The model's window is smaller than was thought."""
+        self._window = window
+        self.engine = self._make_engine(self.engine.ledger)
+
     def _make_engine(self, ledger: Ledger) -> ContextCompressor:
         chosen = self.settings.compression
         limits = resolve_limits(
@@ -179,27 +184,28 @@ class Conversation:
     def request(
         self,
         tools: Sequence[Mapping[str, Any]] = (),
-        system: str = "",
+        system: str | Message = "",
         *,
         max_tokens: int | None = None,
         provider: str = "",
     ) -> Request:
         """The next request: folded when due, valid, ready for breakpoints. Raises when the fixed part can't fit."""
-        self._measure_fixed(tools, system)
-        reading = self.meter.read(self.messages, tools, system)
+        first: Message | None = {"role": "system", "content": system} if isinstance(system, str) else system
+        words = text_of(first) if first else ""
+        self._measure_fixed(tools, words)
+        reading = self.meter.read(self.messages, tools, words)
         if self.settings.compression.enabled and self.engine.should_compress(reading.tokens):
             self._fold("preflight")
-            reading = self.meter.read(self.messages, tools, system)
+            reading = self.meter.read(self.messages, tools, words)
         if reading.tokens > self.limits.window:
             self._refuse(reading.tokens)
         messages = self.messages
-        self.meter.sent(messages, tools, system)
-        first: list[Message] = [{"role": "system", "content": system}] if system else []
+        self.meter.sent(messages, tools, words)
         caching_settings = self.settings.prompt_caching
         return Request(
             conversation=self.id,
             model=self.model,
-            messages=(*first, *messages),
+            messages=(first, *messages) if words and first else tuple(messages),
             tools=tuple(dict(tool) for tool in tools),
             max_tokens=max_tokens,
             provider=provider,
@@ -265,6 +271,16 @@ class Conversation:
         for listener in self.listeners:
             listener(event)
         return report
+
+    def shrink(self, why: str) -> CompactionReport:
+        """Fold because a provider refused the request as too long, whatever the threshold says."""
+        self.meter.reset()
+        return self._fold(why)
+
+    @property
+    def compressions(self) -> int:
+        """How many times this conversation was folded."""
+        return self._view.folds
 
     def undo(self) -> View:
         """Show again what was shown before the last compaction, with all that came since."""

@@ -24,7 +24,7 @@ from leporello.store.base import Store
 from leporello.store.records import Compaction as StoredCompaction
 from leporello.store.records import Fold as StoredFold
 from leporello.store.records import Lease, LedgerSnapshot, View, ViewLine
-from leporello.summary.fold import fold_text, read_fold
+from leporello.summary.fold import read_fold
 from leporello.summary.handoff import to_json
 
 LEASE_SECONDS = 10.0
@@ -77,20 +77,15 @@ def fold_stored(
 
 
 def _stored(done: Compaction, view: View, engine: ContextCompressor) -> StoredCompaction:
-    assert done.fold is not None
-    fold = StoredFold(
-        id=done.fold.id,
-        covered=done.fold.span,
-        text=fold_text(done.fold, recall=engine.recall),
-        handoff=to_json(done.fold.handoff),
-        children=tuple(line.fold for line in view.lines if line.fold),
-    )
     return StoredCompaction(
         base_generation=view.generation,
         base_last=view.last,
         entries=[line.entry for line in done.shown],
         report=done.report,
-        folds=[fold],
+        folds=[
+            StoredFold(new.fold.id, new.fold.span, new.text, to_json(new.fold.handoff), new.children)
+            for new in done.folds
+        ],
         ledger=LedgerSnapshot(engine.ledger.last, snapshot.VERSION, snapshot.save(engine.ledger)),
     )
 

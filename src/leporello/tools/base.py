@@ -6,11 +6,12 @@ What it can't do it says with `ToolError`; nothing a tool does ends the loop tha
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
+
+from leporello.cancel import CancelToken
 
 DEFAULT_RESULT_CHARS = 100_000
 DEFAULT_TURN_CHARS = 200_000
@@ -53,52 +54,6 @@ class OutputLimits:
             read_chars=min(DEFAULT_READ_CHARS, result),
             preview_chars=min(DEFAULT_PREVIEW_CHARS, result // 4),
         )
-
-
-class CancelToken:
-    """Tells running work to stop. A child is cancelled with its parent, never the other way round."""
-
-    def __init__(self, parent: CancelToken | None = None) -> None:
-        self._event = threading.Event()
-        self._lock = threading.Lock()
-        self._callbacks: list[Callable[[], None]] = []
-        self._parent = parent
-        if parent is not None:
-            parent.on_cancel(self.cancel)
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether somebody asked to stop."""
-        return self._event.is_set()
-
-    def cancel(self) -> None:
-        """Ask to stop; asking twice changes nothing."""
-        with self._lock:
-            if self._event.is_set():
-                return
-            self._event.set()
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback()
-
-    def on_cancel(self, callback: Callable[[], None]) -> None:
-        """Run `callback` when cancelled; at once when that has already happened."""
-        with self._lock:
-            if not self._event.is_set():
-                self._callbacks.append(callback)
-                return
-        callback()
-
-    def release(self) -> None:
-        """Forget the parent: a finished call must not stay registered for the life of the session."""
-        parent, self._parent = self._parent, None
-        if parent is not None:
-            with parent._lock:
-                parent._callbacks = [known for known in parent._callbacks if known != self.cancel]
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until cancelled, at most so long; returns whether it was."""
-        return self._event.wait(seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from leporello.tools.base import CancelToken
+from leporello.cancel import CancelToken
 
 TERM_SECONDS = 2.0
 """How long processes may take to end after a polite signal, before the other one."""

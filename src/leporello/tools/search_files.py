@@ -21,8 +21,9 @@ from typing import Annotated, Any, Literal, NoReturn
 
 from msgspec import Meta
 
+from leporello.cancel import CancelToken
 from leporello.errors import ToolError
-from leporello.tools.base import CancelToken, Tool, ToolContext, ToolResult
+from leporello.tools.base import Tool, ToolContext, ToolResult
 from leporello.tools.confine import is_saved_output, near_names, readable, shown
 from leporello.tools.ignore import glob_filter
 from leporello.tools.marks import cut_mark

@@ -12,9 +12,10 @@ import traceback
 from dataclasses import replace
 from typing import Any
 
+from leporello.cancel import CancelToken
 from leporello.errors import LeporelloError
 from leporello.messages import encode_json
-from leporello.tools.base import Arguments, CancelToken, Tool, ToolContext, ToolResult
+from leporello.tools.base import Arguments, Tool, ToolContext, ToolResult
 
 GRACE_SECONDS = 5.0
 """How long a tool may take to stop after it was told to; `terminal` needs it to end its processes."""

@@ -1,0 +1,172 @@
+"""The agent: one user message in, model calls and tools until the answer is there, everything stored as it happens.
+
+Every message is durable before the next step begins, so an interrupt or a crash leaves a valid conversation to go on
+from: calls without a result get one when it is taken up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from leporello import caching
+from leporello.agent.calling import Caller
+from leporello.agent.events import (
+    AgentEvent,
+    CallFinished,
+    Compacted,
+    Notice,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnEnded,
+    Watcher,
+)
+from leporello.agent.system_prompt import PromptSources, SystemPrompt
+from leporello.cancel import CancelToken
+from leporello.conversation import Conversation
+from leporello.events import CompactionEvent
+from leporello.ledger.calls import describe
+from leporello.messages import Call, Message, calls_of, text_of
+from leporello.models import cost, model_facts
+from leporello.providers.base import ModelReply, ModelRequest, Provider
+from leporello.providers.errors import CallCancelled
+from leporello.tools.base import ToolContext, ToolResult
+from leporello.tools.budget import OutputBudget
+from leporello.tools.toolbox import Toolbox
+from leporello.turns import open_group
+from leporello.usage import CanonicalUsage
+
+MOST_STEPS = 200
+"""Model calls of one turn; beyond it the turn ends and says so."""
+INTERRUPTED = "Error: the user interrupted before this call was run; nothing was done"
+LOST = "Error: the program stopped before this call had a result; whether it ran is unknown"
+PROMPT_KEY = "agent.system_prompt"
+
+
+@dataclass(slots=True)
+class Agent:
+    """One conversation with a model and tools."""
+
+    talk: Conversation
+    provider: Provider
+    toolbox: Toolbox
+    context: ToolContext
+    budget: OutputBudget
+    prompt: SystemPrompt
+    sources: PromptSources
+    learn: Callable[[int], None]
+    provider_name: str = ""
+    base_url: str = ""
+    max_output: int | None = None
+    watchers: list[Watcher] = field(default_factory=list)
+    _watch_turn: Watcher | None = None
+
+    def __post_init__(self) -> None:
+        self.talk.listeners.append(self._compacted)
+        self.close_open_calls(LOST)
+
+    # -- one turn
+
+    def turn(self, text: str | Message, watch: Watcher | None = None, cancel: CancelToken | None = None) -> TurnEnded:
+        """Run one user message to its answer."""
+        self._watch_turn = watch
+        token = cancel or CancelToken()
+        message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
+        self.talk.append(message)
+        used = CanonicalUsage()
+        calls = 0
+        try:
+            while calls < MOST_STEPS:
+                reply = self._ask(token)
+                calls += 1
+                used += reply.usage
+                wanted = calls_of(reply.message)
+                if not wanted:
+                    return self._ended(TurnEnded(text_of(reply.message), reply.finish_reason, calls, used))
+                if self._run_tools(wanted, token):
+                    return self._ended(TurnEnded("", "interrupted", calls, used))
+            return self._ended(TurnEnded("", "steps", calls, used))
+        except (KeyboardInterrupt, CallCancelled):
+            token.cancel()
+            self.close_open_calls(INTERRUPTED)
+            return self._ended(TurnEnded("", "interrupted", calls, used))
+        finally:
+            self._watch_turn = None
+
+    def _ask(self, token: CancelToken) -> ModelReply:
+        caller = Caller(self.talk, self.provider, self._emit, self._learned)
+        reply = caller.call(lambda most: self._request(most, token), self.max_output)
+        self.talk.record(reply, provider=self.provider_name)
+        facts = model_facts(self.talk.model or None)
+        self._emit(CallFinished(self.talk.model, reply.usage, cost(reply.usage, facts)))
+        return reply
+
+    def _request(self, max_tokens: int | None, token: CancelToken) -> ModelRequest:
+        """The view as it is now, with breakpoints where the provider wants them."""
+        made = self.talk.request(
+            self.toolbox.schemas(), system=self.prompt.message(), max_tokens=max_tokens, provider=self.provider_name
+        )
+        use = caching.cache_use(self.talk.model, self.provider_name, self.base_url)
+        messages = made.marked(native=use.native) if use.marks else list(made.messages)
+        return ModelRequest(self.talk.model, messages, made.tools, max_tokens, options={**made.options}, cancel=token)
+
+    def _run_tools(self, calls: Sequence[Call], token: CancelToken) -> bool:
+        """Run the calls of one reply and store their results; True when the user interrupted."""
+        context = replace(self.context, cancel=token, emit=lambda text: self._emit(ToolOutput(text)))
+        results: list[tuple[Call, ToolResult]] = []
+        for call in calls:
+            self._emit(ToolStarted(call.id, call.name, describe(call).heading))
+            found = self.toolbox.run_all([call], context)[0]
+            results.append((call, found))
+        shown = self.budget.turn([(call, self.toolbox.get(call.name), result) for call, result in results])
+        self.talk.append(*(entry.message() for entry in shown))
+        for entry in shown:
+            saved = str(entry.saved.path) if entry.saved else ""
+            self._emit(ToolFinished(entry.call.id, entry.call.name, not entry.result.is_error, len(entry.text), saved))
+        return any(result.details.get("interrupted") for _, result in results)
+
+    def close_open_calls(self, text: str) -> None:
+        """Give every call that still waits a result, so that the conversation can go on."""
+        messages = self.talk.view.messages
+        group = open_group(messages)
+        if group is None:
+            return
+        calls = calls_of(messages[group.start])
+        self.talk.append(*({"role": "tool", "tool_call_id": calls[k].id, "content": text} for k in group.unanswered))
+
+    # -- what happens beside it
+
+    def _emit(self, event: AgentEvent) -> None:
+        for watch in (*self.watchers, *((self._watch_turn,) if self._watch_turn else ())):
+            watch(event)
+
+    def _ended(self, ended: TurnEnded) -> TurnEnded:
+        self._emit(ended)
+        return ended
+
+    def _learned(self, window: int) -> None:
+        self.learn(window)
+        self.talk.use_window(window)
+
+    def _compacted(self, event: CompactionEvent) -> None:
+        """A new session of the chain: memory is taken in if it changed, and the prompt says that turns were folded."""
+        self._emit(Compacted(event))
+        if not event.report.committed:
+            return
+        self.prompt = self.prompt.after_compression(self.sources)
+        self.talk.store.state.set(self.talk.id, PROMPT_KEY, self.prompt.as_dict())
+        times = self.talk.compressions
+        if times >= 2:
+            self._emit(
+                Notice(
+                    f"This conversation was folded {times} times. Details may be less sharp now; everything is still "
+                    "there to be searched and reopened. For a new subject, /new is better."
+                )
+            )
+
+    def use_model(self, model: str, provider: Provider, provider_name: str, window: int | None) -> None:
+        """Go on with another model; what no longer fits is folded before the next call."""
+        self.provider = provider
+        self.provider_name = provider_name
+        self.talk.use_model(model, window)
