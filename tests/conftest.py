@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +21,20 @@ settings.register_profile("fuzz", max_examples=10_000, deadline=None, suppress_h
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_home(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the settings or data of the person who runs it."""
     for variable in [name for name in os.environ if name.startswith("LEPORELLO_") and "__" in name]:
         monkeypatch.delenv(variable)
-    monkeypatch.setenv("LEPORELLO_HOME", str(tmp_path_factory.mktemp("home") / ".leporello"))
+    monkeypatch.setenv("LEPORELLO_HOME", str(_homes / f"home-{next(_numbers)}"))
 
 
 @pytest.fixture(scope="session")

@@ -201,6 +201,8 @@ ORDINARY = [
     "https://user:${PASSWORD}@host/db",
     "f'postgresql://{user}:{password}@{host}/{db}'",
     "password: ********",
+    "password:\n  minLength: 8\n  pattern: a1b2c3d4e5f6",
+    "Authorization:\nsection=chapter-12a4b6c8d0",
     # prose
     "The password is required.",
     "Your password was changed.",
@@ -230,6 +232,9 @@ ORDINARY = [
     "leporello-0.1.0-py3-none-any.whl",
     "2026-11-15T20:16:00.123456Z INFO started",
     "token bucket: 100 per second",
+    "credentials: `tests/e2e/.env`",
+    "encryptedPrivateKey: testEncryptedRootPrivateKey,",
+    'pwd = "~"',
     "SECRET_NAME=db-credentials",
     "secretName: db-credentials",
 ]

@@ -69,12 +69,15 @@ _SHAPES: tuple[Shape, ...] = (
         "authorization",
         ("authorization",),
         re.compile(
-            rf"authorization{_QUOTE}\s{{0,3}}[:=,]\s{{0,3}}{_QUOTE}(?:{_SCHEMES}\s{{1,3}})?([A-Za-z0-9._~+/=:|-]{{6,4096}}+)",
+            rf"authorization{_QUOTE}[ \t]{{0,3}}[:=,][ \t]{{0,3}}{_QUOTE}"
+            rf"(?:{_SCHEMES}[ \t]{{1,3}})?([A-Za-z0-9._~+/=:|-]{{6,4096}}+)",
             re.I,
         ),
         is_opaque_literal,
     ),
-    Shape("bearer", ("bearer",), re.compile(r"bearer\s{1,3}([A-Za-z0-9._~+/=|-]{8,4096}+)", re.I), is_opaque_literal),
+    Shape(
+        "bearer", ("bearer",), re.compile(r"bearer[ \t]{1,3}([A-Za-z0-9._~+/=|-]{8,4096}+)", re.I), is_opaque_literal
+    ),
     # scheme://user:password@host: the last @ before a slash ends the password.
     Shape(
         "address",
@@ -112,7 +115,7 @@ _SHAPES: tuple[Shape, ...] = (
     ),
 )
 
-_COOKIE = re.compile(r"""cookie\\{0,3}["']?\s{0,3}:\s{0,3}([^\n]{1,4096})""", re.IGNORECASE)
+_COOKIE = re.compile(r"""cookie\\{0,3}["']?[ \t]{0,3}:[ \t]{0,3}([^\n]{1,4096})""", re.IGNORECASE)
 _COOKIE_VALUE = re.compile(r"""[\w.-]{1,64}=([^;\s"'\\]{16,1024})""")
 
 _KEY_START = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?)-----")

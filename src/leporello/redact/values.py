@@ -47,6 +47,7 @@ _PART = re.compile(r"^(?:[A-Za-z]+|v?\d{1,3}|)$")
 _SPLIT = re.compile(r"[-_./:+]")
 _NUMERIC = re.compile(r"^[-+]?[\d_.,]+(?:[eE][-+]?\d+)?[a-zA-Z%]{0,2}$")
 _DATE = re.compile(r"^\d{4}-\d\d-\d\d")
+_FILE_ENDING = re.compile(r"\.[A-Za-z]{1,6}$")
 _HEX_OR_ID = re.compile(r"^[0-9a-fA-F-]{16,}$")
 _VARIABLE_WORDS = frozenset(
     (
@@ -62,7 +63,7 @@ def is_reference(value: str) -> bool:
     """Variables, templates and fillers: they say where the secret goes, not what it is."""
     cleaned = value.strip().strip("\"'`\\")
     return (
-        not cleaned
+        not any(character.isalnum() for character in cleaned)
         or cleaned.startswith(PLACEHOLDER)
         or cleaned.lower() in _NO_SECRETS
         or _REFERENCE.match(cleaned) is not None
@@ -116,14 +117,14 @@ def is_variable_like(value: str) -> bool:
 def is_opaque(value: str) -> bool:
     """Long enough, mixed enough and not made of words: what a generated key looks like."""
     value = value[:_ENOUGH]
-    if len(value) < 8 or is_number(value) or value.startswith(("/", "./", "../", "~/", "http:", "https:")):
+    if len(value) < 8 or is_number(value) or _is_path(value):
         return False
     if _HEX_OR_ID.match(value):
         return any(character.isdigit() for character in value)
     parts = _SPLIT.split(value.rstrip("="))
     if all(_PART.match(part) for part in parts):
         # Words joined by dashes. One unbroken run that changes case often is no word of any language.
-        return len(parts) == 1 and len(value) >= 16 and _case_changes(value) >= 5
+        return len(parts) == 1 and len(value) >= 16 and _case_changes(value) >= 5 and not _reads_like_words(value)
     if value.isidentifier() and _reads_like_words(value):
         return False
     return any(character.isdigit() for character in value) or _case_changes(value) >= 5
@@ -134,6 +135,12 @@ def _reads_like_words(value: str) -> bool:
     runs = _RUNS.findall(value)
     numbers = [run for run in runs if run.isdigit()]
     return len(numbers) <= 1 and all(len(run) <= 3 if run.isdigit() else len(run) >= 3 for run in runs)
+
+
+def _is_path(value: str) -> bool:
+    if value.startswith(("/", "./", "../", "~/", "http:", "https:")):
+        return True
+    return "/" in value and _FILE_ENDING.search(value) is not None
 
 
 def _case_changes(value: str) -> int:
