@@ -6,13 +6,27 @@ bring more evidence for the same tokens than a few large ones, so a search fills
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
+
+from leporello.messages import Message
+from leporello.records import Span
 
 DEFAULT_TOKENS = 4_000
 """What one search may bring back, in o200k tokens."""
 GAP = "…"
 """Stands for lines left out between two lines of a window."""
+
+
+class Mode(StrEnum):
+    """How a query is read."""
+
+    HYBRID = "hybrid"
+    """As a question or as words: relatives of the words and the kind of answer count too."""
+    WORDS = "words"
+    """As words, no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +35,7 @@ class RecallQuery:
 
     text: str
     max_tokens: int = DEFAULT_TOKENS
+    mode: Mode = Mode.HYBRID
     limit: int | None = None
     """At most so many windows; None leaves it to the tokens."""
     roles: tuple[str, ...] = ()
@@ -63,3 +78,28 @@ class Recall(Protocol):
 
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first; together, headings included, within the token budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldRecord:
+    """A span of the log that the model now sees as a summary."""
+
+    id: str
+    covered: Span
+    text: str = ""
+    """The summary."""
+    children: tuple[str, ...] = ()
+    """Folds it was made of."""
+
+
+class Archive(Recall, Protocol):
+    """What the recovery tools read: the whole log by number, the folds by id, and a search. In memory or in a store."""
+
+    def newest(self) -> int:
+        """Number of the newest message; 0 when there is none."""
+
+    def read(self, span: Span) -> Iterator[tuple[int, Message]]:
+        """The messages of a span in order, with their numbers; numbers that don't exist are left out."""
+
+    def folds(self) -> Sequence[FoldRecord]:
+        """All folds, oldest first."""

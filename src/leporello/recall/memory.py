@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
+from leporello.recall.base import DEFAULT_TOKENS, Mode, RecallQuery, Window
 from leporello.recall.collection import Collection
 from leporello.recall.question import understand
 from leporello.recall.ranking import rank
@@ -34,7 +34,7 @@ class MemoryRecall:
 
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first."""
-        scored = rank(self._collection, understand(query.text))
+        scored = rank(self._collection, understand(query.text, plainly=query.mode is Mode.WORDS))
         if query.roles:
             entries, entry_of = self._collection.entries, self._collection.entry_of
             scored = [found for found in scored if entries[entry_of[found.line]].passage.role in query.roles]

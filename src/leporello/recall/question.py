@@ -50,21 +50,27 @@ _ANSWER_WORDS = frozenset(
         "reason method function helper command step user agent assistant"
     ).split()
 )
+_SPOKEN = re.compile(r"(?<![\w./:@-])(?:[A-Z]?[a-z]+|[A-Z]+)(?:-[a-z]+)*(?![\w/:@]|\.\w|-\w)")
 _QUOTATION = re.compile(r"`([^`]+)`|\"([^\"]+)\"|“([^”]+)”|(?<!\w)'([^']+)'(?!\w)")
 
 
-def understand(text: str) -> Question:
-    """Read a query."""
+def understand(text: str, plainly: bool = False) -> Question:
+    """Read a query; `plainly` takes its words and nothing else."""
     quoted = {word for found in _QUOTATION.finditer(text) for word in index_words(found.group())}
-    terms = tuple(_term(word, word in quoted) for word in query_words(text)[:MOST_TERMS])
+    wanted = query_words(text)[:MOST_TERMS]
+    if plainly:
+        return Question(tuple(Term(1.0, ((word, 1.0),)) for word in wanted), (), frozenset())
+    spoken = {word for found in _SPOKEN.finditer(text) for word in index_words(found.group())}
+    terms = tuple(_term(word, word in quoted, word in spoken) for word in wanted)
     words = index_words(text)
     pairs = tuple(dict.fromkeys(_pairs(words)))
     return Question(terms, pairs, wants_of(text))
 
 
-def _term(word: str, quoted: bool) -> Term:
+def _term(word: str, quoted: bool, spoken: bool) -> Term:
     weight = QUOTED if quoted else ANSWER_WORD if word in _ANSWER_WORDS else 1.0
-    others = () if quoted else relatives_of(word)
+    # Names in code and quotations mean exactly what they say.
+    others = relatives_of(word) if spoken and not quoted else ()
     return Term(weight, ((word, 1.0), *((other, RELATIVE) for other in others)))
 
 

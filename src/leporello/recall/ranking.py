@@ -33,8 +33,11 @@ MOST_PAIRED = 300
 """Lines looked at for neighbouring words."""
 SHORT_PASSAGE = 40
 """Of a longer passage only lines are looked at that have a word of the question near, or look like an answer."""
+CLOSE = 0.45
+"""Bare words are meant as they are: lines with less than this share of the best line's evidence are left out."""
 LEAST_RARITY = 0.2
-"""A word that stands nearly everywhere tells nothing."""
+MANY_LINES = 2_000
+"""A word that stands nearly everywhere and in so many lines costs much to follow and tells nothing."""
 
 Rarity = Callable[[str], float]
 """How rare a word is where the question is asked; 0 for a word that is everywhere."""
@@ -59,8 +62,8 @@ def rank(collection: Collection, question: Question, rare: Rarity | None = None)
     scored: list[ScoredLine] = []
     for entry in _best_passages(collection, evidence, liking):
         scored.extend(_score_lines(collection, entry, evidence, liking))
-    best = heapq.nlargest(MOST_LINES, scored)
-    return _with_pairs(collection, question, best, rare)
+    best = _with_pairs(collection, question, heapq.nlargest(MOST_LINES, scored), rare)
+    return best if question.wants else _close_to_best(best)
 
 
 class _Evidence:
@@ -78,7 +81,7 @@ class _Evidence:
             # A rare relative of a common word is no better evidence than the word itself.
             own = value if own is None else own
             value = value if factor == 1.0 else min(value, own) * factor
-            if value >= LEAST_RARITY * factor:
+            if value >= LEAST_RARITY or len(lines) < MANY_LINES:
                 self.hits.append((lines, value * term.weight * weights.SCALE))
         self.passages: dict[int, float] = {}
         """The best of it in each passage."""
@@ -208,3 +211,8 @@ def _with_pairs(collection: Collection, question: Question, scored: list[ScoredL
         if reward:
             scored[index] = found._replace(score=found.score + reward)
     return sorted(scored, reverse=True)
+
+
+def _close_to_best(scored: list[ScoredLine]) -> list[ScoredLine]:
+    least = CLOSE * max((found.words for found in scored), default=0.0)
+    return [found for found in scored if found.words >= least]

@@ -31,6 +31,8 @@ LENGTH = 0.47
 """Times the logarithm of the line's words: a longer line holds more, ..."""
 COST = 0.5
 """... but takes more of the budget: this times the logarithm of its tokens is taken off when lines are chosen."""
+CROWD = 0.3
+"""Taken off a line, times the logarithm of how many lines of its passage are shown already."""
 REPEATED = -1.65
 """The same line stood in the conversation before."""
 

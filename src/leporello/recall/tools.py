@@ -1,0 +1,239 @@
+"""The recovery tools: a model searches, looks up and reopens anything that was folded away.
+
+    lcm_grep("port of the staging server")     windows around the evidence, with message ids
+    lcm_describe("f3")                         what a fold, a span or a message is about
+    lcm_expand("m10-m20", page=2)              the raw messages, page by page
+    lcm_status()                               how much there is, and what is folded
+
+They belong to the host and work with every engine. Results are JSON texts within a token budget; what can't be done is
+said in `error`, with what would work.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from leporello.errors import InputError
+from leporello.messages import encode_json
+from leporello.recall import ids, patterns
+from leporello.recall.base import DEFAULT_TOKENS, Archive, Mode, RecallQuery, Window
+from leporello.recall.describe import describe
+from leporello.recall.paging import pages
+from leporello.recall.passages import Passage, passages_of
+from leporello.records import Span
+from leporello.tokens import TokenCounter
+
+DEFAULT_LIMIT = 10
+MOST_RESULTS = 100
+LEAST_TOKENS = 200
+MOST_TOKENS = 50_000
+REGEX_SECONDS = 2.0
+_LINES_PER_MATCH = 6
+
+_ID = {"type": "string", "description": "m12 for a message, m10-m20 for a span, f3 for a fold"}
+_TOKENS = {
+    "type": "integer",
+    "minimum": LEAST_TOKENS,
+    "maximum": MOST_TOKENS,
+    "default": DEFAULT_TOKENS,
+    "description": "Most tokens to bring back",
+}
+
+
+def _schema(name: str, description: str, properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {"name": name, "description": description, "parameters": parameters}
+
+
+SCHEMAS: tuple[dict[str, Any], ...] = (
+    _schema(
+        "lcm_grep",
+        "Search the whole conversation, folded parts included. Ask in plain words or a question, or give identifiers, "
+        "paths or an error text. Brings back short windows with message ids; lcm_expand opens any of them in full.",
+        {
+            "query": {"type": "string", "description": "A question, words, or a regular expression in mode regex"},
+            "mode": {"type": "string", "enum": ["hybrid", "words", "regex"], "default": "hybrid"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": DEFAULT_LIMIT},
+            "max_tokens": _TOKENS,
+        },
+        ["query"],
+    ),
+    _schema(
+        "lcm_describe",
+        "Tell what a fold, a span or a message is about (size, files, tools, requests, failures) before opening it.",
+        {"id": _ID},
+        ["id"],
+    ),
+    _schema(
+        "lcm_expand",
+        "Read the original messages behind a fold, a span or a message id, word for word, in pages.",
+        {"id": _ID, "page": {"type": "integer", "minimum": 1, "default": 1}, "max_tokens": _TOKENS},
+        ["id"],
+    ),
+    _schema("lcm_status", "Tell how many messages there are and which spans are folded.", {}, []),
+)
+TOOL_NAMES = frozenset(schema["name"] for schema in SCHEMAS)
+
+
+def openai_tools() -> list[dict[str, Any]]:
+    """The tools as a Chat Completions request carries them."""
+    return [{"type": "function", "function": schema} for schema in SCHEMAS]
+
+
+class RecallTools:
+    """The tools over one conversation."""
+
+    def __init__(self, archive: Archive, count: Callable[[str], int] | None = None) -> None:
+        self._archive = archive
+        self._count = count or TokenCounter.for_model(None).text
+
+    def handle(self, name: str, args: Mapping[str, Any]) -> str:
+        """Run a tool; the answer is JSON text, `{"error": ...}` when the call was wrong."""
+        run: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "lcm_grep": self._grep,
+            "lcm_describe": self._describe,
+            "lcm_expand": self._expand,
+            "lcm_status": self._status,
+        }
+        if name not in run:
+            return _json({"error": f"there is no tool {name}; there are {', '.join(run)}"})
+        try:
+            return _json(run[name](args))
+        except InputError as error:
+            return _json({"error": str(error)})
+
+    def _grep(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        text = args.get("query")
+        if not isinstance(text, str) or not text.strip():
+            raise InputError("query is missing: say what to look for")
+        limit = _whole(args, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS)
+        budget = _whole(args, "max_tokens", DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS)
+        mode = args.get("mode") or "hybrid"
+        shown: dict[str, Any] = {"query": text}
+        if mode == "regex":
+            windows, complete = self._match(patterns.matcher(text), limit)
+            shown["complete"] = complete
+        elif mode in (Mode.HYBRID.value, Mode.WORDS.value):
+            windows = self._archive.search(RecallQuery(text, budget, Mode(mode)))
+        else:
+            raise InputError(f"mode {mode!r} is not one of hybrid, words, regex")
+        return self._fitted(shown, windows, limit, budget)
+
+    def _match(self, matches: patterns.Matcher, limit: int) -> tuple[list[Window], bool]:
+        """Windows of matching lines, oldest first, and whether everything was looked at."""
+        until = time.monotonic() + REGEX_SECONDS
+        found: list[Window] = []
+        for number, passage in self._passages():
+            lines = list(itertools.islice(filter(matches, passage.lines), _LINES_PER_MATCH))
+            if lines:
+                if len(found) == limit:
+                    return found, False
+                shown = "\n".join(lines)
+                found.append(Window(number, passage.role, passage.tool, passage.is_call, shown, 1.0))
+            if time.monotonic() > until:
+                return found, False
+        return found, True
+
+    def _passages(self) -> Iterator[tuple[int, Passage]]:
+        newest = self._archive.newest()
+        if newest:
+            for number, message in self._archive.read(Span(1, newest)):
+                for passage in passages_of(message):
+                    yield number, passage
+
+    def _fitted(self, shown: dict[str, Any], windows: list[Window], limit: int, budget: int) -> dict[str, Any]:
+        """The best windows as results, the rest of the evidence in short form, all within the budget."""
+        results: list[dict[str, Any]] = []
+        more: list[str] = []
+        used = self._count(_json({**shown, "results": [], "more": []})) + 16
+        for window in windows:
+            as_result = len(results) < limit
+            entry: Any = _result(window) if as_result else str(window)
+            cost = self._count(_json(entry)) + 2
+            if used + cost > budget:
+                continue
+            used += cost
+            (results if as_result else more).append(entry)
+        shown["results"] = results
+        if more:
+            shown["more"] = more
+        if not results:
+            shown["hint"] = "nothing found: try other words, or mode regex for an exact text"
+        return shown
+
+    def _describe(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        folds = self._archive.folds()
+        span, fold = ids.find(args.get("id"), self._archive.newest(), folds)
+        shown: dict[str, Any] = {"id": fold.id if fold else str(span), "span": str(span)}
+        if fold is not None:
+            shown["summary_tokens"] = self._count(fold.text)
+            shown["children"] = list(fold.children)
+        else:
+            shown["folded_in"] = [known.id for known in folds if _overlaps(known.covered, span)]
+        shown |= describe(self._archive.read(span), self._count)
+        shown["open_with"] = f'lcm_expand("{shown["id"]}")'
+        return shown
+
+    def _expand(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        span, fold = ids.find(args.get("id"), self._archive.newest(), self._archive.folds())
+        number = _whole(args, "page", 1, 1, 1_000_000)
+        budget = _whole(args, "max_tokens", DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS)
+        name = fold.id if fold else str(span)
+        shown: dict[str, Any] = {"id": name, "span": str(span), "page": number}
+        room = budget - self._count(_json({**shown, "messages": [], "next": _next(name, number, budget)})) - 8
+        book = pages(self._archive.read(span), self._count, room)
+        last = 0
+        for last, page in enumerate(itertools.islice(book, number), 1):
+            if last == number:
+                shown["messages"] = [piece.as_dict() for piece in page]
+        if last < number:
+            raise InputError(
+                f"{name} has {last} page{'s' if last != 1 else ''} of {budget} tokens; there is no page {number}"
+            )
+        if next(book, None) is not None:
+            shown["next"] = _next(name, number, budget)
+        return shown
+
+    def _status(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        folds = self._archive.folds()
+        inner = {child for fold in folds for child in fold.children}
+        return {
+            "messages": self._archive.newest(),
+            "folds": [{"id": fold.id, "span": str(fold.covered)} for fold in folds if fold.id not in inner][-50:],
+            "folds_in_all": len(folds),
+            "note": "Every message is kept. lcm_grep searches all of them, lcm_expand opens any of them.",
+        }
+
+
+def _result(window: Window) -> dict[str, Any]:
+    shown = {"id": window.id, "role": window.role}
+    if window.tool:
+        shown["tool"] = window.tool + (" (call)" if window.is_call else "")
+    return {**shown, "text": window.text}
+
+
+def _next(name: str, page: int, budget: int) -> str:
+    tokens = f", max_tokens={budget}" if budget != DEFAULT_TOKENS else ""
+    return f'lcm_expand("{name}", page={page + 1}{tokens})'
+
+
+def _overlaps(one: Span, other: Span) -> bool:
+    return one.first <= other.last and other.first <= one.last
+
+
+def _whole(args: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
+    value = args.get(name)
+    if value is None:
+        return default
+    if isinstance(value, str) and value.strip().isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InputError(f"{name} must be a whole number from {least} to {most}, not {value!r}")
+    return value
+
+
+def _json(value: Any) -> str:
+    return encode_json(value).decode()

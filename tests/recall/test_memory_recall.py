@@ -1,0 +1,150 @@
+"""Searching a conversation: the right lines come back, small, within the budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leporello.recall.base import GAP, Mode, RecallQuery
+from leporello.recall.memory import MemoryRecall
+from leporello.recall.windows import render
+from leporello.tokens import TokenCounter
+
+from .conftest import assistant, call, result, session, user
+
+COUNT = TokenCounter.for_model(None).text
+
+
+@pytest.mark.parametrize(
+    ("query", "evidence"),
+    [
+        ("Which commit introduced the stream reader?", "9ab3f1e"),
+        ("How large was the change that added the parser?", "2 files changed, 41 insertions(+), 3 deletions(-)"),
+        ("What error did the parser tests report?", "ValueError: line 7 has no separator"),
+        ("What did the user forbid?", "Never touch the files under vendor/"),
+        ("At which address is the test machine reachable, according to the user?", "10.1.2.3:8443"),
+        ("In which file and line is the default port defined?", "src/net/server.py:88"),
+        ("Why did the agent pick a streaming approach?", "because the files do not fit into memory"),
+        ("How many connections were open?", "17"),
+        ("DEFAULT_PORT", "src/net/client.py:12"),
+        ("端口", "配置文件里的端口也要改成8443"),
+        ("9ab3f1e", "Add the streaming parser"),
+    ],
+)
+def test_questions_find_their_evidence(messages: list[dict[str, Any]], query: str, evidence: str) -> None:
+    """Facts of many kinds are found by questions that use other words, within a small budget."""
+    assert evidence in MemoryRecall(messages).answer(query, 400)
+
+
+def test_a_bare_result_is_found_by_its_call(messages: list[dict[str, Any]]) -> None:
+    """`17` shares no word with the question; the call that printed it does."""
+    windows = MemoryRecall(messages).search(RecallQuery("count of connected sockets (ss -tn)", 300))
+    assert any(window.text == "17" and window.tool == "terminal" for window in windows)
+
+
+def test_windows_say_where_they_come_from(messages: list[dict[str, Any]]) -> None:
+    """Each window carries id, role, tool and whether it is a call."""
+    windows = MemoryRecall(messages).search(RecallQuery("DEFAULT_PORT"))
+    headings = {window.heading for window in windows}
+    assert "[m10] search_files" in headings
+    assert "[m9] search_files call" in headings
+
+
+def test_best_comes_first(messages: list[dict[str, Any]]) -> None:
+    """Windows are in the order of their usefulness."""
+    windows = MemoryRecall(messages).search(RecallQuery("staging server"))
+    assert windows[0].message == 8
+    assert [w.score for w in windows] == sorted((w.score for w in windows), reverse=True)
+
+
+def test_lines_left_out_are_marked() -> None:
+    """Between lines that do not follow each other stands a gap mark; neighbours stand side by side."""
+    filler = [f"row {number} of the table" for number in range(30)]
+    filler[3] = "the zebra eats"
+    filler[4] = "a zebra sleeps"
+    filler[25] = "one more zebra"
+    (window,) = MemoryRecall([result("a", "\n".join(filler))]).search(RecallQuery("zebra", 30))
+    assert "the zebra eats\na zebra sleeps\n" in window.text
+    assert GAP in window.text.split("\n")
+
+
+def test_the_same_line_is_shown_once() -> None:
+    """A file read three times gives its line once, so that the budget is not spent on copies."""
+    text = "the answer is forty-two"
+    recall = MemoryRecall([result(str(n), text) for n in range(3)])
+    assert recall.answer("answer").count(text) == 1
+
+
+def test_bare_words_bring_no_padding(messages: list[dict[str, Any]]) -> None:
+    """An identifier brings what speaks of it and leaves the rest of the budget unused."""
+    assert "noise" not in MemoryRecall(messages).answer("DEFAULT_PORT")
+
+
+def test_nothing_matches_nothing(messages: list[dict[str, Any]]) -> None:
+    """Unknown words and an empty conversation give no windows."""
+    assert MemoryRecall(messages).search(RecallQuery("xylophone")) == []
+    assert MemoryRecall().search(RecallQuery("anything")) == []
+    assert MemoryRecall(messages).search(RecallQuery("")) == []
+
+
+def test_roles_and_limit_narrow_a_search(messages: list[dict[str, Any]]) -> None:
+    """Only the asked roles; at most so many windows."""
+    recall = MemoryRecall(messages)
+    assert {w.role for w in recall.search(RecallQuery("parser", roles=("assistant",)))} == {"assistant"}
+    assert len(recall.search(RecallQuery("parser", limit=2))) == 2
+
+
+def test_words_mode_finds_only_the_words(messages: list[dict[str, Any]]) -> None:
+    """In words mode `select` does not find `chose`; in hybrid mode it does."""
+    recall = MemoryRecall(messages)
+    chosen = "I chose a streaming reader"
+    assert chosen in recall.answer("was a reader picked?")
+    assert recall.search(RecallQuery("picked", mode=Mode.WORDS)) == []
+
+
+def test_growing_equals_building_at_once(messages: list[dict[str, Any]]) -> None:
+    """Adding messages one by one gives the same answers as indexing them together."""
+    growing = MemoryRecall()
+    for number, message in enumerate(messages, 1):
+        growing.add(number, message)
+        growing.search(RecallQuery("parser port"))
+    query = RecallQuery("Where is the port set, and why?")
+    assert growing.search(query) == MemoryRecall(messages).search(query)
+
+
+def test_reused_call_ids_pair_with_the_nearest_call() -> None:
+    """Providers reuse ids; a result belongs to the step it stands in."""
+    recall = MemoryRecall(
+        [
+            assistant("", call("x", "terminal", '{"command": "cat apples"}')),
+            result("x", "11"),
+            assistant("", call("x", "terminal", '{"command": "cat pears"}')),
+            result("x", "22"),
+        ]
+    )
+    assert [w.text for w in recall.search(RecallQuery("pears")) if not w.is_call][:1] == ["22"]
+
+
+MESSAGES = st.lists(
+    st.builds(user, st.text(st.characters(codec=None, exclude_categories=()), max_size=300))
+    | st.builds(result, st.sampled_from("ab"), st.text(max_size=600))
+    | st.builds(lambda t, a: assistant(t, call("a", "tool", a)), st.text(max_size=100), st.text(max_size=100))
+    | st.sampled_from(session()),
+    max_size=12,
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    MESSAGES,
+    st.text(max_size=60) | st.sampled_from(["Why did the parser fail?", "port", "noise_1"]),
+    st.integers(0, 900),
+)
+def test_never_beyond_the_budget(messages: list[dict[str, Any]], query: str, budget: int) -> None:
+    """Whatever is asked of whatever conversation: no error, and never more tokens than allowed."""
+    windows = MemoryRecall(messages).search(RecallQuery(query, budget))
+    assert COUNT(render(windows)) <= budget
+    assert all(1 <= window.message <= len(messages) for window in windows)
