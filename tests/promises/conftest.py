@@ -82,7 +82,9 @@ class FaultItem(pytest.Item):
         module = copy / "leporello" / self.fault.module
         text = module.read_text(encoding="utf-8")
         if text.count(self.fault.old) != 1:
-            raise FaultNotNoticed(f"{self.fault.old!r} occurs {text.count(self.fault.old)} times in {self.fault.module}")
+            raise FaultNotNoticed(
+                f"{self.fault.old!r} occurs {text.count(self.fault.old)} times in {self.fault.module}"
+            )
         module.write_text(text.replace(self.fault.old, self.fault.new), encoding="utf-8")
 
     def _run(self, copy: Path) -> list[str]:
@@ -126,7 +128,7 @@ def _fault_items(items: Iterable[pytest.Item]) -> Iterable[FaultItem]:
     for item in items:
         for mark in item.iter_markers("fault"):
             fault = Fault.of(mark)
-            name = f"{item.name}[fault: {fault.name}]"
+            name = f"{item.name}[breaks when {fault.name}]"
             assert item.parent is not None
             yield FaultItem.from_parent(item.parent, name=name, promise=item, fault=fault)
 

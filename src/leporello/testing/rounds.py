@@ -1,0 +1,55 @@
+"""Compactions as a test needs them: one of a plain list, or a session that grows and is compacted as it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leporello.compaction.pipeline import Compaction
+from leporello.compaction.view import number_messages
+from leporello.engines.compressor import ContextCompressor
+from leporello.messages import Message
+from leporello.records import CompactionReport
+from leporello.testing.sessions import GeneratedSession
+from leporello.turns import cut_points
+
+
+def fold_once(messages: Sequence[Message], window: int, **options: Any) -> Compaction:
+    """One manual compaction by a fresh engine that sees only the list."""
+    return ContextCompressor(window, **options).compact(number_messages(messages))
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One compaction of a growing session."""
+
+    seen: int
+    """How many messages of the session had arrived."""
+    before: list[Message]
+    after: list[Message]
+    report: CompactionReport
+
+
+def rounds(
+    session: GeneratedSession, window: int, times: int, *, fresh: bool = False, **options: Any
+) -> Iterator[Round]:
+    """The session arrives in equal parts, each followed by a manual compaction.
+
+    With `fresh` every part is handled by another engine, as after a restart without a store: what it knows of the
+    beginning is what the list tells it.
+    """
+    points = cut_points(session.messages)
+    engine = ContextCompressor(window, **options)
+    context: list[Message] = []
+    seen = 0
+    for number in range(1, times + 1):
+        stop = points[len(points) * number // times - 1]
+        context = [*context, *session.messages[seen:stop]]
+        seen = stop
+        if fresh:
+            engine = ContextCompressor(window, **options)
+        after = engine.compress(context, force=True)
+        assert engine.last_report is not None
+        yield Round(seen, context, after, engine.last_report)
+        context = after

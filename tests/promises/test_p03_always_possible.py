@@ -1,0 +1,181 @@
+"""Promise 3, always possible: a hundred windows of history, an 8K summary model, no model at all, and odd input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leporello.errors import ProviderError
+from leporello.messages import Message
+from leporello.providers.base import ModelRequest
+from leporello.providers.errors import CallFailed, ErrorKind, ErrorVerdict
+from leporello.providers.scripted import ScriptedProvider, Step, Wait
+from leporello.records import Outcome
+from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.testing.rounds import fold_once
+from leporello.testing.sessions import SessionSpec, generate
+from leporello.testing.strategies import any_conversation
+from leporello.tokens import TokenCounter
+from leporello.turns import validate
+
+COUNTER = TokenCounter.for_model(None)
+SMALL_MODEL = 8_192
+HANDOFF = "## Goal\n- Keep the service running\n\n## Active State\n- Tests were run\n\n## Remaining Work\n- Go on\n"
+
+
+def narrator(script: list[Step] | Callable[[ModelRequest], Step], window: int = SMALL_MODEL) -> ModelNarrator:
+    provider = ScriptedProvider(script, window=window, sleep=lambda _: None)
+    return ModelNarrator([SummaryModel(provider, "small-model", window)], COUNTER)
+
+
+@pytest.fixture(scope="module")
+def long_history() -> list[Message]:
+    """A hundred times a window of 8,000 tokens."""
+    return generate(SessionSpec(seed=51, messages=2_000, tokens=800_000)).messages
+
+
+@pytest.mark.fault(
+    "the tail has no bound",
+    "compaction/plan.py",
+    old="stretched = limits.tail_tokens * TAIL_STRETCH",
+    new="stretched = limits.tail_tokens * 1_000",
+)
+def test_a_hundred_windows_fit_into_one_without_a_model(long_history: list[Message]) -> None:
+    done = fold_once(long_history, 8_000)
+    assert done.report.outcome is Outcome.COMMITTED, done.report.reason
+    assert COUNTER.messages(done.messages) < 8_000
+    assert validate(done.messages) == []
+
+
+@pytest.mark.fault(
+    "chunks are larger than the summary model's window",
+    "summary/transcript.py",
+    old="if used + size > budget and out[-1]:",
+    new="if False:",
+)
+def test_a_hundred_windows_are_summarised_by_a_model_of_8k(long_history: list[Message]) -> None:
+    small = narrator(lambda _: HANDOFF)
+    done = fold_once(long_history, 8_000, narrator=small)
+    assert done.report.outcome is Outcome.COMMITTED, done.report.reason
+    assert done.report.summariser == "model:small-model", done.report.warnings
+    provider = small.ladder[0].provider
+    assert isinstance(provider, ScriptedProvider)
+    assert len(provider.requests) > 1
+    assert done.report.usage.prompt_tokens == sum(reply.usage.prompt_tokens for reply in provider.replies)
+
+
+def refused(kind: ErrorKind) -> CallFailed:
+    return CallFailed(ErrorVerdict(kind, message="no"), "scripted", "small-model")
+
+
+FAILURES: dict[str, Callable[[ModelRequest], Step]] = {
+    "gone": lambda _: ProviderError("connection refused"),
+    **{kind.value: (lambda _, k=kind: refused(k)) for kind in ErrorKind},
+    "empty": lambda _: "",
+    "prose": lambda _: "I would rather talk about the weather.",
+    "refusal": lambda _: "I cannot help with that.",
+    "late": lambda _: Wait(3_600.0, HANDOFF),
+    "binary": lambda _: "\x00\ufffd" * 50,
+    "endless": lambda _: "## Goal\n" + "- and so on\n" * 50_000,
+}
+
+
+@pytest.mark.fault(
+    "a model's failure is not caught",
+    "summary/model.py",
+    old="except (ProviderError, SummaryError, FutureTimeout) as error:",
+    new="except ZeroDivisionError as error:",
+)
+@pytest.mark.parametrize("failure", list(FAILURES))
+def test_whatever_the_summary_model_does_the_fold_is_made(failure: str) -> None:
+    messages = generate(SessionSpec(seed=52, messages=150, tokens=60_000)).messages
+    try:
+        done = fold_once(messages, 16_000, narrator=narrator(FAILURES[failure]))
+    except Exception as error:  # noqa: BLE001 - that nothing comes out is the promise
+        pytest.fail(f"{type(error).__name__} came out: {error}")
+    assert done.report.outcome is Outcome.COMMITTED, done.report.reason
+    assert validate(done.messages) == []
+    assert done.report.summariser == "model:small-model" or done.report.warnings
+
+
+def deep(depth: int) -> str:
+    return '{"a":' * depth + "1" + "}" * depth
+
+
+def turn(call_id: str, arguments: object, result: object) -> list[Message]:
+    call = {"id": call_id, "type": "function", "function": {"name": "patch", "arguments": arguments}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": result},
+    ]
+
+
+def talk(count: int, text: str = "What about the index? ") -> list[Message]:
+    return [{"role": ("user", "assistant")[i % 2], "content": f"{i}: {text * 20}"} for i in range(count)]
+
+
+def ninety_calls() -> list[Message]:
+    calls = [{"id": f"c{i}", "type": "function", "function": {"name": "t", "arguments": "{}"}} for i in range(90)]
+    return [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": call["id"], "content": "row\n" * 300} for call in calls),
+        {"role": "assistant", "content": "Done."},
+    ]
+
+
+def only_tools() -> list[Message]:
+    turns = [turn(f"c{number}", "{}", "row\n" * 300) for number in range(90)]
+    return [{"role": "user", "content": "go"}, *(message for group in turns for message in group)]
+
+
+def between_talk(*groups: list[Message]) -> list[Message]:
+    return [*talk(5), *(message for group in groups for message in group), *talk(40)[1:]]
+
+
+EXTREMES: dict[str, Callable[[], list[Message]]] = {
+    "one huge message": lambda: [{"role": "user", "content": "x " * 400_000}],
+    "a huge message in the middle": lambda: between_talk([{"role": "assistant", "content": "log " * 300_000}]),
+    "a huge first message": lambda: [{"role": "user", "content": "spec " * 100_000}, *talk(30)[1:]],
+    "ten megabytes of tool output": lambda: between_talk(turn("c", "{}", "line of a log\n" * 720_000)),
+    "no text at all": lambda: [{"role": ("user", "assistant")[i % 2], "content": ""} for i in range(200)],
+    "lone surrogates": lambda: [
+        *talk(31, "\ud83d broken \udc00 "),
+        *between_talk(turn("c", "{}", "\ud800" * 3_000))[1:],
+    ],
+    "deeply nested arguments": lambda: between_talk(turn("c", deep(900), "ok"), turn("d", deep(100_000), "ok")),
+    "arguments that are no text": lambda: between_talk(
+        turn("c", {"a": [1]}, "ok"), turn("d", 7, "ok"), turn("e", None, "ok")
+    ),
+    "only tools": only_tools,
+    "one tool turn of ninety calls": ninety_calls,
+}
+
+
+@pytest.mark.parametrize("name", list(EXTREMES))
+def test_extremes_end_in_a_valid_list_or_a_clear_outcome(name: str) -> None:
+    done = fold_once(EXTREMES[name](), 16_000)
+    if done.report.committed:
+        assert validate(done.messages) == []
+        assert COUNTER.messages(done.messages) < 16_000
+    else:
+        assert done.report.outcome in (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN, Outcome.BLOCKED)
+        assert done.report.reason
+
+
+@pytest.mark.fault(
+    "sizes of odd contents are not known",
+    "messages.py",
+    old='return (Part(PartKind.OTHER, "", content),)',
+    new="raise KeyError(content)",
+)
+@given(any_conversation(longest=16), st.sampled_from((1_000, 4_000, 16_000)))
+def test_no_list_makes_it_raise(messages: list[Message], window: int) -> None:
+    try:
+        done = fold_once(messages, window)
+    except Exception as error:  # noqa: BLE001 - that nothing comes out is the promise
+        pytest.fail(f"{type(error).__name__} came out: {error}")
+    assert done.report.outcome in list(Outcome)

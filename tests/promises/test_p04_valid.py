@@ -1,0 +1,125 @@
+"""Promise 4, valid: every produced list is one that providers accept."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leporello.compaction.assemble import STUB
+from leporello.messages import Message, calls_of, encode_json, is_instruction, is_result, message_hash, role_of, text_of
+from leporello.testing import checks
+from leporello.testing.rounds import fold_once, rounds
+from leporello.testing.sessions import SessionSpec, Style, generate
+from leporello.testing.strategies import conversations, nasty_conversations
+from leporello.turns import Fault, validate
+
+WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
+
+
+@pytest.mark.fault(
+    "the fold takes the role of its neighbour",
+    "compaction/assemble.py",
+    old='return "user" if "user" not in (before, after) else ""',
+    new='return "user"',
+)
+@given(conversations(longest=20, with_folds=True), WINDOWS)
+def test_valid_lists_stay_valid(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    assert validate(done.messages) == []
+    assert done.report.outcome != "failed", done.report.reason
+
+
+@pytest.mark.fault(
+    "results without a call stay",
+    "compaction/assemble.py",
+    old="drop = set(group.orphans)",
+    new="drop = set()",
+)
+@pytest.mark.fault(
+    "calls without a result get none",
+    "compaction/assemble.py",
+    old="kept.append(Shown(Entry(inline=stub), stub))",
+    new="pass",
+)
+@pytest.mark.fault(
+    "broken arguments stay broken",
+    "compaction/assemble.py",
+    old="message = repair_arguments(entry.message)",
+    new="message = entry.message",
+)
+@given(nasty_conversations(longest=20), WINDOWS)
+def test_broken_lists_are_mended_when_they_are_folded(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    if done.report.committed:
+        assert validate(done.messages) == []
+    elif done.report.outcome == "failed":
+        # The one thing folding does not mend: an instruction that stands behind other messages.
+        assert Fault.LATE_SYSTEM in {violation.fault for violation in validate(messages)}, done.report.reason
+
+
+@pytest.mark.fault(
+    "open calls get a stub",
+    "compaction/assemble.py",
+    old="if group.stop < len(messages):",
+    new="if True:",
+)
+@given(conversations(longest=16, open_calls=True), WINDOWS)
+def test_work_in_progress_is_not_touched(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    assert checks.open_tail(done.messages) == checks.open_tail(messages)
+    assert not any(text_of(message) == STUB for message in done.messages)
+
+
+@pytest.mark.fault(
+    "the tail is turned around",
+    "compaction/plan.py",
+    old="tail=tuple(range(tail.start, len(items))),",
+    new="tail=tuple(range(len(items) - 1, tail.start - 1, -1)),",
+)
+@given(conversations(longest=20), WINDOWS)
+def test_messages_keep_their_order_and_occur_once(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    hashes = [message_hash(message) for message in messages]
+    place = {key: index for index, key in enumerate(hashes) if hashes.count(key) == 1}
+    kept = [place[key] for key in map(message_hash, done.messages) if key in place]
+    # The newest user message may be lifted: it stands directly behind the fold.
+    newest = checks.newest_user(messages)
+    rest = [index for index in kept if index != newest]
+    assert rest == sorted(set(rest))
+
+
+@pytest.mark.fault(
+    "instructions are folded",
+    "compaction/plan.py",
+    old="if is_instruction(items[group.start].message) and counted == 0:",
+    new="if False:",
+)
+@given(conversations(longest=16), WINDOWS)
+def test_leading_instructions_stay_byte_for_byte(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    instructions = [encode_json(message) for message in messages if is_instruction(message)]
+    assert [encode_json(message) for message in done.messages if is_instruction(message)] == instructions
+
+
+@given(st.integers(2, 5), WINDOWS)
+def test_neighbouring_user_messages_are_shown_as_one(count: int, window: int) -> None:
+    messages = generate(SessionSpec(seed=61, messages=30, tokens=8_000, images=0)).messages
+    assert role_of(messages[-1]) == "assistant"
+    asked = [f"Question {number}?" for number in range(count)]
+    done = fold_once([*messages, *({"role": "user", "content": text} for text in asked)], window)
+    if done.report.committed:
+        assert validate(done.messages) == []
+        shown = text_of(done.messages[-1])
+        assert "\n\n".join(asked).endswith(shown)
+        assert shown.endswith(asked[-1])
+
+
+@pytest.mark.parametrize("style", list(Style))
+@pytest.mark.parametrize("reuse", [False, True], ids=["own ids", "reused ids"])
+def test_ten_rounds_of_a_session_stay_valid(style: Style, reuse: bool) -> None:
+    session = generate(SessionSpec(seed=62, messages=500, tokens=90_000, style=style, reuse_call_ids=reuse))
+    for number, done in enumerate(rounds(session, 12_000, 10), 1):
+        assert validate(done.after) == [], f"round {number}"
+        calls = sum(len(calls_of(message)) for message in done.after)
+        assert calls == sum(is_result(message) for message in done.after)

@@ -1,0 +1,86 @@
+"""Promise 5: the newest user message stands after the summary byte for byte; the summary is never the last turn."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leporello.compaction.view import join_neighbours
+from leporello.messages import Message, encode_json, role_of, text_of
+from leporello.testing import checks
+from leporello.testing.rounds import fold_once, rounds
+from leporello.testing.sessions import SessionSpec, Style, generate
+from leporello.testing.strategies import any_conversation, conversations
+
+WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
+
+
+@pytest.mark.fault(
+    "the newest user message is folded when it lies far back",
+    "compaction/plan.py",
+    old="lifted = newest if newest is not None and newest in between else None",
+    new="lifted = None",
+)
+@pytest.mark.fault(
+    "the newest user message is clipped like any other",
+    "compaction/assemble.py",
+    old="if index in plan.open_calls or k == newest:",
+    new="if index in plan.open_calls:",
+)
+@given(conversations(longest=24, with_folds=True), WINDOWS)
+def test_it_stands_behind_the_fold_byte_for_byte(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    if not done.report.committed:
+        return
+    newest, fold = checks.newest_user(done.messages), checks.fold_in(done.messages)
+    assert fold is not None, "the fold is not recognised in its own list"
+    assert newest is not None
+    assert newest > fold[0]
+    before = checks.newest_user(messages)
+    assert before is not None
+    assert encode_json(done.messages[newest]) == encode_json(messages[before])
+
+
+@given(any_conversation(longest=20), WINDOWS)
+def test_in_any_list_the_newest_words_of_the_user_are_kept(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    newest = checks.newest_user(messages)
+    if not done.report.committed or newest is None:
+        return
+    shown = checks.newest_user(done.messages)
+    assert shown is not None
+    joined = join_neighbours(messages)
+    together = checks.newest_user(joined)
+    assert together is not None
+    # Neighbouring user messages are shown as one; its end is the newest.
+    assert text_of(done.messages[shown]).endswith(text_of(messages[newest]))
+    assert text_of(joined[together]).endswith(text_of(done.messages[shown]))
+
+
+@pytest.mark.fault(
+    "a fold in the user's role counts as the user's words",
+    "compaction/view.py",
+    old='return "fold" if self.fold else role_of(self.message)',
+    new="return role_of(self.message)",
+)
+@given(conversations(longest=12), WINDOWS)
+def test_a_second_compaction_keeps_it_too(messages: list[Message], window: int) -> None:
+    first = fold_once(messages, window)
+    if not first.report.committed:
+        return
+    # The assistant works on alone: the newest user message is now far back, a fold stands before it.
+    more: list[Message] = [{"role": "assistant", "content": f"Step {n}: " + "working on it. " * 60} for n in range(40)]
+    second = fold_once([*first.messages, *more], window)
+    assert checks.newest_request(second.messages) == checks.newest_request(messages)
+
+
+@pytest.mark.parametrize("style", list(Style))
+def test_through_ten_rounds_of_a_session(style: Style) -> None:
+    session = generate(SessionSpec(seed=71, messages=400, tokens=90_000, style=style))
+    for done in rounds(session, 12_000, 10):
+        newest = checks.newest_user(session.messages[: done.seen])
+        assert newest is not None
+        assert encode_json(session.messages[newest]) in [encode_json(message) for message in done.after]
+        fold = checks.fold_in(done.after)
+        assert fold is None or role_of(done.after[fold[0]]) != "user" or fold[0] < (checks.newest_user(done.after) or 0)

@@ -1,0 +1,104 @@
+"""Promise 7, nothing invented: identifiers, paths, numbers and quotations in a summary occur in what it covers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leporello.compaction.pipeline import Compaction
+from leporello.messages import Message
+from leporello.providers.scripted import ScriptedProvider
+from leporello.redact import PLACEHOLDER
+from leporello.summary.handoff import Line, Origin, Section
+from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.testing import checks
+from leporello.testing.rounds import fold_once
+from leporello.testing.sessions import SessionSpec, generate
+from leporello.testing.strategies import conversations
+from leporello.tokens import TokenCounter
+
+SESSION = generate(SessionSpec(seed=91, messages=40, tokens=7_000, images=0))
+TRUE_LINES = (
+    "The failing test was mended and committed",
+    "Work goes on with the next request",
+)
+INVENTED = (
+    "Deployed commit 9f8e7d6c5b4a to production",
+    "The server listens on port 48211",
+    "Fixed src/imaginary/ghost_module.py",
+    "The user asked to delete the whole database",
+    'The log said "segmentation fault in the flux capacitor"',
+    "Renamed `compute_phantom_total` everywhere",
+    "Version 97.31.5 was released",
+)
+
+
+def summarised(lines: tuple[str, ...]) -> Compaction:
+    text = "## Goal\n- " + TRUE_LINES[0] + "\n\n## Active State\n" + "\n".join(f"- {line}" for line in lines)
+    provider = ScriptedProvider(lambda _: text)
+    narrator = ModelNarrator([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    return fold_once(SESSION.messages, 4_000, narrator=narrator)
+
+
+@pytest.mark.fault(
+    "every line of a model is believed",
+    "summary/verify.py",
+    old="if source.supports(line):",
+    new="if True:",
+)
+@given(st.lists(st.sampled_from((*TRUE_LINES, *INVENTED)), min_size=1, max_size=6, unique=True))
+def test_lines_with_unknown_identifiers_are_dropped_and_counted(lines: list[str]) -> None:
+    done = summarised(tuple(lines))
+    shown = checks.context_text(done.messages)
+    invented = [line for line in lines if line in INVENTED]
+    for line in invented:
+        assert checks.plain(line) not in shown
+    assert done.report.summariser == "model:gpt-4.1", done.report.warnings
+    assert done.report.verification.lines_dropped == len(invented)
+    for line in set(lines) - set(INVENTED):
+        assert checks.plain(line) in shown, "a line that claims nothing checkable was dropped"
+
+
+def test_lines_that_are_supported_by_the_turns_stay() -> None:
+    commit = next(fact.text for fact in SESSION.facts if re.fullmatch(r"[0-9a-f]{9}", fact.text))
+    done = summarised((f"Committed as {commit}",))
+    assert done.report.verification.lines_dropped == 0
+    assert checks.holds(done.messages, f"Committed as {commit}")
+
+
+@pytest.mark.fault(
+    "quoted units are changed on the way",
+    "ledger/units.py",
+    old="yield clip(line.rstrip()), position, total",
+    new='yield clip(line.rstrip().replace("1", "2")), position, total',
+)
+@given(conversations(longest=20), st.sampled_from((3_000, 6_000, 16_000)))
+def test_without_a_model_every_quoted_line_is_a_piece_of_its_message(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    if done.fold is None:
+        return
+    for section, line in done.fold.handoff.lines():
+        if section in (Section.USER_SAID, Section.INDEX, Section.DECISIONS) and line.origin is not Origin.PROGRAM:
+            assert unquoted(line, messages) == [], f"{section} {line.sources}"
+
+
+def unquoted(line: Line, messages: list[Message]) -> list[str]:
+    """Pieces of a line that do not occur in the message it names."""
+    source = checks.context_text([messages[line.sources[0] - 1]])
+    text = line.text.partition("\n")[2] if line.origin is Origin.TOOL else line.text
+    pieces = re.split(rf"\n|\s*\[…\]\s*|{re.escape(PLACEHOLDER)}", text)
+    return [piece for piece in pieces if checks.plain(piece) not in source]
+
+
+@pytest.mark.fault(
+    "a claim about the user needs no user message",
+    "summary/verify.py",
+    old="if not _USER_CLAIM.search(line.text):",
+    new="if True:",
+)
+def test_what_the_user_asked_must_be_a_users_words() -> None:
+    done = summarised(("The user asked to rewrite everything in another language",))
+    assert done.report.verification.lines_dropped == 1

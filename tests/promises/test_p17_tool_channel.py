@@ -1,0 +1,62 @@
+"""Promise 17, tool channel intact: kept tool text is a piece of the original, arguments are never faked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leporello.messages import Message, calls_of
+from leporello.testing import checks
+from leporello.testing.rounds import fold_once, rounds
+from leporello.testing.sessions import SessionSpec, Style, generate
+from leporello.testing.strategies import any_conversation, conversations
+
+WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
+
+
+@pytest.mark.fault(
+    "cut text leaves no mark",
+    "compaction/prune.py",
+    old='slim["content"] = text[:front] + f"\\n{CUT_MARK.strip()}\\n" + text[-max(1, max_chars - front) :]',
+    new='slim["content"] = text[:front] + text[-max(1, max_chars - front) :]',
+)
+@pytest.mark.fault(
+    "pointers paraphrase",
+    "compaction/prune.py",
+    old='note = f"[{facts.heading} → {ended(message)}; output cleared here, kept as m{number}]"',
+    new='note = "Everything went well."',
+)
+@given(any_conversation(longest=20), WINDOWS)
+def test_results_are_whole_or_visibly_cut_or_pointers(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    assert checks.invented_results(messages, done.messages) == []
+
+
+@pytest.mark.fault(
+    "shortened values carry a marker that could be copied into a file",
+    "compaction/prune.py",
+    old='omitted[key] = f"{length:,} characters"',
+    new='kept[key] = f"{str(value)[:40]}... [truncated]"',
+)
+@given(any_conversation(longest=20), WINDOWS)
+def test_argument_values_are_the_originals_or_absent(messages: list[Message], window: int) -> None:
+    done = fold_once(messages, window)
+    assert checks.invented_arguments(messages, done.messages) == []
+
+
+@given(conversations(longest=20), WINDOWS)
+def test_arguments_stay_json_objects(messages: list[Message], window: int) -> None:
+    for message in fold_once(messages, window).messages:
+        for call in calls_of(message):
+            assert not call.arguments or isinstance(json.loads(call.arguments), dict)
+
+
+@pytest.mark.parametrize("style", [Style.CODING, Style.ALL_TOOL])
+def test_through_eight_rounds_of_a_session(style: Style) -> None:
+    session = generate(SessionSpec(seed=171, messages=400, tokens=120_000, style=style, huge_outputs=2))
+    for done in rounds(session, 24_000, 8):
+        assert checks.invented_results(session.messages[: done.seen], done.after) == []
+        assert checks.invented_arguments(session.messages[: done.seen], done.after) == []
