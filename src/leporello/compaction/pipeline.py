@@ -5,9 +5,9 @@ The result is either a shorter valid view with its report, or the reason why the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from leporello.compaction.assemble import assemble, is_opening, settle
 from leporello.compaction.plan import Plan, Protection, make_plan, newest_user
@@ -19,6 +19,7 @@ from leporello.models import Limits
 from leporello.records import CompactionReport, Outcome, Span
 from leporello.summary.base import Narrative, Narrator, SummaryTask
 from leporello.summary.fold import Fold, fold_message, fold_text
+from leporello.summary.frontier import read_frontier
 from leporello.summary.handoff import Handoff
 from leporello.summary.inherit import inherit
 from leporello.summary.model_free import build
@@ -58,12 +59,36 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class NewFold:
+    """A fold that a compaction wrote: what it says, its text as shown, and the ids of the folds it was made of."""
+
+    fold: Fold
+    text: str
+    children: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A new view that is not judged yet. `fold` stands for everything that is folded in it, as one."""
+
+    shown: tuple[Shown, ...]
+    fold: Fold
+    narrative: Narrative
+    folds: tuple[NewFold, ...] = ()
+    tokens: int = 0
+    """What the folds take up in the view."""
+    pruned: int = 0
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Compaction:
     """What came of it. Without a commit `shown` is the view as it was."""
 
     report: CompactionReport
     shown: tuple[Shown, ...]
     fold: Fold | None = None
+    folds: tuple[NewFold, ...] = ()
 
     @property
     def messages(self) -> list[Message]:
@@ -71,43 +96,88 @@ class Compaction:
         return join_neighbours(entry.message for entry in self.shown)
 
 
-def compact(job: Job) -> Compaction:
-    """Fold the middle of a view."""
+Folder: TypeAlias = Callable[[Job, Sequence[Item], Plan], Folded | None]
+"""Shows the middle of a plan as summaries; None when nothing of it can be folded."""
+
+
+def compact(job: Job, folder: Folder | None = None) -> Compaction:
+    """Fold the middle of a view; into one handoff unless another folder is given."""
     items = [item for item in job.items if not is_opening(item.message)]
     before = _foldable(job, [item.message for item in items])
     too_large = _fixed_part(job, items)
     if too_large is not None:
         return _refused(job, Outcome.BLOCKED, str(too_large), before, {"parts": too_large.parts})
-    plan, role = settle(items, make_plan(items, job.counter.message, job.limits, job.protection))
-    if not plan.middle or all(items[index].fold for index in plan.middle):
+    plan = make_plan(items, job.counter.message, job.limits, job.protection)
+    folded = (folder or fold_in_one)(job, items, plan)
+    if folded is None:
         return _refused(job, Outcome.NOTHING_TO_DO, "Head and tail already hold everything.", before)
-    fold, narrative = _fold(job, items, plan)
-    message = fold_message(fold, role, recall=job.recall)
-    tail_chars = job.limits.tail_tokens * CHARS_PER_TOKEN
-    shown = tuple(assemble(items, plan, message, fold.id, tail_chars))
-    result = Compaction(CompactionReport(Outcome.COMMITTED), shown, fold)
-    return _judge(job, result, narrative, before, len(plan.pointers))
+    return _judge(job, folded, before)
 
 
-def _fold(job: Job, items: Sequence[Item], plan: Plan) -> tuple[Fold, Narrative]:
+def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
+    """The middle as one handoff, made from the facts themselves; an earlier fold goes into it."""
+    plan, role = settle(items, plan)
+    if nothing_new(items, plan):
+        return None
+    catch_up(job.ledger, items)
     middle = [items[index] for index in plan.middle]
-    for item in items:
-        if item.fold is not None:
-            inherit(job.ledger, item.fold)
-        elif item.number not in job.ledger.hashes:
-            job.ledger.add(item.number, item.message)
-    shown = {items[index].number for index in (*plan.head, *plan.tail) if not items[index].fold}
-    if plan.lifted is not None:
-        shown.add(items[plan.lifted].number)
     span = Span(min(_numbers(middle)), max(_numbers(middle)))
-    kept = tuple(sorted(number for number in shown if number in span))
-    covered = frozenset(range(span.first, span.last + 1)) - shown
+    shown = shown_numbers(items, plan)
     total = fold_budget(job, items, plan)
     narrative = Narrative(None)
     if job.narrator is not None:
         narrative = job.narrator.narrate(_task(job, middle, total))
+    covered = frozenset(range(span.first, span.last + 1)) - shown
     handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff)
-    return Fold(job.fold_number, span, handoff, kept), narrative
+    fold = Fold(job.fold_number, span, handoff, tuple(sorted(number for number in shown if number in span)))
+    message = fold_message(fold, role, recall=job.recall)
+    text = fold_text(fold, recall=job.recall)
+    return Folded(
+        shown=tuple(assemble(items, plan, message, fold.id, tail_chars(job))),
+        fold=fold,
+        narrative=narrative,
+        folds=(NewFold(fold, text, folds_of(items)),),
+        tokens=job.counter.text(text),
+        pruned=len(plan.pointers),
+    )
+
+
+def tail_chars(job: Job) -> int:
+    """The longest a single message of the tail may be."""
+    return job.limits.tail_tokens * CHARS_PER_TOKEN
+
+
+def nothing_new(items: Sequence[Item], plan: Plan) -> bool:
+    """Whether the middle is empty or folded already."""
+    return not plan.middle or all(items[index].fold for index in plan.middle)
+
+
+def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
+    """Take everything of a view into the ledger that it doesn't know: messages, and what folds say of older ones."""
+    folds = [item.fold for item in items if item.fold]
+    for item in items:
+        if item.fold is None:
+            if item.number not in ledger.hashes:
+                ledger.add(item.number, item.message)
+        elif folds:
+            inherit(ledger, *folds)
+            folds = []
+
+
+def shown_numbers(items: Sequence[Item], plan: Plan) -> frozenset[int]:
+    """The messages that stay shown beside the folds."""
+    stays = (*plan.head, *plan.tail, *(() if plan.lifted is None else (plan.lifted,)))
+    return frozenset(items[index].number for index in stays if not items[index].fold)
+
+
+def folds_of(items: Sequence[Item]) -> tuple[str, ...]:
+    """The ids of the folds that stand in a view, oldest first."""
+    ids: list[str] = []
+    for item in items:
+        if item.fold is not None:
+            frontier = read_frontier(item.message)
+            ids.extend([node.id for node in frontier.nodes] if frontier else [item.fold.id])
+    return tuple(dict.fromkeys(ids))
 
 
 def _numbers(middle: Sequence[Item]) -> list[int]:
@@ -159,8 +229,9 @@ def _foldable(job: Job, messages: Sequence[Message]) -> int:
     return sum(job.counter.message(message) for message in messages if not is_instruction(message))
 
 
-def _judge(job: Job, result: Compaction, narrative: Narrative, before: int, pruned: int) -> Compaction:
-    messages = result.messages
+def _judge(job: Job, folded: Folded, before: int) -> Compaction:
+    messages = join_neighbours(line.message for line in folded.shown)
+    narrative = folded.narrative
     after = _foldable(job, messages)
     broken = [v for v in validate(messages) if v.fault is not Fault.UNKNOWN_ROLE]
     if broken:
@@ -168,17 +239,15 @@ def _judge(job: Job, result: Compaction, narrative: Narrative, before: int, prun
     if after > before * (1 - LEAST_SAVING):
         reason = f"Folding would leave {after:,} of {before:,} tokens; that saves less than {LEAST_SAVING:.0%}."
         return _refused(job, Outcome.NO_GAIN, reason, before)
-    assert result.fold is not None
-    above = after > job.limits.aim_tokens
     fixed = job.system_tokens + job.tool_tokens
     report = replace(
         _report(job, Outcome.COMMITTED, before),
         summariser=narrative.summariser,
         messages_after=len(messages),
         tokens_after=after + fixed + sum(job.counter.message(m) for m in messages if is_instruction(m)),
-        covered=result.fold.span,
-        fold=result.fold.id,
-        pruned=pruned,
+        covered=folded.fold.span,
+        fold=folded.fold.id,
+        pruned=folded.pruned,
         usage=narrative.usage,
         cost=narrative.cost,
         verification=narrative.verification,
@@ -186,12 +255,13 @@ def _judge(job: Job, result: Compaction, narrative: Narrative, before: int, prun
         details={
             "foldable_before": before,
             "foldable_after": after,
-            "above_aim": above,
-            "fold_tokens": job.counter.text(fold_text(result.fold, recall=job.recall)),
-            "sections": {section.value: len(lines) for section, lines in result.fold.handoff.sections.items()},
+            "above_aim": after > job.limits.aim_tokens,
+            "fold_tokens": folded.tokens,
+            "sections": {section.value: len(lines) for section, lines in folded.fold.handoff.sections.items()},
+            **folded.details,
         },
     )
-    return replace(result, report=report)
+    return Compaction(report, folded.shown, folded.fold, folded.folds)
 
 
 def _report(job: Job, outcome: Outcome, before: int) -> CompactionReport:

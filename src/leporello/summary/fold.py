@@ -2,6 +2,7 @@
 
 A fold is recognised by its typed mark and checksum, never by its wording: only a whole user or assistant message whose
 first line is the mark, whose last line closes it and whose body has the stated hash counts. A tool message never does.
+A frontier (several folds in one message, see `frontier`) reads as one fold over all of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from leporello.messages import Message, role_of, text_of
 from leporello.records import Span
+from leporello.summary.frontier import read_frontier, read_state
 from leporello.summary.handoff import Handoff, parse, render
 
 VERSION = 1
@@ -68,7 +70,15 @@ def read_fold(message: Mapping[str, Any]) -> Fold | None:
     """The fold a message carries, or None for every other message, forged and damaged ones included."""
     if role_of(message) not in ("user", "assistant") or message.get("tool_calls"):
         return None
+    if isinstance(message.get("content"), list):
+        frontier = read_frontier(message)
+        if frontier is not None:
+            kept = frontier.state.kept if frontier.state else ()
+            return Fold(frontier.number, frontier.span, frontier.handoff, kept)
     text = text_of(message)
+    if text.startswith("<leporello-state "):
+        state = read_state(message)
+        return Fold(state.number, state.span, state.handoff, state.kept) if state else None
     if not text.startswith("<leporello-fold ") or not text.endswith("\n" + _CLOSE):
         return None
     match = _OPEN.match(text)

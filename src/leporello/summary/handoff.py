@@ -9,7 +9,7 @@ messages carries its own state.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -106,16 +106,25 @@ class Handoff:
         return not any(self.sections.values())
 
 
+def joined(*handoffs: Handoff) -> Handoff:
+    """Several handoffs as one: section by section, in the order given."""
+    made: dict[Section, tuple[Line, ...]] = {}
+    for handoff in handoffs:
+        for section, lines in handoff.sections.items():
+            made[section] = (*made.get(section, ()), *lines)
+    return Handoff(made)
+
+
 _TAG = re.compile(r" ?\[(m\d+(?:,m\d+)*)?(?: ?(user|assistant|tool|program|model))?\]$")
 _NUMBER = re.compile(r"^\d+\. ")
 
 
-def render(handoff: Handoff) -> str:
+def render(handoff: Handoff, says_none: Collection[Section] = SAYS_NONE) -> str:
     """The handoff as Markdown. Completed actions are numbered; continuation lines are indented by two spaces."""
     out: list[str] = []
     for section in Section:
         lines = handoff[section]
-        if not lines and section not in SAYS_NONE:
+        if not lines and section not in says_none:
             continue
         out.append(f"## {section.value}")
         if not lines:

@@ -17,12 +17,15 @@ from leporello.summary.selection import GAP
 ENDED = "No longer in force since m"
 
 
-def inherit(ledger: Ledger, fold: Fold) -> None:
-    """Put what a fold says into the ledger, for the messages the ledger doesn't know itself."""
+def inherit(ledger: Ledger, *folds: Fold) -> None:
+    """Put what folds say into the ledger, for the messages the ledger doesn't know itself.
+
+    Folds of one view are given together: two of them may speak of the same message.
+    """
     known = set(ledger.facts)
     texts: dict[int, list[tuple[str, str]]] = {}
     headings: dict[int, str] = {}
-    for section, line in fold.handoff.lines():
+    for section, line in (pair for fold in folds for pair in fold.handoff.lines()):
         if not line.sources or line.sources[0] in known:
             continue
         number = line.sources[0]

@@ -13,7 +13,7 @@ from leporello.ledger.ledger import Candidate, Ledger
 from leporello.ledger.signals import DECISION, ERROR
 from leporello.redact import redact
 from leporello.summary import sections
-from leporello.summary.handoff import Handoff, Line, Origin, Section, render
+from leporello.summary.handoff import Handoff, Line, Origin, Section, joined, render
 from leporello.summary.selection import Pick, choose
 
 CountText = Callable[[str], int]
@@ -66,27 +66,52 @@ def _build(
     focus: str,
     narrative: Handoff | None,
 ) -> Handoff:
-    facts = _plain_sections(ledger, covered, budget, count)
+    facts = plain_sections(ledger, covered, budget, count)
     if narrative is not None:
         facts = merge(facts, narrative)
-    left = budget - count(render(facts))
+    room = Room(budget - count(render(facts)), int(budget * USER_SHARE))
+    taken = {line.text for line in facts[Section.CONSTRAINTS]}
+    words = quotations(ledger, covered, room, count, focus=focus, taken=taken, decisions=narrative is None)
+    return redacted(joined(facts, words))
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Tokens for quotations: all of them together, and the user's words among them."""
+
+    total: int
+    user: int
+
+
+def quotations(
+    ledger: Ledger,
+    covered: Collection[int],
+    room: Room,
+    count: CountText,
+    *,
+    focus: str = "",
+    taken: Collection[str] = (),
+    decisions: bool = True,
+) -> Handoff:
+    """The messages' own words that are worth most: the user's, the assistant's decisions, and the index of facts.
+
+    Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index.
+    """
     candidates = list(ledger.candidates(covered))
     words = focus.split() if focus else []
-    taken = {line.text for line in facts[Section.CONSTRAINTS]}
+    seen = set(taken)
     user = choose(
         (_lifted(c) for c in candidates if c.role == "user"),
-        min(left, int(budget * USER_SHARE)),
+        min(room.total, room.user),
         count,
         focus=words,
-        taken=taken,
+        taken=seen,
     )
-    taken |= {unit.text for units in user.units.values() for unit in units}
-    rest = choose((c for c in candidates if c.role != "user"), left - user.tokens, count, focus=words, taken=taken)
-    facts = facts.replace(Section.USER_SAID, _user_lines(user))
-    decisions, index = _split(rest, ledger, narrative is None)
-    if decisions:
-        facts = facts.replace(Section.DECISIONS, (*facts[Section.DECISIONS], *decisions))
-    return redacted(facts.replace(Section.INDEX, index))
+    seen |= {unit.text for units in user.units.values() for unit in units}
+    rest = choose((c for c in candidates if c.role != "user"), room.total - user.tokens, count, focus=words, taken=seen)
+    decided, index = _split(rest, ledger, decisions)
+    made = {Section.USER_SAID: _user_lines(user), Section.DECISIONS: decided, Section.INDEX: index}
+    return Handoff({section: tuple(lines) for section, lines in made.items() if lines})
 
 
 def _lifted(candidate: Candidate) -> Candidate:
@@ -95,7 +120,8 @@ def _lifted(candidate: Candidate) -> Candidate:
     return replace(candidate, log_odds=candidate.log_odds + bonus)
 
 
-def _plain_sections(ledger: Ledger, covered: Collection[int], budget: int, count: CountText) -> Handoff:
+def plain_sections(ledger: Ledger, covered: Collection[int], budget: int, count: CountText) -> Handoff:
+    """What the ledger states as plain facts: rules, asks, files, actions, state, open work; each within its share."""
     rules = sections.within(
         sections.rule_lines(ledger, covered), int(budget * RULE_SHARE), count, newest_first=True
     ) + sections.within(sections.ended_rule_lines(ledger, covered), int(budget * 0.03), count, newest_first=True)
