@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,9 @@ import pytest
 from leporello.conversation import Conversation
 from leporello.errors import FixedPartTooLarge, InputError
 from leporello.events import CompactionEvent
-from leporello.messages import Message, role_of
+from leporello.messages import Message, role_of, text_of
 from leporello.providers.base import ModelReply
+from leporello.recall.tools import openai_tools
 from leporello.records import Outcome
 from leporello.summary.fold import read_fold
 from leporello.testing.sessions import generate
@@ -140,11 +143,15 @@ def test_folded_text_is_one_call_away(url: str) -> None:
         talk.append({"role": "user", "content": "The staging port is 48213."})
         play(talk, generate(seed=12, messages=300).messages)
         fold = next(line.fold for line in talk.view.lines if line.fold)
-        pages = talk.expand(fold)["pages"]
-        texts = [entry["message"] for page in range(1, pages + 1) for entry in talk.expand(fold, page)["messages"]]
-        span = talk.reader.span_of(fold)
-        assert texts == [stored.message for stored in talk.store.log.span("a", span)]
-        assert any(hit.number == 1 for hit in talk.search("staging port"))
+        span = talk.store.views.fold("a", fold).covered
+        texts, page = "", 1
+        while page:
+            opened = talk.expand(fold, page, max_tokens=50_000)
+            texts += "".join(piece["text"] for piece in opened["messages"])
+            page = page + 1 if "next" in opened else 0
+        for stored in talk.store.log.span("a", span):
+            assert text_of(stored.message) in texts
+        assert any(window.message == 1 for window in talk.search("What is the staging port?"))
         with pytest.raises(InputError):
             talk.expand("x9")
 
@@ -205,3 +212,21 @@ def test_replies_of_all_dialects_are_recorded(url: str, reply: dict) -> None:
         talk.record(reply)
         assert talk.messages[-1]["content"] == "done"
         assert talk.usage.usage.prompt_tokens == 50
+
+
+def test_the_footer_names_recovery_calls_only_when_the_model_can_make_them(url: str) -> None:
+    """The literal call printed in a fold, executed, returns the folded text; without the tool it is not printed."""
+    messages = generate(seed=3, messages=200).messages
+    with Conversation.open("a", window=24_000, store=url) as talk:
+        talk.append(*messages)
+        talk.request(tools=openai_tools())
+        text = next(text_of(line.message) for line in talk.view.lines if line.fold)
+        calls = re.findall(r'(lcm_expand)\(id="(\w+)"\)', text)
+        assert len(calls) == 2
+        for name, id in calls:
+            answer = json.loads(talk.recall_tools.handle(name, {"id": id}))
+            assert answer["messages"]
+    with Conversation.open("b", window=24_000, store=url) as talk:
+        talk.append(*messages)
+        talk.request()
+        assert "lcm_" not in next(text_of(line.message) for line in talk.view.lines if line.fold)

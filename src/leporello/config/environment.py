@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 
 from leporello.config.catalogue import SETTINGS
 from leporello.config.sources import Given, in_environment
@@ -27,6 +28,13 @@ def read_environment(environ: Mapping[str, str]) -> Iterator[Given]:
         elif rest in _RUN_TOGETHER:
             right = variable_for(_RUN_TOGETHER[rest])
             raise ConfigError(f"{variable} sets nothing: a dot is written as two underscores. Use {right}.")
+
+
+def command_environment(hidden: Iterable[str], environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for commands an agent runs: the program's own, without the variables that hold keys."""
+    own = os.environ if environ is None else environ
+    left_out = {name for name in hidden if name}
+    return {name: value for name, value in own.items() if name not in left_out}
 
 
 _RUN_TOGETHER = {

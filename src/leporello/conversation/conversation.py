@@ -9,19 +9,21 @@ from typing import Any
 from leporello import caching
 from leporello.compaction.view import join_neighbours
 from leporello.config import Settings, load_settings
+from leporello.conversation.archive import StoredArchive
 from leporello.conversation.folding import fold_stored
-from leporello.conversation.reading import Reader
 from leporello.conversation.replies import decode
 from leporello.conversation.request import Request
 from leporello.engines.builtin import make_builtin
 from leporello.engines.compressor import ContextCompressor
-from leporello.errors import FixedPartTooLarge
+from leporello.errors import FixedPartTooLarge, InputError
 from leporello.events import CompactionEvent, Listener
 from leporello.ledger import snapshot
 from leporello.ledger.ledger import Ledger
-from leporello.messages import Message, is_instruction, text_of
+from leporello.messages import Message, decode_json, is_instruction, text_of
 from leporello.models import Limits, cost, model_facts, resolve_limits
 from leporello.providers.base import ModelReply
+from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
+from leporello.recall.tools import RecallTools
 from leporello.records import CompactionReport, Outcome
 from leporello.store import open_store
 from leporello.store.base import Store
@@ -56,11 +58,12 @@ class Conversation:
         self._owns_store = owns_store
         self._window = window
         self._narrator = narrator
+        self._can_recall = False
         self._view: View = store.views.view(self.id)
         self.counter = TokenCounter.for_model(self.model or None)
         self.meter = PromptMeter(self.counter)
         self.engine = self._make_engine(self._load_ledger())
-        self.reader = Reader(store, self.id, self.counter)
+        self.archive = StoredArchive(store, self.id)
 
     @classmethod
     def open(
@@ -105,7 +108,6 @@ class Conversation:
         self.counter = TokenCounter.for_model(model or None)
         self.meter = PromptMeter(self.counter)
         self.engine = self._make_engine(self.engine.ledger)
-        self.reader = Reader(self.store, self.id, self.counter)
         self.store.conversations.update(self.id, model=model)
 
     def use_window(self, window: int) -> None:
@@ -125,7 +127,7 @@ class Conversation:
         )
         name = self.settings.get("context.engine")
         engine = make_builtin(name, limits, self.counter, self._narrator)
-        engine.recall = True
+        engine.recall = self._can_recall
         engine.ledger = ledger
         engine.attempts = int(self.store.state.get(self.id, ATTEMPTS_KEY) or 0)
         if self._view.waits_for_hard_limit:
@@ -217,6 +219,9 @@ class Conversation:
 
     def _measure_fixed(self, tools: Sequence[Mapping[str, Any]], system: str) -> None:
         self.engine.tool_tokens = self.counter.tools(tools)
+        # A fold names the recovery calls only where the model can make them.
+        names = {tool.get("name") or tool.get("function", {}).get("name") for tool in tools}
+        self.engine.recall = self._can_recall = "lcm_expand" in names
         self.engine.system_tokens = self.counter.text(system) if system else 0
 
     def _refuse(self, tokens: int) -> None:
@@ -291,13 +296,28 @@ class Conversation:
 
     # -- reading back
 
-    def search(self, query: str, *, limit: int = 10) -> list[Any]:
-        """The best places of the whole conversation for a query, folded ones included."""
-        return self.reader.search(query, limit)
+    def search(self, query: str, max_tokens: int = DEFAULT_TOKENS) -> list[Window]:
+        """Windows of the whole conversation that answer a query or question, folded parts included, best first."""
+        return self.archive.search(RecallQuery(query, max_tokens))
 
-    def expand(self, id: str, page: int = 1, max_tokens: int = 4_000) -> dict[str, Any]:
-        """The raw messages behind `m12`, `m10-m20` or `f3`, paged by tokens."""
-        return self.reader.expand(id, page, max_tokens)
+    def expand(self, id: str, page: int = 1, max_tokens: int = DEFAULT_TOKENS) -> dict[str, Any]:
+        """The raw messages behind `m12`, `m10-m20` or `f3`, one page of them."""
+        return self._recall("lcm_expand", {"id": id, "page": page, "max_tokens": max_tokens})
+
+    def describe(self, id: str) -> dict[str, Any]:
+        """What a message, a span or a fold is about."""
+        return self._recall("lcm_describe", {"id": id})
+
+    @property
+    def recall_tools(self) -> RecallTools:
+        """The tools a model uses for the same."""
+        return RecallTools(self.archive, self.counter.text)
+
+    def _recall(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = decode_json(self.recall_tools.handle(name, arguments).encode())
+        if "error" in answer:
+            raise InputError(str(answer["error"]))
+        return answer
 
     @property
     def usage(self) -> UsageTotals:

@@ -1,0 +1,224 @@
+"""Putting an agent together from settings: model, window, summary ladder, tools, prompt, conversation."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from leporello.agent.agent import PROMPT_KEY, Agent
+from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_system_prompt
+from leporello.config import Settings
+from leporello.config.environment import command_environment
+from leporello.conversation import Conversation
+from leporello.errors import ConfigError
+from leporello.models import LearnedLimits, model_facts
+from leporello.providers.base import Provider
+from leporello.providers.make import ADDRESSES, ProviderSettings, choose_provider, make_provider
+from leporello.providers.windows import ask_window
+from leporello.recall.tools import SCHEMAS
+from leporello.store.base import Store
+from leporello.store.records import Metadata
+from leporello.summary.base import Narrator
+from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.tokens import TokenCounter
+from leporello.tools.approval import Answer, Mode, PolicyApprover
+from leporello.tools.base import ApprovalRequest, OutputLimits, Tool, ToolContext
+from leporello.tools.budget import OutputBudget
+from leporello.tools.builtin import builtin_toolbox
+from leporello.tools.jobs import Jobs
+from leporello.tools.schema import foreign_tool
+
+SAFE = re.compile(r"[A-Za-z0-9._-]{1,80}")
+DEFAULT_WINDOW = 128_000
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The model of a conversation: who serves it and how large its window is."""
+
+    model: str
+    provider: Provider
+    provider_name: str
+    base_url: str
+    window: int
+    window_source: str
+
+
+def choose_model(settings: Settings, model: str | None = None) -> Chosen:
+    """The main model, its provider and the window that really holds."""
+    name = model or settings.model.default
+    if not name:
+        raise ConfigError(
+            "No model is set. Set model.default in config.yaml or give --model NAME; "
+            "for a server of your own also model.base_url."
+        )
+    wanted = _provider_settings(settings, name)
+    provider = make_provider(wanted)
+    who = choose_provider(wanted)
+    window, source = _window(settings, wanted, who)
+    return Chosen(name, provider, who, wanted.base_url, window, source)
+
+
+def _provider_settings(settings: Settings, model: str, name: str | None = None) -> ProviderSettings:
+    chosen = name or settings.model.provider or "auto"
+    base_url = settings.model.base_url or ""
+    dialect = "auto"
+    key = ""
+    if chosen in settings.provider_names:
+        known = settings.provider(chosen)
+        base_url = base_url or known.base_url or ""
+        dialect = known.api_mode
+        key = settings.api_key(chosen) or ""
+    wanted = ProviderSettings(model, chosen, base_url, dialect)
+    if not key:
+        who = choose_provider(wanted)
+        key = (settings.api_key(who) if who in settings.provider_names else None) or ""
+        if not key and who in ADDRESSES and not base_url:
+            raise ConfigError(
+                f"There is no key for {who}, which serves {model}. Set its environment variable or put it into "
+                f"{settings.home.keys_file}; `leporello config` shows where each key is looked for."
+            )
+    return ProviderSettings(model, chosen, base_url, dialect, key or "none")
+
+
+def _window(settings: Settings, wanted: ProviderSettings, who: str) -> tuple[int, str]:
+    """The smallest of what the user declared, the endpoint serves and an error taught; else the model table."""
+    found: list[tuple[int, str]] = []
+    declared = settings.model.context_length
+    if declared:
+        found.append((declared, "model.context_length"))
+    learned = LearnedLimits.load(settings.home.limits_file, now=time.time())
+    remembered = learned.window(wanted.model, who, wanted.base_url, now=time.time())
+    if remembered:
+        found.append((remembered, "stated by the provider in an error"))
+    if wanted.base_url and who not in ADDRESSES:
+        served = ask_window(wanted.base_url, wanted.model, api_key=wanted.api_key)
+        if served is not None:
+            found.append((served.tokens, served.source))
+    if not found:
+        facts = model_facts(wanted.model)
+        found.append((facts.window or DEFAULT_WINDOW, facts.source))
+    return min(found)
+
+
+def summary_narrator(settings: Settings, main: Chosen, counter: TokenCounter) -> Narrator:
+    """Who writes summaries: the configured model first, then the main one, then nobody (no model is needed)."""
+    ladder: list[SummaryModel] = []
+    auxiliary = settings.summary_model
+    if auxiliary.model:
+        name = None if auxiliary.provider in (None, "main") else auxiliary.provider
+        wanted = _provider_settings(settings, auxiliary.model, name)
+        window = auxiliary.context_length or model_facts(auxiliary.model).window or DEFAULT_WINDOW
+        ladder.append(SummaryModel(make_provider(wanted), auxiliary.model, window))
+    ladder.append(SummaryModel(main.provider, main.model, main.window))
+    return ModelNarrator(ladder, counter, settings.compression.deadline)
+
+
+def open_agent(
+    settings: Settings,
+    chosen: Chosen,
+    *,
+    store: Store,
+    id: str | None = None,
+    workdir: Path | None = None,
+    ask: Callable[[ApprovalRequest], Answer] | None = None,
+    narrator: Narrator | None = None,
+    platform: str = "cli",
+    today: date | None = None,
+) -> Agent:
+    """An agent for a new or an existing conversation."""
+    counter = TokenCounter.for_model(chosen.model)
+    talk = Conversation.open(
+        id,
+        model=chosen.model,
+        window=chosen.window,
+        store=store,
+        settings=settings,
+        narrator=narrator or summary_narrator(settings, chosen, counter),
+        metadata=Metadata(model=chosen.model, platform=platform),
+    )
+    folder = (workdir or Path.cwd()).resolve()
+    outputs = settings.home.outputs_dir / safe_name(talk.id)
+    jobs = Jobs()
+    toolbox = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(talk)).select(
+        settings.tools.names, talk.limits.window
+    )
+    limits = OutputLimits.for_window(talk.limits.window)
+    sources = PromptSources(
+        workdir=folder,
+        memory=settings.home.memory_dir,
+        today=today or date.today(),
+        tools=toolbox.names,
+        skills=(settings.home.skills_dir,),
+        window=talk.limits.window,
+    )
+    return Agent(
+        talk=talk,
+        provider=chosen.provider,
+        toolbox=toolbox,
+        context=ToolContext(
+            workdir=folder,
+            outputs=outputs,
+            approver=PolicyApprover(Mode(settings.tools.approval), settings.tools.allow, ask),
+            roots=tuple(Path(path).expanduser() for path in settings.tools.paths),
+            readable=(settings.home.skills_dir,),
+            limits=limits,
+            env=command_environment(_key_variables(settings)),
+        ),
+        budget=OutputBudget(outputs, limits, toolbox.names, _Artifacts(talk)),
+        prompt=_prompt(talk, sources),
+        sources=sources,
+        learn=lambda window: _remember(settings, chosen, window),
+        provider_name=chosen.provider_name,
+        base_url=chosen.base_url,
+        max_output=min(settings.model.max_output or talk.limits.output_reserve, talk.limits.output_reserve),
+    )
+
+
+def safe_name(id: str) -> str:
+    """A folder name for any id: itself when it is harmless, else a digest of it."""
+    if SAFE.fullmatch(id) and id not in (".", ".."):
+        return id
+    return hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _prompt(talk: Conversation, sources: PromptSources) -> SystemPrompt:
+    """The prompt the conversation was begun with, so that a resumed one sends the same bytes."""
+    kept = talk.store.state.get(talk.id, PROMPT_KEY)
+    if kept:
+        return SystemPrompt.from_dict(kept)
+    built = build_system_prompt(sources)
+    talk.store.state.set(talk.id, PROMPT_KEY, built.as_dict())
+    return built
+
+
+def _recall_tools(talk: Conversation) -> list[Tool]:
+    def handler(name: str) -> Callable[[ToolContext, dict[str, object]], object]:
+        return lambda _, arguments: talk.recall_tools.handle(name, arguments)
+
+    return [foreign_tool({"type": "function", "function": schema}, handler(schema["name"])) for schema in SCHEMAS]
+
+
+def _key_variables(settings: Settings) -> Sequence[str]:
+    return [settings.provider(name).key_env or "" for name in settings.provider_names]
+
+
+def _remember(settings: Settings, chosen: Chosen, window: int) -> None:
+    book = LearnedLimits.load(settings.home.limits_file, now=time.time())
+    if book.learn(window, chosen.model, chosen.provider_name, chosen.base_url, now=time.time()):
+        book.save(settings.home.limits_file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Artifacts:
+    """Keeps whole outputs in the conversation's store."""
+
+    talk: Conversation
+
+    def put(self, data: bytes) -> str:
+        return self.talk.store.artifacts.put(self.talk.id, data)

@@ -1,0 +1,64 @@
+"""What the recovery tools read of a stored conversation: the log by number, the folds by id, and a search.
+
+A conversation of ordinary length is searched line by line in memory, indexed when first asked and kept up to date. In a
+very long one the store's index names the candidates and only those are looked at closely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from leporello.messages import Message
+from leporello.recall.base import FoldRecord, RecallQuery, Window
+from leporello.recall.memory import MemoryRecall
+from leporello.records import Span
+from leporello.store.base import Store
+from leporello.store.records import SearchQuery
+
+MOST_IN_MEMORY = 4_000
+CANDIDATES = 120
+
+
+class StoredArchive:
+    """The archive of one conversation in a store."""
+
+    def __init__(self, store: Store, conversation: str) -> None:
+        self._store = store
+        self._conversation = conversation
+        self._recall: MemoryRecall | None = None
+        self._known = 0
+
+    def newest(self) -> int:
+        """Number of the newest message."""
+        return self._store.log.count(self._conversation)
+
+    def read(self, span: Span) -> Iterator[tuple[int, Message]]:
+        """The messages of a span in order."""
+        for stored in self._store.log.iterate(self._conversation, span.first, span.last):
+            yield stored.number, stored.message
+
+    def folds(self) -> Sequence[FoldRecord]:
+        """All folds, oldest first."""
+        found = self._store.views.folds(self._conversation)
+        return [FoldRecord(fold.id, fold.covered, fold.text, fold.children) for fold in found]
+
+    def search(self, query: RecallQuery) -> list[Window]:
+        """Windows around the evidence, best first."""
+        newest = self.newest()
+        if newest > MOST_IN_MEMORY:
+            return self._among_candidates(query, newest)
+        if self._recall is None:
+            self._recall = MemoryRecall()
+        for number, message in self.read(Span(self._known + 1, newest)):
+            self._recall.add(number, message)
+            self._known = number
+        return self._recall.search(query)
+
+    def _among_candidates(self, query: RecallQuery, newest: int) -> list[Window]:
+        hits = self._store.index.search(SearchQuery(query.text, self._conversation, limit=CANDIDATES))
+        # The call of a result and the answer to a question stand right beside it.
+        numbers = {n for hit in hits for n in (hit.number - 1, hit.number, hit.number + 1) if 1 <= n <= newest}
+        recall = MemoryRecall()
+        for number in sorted(numbers):
+            recall.add(number, self._store.log.message(self._conversation, number).message)
+        return recall.search(query)
