@@ -324,3 +324,15 @@ def test_text_without_bytes_is_mended(dialect: Dialect) -> None:
     with serving(dialect, [Say("ok")]) as (provider, server):
         provider.complete(request(dialect, [{"role": "user", "content": "half \ud83d emoji"}]))
     assert b"half ? emoji" in server.requests[0].raw or "half \ufffd emoji" in server.requests[0].raw.decode()
+
+
+@DIALECTS
+def test_tool_names_that_no_provider_takes(dialect: Dialect) -> None:
+    """A tool may have any name here: it travels under one that fits, and its calls come back under its own."""
+    tools = [{"name": "fs.read file", "parameters": {"type": "object", "properties": {}}}]
+    with serving(dialect, [Say(None, (("fs_read_file", "{}"),)), Say("Done.")]) as (provider, server):
+        first = provider.complete(request(dialect, tools=tools)).message
+        assert first["tool_calls"][0]["function"]["name"] == "fs.read file"
+        result = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "x"}
+        provider.complete(request(dialect, [*ASK, first, result], tools=tools))
+    assert all(seen.violations == () for seen in server.requests)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leporello.codecs.base import Wire
+from leporello.codecs.names import wire_name
 
 _NO_PARAMETERS: Wire = {"type": "object", "properties": {}}
 _FREE_TEXT: Wire = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
@@ -63,12 +64,13 @@ def chat_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
 
 def _chat_tool(tool: Mapping[str, Any]) -> Wire:
     is_function = isinstance(tool.get("function"), Mapping) and "cache_control" not in tool
-    if is_function or isinstance(tool.get("custom"), Mapping):
-        return tool if isinstance(tool, dict) else dict(tool)
     function = function_of(tool)
+    fits = function is not None and wire_name(function.name) == function.name
+    if (is_function and fits) or isinstance(tool.get("custom"), Mapping):
+        return tool if isinstance(tool, dict) else dict(tool)
     if function is None:
         return dict(tool)
-    body: Wire = {"name": function.name}
+    body: Wire = {"name": wire_name(function.name)}
     if function.description is not None:
         body["description"] = function.description
     body["parameters"] = function.parameters
@@ -84,9 +86,11 @@ def anthropic_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
 
 def _anthropic_tool(tool: Mapping[str, Any]) -> Wire:
     function = function_of(tool)
-    if function is None or "input_schema" in tool:
+    if function is None:
         return dict(tool)
-    wire: Wire = {"name": function.name}
+    if "input_schema" in tool:
+        return {**tool, "name": wire_name(function.name)}
+    wire: Wire = {"name": wire_name(function.name)}
     if function.description is not None:
         wire["description"] = function.description
     wire["input_schema"] = {**({} if "type" in function.parameters else {"type": "object"}), **function.parameters}
@@ -107,7 +111,7 @@ def _responses_tool(tool: Mapping[str, Any]) -> Wire:
     function = function_of(tool)
     if function is None or (tool.get("type") == "function" and "strict" in tool and "name" in tool):
         return dict(tool)
-    wire: Wire = {"type": "function", "name": function.name}
+    wire: Wire = {"type": "function", "name": wire_name(function.name)}
     if function.description is not None:
         wire["description"] = function.description
     return {**wire, "parameters": function.parameters, "strict": bool(function.strict)}

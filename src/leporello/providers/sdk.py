@@ -18,6 +18,7 @@ from typing import Any
 
 from leporello.cancel import CancelToken
 from leporello.codecs import Dialect, StreamIncomplete, Target, WireReply
+from leporello.codecs.names import own_names
 from leporello.codecs.state import drop_state, state_keys
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
@@ -180,7 +181,7 @@ class SdkProvider(ABC):
                 raise self._failure(error, guard, request) from error
         if guard.fired == "cancelled":
             raise CallCancelled(f"{self.name}: the call was cancelled.")
-        return self._as_reply(reply, shown)
+        return self._as_reply(reply, shown, own_names(request.tools))
 
     def _whole(self, body: dict[str, Any], request: ModelRequest, timeout: float, guard: Guard) -> WireReply:
         wire = self._post(body, timeout, request.cancel, guard, stream=False)
@@ -236,12 +237,13 @@ class SdkProvider(ABC):
                 self._made = self._make_client()
             return self._made
 
-    def _as_reply(self, reply: WireReply, shown: _Shown) -> ModelReply:
+    def _as_reply(self, reply: WireReply, shown: _Shown, names: Mapping[str, str]) -> ModelReply:
         usage = CanonicalUsage.parse(reply.usage)
+        message = _named(reply.message, names) if names else reply.message
         if shown.on_text is not None and not shown.text and isinstance(reply.message.get("content"), str):
             # The endpoint can't stream: the text comes at once.
             shown.add(reply.message["content"])
-        return ModelReply(reply.message, usage, reply.finish_reason, reply.model, has_usage=usage.total_tokens > 0)
+        return ModelReply(message, usage, reply.finish_reason, reply.model, has_usage=usage.total_tokens > 0)
 
     def close(self) -> None:
         """Give the connections back; the next call opens new ones."""
@@ -280,6 +282,17 @@ class SdkProvider(ABC):
             return classify(None, error.body or error.message, now=now)
         why = error.__cause__ or error
         return ErrorVerdict(ErrorKind.TRANSIENT, "stream_cut", message=f"The answer broke off: {why}")
+
+
+def _named(message: Message, names: Mapping[str, str]) -> Message:
+    """Calls under the names their tools have here."""
+    calls = []
+    for call in message.get("tool_calls") or ():
+        function = call.get("function")
+        if isinstance(function, Mapping) and function.get("name") in names:
+            call = {**call, "function": {**function, "name": names[function["name"]]}}
+        calls.append(call)
+    return {**message, "tool_calls": calls} if calls else message
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ MARK = "cache_control"
 
 USER_BLOCKS = frozenset(("text", "image", "document", "search_result", "container_upload", "tool_result"))
 RESULT_BLOCKS = frozenset(("text", "image", "document", "search_result", "tool_reference", "browser_state"))
+IMAGES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 THINKING = frozenset(("thinking", "redacted_thinking"))
 
 
@@ -37,6 +38,8 @@ def block_of(part: Any, native: frozenset[str] = USER_BLOCKS) -> Wire | None:
         return _file(part)
     if kind in ("input_audio", "audio"):
         return note("audio", part)
+    if kind == "image" and not _can_be_seen(part):
+        return note("image", part)
     return dict(part) if kind in native else as_json_text(part)
 
 
@@ -51,12 +54,19 @@ def _image(part: Mapping[str, Any]) -> Wire:
     value = part.get("image_url")
     url = value.get("url") if isinstance(value, Mapping) else value
     inline = data_url(url)
-    if inline is not None:
+    if inline is not None and inline.media_type in IMAGES:
         source = {"type": "base64", "media_type": inline.media_type, "data": inline.data}
         return {"type": "image", "source": source}
     if isinstance(url, str) and url.startswith(("http://", "https://")):
         return {"type": "image", "source": {"type": "url", "url": url}}
     return note("image", part)
+
+
+def _can_be_seen(block: Mapping[str, Any]) -> bool:
+    source = block.get("source")
+    if not isinstance(source, Mapping):
+        return False
+    return source.get("type") != "base64" or source.get("media_type") in IMAGES
 
 
 def _file(part: Mapping[str, Any]) -> Wire:

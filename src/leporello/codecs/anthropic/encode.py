@@ -16,6 +16,7 @@ from leporello.codecs.anthropic.blocks import MARK, RESULT_BLOCKS, block_of, can
 from leporello.codecs.anthropic.options import request_options
 from leporello.codecs.base import Dialect, Target, Wire
 from leporello.codecs.ids import ANTHROPIC_IDS, IdPlan, plan_ids
+from leporello.codecs.names import wire_name
 from leporello.codecs.parts import arguments_object, note, text_part
 from leporello.codecs.state import state_for
 from leporello.codecs.tools import anthropic_tools
@@ -178,7 +179,7 @@ def _assistant(message: Message, ids: Sequence[str], target: Target) -> list[_Bl
 
 
 def _call(name: str, arguments: str, wire_id: str) -> Wire:
-    return {"type": "tool_use", "id": wire_id, "name": name, "input": arguments_object(arguments)}
+    return {"type": "tool_use", "id": wire_id, "name": wire_name(name), "input": arguments_object(arguments)}
 
 
 def _texts_by_part(message: Message) -> list[_Block | None]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from leporello.codecs.base import Dialect, Target, Wire, without
 from leporello.codecs.ids import CHAT_IDS, MISTRAL_IDS, IdPlan, plan_ids
+from leporello.codecs.names import wire_name
 from leporello.codecs.openai_chat.marks import place_marks
 from leporello.codecs.openai_chat.parts import MARK, NATIVE_PARTS, chat_part, unmarked
 from leporello.codecs.parts import as_json_text, text_part, valid_arguments
@@ -99,6 +100,8 @@ def _assistant(message: Message, ids: Sequence[str], target: Target) -> Message:
     wire = _content(without(message, *REASONING_FIELDS), target)
     if isinstance(wire.get("content"), list):
         wire = {**wire, "content": _assistant_parts(wire["content"])}
+    # Recorded messages often carry these as null, which no endpoint takes.
+    wire = without(wire, *(key for key in ("tool_calls", "function_call", "audio") if not message.get(key)))
     calls = calls_of(message)
     if isinstance(message.get("tool_calls"), list):
         wire = _with_calls(wire, message, ids, state) if calls else without(wire, "tool_calls")
@@ -134,9 +137,9 @@ def _tool_call(raw: Wire, arguments: str, wire_id: str, extra: Mapping[str, Any]
         call = {**raw, "id": wire_id, "type": raw.get("type") or "function"}
     function = raw.get("function")
     if isinstance(function, Mapping):
-        valid = valid_arguments(arguments)
-        if function.get("arguments") != valid:
-            call = {**call, "function": {**function, "arguments": valid}}
+        valid, name = valid_arguments(arguments), wire_name(str(function.get("name") or ""))
+        if function.get("arguments") != valid or function.get("name") != name:
+            call = {**call, "function": {**function, "name": name, "arguments": valid}}
     return {**call, **extra} if extra else call
 
 

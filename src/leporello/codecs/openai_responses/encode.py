@@ -12,6 +12,7 @@ from typing import Any
 
 from leporello.codecs.base import Dialect, Target, Wire
 from leporello.codecs.ids import RESPONSES_IDS, IdPlan, plan_ids
+from leporello.codecs.names import wire_name
 from leporello.codecs.openai_chat.parts import chat_part, unmarked
 from leporello.codecs.openai_responses.options import request_options
 from leporello.codecs.parts import as_json_text, note
@@ -138,8 +139,8 @@ def _message(content: Sequence[Wire], extra: Mapping[str, Any] | None = None) ->
 
 def _call(name: str, arguments: str, wire_id: str, custom: frozenset[str]) -> Wire:
     if wire_id in custom:
-        return {"type": "custom_tool_call", "call_id": wire_id, "name": name, "input": arguments}
-    return {"type": "function_call", "call_id": wire_id, "name": name, "arguments": arguments or "{}"}
+        return {"type": "custom_tool_call", "call_id": wire_id, "name": wire_name(name), "input": arguments}
+    return {"type": "function_call", "call_id": wire_id, "name": wire_name(name), "arguments": arguments or "{}"}
 
 
 def _by_layout(layout: Sequence[Any], message: Message, calls: Sequence[Wire]) -> list[Wire]:

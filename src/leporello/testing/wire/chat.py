@@ -19,7 +19,7 @@ _ROLE_FIELDS = {
     "developer": {"role", "content", "name"},
     "user": {"role", "content", "name"},
     "assistant": {"role", "content", "name", "refusal", "audio", "tool_calls", "function_call"},
-    "tool": {"role", "content", "tool_call_id"},
+    "tool": {"role", "content", "tool_call_id", "name"},
     "function": {"role", "content", "name"},
 }
 REASONING = frozenset(("reasoning_content", "reasoning", "reasoning_details", "reasoning_opaque", "reasoning_text"))
