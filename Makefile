@@ -55,10 +55,10 @@ docs: setup
 	@$(BIN)/python scripts/docs.py
 
 fuzz: setup
-	@HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m "hypothesis and not soak"
+	@HYPOTHESIS_PROFILE=fuzz $(PYTEST) --timeout=0 -m "hypothesis and not soak"
 
 soak: setup
-	@$(PYTEST) -m soak
+	@$(PYTEST) --timeout=0 -m soak
 
 clean:
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

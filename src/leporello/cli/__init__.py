@@ -44,7 +44,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"leporello.cli.{cmd_name}_command").command
+        command = import_module(f"leporello.cli.{cmd_name.replace('-', '_')}_command").command
         if not isinstance(command, click.Command):
             raise TypeError(f"cli/{cmd_name}_command.py has no click command called `command`")
         return command
