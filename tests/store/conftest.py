@@ -1,7 +1,23 @@
-"""Failed assertions inside the contract show their values, as in any test file."""
+"""The PostgreSQL server of these tests, started once. Failed assertions inside the contract show their values."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from tests.store.server import Server
+
 pytest.register_assert_rewrite("leporello.testing.store_contract")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    running = Server()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def postgres_url(server: Server) -> str:
+    return server.emptied_database()

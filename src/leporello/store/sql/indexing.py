@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from leporello.errors import NotFound
 from leporello.messages import Message, calls_of, is_result, result_id, role_of
 from leporello.records import Span
 from leporello.store.records import StoredMessage
 from leporello.store.searchable import SEARCHABLE_VERSION, Mask, chunks_of
-from leporello.store.sql.bodies import pack_body, unpack_body
-from leporello.store.sql.common import hold, locate
+from leporello.store.sql.common import locate
 from leporello.store.sql.database import Database, Transaction
 from leporello.store.sql.log import read_spans
 from leporello.store.sql.texts import millis, pack_key, unpack
@@ -69,6 +69,10 @@ class IndexTables(Protocol):
 
     def clear(self, tx: Transaction) -> None:
         """Empty the whole index."""
+
+
+class _Overtaken(Exception):
+    """Somebody else has indexed these messages meanwhile."""
 
 
 class Indexer:
@@ -165,17 +169,21 @@ class Indexer:
         return {}
 
     def _write(self, id: str, batch: Batch) -> bool:
-        with self._db.write() as tx:
-            held = hold(self._db, tx, id)
-            moved = tx.run(
-                "UPDATE conversations SET indexed = ?, dirty = CASE WHEN last > ? THEN 1 ELSE 0 END "
-                "WHERE conversation = ? AND indexed = ?",
-                *(batch.last, batch.last, held.key, batch.first - 1),
-            )
-            if not moved:
-                return False
-            self._tables.add(tx, held.key, batch.documents)
-            _count(tx, held.key, batch)
+        try:
+            with self._db.write() as tx:
+                key, _ = locate(tx, id)
+                self._tables.add(tx, key, batch.documents)
+                _count(tx, key, batch)
+                # Last, so that appends wait for this row only for a moment.
+                moved = tx.run(
+                    "UPDATE conversations SET indexed = ?, dirty = CASE WHEN last > ? THEN 1 ELSE 0 END "
+                    "WHERE conversation = ? AND indexed = ?",
+                    *(batch.last, batch.last, key, batch.first - 1),
+                )
+                if not moved:
+                    raise _Overtaken
+        except (_Overtaken, NotFound):
+            return False
         return True
 
 
@@ -250,7 +258,7 @@ def _count(tx: Transaction, key: int, batch: Batch) -> None:
 
 
 def document_row(key: int, document: Document) -> tuple[Any, ...]:
-    """The columns every database keeps of a document."""
+    """The columns every database keeps of a document, except its text."""
     return (
         key,
         document.number,
@@ -260,10 +268,4 @@ def document_row(key: int, document: Document) -> tuple[Any, ...]:
         pack_key(document.role),
         pack_key(document.tool),
         len(document.words),
-        pack_body(document.text.encode("utf-8", "surrogatepass")),
     )
-
-
-def read_document(body: bytes, where: str) -> str:
-    """The text of a document."""
-    return unpack_body(body, where).decode("utf-8", "surrogatepass")

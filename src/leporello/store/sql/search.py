@@ -21,6 +21,8 @@ from leporello.words import index_words, query_words
 LEAST_FRAGMENT = 3
 _CANDIDATES_PER_HIT = 4
 _FEWEST_CANDIDATES = 40
+_MOST_POSTINGS = 2000
+"""Looking at more documents than this for one query does not find better ones, only slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,18 @@ class SqlIndex:
 def _wants_fragments(query: SearchQuery, hits: Sequence[Hit]) -> bool:
     """A piece of a name is looked for inside words, too; a question is not."""
     return not hits or (len(hits) < query.limit and len(query.text.split()) == 1)
+
+
+def telling(words: Sequence[str], statistics: Statistics) -> list[str]:
+    """The rarest words, as many as can be looked up at a bounded cost."""
+    chosen: list[str] = []
+    postings = 0
+    for word in sorted(words, key=lambda word: statistics.containing[word]):
+        postings += statistics.containing[word]
+        if chosen and postings > _MOST_POSTINGS:
+            break
+        chosen.append(word)
+    return chosen
 
 
 def holds_fragment(text: str, fragment: str) -> bool:

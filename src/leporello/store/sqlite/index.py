@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from leporello.bm25 import Statistics
+from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.database import Row, Transaction
-from leporello.store.sql.indexing import Document, document_row, read_document
+from leporello.store.sql.indexing import Document, document_row
 from leporello.store.sql.schema import Migration
-from leporello.store.sql.search import Candidate, Scope, holds_fragment
+from leporello.store.sql.search import Candidate, Scope, holds_fragment, telling
 from leporello.store.sql.texts import unpack
 from leporello.words import FTS5_TOKENIZE, index_words
 
@@ -46,9 +47,6 @@ CREATE TABLE documents (
     ),
 )
 
-_MOST_POSTINGS = 2000
-"""Looking at more documents than this for one query does not find better ones, only slower."""
-
 _MOST_TRIGRAMS = 12
 
 _CANDIDATE = (
@@ -72,7 +70,7 @@ class SqliteIndexTables:
         tx.many(
             "INSERT INTO documents (document, conversation, number, chunk, start, created, role, tool, length, "
             "body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            ((number, *document_row(key, item)) for number, item in numbered),
+            ((number, *document_row(key, item), pack_body(_encode(item.text))) for number, item in numbered),
         )
         tx.many(
             "INSERT INTO words (rowid, text) VALUES (?, ?)",
@@ -90,7 +88,7 @@ class SqliteIndexTables:
             row = tx.row("SELECT body, length FROM documents WHERE document = ?", number)
             if row is None:
                 continue
-            text = read_document(row[0], f"document {number}")
+            text = _decode(unpack_body(row[0], f"document {number}"))
             words = _indexed_words(key, index_words(text))
             tx.run("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", number, words)
             tx.run("INSERT INTO fragments (fragments, rowid, text) VALUES ('delete', ?, ?)", number, _plain(text))
@@ -114,13 +112,13 @@ class SqliteIndexTables:
     def by_words(
         self, tx: Transaction, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
     ) -> list[Candidate]:
-        telling = _telling(words, statistics)
+        chosen = telling(words, statistics)
         rows: list[Row] = []
-        if len(telling) == 1 and len(words) > 1:
+        if len(chosen) == 1 and len(words) > 1:
             # Even the rarest word is common: first what holds all of them.
             rows = self._match(tx, " AND ".join(f'"{word}"' for word in words), scope, limit)
         if len(rows) < limit:
-            rows.extend(self._match(tx, " OR ".join(f'"{word}"' for word in telling), scope, limit))
+            rows.extend(self._match(tx, " OR ".join(f'"{word}"' for word in chosen), scope, limit))
         return [_candidate(row) for row in dict.fromkeys(rows)]
 
     def _match(self, tx: Transaction, match: str, scope: Scope, limit: int) -> list[Row]:
@@ -152,18 +150,6 @@ class SqliteIndexTables:
         return found[:limit]
 
 
-def _telling(words: Sequence[str], statistics: Statistics) -> list[str]:
-    """The rarest words, as many as can be looked up at a bounded cost."""
-    chosen: list[str] = []
-    postings = 0
-    for word in sorted(words, key=lambda word: statistics.containing[word]):
-        postings += statistics.containing[word]
-        if chosen and postings > _MOST_POSTINGS:
-            break
-        chosen.append(word)
-    return chosen
-
-
 def _conversation_word(key: int) -> str:
     # FTS5's ascii tokeniser takes any letter beyond ASCII as part of a word; none of our words has one.
     return f"§{key}"
@@ -185,9 +171,17 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
 def _candidate(row: Row) -> Candidate:
     id, number, chunk, start, created, role, tool, body = row
-    text = read_document(body, f"the index entry of m{number}")
+    text = _decode(unpack_body(body, f"the index entry of m{number}"))
     return Candidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), text)
 
 

