@@ -2,8 +2,8 @@
 
     python scripts/exam_page.py BANKS SESSIONS
 
-BANKS is a folder of question banks, SESSIONS the folder their sessions stand in. Sessions without a bank get one by rule
-and make up the second table. Takes several minutes.
+BANKS is a folder of question banks, SESSIONS the folder their sessions stand in. Sessions without a bank get one by
+rule and make up the second table. Takes several minutes.
 """
 
 from __future__ import annotations

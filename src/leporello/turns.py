@@ -141,7 +141,11 @@ def _check_message(index: int, message: object) -> Iterator[Violation]:
         return
     if role_of(message) not in ROLES:
         yield Violation(index, Fault.UNKNOWN_ROLE, f"role {message.get('role')!r} is not one of {', '.join(ROLES)}")
-    for item in message.get("tool_calls") or ():
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        yield Violation(index, Fault.BAD_ARGUMENTS, f"tool_calls is a {type(calls).__name__}, not a list")
+        return
+    for item in calls:
         if isinstance(item, dict) and "custom" not in item:
             body = item.get("function")
             arguments = body.get("arguments") if isinstance(body, dict) else None

@@ -170,3 +170,20 @@ def test_one_stored_message_of_opencode_says_what_to_do(tmp_path: Path) -> None:
     stored = {"id": "m", "sessionID": "s", "role": "assistant", "time": {"created": 1}}
     with pytest.raises(InputError, match="opencode export"):
         load_session(_saved(tmp_path, json.dumps(stored)))
+
+
+@pytest.mark.parametrize("calls", [True, "x", {"id": "a"}, [3], [{"id": "a"}]])
+def test_calls_of_a_wrong_shape_cost_only_themselves(tmp_path: Path, calls: Any) -> None:
+    """Whatever stands where calls should be, the words beside it are read and the list is sound."""
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "on it", "tool_calls": calls},
+        {"role": "user", "content": "and?"},
+    ]
+    session = load_session(_saved(tmp_path, json.dumps(messages)))
+    assert [text for _, text, *_ in seen(session.messages) if text in ("go", "on it", "and?")] == [
+        "go",
+        "on it",
+        "and?",
+    ]
+    assert validate(session.messages) == []
