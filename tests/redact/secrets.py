@@ -83,6 +83,8 @@ def vendor_keys() -> dict[str, str]:
         "linear": "lin_api_" + rand(40),
         "notion": "ntn_" + rand(46),
         "figma": "figd_" + rand(40),
+        "airtable": "pat" + rand(14) + "." + rand(64, HEX),
+        "discord bot": base64.b64encode(rand(18, DIGITS).encode()).decode() + "." + rand(6) + "." + rand(27),
         "sentry org": "sntrys_" + rand(100),
         "postman": "PMAK-" + rand(24, HEX) + "-" + rand(34, HEX),
         "doppler": "dp.pt." + rand(43),

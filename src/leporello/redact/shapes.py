@@ -36,6 +36,7 @@ _VENDOR_KEYS: dict[str, str] = {
     "sq0": r"(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}+",  # Square
     "ntn_": r"[A-Za-z0-9]{40,}+",  # Notion
     "figd_": r"[A-Za-z0-9_-]{30,}+",  # Figma
+    "pat": r"[A-Za-z0-9]{14}\.[a-f0-9]{64}(?![A-Za-z0-9])",  # Airtable
     "sntrys_": r"[A-Za-z0-9_+/=-]{30,}+",  # Sentry
     "AGE-SECRET-KEY-1": r"[A-Z0-9]{50,}+",
     "pscale_": r"(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{20,}+",  # PlanetScale
@@ -51,8 +52,6 @@ _VENDOR_KEYS: dict[str, str] = {
 _VENDOR_PATTERNS = {
     word: re.compile(rf"(?<![A-Za-z0-9_]){re.escape(word)}{rest}") for word, rest in _VENDOR_KEYS.items()
 }
-# `pat<14 letters>.<hex>` of Airtable and the three parts of a Discord bot token: found from the dot between them.
-_DOTTED_HEX = re.compile(r"\.[a-f0-9]{64}(?![A-Za-z0-9])")
 
 # One start per run of token characters, so that a text made of nothing but starts is read once.
 _WEB_TOKEN = re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{5,}+\.[A-Za-z0-9_-]{5,}+\.[A-Za-z0-9_-]*+")
