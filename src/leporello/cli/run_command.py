@@ -17,10 +17,15 @@ from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, note, warn
 from leporello.errors import InputError, ProviderError
+from leporello.records import Outcome
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.tools.approval import Answer, Decision
 from leporello.tools.base import ApprovalRequest
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
+"""Automatic attempts that found nothing to do are no news for a person."""
 
 
 @click.command("run")
@@ -106,7 +111,7 @@ def _print(event: AgentEvent) -> None:
         note(dim(f"→ {event.summary}"))
     elif isinstance(event, ToolFinished) and not event.ok:
         note(dim(f"  {event.name} failed"))
-    elif isinstance(event, Compacted):
+    elif isinstance(event, Compacted) and event.event.report.outcome not in _ROUTINE:
         note(dim(describe_report(event.event.report)))
     elif isinstance(event, Notice):
         warn(event.text)

@@ -59,6 +59,7 @@ class Conversation:
         self._window = window
         self._narrator = narrator
         self._can_recall = False
+        self._fixed: tuple[Sequence[Mapping[str, Any]], str] = ((), "")
         self._view: View = store.views.view(self.id)
         self.counter = TokenCounter.for_model(self.model or None)
         self.meter = PromptMeter(self.counter)
@@ -202,6 +203,7 @@ class Conversation:
         if reading.tokens > self.limits.window:
             self._refuse(reading.tokens)
         messages = self.messages
+        self._fixed = (tools, words)
         self.meter.sent(messages, tools, words)
         caching_settings = self.settings.prompt_caching
         return Request(
@@ -251,8 +253,8 @@ class Conversation:
         self.engine.attempts = 0
         self.store.state.remove(self.id, ATTEMPTS_KEY)
         if not answer.message.get("tool_calls") and self.settings.compression.enabled:
-            reading = self.meter.read(self.messages)
-            if self.engine.should_compress(max(reading.tokens, answer.usage.total_tokens)):
+            # Output counts only as far as it stays in the conversation: thinking that is not sent back never does.
+            if self.engine.should_compress(self.meter.read(self.messages, *self._fixed).tokens):
                 self._fold("threshold")
         return numbers[0]
 
