@@ -49,7 +49,7 @@ class Bench:
     ) -> Agent:
         """`summaries` lets the scripted model write summaries too; else they are made without a model."""
         provider = script if isinstance(script, ScriptedProvider) else ScriptedProvider(script, window=window)
-        chosen = Chosen(model, provider, "openai", "", window, "test")
+        chosen = Chosen(model, provider, "openai", "", window)
         settings = load_settings(self.flags, home=self.home)
         return open_agent(
             settings,

@@ -16,7 +16,8 @@ from leporello.config import Settings
 from leporello.config.environment import command_environment
 from leporello.conversation import Conversation
 from leporello.errors import ConfigError
-from leporello.models import LearnedLimits, model_facts
+from leporello.limits import limits_of
+from leporello.models import LearnedLimits
 from leporello.providers.base import Provider
 from leporello.providers.make import ADDRESSES, ProviderSettings, choose_provider, make_provider
 from leporello.providers.windows import ask_window
@@ -34,23 +35,21 @@ from leporello.tools.jobs import Jobs
 from leporello.tools.schema import foreign_tool
 
 SAFE = re.compile(r"[A-Za-z0-9._-]{1,80}")
-DEFAULT_WINDOW = 128_000
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The model of a conversation: who serves it and how large its window is."""
+    """The model of a conversation: who serves it, and the window its endpoint states (None: the model table's)."""
 
     model: str
     provider: Provider
     provider_name: str
-    base_url: str
-    window: int
-    window_source: str
+    base_url: str = ""
+    served_window: int | None = None
 
 
 def choose_model(settings: Settings, model: str | None = None) -> Chosen:
-    """The main model, its provider and the window that really holds."""
+    """The main model and its provider."""
     name = model or settings.model.default
     if not name:
         raise ConfigError(
@@ -60,8 +59,7 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     wanted = _provider_settings(settings, name)
     provider = make_provider(wanted)
     who = choose_provider(wanted)
-    window, source = _window(settings, wanted, who)
-    return Chosen(name, provider, who, wanted.base_url, window, source)
+    return Chosen(name, provider, who, wanted.base_url, _served_window(wanted, who))
 
 
 def _provider_settings(settings: Settings, model: str, name: str | None = None) -> ProviderSettings:
@@ -86,24 +84,12 @@ def _provider_settings(settings: Settings, model: str, name: str | None = None) 
     return ProviderSettings(model, chosen, base_url, dialect, key or "none")
 
 
-def _window(settings: Settings, wanted: ProviderSettings, who: str) -> tuple[int, str]:
-    """The smallest of what the user declared, the endpoint serves and an error taught; else the model table."""
-    found: list[tuple[int, str]] = []
-    declared = settings.model.context_length
-    if declared:
-        found.append((declared, "model.context_length"))
-    learned = LearnedLimits.load(settings.home.limits_file, now=time.time())
-    remembered = learned.window(wanted.model, who, wanted.base_url, now=time.time())
-    if remembered:
-        found.append((remembered, "stated by the provider in an error"))
-    if wanted.base_url and who not in ADDRESSES:
-        served = ask_window(wanted.base_url, wanted.model, api_key=wanted.api_key)
-        if served is not None:
-            found.append((served.tokens, served.source))
-    if not found:
-        facts = model_facts(wanted.model)
-        found.append((facts.window or DEFAULT_WINDOW, facts.source))
-    return min(found)
+def _served_window(wanted: ProviderSettings, who: str) -> int | None:
+    """What an endpoint of the user's own says it serves; the known vendors are in the model table."""
+    if not wanted.base_url or who in ADDRESSES:
+        return None
+    answer = ask_window(wanted.base_url, wanted.model, api_key=wanted.api_key)
+    return answer.tokens if answer is not None else None
 
 
 def summary_narrator(settings: Settings, main: Chosen, counter: TokenCounter) -> Narrator:
@@ -113,9 +99,13 @@ def summary_narrator(settings: Settings, main: Chosen, counter: TokenCounter) ->
     if auxiliary.model:
         name = None if auxiliary.provider in (None, "main") else auxiliary.provider
         wanted = _provider_settings(settings, auxiliary.model, name)
-        window = auxiliary.context_length or model_facts(auxiliary.model).window or DEFAULT_WINDOW
+        window = auxiliary.context_length or limits_of(settings, auxiliary.model).window
         ladder.append(SummaryModel(make_provider(wanted), auxiliary.model, window))
-    ladder.append(SummaryModel(main.provider, main.model, main.window))
+    ladder.append(
+        SummaryModel(
+            main.provider, main.model, limits_of(settings, main.model, served_window=main.served_window).window
+        )
+    )
     return ModelNarrator(ladder, counter, settings.compression.deadline)
 
 
@@ -136,7 +126,7 @@ def open_agent(
     talk = Conversation.open(
         id,
         model=chosen.model,
-        window=chosen.window,
+        window=chosen.served_window,
         store=store,
         settings=settings,
         narrator=narrator or summary_narrator(settings, chosen, counter),

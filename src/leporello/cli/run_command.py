@@ -53,8 +53,8 @@ def command(
 
     --json prints one event a line. Without a terminal, tools that need approval are refused unless --yes is given.
     """
-    settings = frame.settings_with({"tools.approval": "auto"} if yes else {})
-    chosen = choose_model(settings, model)
+    settings = frame.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
+    chosen = choose_model(settings)
     with open_store(settings.store_url) as store:
         id = _which(store, go_on, resume)
         agent = open_agent(settings, chosen, store=store, id=id, workdir=workdir, ask=_ask if _on_terminal() else None)

@@ -19,8 +19,9 @@ from leporello.errors import FixedPartTooLarge, InputError
 from leporello.events import CompactionEvent, Listener
 from leporello.ledger import snapshot
 from leporello.ledger.ledger import Ledger
+from leporello.limits import limits_of
 from leporello.messages import Message, decode_json, is_instruction, text_of
-from leporello.models import Limits, cost, model_facts, resolve_limits
+from leporello.models import Limits, cost, model_facts
 from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.tools import RecallTools
@@ -117,15 +118,7 @@ class Conversation:
         self.engine = self._make_engine(self.engine.ledger)
 
     def _make_engine(self, ledger: Ledger) -> ContextCompressor:
-        chosen = self.settings.compression
-        limits = resolve_limits(
-            self.model or None,
-            declared_window=self._window or self.settings.model.context_length,
-            threshold=chosen.threshold,
-            target_ratio=chosen.target_ratio,
-            protect_last_n=chosen.protect_last_n,
-            max_output=self.settings.model.max_output,
-        )
+        limits = limits_of(self.settings, self.model or None, served_window=self._window)
         name = self.settings.get("context.engine")
         engine = make_builtin(name, limits, self.counter, self._narrator)
         engine.recall = self._can_recall
@@ -252,10 +245,10 @@ class Conversation:
             self.engine.update_from_response(answer.usage.as_engine_dict())
         self.engine.attempts = 0
         self.store.state.remove(self.id, ATTEMPTS_KEY)
-        if not answer.message.get("tool_calls") and self.settings.compression.enabled:
-            # Output counts only as far as it stays in the conversation: thinking that is not sent back never does.
-            if self.engine.should_compress(self.meter.read(self.messages, *self._fixed).tokens):
-                self._fold("threshold")
+        # Output counts only as far as it stays in the conversation: thinking that is not sent back never does.
+        over = not answer.message.get("tool_calls") and self.settings.compression.enabled
+        if over and self.engine.should_compress(self.meter.read(self.messages, *self._fixed).tokens):
+            self._fold("threshold")
         return numbers[0]
 
     # -- folding
