@@ -11,11 +11,13 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from leporello.errors import StoreUnavailable
 from leporello.messages import Message
 from leporello.store import Store, open_store
 from leporello.store.records import Call
@@ -63,9 +65,9 @@ class Model:
 
 
 def work(url: str, seed: int, pipe: Connection) -> None:
-    """The child: steps without end."""
+    """The child: steps without end, or until the database is gone."""
     rng = random.Random(seed)
-    with open_store(url) as store:
+    with suppress(StoreUnavailable), open_store(url) as store:
         pipe.send({"do": "ready"})
         for number in range(1_000_000):
             id = rng.choice(CONVERSATIONS)
@@ -118,6 +120,21 @@ class Campaign:
 
     def kill_once(self) -> None:
         """One life of a child, and the check of what it left behind."""
+        self._live(lambda child: os.kill(child, signal.SIGKILL))
+
+    def crash_once(self, crash: Callable[[], None], recover: Callable[[], None]) -> None:
+        """The database dies under a working child, which is killed after it."""
+
+        def end(child: int) -> None:
+            crash()
+            # It may have noticed and ended by itself.
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            recover()
+
+        self._live(end)
+
+    def _live(self, end: Callable[[int], None]) -> None:
         ours, theirs = CONTEXT.Pipe(duplex=False)
         child = CONTEXT.Process(target=work, args=(self.url, self.rng.randrange(2**32), theirs), daemon=True)
         child.start()
@@ -126,7 +143,7 @@ class Campaign:
         assert started == {"do": "ready"}, "the child could not open the store"
         time.sleep(self.rng.uniform(0.0, _LONGEST_LIFE))
         assert child.pid is not None
-        os.kill(child.pid, signal.SIGKILL)
+        end(child.pid)
         child.join()
         pending = self._follow(ours)
         ours.close()

@@ -117,7 +117,8 @@ class PostgresDatabase:
         connection = self._take()
         committing = False
         try:
-            connection.set_read_only(read)
+            # None leaves it to the server, which may be a standby.
+            connection.set_read_only(True if read else None)
             connection.set_isolation_level(IsolationLevel.REPEATABLE_READ if read else IsolationLevel.READ_COMMITTED)
             yield PostgresTransaction(connection)
             committing = not read
