@@ -18,8 +18,11 @@ import numpy as np
 
 from leporello.importers import load_session
 from leporello.ledger import importance
-from leporello.ledger.facts import extract
+from leporello.ledger.calls import result_text
 from leporello.ledger.ledger import Ledger
+from leporello.ledger.signals import identifiers
+from leporello.ledger.units import lines_of, sentences_of
+from leporello.messages import text_of
 from leporello.tokens import TokenCounter
 
 RIDGE = 3.0
@@ -30,13 +33,6 @@ TARGET = Path(__file__).parent.parent / "src/leporello/ledger/weights.json"
 
 def folded(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip().casefold()
-
-
-class Recorder:
-    """Stands in for `weigh`, to see the features of every unit."""
-
-    def __init__(self) -> None:
-        self.rows: dict[tuple[str, str], list[dict[str, float]]] = {}
 
 
 def units_of(messages: list[dict]) -> list[dict]:
@@ -51,10 +47,10 @@ def units_of(messages: list[dict]) -> list[dict]:
         if not facts.role:
             continue
         work = facts.answers.work if facts.answers else ""
-        for text, position, total in all_units(facts.role, message, work):
+        for text, position, total in all_units(facts.role, message):
             bare = text.strip()
             seen[bare] = seen.get(bare, 0) + 1
-            names = importance_identifiers(text)
+            names = identifiers(text)
             later = importance.Later(
                 cited=sum(ledger.cited.get(name, 0) > number for name in names),
                 reused=sum(ledger.reused.get(name, 0) > number for name in names),
@@ -67,21 +63,11 @@ def units_of(messages: list[dict]) -> list[dict]:
     return rows
 
 
-def all_units(role: str, message: dict, work: str):
-    from leporello.ledger.calls import result_text
-    from leporello.ledger.units import lines_of, sentences_of
-    from leporello.messages import text_of
-
+def all_units(role: str, message: dict) -> list[tuple[str, int, int]]:
     if role == "tool":
         return list(lines_of(result_text(message)))
     sentences = sentences_of(text_of(message))
     return [(sentence, position, len(sentences)) for position, sentence in enumerate(sentences)]
-
-
-def importance_identifiers(text: str) -> tuple[str, ...]:
-    from leporello.ledger.signals import identifiers
-
-    return identifiers(text)
 
 
 def fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -102,7 +88,7 @@ def fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return w / scale
 
 
-def kept(rows: list[dict], score: np.ndarray, golds: list[str], budget: int, counter: TokenCounter) -> int:
+def kept(rows: list[dict], score: np.ndarray, golds: list[str], budget: int) -> int:
     tokens = np.array([row["tokens"] for row in rows])
     order = np.argsort(
         -(1 / (1 + np.exp(-score)) / tokens**importance.COST_POWER + 10 * np.array([r["role"] == "user" for r in rows]))
@@ -156,7 +142,7 @@ def main() -> None:
             y = np.hstack([m[1] for k, m in enumerate(matrices) if k != out])
             score = matrices[out][0] @ fit(x, y)
             for budget in BUDGETS:
-                totals[budget] += kept(rows, score, golds, budget, counter)
+                totals[budget] += kept(rows, score, golds, budget)
         questions = sum(len(golds) for _, golds in data)
         print("left-out sessions:", {budget: round(total / questions, 3) for budget, total in totals.items()})
         return
