@@ -18,7 +18,7 @@ A method that raised has written nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from leporello.messages import Message, Messages
@@ -126,6 +126,9 @@ class Log(Protocol):
 
     def span(self, conversation: str, span: Span) -> list[StoredMessage]:
         """Messages of a span; numbers beyond the log's end are left out."""
+
+    def pick(self, conversation: str, numbers: Iterable[int]) -> list[StoredMessage]:
+        """Messages of some numbers, in the order of the log; numbers that the log does not have are left out."""
 
     def iterate(self, conversation: str, first: int = 1, last: int | None = None) -> Iterator[StoredMessage]:
         """All messages in order, read in batches."""

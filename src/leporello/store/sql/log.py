@@ -18,6 +18,7 @@ from leporello.store.records import StoredMessage
 from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.common import LARGEST_NUMBER, locate, shown, to_json, unknown
 from leporello.store.sql.database import Database, Row, Transaction
+from leporello.store.sql.entries import runs
 from leporello.store.sql.texts import hash_key, millis, name_key, seconds
 
 _BATCH = 500
@@ -83,6 +84,11 @@ class SqlLog:
         with self._db.read() as tx:
             key, _ = locate(tx, conversation)
             return read_spans(tx, key, [span])
+
+    def pick(self, conversation: str, numbers: Iterable[int]) -> list[StoredMessage]:
+        wanted = runs(number for number in numbers if 0 < number < LARGEST_NUMBER)
+        with self._db.read() as tx:
+            return read_spans(tx, locate(tx, conversation)[0], wanted)
 
     def iterate(self, conversation: str, first: int = 1, last: int | None = None) -> Iterator[StoredMessage]:
         end = self.count(conversation) if last is None else last

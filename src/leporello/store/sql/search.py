@@ -21,7 +21,7 @@ from leporello.words import index_words, query_words
 LEAST_FRAGMENT = 3
 _CANDIDATES_PER_HIT = 4
 _FEWEST_CANDIDATES = 40
-_MOST_POSTINGS = 2000
+MOST_POSTINGS = 2000
 """Looking at more documents than this for one query does not find better ones, only slower."""
 
 
@@ -143,7 +143,7 @@ def telling(words: Sequence[str], statistics: Statistics) -> list[str]:
     postings = 0
     for word in sorted(words, key=lambda word: statistics.containing[word]):
         postings += statistics.containing[word]
-        if chosen and postings > _MOST_POSTINGS:
+        if chosen and postings > MOST_POSTINGS:
             break
         chosen.append(word)
     return chosen

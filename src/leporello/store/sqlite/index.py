@@ -14,7 +14,7 @@ from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.database import Row, Transaction
 from leporello.store.sql.indexing import Document, document_row
 from leporello.store.sql.schema import Migration
-from leporello.store.sql.search import Candidate, Scope, holds_fragment, telling
+from leporello.store.sql.search import MOST_POSTINGS, Candidate, Scope, holds_fragment, telling
 from leporello.store.sql.texts import unpack
 from leporello.words import FTS5_TOKENIZE, index_words
 
@@ -48,6 +48,8 @@ CREATE TABLE documents (
 )
 
 _MOST_TRIGRAMS = 12
+_COMMON = 200
+_MOST_REMEMBERED = 10_000
 
 _CANDIDATE = (
     "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.body FROM {table} "
@@ -60,6 +62,10 @@ _BY_FRAGMENT = _CANDIDATE.format(table="fragments")
 
 class SqliteIndexTables:
     """`IndexTables` and `Finder` on FTS5."""
+
+    def __init__(self) -> None:
+        self._common: dict[str, int] = {}
+        self._counted_at = 0
 
     def add(self, tx: Transaction, key: int, documents: Sequence[Document]) -> None:
         if not documents:
@@ -105,9 +111,25 @@ class SqliteIndexTables:
             tx.rows("SELECT name, value FROM index_state WHERE name IN ('documents', 'words')")
         )
         documents = int(totals.get("documents", 0))
-        marks = ", ".join("?" * len(words))
-        found = tx.rows(f"SELECT term, doc FROM vocabulary WHERE term IN ({marks})", *words)  # noqa: S608 - only marks
-        return Statistics(documents, int(totals.get("words", 0)) / documents if documents else 0.0, dict(found))
+        return Statistics(
+            documents,
+            int(totals.get("words", 0)) / documents if documents else 0.0,
+            self._containing(tx, words, documents),
+        )
+
+    def _containing(self, tx: Transaction, words: Sequence[str], documents: int) -> dict[str, int]:
+        """How many documents hold each word. Counting a common word takes long, and it stays as common for a while."""
+        if abs(documents - self._counted_at) * 100 > documents:
+            self._common, self._counted_at = {}, documents
+        common = self._common
+        containing = {word: common[word] for word in words if word in common}
+        unknown = [word for word in words if word not in containing]
+        marks = ", ".join("?" * len(unknown))
+        for word, count in tx.rows(f"SELECT term, doc FROM vocabulary WHERE term IN ({marks})", *unknown):  # noqa: S608
+            containing[word] = count
+            if count >= _COMMON and len(common) < _MOST_REMEMBERED:
+                common[word] = count
+        return containing
 
     def by_words(
         self, tx: Transaction, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
@@ -116,15 +138,20 @@ class SqliteIndexTables:
         rows: list[Row] = []
         if len(chosen) == 1 and len(words) > 1:
             # Even the rarest word is common: first what holds all of them.
-            rows = self._match(tx, " AND ".join(f'"{word}"' for word in words), scope, limit)
+            rows = self._match(tx, " AND ".join(f'"{word}"' for word in words), scope, limit, True)
         if len(rows) < limit:
-            rows.extend(self._match(tx, " OR ".join(f'"{word}"' for word in chosen), scope, limit))
+            many = sum(statistics.containing[word] for word in chosen) > MOST_POSTINGS
+            rows.extend(self._match(tx, " OR ".join(f'"{word}"' for word in chosen), scope, limit, many))
         return [_candidate(row) for row in dict.fromkeys(rows)]
 
-    def _match(self, tx: Transaction, match: str, scope: Scope, limit: int) -> list[Row]:
+    def _match(self, tx: Transaction, match: str, scope: Scope, limit: int, many: bool) -> list[Row]:
+        """Documents that match, best first. Where `many` match, the conversation is looked up in the index, too."""
         condition, params = scope.condition()
         if scope.key is not None:
-            match = f'"{_conversation_word(scope.key)}" AND ({match})'
+            condition += " AND d.conversation = ?"
+            params.append(scope.key)
+            if many:
+                match = f'"{_conversation_word(scope.key)}" AND ({match})'
         return tx.rows(f"{_BY_WORDS}{condition} ORDER BY words.rank LIMIT ?", match, *params, limit)
 
     def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:

@@ -61,6 +61,14 @@ class LogContract(ContractBase):
         assert [m.number for m in store.log.span("c", Span(9, 2**70))] == [9, 10]
         assert store.log.span("c", Span(11, 20)) == []
 
+    def test_scattered_messages_are_picked_in_order(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user(str(n)) for n in range(1, 501)])
+        wanted = [400, 1, 2, 2, 0, -5, 501, 2**70, *range(10, 490, 3)]
+        found = [item.number for item in store.log.pick("c", wanted)]
+        assert found == sorted({number for number in wanted if 1 <= number <= 500})
+        assert store.log.pick("c", []) == []
+
     def test_iterating_a_long_log_gives_every_message_once(self, store: Store) -> None:
         store.conversations.create("c")
         store.log.append("c", [user(str(n)) for n in range(1, 1301)])
