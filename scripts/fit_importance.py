@@ -3,7 +3,7 @@
     python scripts/fit_importance.py --sessions DIR --banks DIR [--check]
 
 A unit counts as needed when it holds the gold text of a question. The model is a ridge logistic regression, fitted here
-by Newton's method (numpy only). `--check` leaves one session out at a time and prints the share of gold texts kept within
+by Newton's method (numpy only). `--check` leaves one session out at a time and prints the share of gold texts kept in
 several token budgets: the honest figure. Without it the weights are written to the package.
 """
 

@@ -43,7 +43,11 @@ class CallFacts:
     @property
     def heading(self) -> str:
         """Tool and target on one line, short enough to stand before the lines it brought."""
-        target = one_line(self.target, HEADING_CHARS)
+        return self.heading_within("")
+
+    def heading_within(self, root: str) -> str:
+        """The heading with paths shown as seen from a folder."""
+        target = one_line(inside(self.target, root), HEADING_CHARS)
         return f"{self.name}: {target}" if target else self.name
 
     @property
@@ -109,6 +113,11 @@ def _span_of(arguments: Mapping[str, Any]) -> str:
     if isinstance(offset, int) and isinstance(limit, int):
         return f":{offset}-{offset + limit - 1}"
     return f":{offset}-" if isinstance(offset, int) and offset > 1 else ""
+
+
+def inside(text: str, root: str) -> str:
+    """The text with paths below a folder shortened; `root` ends with a slash, empty leaves everything."""
+    return text.replace(root, "") if root else text
 
 
 def one_line(text: str, limit: int) -> str:

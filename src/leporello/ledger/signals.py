@@ -173,6 +173,7 @@ _COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 _TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("other", re.compile(r"todo|plan", _I)),
     ("read", re.compile(r"read|view|cat|open", _I)),
     ("search", re.compile(r"grep|search|find|query", _I)),
     ("list", re.compile(r"glob|^ls$|list|tree", _I)),

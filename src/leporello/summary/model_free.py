@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from leporello.ledger.ledger import Candidate, Ledger
-from leporello.ledger.signals import DECISION, ERROR
+from leporello.ledger.signals import DECISION, ERROR, INTENT
 from leporello.redact import redact
 from leporello.summary import sections
 from leporello.summary.handoff import Handoff, Line, Origin, Section, joined, render
@@ -131,7 +131,7 @@ def plain_sections(ledger: Ledger, covered: Collection[int], budget: int, count:
         Section.GOAL: sections.within(sections.goal(ledger, covered), int(budget * 0.1), count),
         Section.CONSTRAINTS: rules,
         Section.COMPLETED: sections.within(
-            sections.action_lines(actions), int(budget * ACTION_SHARE), count, newest_first=True
+            sections.action_lines(actions, ledger.root), int(budget * ACTION_SHARE), count, newest_first=True
         ),
         Section.STATE: sections.within(sections.state_lines(ledger), int(budget * STATE_SHARE), count),
         Section.BLOCKED: sections.within(_blocked(ledger, covered), int(budget * STATE_SHARE), count),
@@ -166,12 +166,16 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Line]
             unit
             for units in rest.units.values()
             for unit in units
-            if unit.role == "assistant" and unit.log_odds > DECISION_ODDS and DECISION.search(unit.text)
+            if unit.role == "assistant"
+            and unit.log_odds > DECISION_ODDS
+            and DECISION.search(unit.text)
+            and not INTENT.search(unit.text)
         ]
         decided = sorted(decided, key=lambda unit: -unit.log_odds)[:MOST_DECISIONS]
     chosen = {(unit.number, unit.position) for unit in decided}
     decided.sort(key=lambda unit: (unit.number, unit.position))
     lines = []
+    root = ledger.root
     for number in rest.numbers():
         kept = [unit for unit in rest.units[number] if (unit.number, unit.position) not in chosen]
         if not kept:
@@ -179,7 +183,7 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Line]
         body = Pick({number: kept}).text(number, gaps=False)
         answers = ledger.facts[number].answers
         if answers is not None:
-            lines.append(Line(f"{answers.heading}\n{body}", (number,), Origin.TOOL))
+            lines.append(Line(f"{answers.heading_within(root)}\n{body}", (number,), Origin.TOOL))
         else:
             lines.append(Line(body, (number,), Origin.ASSISTANT))
     return [Line(unit.text, (unit.number,), Origin.ASSISTANT) for unit in decided], lines

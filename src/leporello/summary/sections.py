@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from leporello.ledger.calls import one_line
+from leporello.ledger.calls import inside, one_line
 from leporello.ledger.ledger import Action, Ask, Ledger
 from leporello.ledger.units import clip
 from leporello.summary.handoff import Line, Origin
@@ -78,7 +78,7 @@ def _ask_line(ask: Ask) -> Line:
     return Line(clip(ask.text.strip(), ASK_CHARS), (ask.number,), Origin.USER)
 
 
-def action_lines(actions: Iterable[Action]) -> list[Line]:
+def action_lines(actions: Iterable[Action], root: str = "") -> list[Line]:
     """Actions with their outcome; runs of edits to one file become one line."""
     lines: list[Line] = []
     run: list[Action] = []
@@ -86,9 +86,9 @@ def action_lines(actions: Iterable[Action]) -> list[Line]:
         if run and _same_edit(run[-1], action):
             run.append(action)
             continue
-        lines.extend(_action_line(run))
+        lines.extend(_action_line(run, root))
         run = [action]
-    lines.extend(_action_line(run))
+    lines.extend(_action_line(run, root))
     return lines
 
 
@@ -98,12 +98,12 @@ def _same_edit(one: Action, other: Action) -> bool:
     )
 
 
-def _action_line(run: list[Action]) -> Iterator[Line]:
+def _action_line(run: list[Action], root: str) -> Iterator[Line]:
     if not run:
         return
     last = run[-1]
     times = f" ×{len(run)}" if len(run) > 1 else ""
-    what = one_line(last.call.target, ACTION_CHARS)
+    what = one_line(inside(last.call.target, root), ACTION_CHARS)
     how = "failed" if last.failed else last.ended.split(",")[0]
     how = "" if how.endswith(("line", "lines")) and last.call.work == "edit" else f" → {how}"
     sources = (run[0].number, last.number) if len(run) > 1 else (last.number,)
@@ -114,12 +114,13 @@ def file_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
     """Files by what was done to them: changed ones first, newest first."""
     known = [entry for entry in ledger.files.values() if entry.last in covered]
     known.sort(key=lambda entry: (entry.edits == 0, -entry.last))
-    lines = []
+    root = ledger.root
+    lines = [Line(f"All paths below are inside {root}", (known[0].last,), Origin.PROGRAM)] if root and known else []
     for entry in known:
         done = [f"changed ×{entry.edits}"] if entry.edits else []
         if entry.reads:
             done.append(f"read{''.join(entry.spans[-3:])}" if entry.spans else "read")
-        lines.append(Line(f"{entry.path} ({', '.join(done)})", (entry.last,), Origin.PROGRAM))
+        lines.append(Line(f"{inside(entry.path, root)} ({', '.join(done)})", (entry.last,), Origin.PROGRAM))
     return lines
 
 
@@ -129,7 +130,7 @@ def state_lines(ledger: Ledger) -> list[Line]:
     for label, works in (("Last check", ("check",)), ("Last repository action", ("git_write",))):
         action = next((a for a in reversed(ledger.actions) if a.call.work in works), None)
         if action is not None:
-            what = one_line(action.call.target, ACTION_CHARS)
+            what = one_line(inside(action.call.target, ledger.root), ACTION_CHARS)
             lines.append(Line(f"{label}: {what} → {action.ended}", (action.number,), Origin.PROGRAM))
     return lines
 
