@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("Work", "Send one message to the agent and print its work and its answer."),
     "compress": ("Work", "Fold a message list now and print what is left."),
     "import": ("Sessions", "Put recorded sessions of other agents into the store."),
+    "sessions": ("Sessions", "List, show, search, export, rename and remove conversations."),
     "exam": ("Measure", "Replay sessions into engines and ask what is still known."),
     "config": ("Settings", "Show every setting with its value and where it comes from."),
     "explain": ("Settings", "Show window, reserve, threshold and caps, and where each comes from."),

@@ -6,10 +6,11 @@ import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from json import JSONDecodeError, loads
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from leporello.errors import InputError
 from leporello.messages import Message, encode_json
@@ -88,22 +89,31 @@ def _parse(data: bytes, name: str) -> Any:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The whole file or nothing: written beside it, flushed, then put in its place."""
+    """The whole file or nothing."""
+    with open_atomically(path) as stream:
+        stream.write(data)
+
+
+@contextlib.contextmanager
+def open_atomically(path: Path) -> Iterator[BinaryIO]:
+    """The whole file or nothing: written beside it, flushed, then put in its place when the block ends well."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.")
     except OSError as error:
         raise InputError(error.strerror or str(error), str(path)) from error
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         Path(temporary).chmod(_mode_for(path))
         Path(temporary).replace(path)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             Path(temporary).unlink()
-        raise InputError(error.strerror or str(error), str(path)) from error
+        if isinstance(error, OSError):
+            raise InputError(error.strerror or str(error), str(path)) from error
+        raise
 
 
 def _mode_for(path: Path) -> int:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from unicodedata import combining, east_asian_width
 
 import click
 import orjson
@@ -14,6 +18,10 @@ import orjson
 from leporello.config import colours_wanted
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+# Beyond what JSON escapes by itself: the second set of control characters, which terminals obey as well, and
+# characters that turn the direction of writing or hide text.
+_UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]")
 
 
 def json_option(function: F) -> F:
@@ -23,8 +31,31 @@ def json_option(function: F) -> F:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout, indented, in UTF-8; what JSON does not know is written as text."""
-    text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
-    click.echo(text)
+    click.echo(json_text(value, indent=True))
+
+
+def json_text(value: Any, indent: bool = False) -> str:
+    """JSON that every reader takes and no terminal obeys: no control characters, no half surrogate pairs, no NaN."""
+    options = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
+    try:
+        text = orjson.dumps(value, default=str, option=options).decode()
+    except TypeError:
+        # Half of a surrogate pair, or a number beyond 64 bits: rare, and the standard library knows how to write them.
+        try:
+            text = json.dumps(value, default=str, allow_nan=False)
+        except ValueError:
+            text = json.dumps(_finite(value), default=str)
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
 
 
 def say(text: str = "") -> None:
@@ -52,22 +83,29 @@ def strong(text: str) -> str:
     return click.style(text, bold=True)
 
 
-def print_table(rows: Iterable[Sequence[str]], headings: Sequence[str] = ()) -> None:
-    """Columns aligned by spaces; the last one is not padded."""
+def print_table(
+    rows: Iterable[Sequence[str]], headings: Sequence[str] = (), numbers: Collection[int] = frozenset()
+) -> None:
+    """Columns aligned by spaces, those of `numbers` to the right; the last one is not padded."""
     table = [tuple(row) for row in rows]
     if headings:
         table.insert(0, tuple(headings))
-    widths = [
-        max((len(row[column]) for row in table if column < len(row)), default=0) for column in range(_breadth(table))
-    ]
-    for number, row in enumerate(table):
-        cells = [cell.ljust(widths[column]) for column, cell in enumerate(row[:-1])] + list(row[-1:])
+    columns = max((len(row) for row in table), default=0)
+    widths = [max((breadth(row[column]) for row in table if column < len(row)), default=0) for column in range(columns)]
+    for place, row in enumerate(table):
+        cells = []
+        for column, cell in enumerate(row):
+            blanks = " " * (widths[column] - breadth(cell))
+            cells.append(blanks + cell if column in numbers else cell + blanks)
         line = "  ".join(cells).rstrip()
-        say(strong(line) if headings and number == 0 else line)
+        say(strong(line) if headings and place == 0 else line)
 
 
-def _breadth(table: Sequence[Sequence[str]]) -> int:
-    return max((len(row) for row in table), default=0)
+def breadth(text: str) -> int:
+    """How many columns a text takes on a terminal: letters of East Asia take two, accents none."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text if not combining(letter))
 
 
 class Progress:

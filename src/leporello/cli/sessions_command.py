@@ -1,0 +1,293 @@
+"""`leporello sessions`: what is in the store, shown, searched, exported, renamed and removed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from leporello.cli.exits import ExitCode
+from leporello.cli.files import open_atomically
+from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.output import dim, json_option, note, print_json, print_table, progress, say, strong
+from leporello.cli.store_access import find, open_existing, store_option, warn_if_index_is_behind
+from leporello.cli.store_export import json_lines, markdown
+from leporello.cli.store_portrait import conversation_json, portrait_json, portray
+from leporello.cli.store_show import print_portrait
+from leporello.cli.store_text import iso, moment, parse_age, parse_moment, plural, safe, short
+from leporello.errors import InputError
+from leporello.store import Store
+from leporello.store.records import ConversationFilter, ConversationRecord, Hit, Kind, SearchMode, SearchQuery
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_ID = 60
+_TITLE = 80
+
+
+@click.group("sessions")
+def command() -> None:
+    """List, show, search, export, rename and remove conversations.
+
+    Wherever an ID is wanted, any id of the conversation's chain will do.
+    """
+
+
+@command.command("list")
+@click.option("--platform", metavar="NAME", help="Only of this platform.")
+@click.option("--owner", metavar="NAME", help="Only of this owner.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only of this kind.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many on a page.")
+@click.option("--next", "cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@store_option
+@json_option
+@pass_frame
+def list_(
+    frame: Frame,
+    platform: str | None,
+    owner: str | None,
+    kind: str | None,
+    limit: int,
+    cursor: str | None,
+    url: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """List conversations, newest activity first."""
+    where = ConversationFilter(platform=platform, owner=owner, kind=Kind(kind) if kind else None)
+    with open_existing(frame, url) as store:
+        page = store.conversations.page(where, limit, cursor)
+    if as_json:
+        print_json({"conversations": [conversation_json(record) for record in page.conversations], "next": page.cursor})
+        return ExitCode.OK
+    if not page.conversations:
+        note("No conversations.")
+        return ExitCode.OK
+    _print_list(page.conversations)
+    if page.cursor:
+        note(dim(f"There are more: --next {page.cursor}"))
+    return ExitCode.OK
+
+
+def _print_list(records: tuple[ConversationRecord, ...]) -> None:
+    rows = [
+        (
+            short(record.id, _ID),
+            moment(record.updated_at),
+            f"{record.messages:,}",
+            f"{record.tip.ordinal - 1:,}",
+            "open" if record.open else "ended",
+            short(record.metadata.platform, 16),
+            short(record.metadata.model, 28),
+            short(record.metadata.title, _TITLE),
+        )
+        for record in records
+    ]
+    print_table(rows, ("id", "active", "messages", "folds", "", "platform", "model", "title"), numbers=(2, 3))
+
+
+@command.command("show")
+@click.argument("id")
+@click.option("--last", type=click.IntRange(0, 10_000), default=6, show_default=True, help="How many newest messages.")
+@store_option
+@json_option
+@pass_frame
+def show(frame: Frame, id: str, last: int, url: str | None, as_json: bool) -> ExitCode:
+    """Show one conversation: its chain, metadata, usage, folds and newest messages."""
+    with open_existing(frame, url) as store:
+        portrait = portray(store, find(store, id), last)
+    if as_json:
+        print_json(portrait_json(portrait))
+    else:
+        print_portrait(portrait)
+    return ExitCode.OK
+
+
+@command.command("search")
+@click.argument("query")
+@click.option("--conversation", metavar="ID", help="Only in this conversation.")
+@click.option("--role", "roles", multiple=True, metavar="ROLE", help="Only messages of this role. May be repeated.")
+@click.option("--tool", "tools", multiple=True, metavar="NAME", help="Only this tool's calls and results.")
+@click.option("--since", metavar="TIME", help="Only messages since a date (2026-01-31) or an age (7d).")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many hits.")
+@click.option("--exact", is_flag=True, help="Find QUERY letter by letter, inside words too.")
+@store_option
+@json_option
+@pass_frame
+def search(
+    frame: Frame,
+    query: str,
+    conversation: str | None,
+    roles: tuple[str, ...],
+    tools: tuple[str, ...],
+    since: str | None,
+    limit: int,
+    exact: bool,
+    url: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Find messages by words, folded parts included, best first. Secrets are masked."""
+    with open_existing(frame, url) as store:
+        asked = SearchQuery(
+            text=query,
+            conversation=None if conversation is None else find(store, conversation).id,
+            roles=roles,
+            tools=tools,
+            since=None if since is None else parse_moment(since),
+            limit=limit,
+            mode=SearchMode.FRAGMENT if exact else SearchMode.HYBRID,
+        )
+        _index(store)
+        hits = store.index.search(asked)
+    if as_json:
+        print_json({"query": query, "hits": [_hit_json(hit) for hit in hits]})
+    else:
+        _print_hits(hits)
+    return ExitCode.OK
+
+
+def _index(store: Store) -> None:
+    """A search does this by itself; here it can be seen how far it is."""
+    warn_if_index_is_behind(store)
+    if store.read_only:
+        return
+    behind = store.index.pending()
+    with progress("Messages indexed:") as line:
+        done = 0
+        while step := store.index.catch_up(1000):
+            done += step
+            line.update(done, max(behind, done))
+
+
+def _hit_json(hit: Hit) -> dict[str, object]:
+    return {
+        "conversation": hit.conversation,
+        "id": hit.id,
+        "role": hit.role,
+        "tool": hit.tool,
+        "at": iso(hit.created_at),
+        "score": round(hit.score, 4),
+        "snippet": hit.snippet,
+        "text": hit.text,
+    }
+
+
+def _print_hits(hits: list[Hit]) -> None:
+    if not hits:
+        note("Nothing found.")
+    for hit in hits:
+        who = " ".join(filter(None, (short(hit.role, 20), short(hit.tool, 40))))
+        say(f"{strong(f'{short(hit.conversation, _ID)} {hit.id}')} {dim(f'{who}, {moment(hit.created_at)}')}")
+        say(f"    {safe(hit.snippet)}")
+
+
+@command.command("export")
+@click.argument("id")
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "md"]), default="jsonl", show_default=True, help="What to write."
+)
+@click.option("--view", is_flag=True, help="Only what the model sees now, folded.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write here, not to stdout."
+)
+@store_option
+@pass_frame
+def export(frame: Frame, id: str, form: str, view: bool, out: Path | None, url: str | None) -> ExitCode:
+    """Write a conversation out: every message with its id and time, as JSON lines or as Markdown.
+
+    A file is written whole or not at all.
+    """
+    with open_existing(frame, url) as store:
+        record = find(store, id)
+        pieces = json_lines(store, record, view) if form == "jsonl" else markdown(store, record, view)
+        if out is None:
+            for piece in pieces:
+                click.echo(piece, nl=False)
+            return ExitCode.OK
+        with open_atomically(out) as file, progress("Pieces written:") as line:
+            for number, piece in enumerate(pieces, 1):
+                file.write(piece.encode())
+                line.update(number)
+    note(f"Written to {safe(str(out))}.")
+    return ExitCode.OK
+
+
+@command.command("rename")
+@click.argument("id")
+@click.argument("title")
+@store_option
+@pass_frame
+def rename(frame: Frame, id: str, title: str, url: str | None) -> ExitCode:
+    """Give a conversation another title."""
+    with open_existing(frame, url) as store:
+        record = store.conversations.update(find(store, id).id, title=title)
+    note(f'{short(record.id, _ID)} is now called "{short(record.metadata.title, _TITLE)}".')
+    return ExitCode.OK
+
+
+@command.command("delete")
+@click.argument("id")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@store_option
+@pass_frame
+def delete(frame: Frame, id: str, yes: bool, url: str | None) -> ExitCode:
+    """Remove a conversation with all it has: messages, folds, artifacts, counters. It can't be undone."""
+    with open_existing(frame, url) as store:
+        record = find(store, id)
+        what = (
+            f"{short(record.id, _ID)} ({plural(record.messages, 'message')}, {short(record.metadata.title, _TITLE)!r})"
+        )
+        if not yes:
+            _must_be_asked("delete")
+            if not click.confirm(f"Delete {what} for good?", err=True):
+                note("Nothing was deleted.")
+                return ExitCode.NOTHING_DONE
+        store.conversations.delete(record.id)
+    note(f"Deleted {what}.")
+    return ExitCode.OK
+
+
+def _described(record: ConversationRecord) -> str:
+    title = short(record.metadata.title, _TITLE)
+    called = f', "{title}"' if title else ""
+    return f"{short(record.id, _ID)} ({plural(record.messages, 'message')}{called})"
+
+
+@command.command("prune")
+@click.option("--older-than", "age", required=True, metavar="AGE", help="No activity for so long: 90d, 12w, 1y.")
+@click.option("--yes", is_flag=True, help="Delete without asking.")
+@store_option
+@json_option
+@pass_frame
+def prune(frame: Frame, age: str, yes: bool, url: str | None, as_json: bool) -> ExitCode:
+    """Delete old conversations. Open ones and those with a pin stay.
+
+    First shows what would go, then asks. Without a terminal nothing is deleted unless --yes is given.
+    """
+    before = time.time() - parse_age(age)
+    with open_existing(frame, url) as store:
+        old = [store.conversations.resolve(id) for id in store.conversations.prune(before, dry_run=True)]
+        if old and not as_json:
+            _print_list(tuple(old))
+        agreed = yes or (bool(old) and _on_terminal() and click.confirm(f"Delete {_these(len(old))}?", err=True))
+        gone = store.conversations.prune(before) if old and agreed else []
+    if as_json:
+        print_json({"old": [conversation_json(record) for record in old], "deleted": gone})
+    elif gone:
+        note(f"Deleted {plural(len(gone), 'conversation')}.")
+    else:
+        note("Nothing was deleted." + (" Add --yes to delete these." if old else " No ended conversation is that old."))
+    return ExitCode.OK
+
+
+def _these(count: int) -> str:
+    return "this conversation" if count == 1 else f"these {count:,} conversations"
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _must_be_asked(verb: str) -> None:
+    if not _on_terminal():
+        raise InputError(f"To {verb} without a terminal to ask at, add --yes.")

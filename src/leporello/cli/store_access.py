@@ -1,0 +1,94 @@
+"""The store behind a command: opening it, and finding what a person means by an id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from leporello.cli.frame import Frame
+from leporello.cli.output import warn
+from leporello.cli.store_text import plural, short
+from leporello.errors import InputError, NotFound
+from leporello.store import Store, StoreOptions, open_store, sqlite_path
+from leporello.store.records import ConversationFilter, ConversationRecord
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PAGE = 500
+_LOOKED_AT = 2000
+_NEAREST = 3
+_LONGEST_ID = 200
+
+
+def store_option(function: F) -> F:
+    """The `--store` option; the function receives it as `url`."""
+    return click.option("--store", "url", metavar="URL", help="The store, instead of the configured one.")(function)
+
+
+def open_existing(frame: Frame, url: str | None = None, read_only: bool = False) -> Store:
+    """Open a store that must be there: a mistyped name is an error, not a new empty store."""
+    address = url or frame.settings.store_url
+    path = file_of(address)
+    if path is not None and not path.exists():
+        raise InputError("There is no store here yet. `leporello run` and `leporello import` make one.", str(path))
+    return open_store(address, StoreOptions(read_only=read_only))
+
+
+def file_of(address: str) -> Path | None:
+    """The file of a SQLite store; None for a server."""
+    scheme, separator, _ = address.partition("://")
+    return Path(sqlite_path(address)) if not separator or scheme == "sqlite" else None
+
+
+def find(store: Store, id: str) -> ConversationRecord:
+    """The conversation any id of the chain belongs to; an unknown id is answered with those that look like it."""
+    try:
+        return store.conversations.resolve(id)
+    except NotFound:
+        near = _nearest(store, id)
+    hint = f"The nearest: {', '.join(near)}." if near else "`leporello sessions list` shows what there is."
+    raise NotFound(f'No conversation has the id "{short(id, 80)}". {hint}')
+
+
+def _nearest(store: Store, id: str) -> list[str]:
+    if len(id) > _LONGEST_ID:
+        return []
+    known: dict[str, str] = {}
+    by_title: list[str] = []
+    for record in conversations(store, at_most=_LOOKED_AT):
+        for candidate in (record.id, record.tip.id):
+            if len(candidate) <= _LONGEST_ID:
+                known.setdefault(candidate.casefold(), candidate)
+        if id.casefold() == record.metadata.title.strip().casefold():
+            by_title.append(record.id)
+    wanted = id.casefold()
+    beginnings = [key for key in known if wanted and key.startswith(wanted)]
+    close = get_close_matches(wanted, list(known), n=_NEAREST, cutoff=0.6)
+    found = dict.fromkeys([*by_title, *(known[key] for key in (*beginnings, *close))])
+    return [short(candidate, 80) for candidate in found][:_NEAREST]
+
+
+def conversations(
+    store: Store, where: ConversationFilter | None = None, at_most: int | None = None
+) -> Iterator[ConversationRecord]:
+    """All conversations, newest activity first."""
+    cursor: str | None = None
+    left = at_most
+    while left is None or left > 0:
+        page = store.conversations.page(where, PAGE if left is None else min(PAGE, left), cursor)
+        yield from page.conversations
+        cursor = page.cursor
+        if left is not None:
+            left -= len(page.conversations)
+        if cursor is None:
+            return
+
+
+def warn_if_index_is_behind(store: Store) -> None:
+    """A store that can't be written can't be indexed either; what is missing is said."""
+    if store.read_only and (behind := store.index.pending()):
+        warn(f"{plural(behind, 'message')} can't be searched or counted: the store is read-only and not indexed yet.")
