@@ -18,8 +18,8 @@ A method that raised has written nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from leporello.messages import Message, Messages
 from leporello.records import CompactionReport, Span
@@ -50,6 +50,9 @@ from leporello.store.records import (
 )
 
 DEFAULT_LEASE_SECONDS = 10.0
+
+Watch: TypeAlias = Callable[[int, int], None]
+"""Told during long work: how much is done, and of how much."""
 
 
 class Conversations(Protocol):
@@ -281,10 +284,10 @@ class Index(Protocol):
 class Care(Protocol):
     """Looking after the store."""
 
-    def checkup(self, deep: bool = True) -> Checkup:
+    def checkup(self, deep: bool = True, watch: Watch | None = None) -> Checkup:
         """Check chains, views, indexes and, when `deep`, every message and artifact against its hash."""
 
-    def repair(self) -> Checkup:
+    def repair(self, watch: Watch | None = None) -> Checkup:
         """Rebuild the indexes (nothing else) and check again."""
 
     def sizes(self) -> Mapping[str, int]:
@@ -293,7 +296,7 @@ class Care(Protocol):
     def vacuum(self) -> None:
         """Give unused space back and merge the indexes."""
 
-    def backup(self, destination: str) -> None:
+    def backup(self, destination: str, watch: Watch | None = None) -> None:
         """Write a complete copy to a new SQLite file while the store is in use."""
 
 

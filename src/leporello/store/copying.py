@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from leporello.errors import InputError
-from leporello.store.base import Store
-from leporello.store.sql.copying import Copied, Progress, copy_database
+from leporello.store.base import Store, Watch
+from leporello.store.sql.copying import Copied, copy_database
 from leporello.store.sql.store import SqlStore
 
-__all__ = ["Copied", "Progress", "copy_store"]
+__all__ = ["Copied", "copy_store"]
 
 
-def copy_store(source: Store, target: Store, progress: Progress | None = None) -> Copied:
+def copy_store(source: Store, target: Store, watch: Watch | None = None) -> Copied:
     """Copy every conversation with all it has, and compare each copy with its original.
 
-    `StoreConflict` when the target already has one of the ids: what was copied before stays, whole.
+    Conversations that the target has already, equal in every row, are left alone, so that an interrupted copy can be
+    taken up again. `StoreConflict`, before anything is written, when one of them differs.
     """
     if not isinstance(source, SqlStore) or not isinstance(target, SqlStore):
         raise InputError("Only stores on SQLite and PostgreSQL can be copied.")
-    return copy_database(source.database, target.database, progress)
+    return copy_database(source.database, target.database, watch)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from leporello.errors import InputError
+from leporello.store.base import Watch
 from leporello.store.postgres.database import SCHEMA, PostgresDatabase
 from leporello.store.records import Finding, Severity
 from leporello.store.sql.copying import copy_database
@@ -65,8 +66,8 @@ class PostgresUpkeep:
             for (table,) in tables:
                 connection.execute(f'VACUUM (ANALYZE) "{SCHEMA}"."{table}"')
 
-    def backup(self, destination: str) -> None:
+    def backup(self, destination: str, watch: Watch | None = None) -> None:
         if Path(destination).exists():
             raise InputError("The file exists. A backup never overwrites; choose another name.", destination)
         with self._new_file(destination) as target:
-            copy_database(self._db, target.database)
+            copy_database(self._db, target.database, watch)

@@ -13,6 +13,7 @@ from typing import Protocol
 from leporello.errors import StoreCorrupt, StoreError
 from leporello.messages import encode_json, hash_bytes
 from leporello.records import Span
+from leporello.store.base import Watch
 from leporello.store.records import COMPRESSION, Checkup, Finding, Severity
 from leporello.store.sql.bodies import unpack_body
 from leporello.store.sql.database import Database, Transaction
@@ -38,7 +39,7 @@ class Upkeep(Protocol):
 
     def vacuum(self) -> None: ...
 
-    def backup(self, destination: str) -> None: ...
+    def backup(self, destination: str, watch: Watch | None = None) -> None: ...
 
 
 class SqlCare:
@@ -49,18 +50,23 @@ class SqlCare:
         self._upkeep = upkeep
         self._indexer = indexer
 
-    def checkup(self, deep: bool = True) -> Checkup:
+    def checkup(self, deep: bool = True, watch: Watch | None = None) -> Checkup:
         findings = list(self._upkeep.integrity()) if deep else []
         counts = {"conversations": 0, "messages": 0, "artifacts": 0}
         try:
             with self._db.read() as tx:
-                for key, id in tx.rows(
-                    "SELECT c.conversation, s.id FROM conversations c LEFT JOIN sessions s "
+                rows = tx.rows(
+                    "SELECT c.conversation, s.id, c.last FROM conversations c LEFT JOIN sessions s "
                     "ON s.conversation = c.conversation AND s.ordinal = 1 ORDER BY c.conversation"
-                ):
+                )
+                done, total = 0, sum(last for _, _, last in rows)
+                for key, id, last in rows:
                     counts["conversations"] += 1
                     where = unpack(id) if id is not None else f"conversation {key}"
                     findings.extend(_Examination(tx, key, where).findings(deep))
+                    done += last
+                    if watch is not None:
+                        watch(done, total)
                 findings.extend(_strays(tx))
                 findings.extend(self._upkeep.index_findings(tx))
                 for name in ("messages", "artifacts"):
@@ -75,10 +81,14 @@ class SqlCare:
             tuple(findings), counts["conversations"], counts["messages"], counts["artifacts"], pending, self._sizes()
         )
 
-    def repair(self) -> Checkup:
+    def repair(self, watch: Watch | None = None) -> Checkup:
         self._indexer.reset()
-        self._indexer.catch_up()
-        return self.checkup()
+        done, total = 0, self._indexer.pending()
+        while step := self._indexer.catch_up(_BATCH):
+            done += step
+            if watch is not None:
+                watch(done, max(done, total))
+        return self.checkup(watch=watch)
 
     def sizes(self) -> Mapping[str, int]:
         return self._upkeep.sizes()
@@ -86,8 +96,8 @@ class SqlCare:
     def vacuum(self) -> None:
         self._upkeep.vacuum()
 
-    def backup(self, destination: str) -> None:
-        self._upkeep.backup(destination)
+    def backup(self, destination: str, watch: Watch | None = None) -> None:
+        self._upkeep.backup(destination, watch)
 
     def _sizes(self) -> Mapping[str, int]:
         try:

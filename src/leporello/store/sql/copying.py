@@ -1,22 +1,24 @@
 """A store copied into another, of the same kind or not, row by row and verified.
 
 Each conversation is one transaction on the target and one snapshot of the source, so the source may be in use and a
-copy that was interrupted holds whole conversations only. What can be derived (indexes, counts) and what is bound to
-running processes (leases) is left out.
+copy that was interrupted holds whole conversations only. Copying again goes on where it stopped: what is there already
+and equal is left alone, and if anything there differs, nothing is written at all. What can be derived (indexes, counts)
+and what is bound to running processes (leases) is left out.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.errors import StoreCorrupt
+from leporello.errors import StoreConflict, StoreCorrupt
+from leporello.store.base import Watch
 from leporello.store.sql.common import STORE_ITSELF, shown
 from leporello.store.sql.conversations import enter_directory
 from leporello.store.sql.database import Database, Row, Transaction
-from leporello.store.sql.texts import unpack
+from leporello.store.sql.texts import name_key, unpack
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "sessions": (
@@ -54,32 +56,63 @@ _CONVERSATION = "kind, created, updated, last, generation, tip"
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """How much was copied."""
+    """How much was copied, and how many conversations were there already, all equal to their originals."""
 
     conversations: int
     messages: int
+    equal: int = 0
 
 
-Progress = Callable[[int, int], None]
-"""Told after each conversation: how many are done, and of how many."""
+def copy_database(source: Database, target: Database, watch: Watch | None = None) -> Copied:
+    """Copy every conversation that the target does not have yet.
 
-
-def copy_database(source: Database, target: Database, progress: Progress | None = None) -> Copied:
-    """Copy every conversation; `StoreConflict` when the target already has one of the ids."""
+    `StoreConflict`, before anything is written, when the target has one of the ids for something else.
+    """
     with source.read() as tx:
         keys = [key for (key,) in tx.rows("SELECT conversation FROM conversations ORDER BY conversation")]
+    there = _already_there(source, target, keys)
     messages = 0
     copied = 0
-    for key in keys:
-        number = _copy_conversation(source, target, key)
+    for done, key in enumerate(keys, 1):
+        number = None if key in there else _copy_conversation(source, target, key)
         if number is not None:
             copied += 1
             messages += number
-        if progress is not None:
-            progress(copied, len(keys))
+        if watch is not None:
+            watch(done, len(keys))
     with source.read() as tx, target.write() as out:
         _insert(out, "state", STORE_ITSELF, rows_of(tx, "state", STORE_ITSELF), " ON CONFLICT DO NOTHING")
-    return Copied(copied, messages)
+    return Copied(copied, messages, len(there))
+
+
+def _already_there(source: Database, target: Database, keys: Sequence[int]) -> set[int]:
+    """Conversations that the target has, every row equal; `StoreConflict` when an id of theirs means something else."""
+    there: set[int] = set()
+    differing: list[str] = []
+    with source.read() as tx, target.read() as out:
+        for key in keys:
+            ids = _session_ids(tx, key)
+            found = {
+                row[0]
+                for id in ids
+                for row in out.rows("SELECT conversation FROM directory WHERE name = ?", name_key(id))
+            }
+            if len(found) == 1 and digest(tx, key) == digest(out, next(iter(found))):
+                there.add(key)
+            elif found:
+                differing.append(shown(ids[0]))
+    if differing:
+        more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
+        raise StoreConflict(
+            f"{target.url} already has {', '.join(differing[:3])}{more}, and not the same as in {source.url}. "
+            "Nothing was copied: delete them there, or copy into another store."
+        )
+    return there
+
+
+def _session_ids(tx: Transaction, key: int) -> list[str]:
+    rows = tx.rows("SELECT id FROM sessions WHERE conversation = ? ORDER BY ordinal", key)
+    return [unpack(id) for (id,) in rows]
 
 
 def _copy_conversation(source: Database, target: Database, key: int) -> int | None:
@@ -94,13 +127,13 @@ def _copy_conversation(source: Database, target: Database, key: int) -> int | No
             1 if row[3] else 0,
         )
         assert made is not None, "INSERT ... RETURNING gives a row"
-        for ordinal, id in tx.rows("SELECT ordinal, id FROM sessions WHERE conversation = ? ORDER BY ordinal", key):
-            enter_directory(out, unpack(id), made[0], ordinal)
+        for ordinal, id in enumerate(_session_ids(tx, key), 1):
+            enter_directory(out, id, made[0], ordinal)
         for table in COLUMNS:
             _insert(out, table, made[0], rows_of(tx, table, key))
         if digest(tx, key) != digest(out, made[0]):
-            first = tx.row("SELECT id FROM sessions WHERE conversation = ? AND ordinal = 1", key)
-            raise StoreCorrupt(f"The copy of {shown(unpack(first[0])) if first else key} differs from its original.")
+            name = shown(next(iter(_session_ids(tx, key)), str(key)))
+            raise StoreCorrupt(f"The copy of {name} differs from its original. It was not kept.")
         last: int = row[3]
         return last
 
@@ -108,6 +141,8 @@ def _copy_conversation(source: Database, target: Database, key: int) -> int | No
 def digest(tx: Transaction, key: int) -> str:
     """A hash over everything that is copied of a conversation; equal in every database."""
     total = hashlib.blake2b(digest_size=16)
+    row = tx.row(f"SELECT {_CONVERSATION} FROM conversations WHERE conversation = ?", key)  # noqa: S608 - constants
+    total.update(repr(row).encode())
     for table in COLUMNS:
         total.update(table.encode())
         for row in rows_of(tx, table, key):

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from leporello.errors import InputError, StoreCorrupt, StoreUnavailable
+from leporello.store.base import Watch
 from leporello.store.records import Finding, Severity
 from leporello.store.sql.database import Transaction
 from leporello.store.sqlite.database import SqliteDatabase
@@ -82,13 +83,14 @@ class SqliteUpkeep:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def backup(self, destination: str) -> None:
+    def backup(self, destination: str, watch: Watch | None = None) -> None:
         if Path(destination).exists():
             raise InputError("The file exists. A backup never overwrites; choose another name.", destination)
         try:
             with closing(self._db.connect(reader=True)) as source, closing(sqlite3.connect(destination)) as target:
                 # Small steps: writers go on in between, and SQLite takes what they change into the copy.
-                source.backup(target, pages=2048, sleep=0.001)
+                told = None if watch is None else lambda _, left, total: watch(total - left, total)
+                source.backup(target, pages=2048, sleep=0.001, progress=told)
         except sqlite3.Error as error:
             Path(destination).unlink(missing_ok=True)
             raise translate(error, destination, 0.0) from error
