@@ -12,13 +12,12 @@ from leporello.cli.exits import ExitCode
 from leporello.cli.files import open_atomically
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, note, print_json, print_table, progress, say, strong
-from leporello.cli.store_access import find, open_existing, store_option, warn_if_index_is_behind
+from leporello.cli.store_access import bring_index_up_to_date, find, open_existing, store_option
 from leporello.cli.store_export import json_lines, markdown
 from leporello.cli.store_portrait import conversation_json, portrait_json, portray
 from leporello.cli.store_show import print_portrait
 from leporello.cli.store_text import iso, moment, parse_age, parse_moment, plural, safe, short
 from leporello.errors import InputError
-from leporello.store import Store
 from leporello.store.records import ConversationFilter, ConversationRecord, Hit, Kind, SearchMode, SearchQuery
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -137,26 +136,13 @@ def search(
             limit=limit,
             mode=SearchMode.FRAGMENT if exact else SearchMode.HYBRID,
         )
-        _index(store)
+        bring_index_up_to_date(store)
         hits = store.index.search(asked)
     if as_json:
         print_json({"query": query, "hits": [_hit_json(hit) for hit in hits]})
     else:
         _print_hits(hits)
     return ExitCode.OK
-
-
-def _index(store: Store) -> None:
-    """A search does this by itself; here it can be seen how far it is."""
-    warn_if_index_is_behind(store)
-    if store.read_only:
-        return
-    behind = store.index.pending()
-    with progress("Messages indexed:") as line:
-        done = 0
-        while step := store.index.catch_up(1000):
-            done += step
-            line.update(done, max(behind, done))
 
 
 def _hit_json(hit: Hit) -> dict[str, object]:

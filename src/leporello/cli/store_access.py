@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from leporello.cli.frame import Frame
-from leporello.cli.output import warn
+from leporello.cli.output import progress, warn
 from leporello.cli.store_text import plural, short
 from leporello.errors import InputError, NotFound
 from leporello.store import Store, StoreOptions, open_store, sqlite_path
@@ -20,6 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE = 500
 _LOOKED_AT = 2000
+_STEP = 1000
 _NEAREST = 3
 _LONGEST_ID = 200
 
@@ -88,7 +89,18 @@ def conversations(
             return
 
 
-def warn_if_index_is_behind(store: Store) -> None:
-    """A store that can't be written can't be indexed either; what is missing is said."""
-    if store.read_only and (behind := store.index.pending()):
-        warn(f"{plural(behind, 'message')} can't be searched or counted: the store is read-only and not indexed yet.")
+def bring_index_up_to_date(store: Store) -> None:
+    """Index what is not yet. A search does this by itself; here it can be seen how far it is.
+
+    A store that can't be written can't be indexed either; then it is said what is missing.
+    """
+    behind = store.index.pending()
+    if store.read_only:
+        if behind:
+            warn(f"{plural(behind, 'message')} left out: not indexed yet, and the store can't be written.")
+        return
+    done = 0
+    with progress("Messages indexed:") as line:
+        while step := store.index.catch_up(_STEP):
+            done += step
+            line.update(done, max(behind, done))

@@ -1,0 +1,170 @@
+"""`leporello insights`: what was used, when, by which model, platform and tool; what the cache and folding saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from leporello.cli.exits import ExitCode
+from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.output import json_option, print_json, print_table, say, strong
+from leporello.cli.store_access import bring_index_up_to_date, find, open_existing, store_option
+from leporello.cli.store_portrait import totals_json
+from leporello.cli.store_show import usage_line
+from leporello.cli.store_text import plural, short
+from leporello.store.records import CompactionTotals, Insights, InsightsQuery, ToolUse, UsageTotals
+
+_BAR = 24
+_NAME = 40
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_SECONDS_PER_DAY = 86_400
+
+
+@click.command("insights")
+@click.option("--days", type=click.IntRange(1, 100_000), default=30, show_default=True, help="How far back.")
+@click.option("--platform", metavar="NAME", help="Only of this platform.")
+@click.option("--conversation", metavar="ID", help="Only of this conversation.")
+@click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of each table.")
+@store_option
+@json_option
+@pass_frame
+def command(
+    frame: Frame,
+    days: int,
+    platform: str | None,
+    conversation: str | None,
+    top: int,
+    url: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Show usage and cost by day, model, platform and tool, the cache's hit rate, and what folding did.
+
+    Days are counted in UTC; the current one is the last.
+    """
+    today = int(time.time()) // _SECONDS_PER_DAY
+    with open_existing(frame, url) as store:
+        bring_index_up_to_date(store)
+        query = InsightsQuery(
+            since=float((today - days + 1) * _SECONDS_PER_DAY),
+            conversation=None if conversation is None else find(store, conversation).id,
+            platform=platform,
+        )
+        insights = store.usage.insights(query)
+    if as_json:
+        print_json({"days": days, **insights_json(insights)})
+    else:
+        _print(insights, days, top)
+    return ExitCode.OK
+
+
+def insights_json(insights: Insights) -> dict[str, Any]:
+    """Everything, for programs."""
+    groups = {
+        "by_day": insights.by_day,
+        "by_model": insights.by_model,
+        "by_platform": insights.by_platform,
+        "by_purpose": insights.by_purpose,
+    }
+    return {
+        "conversations": insights.conversations,
+        "sessions": insights.sessions,
+        "messages": insights.messages,
+        "totals": totals_json(insights.totals),
+        **{name: {key: totals_json(totals) for key, totals in group.items()} for name, group in groups.items()},
+        "by_tool": {name: asdict(use) for name, use in insights.by_tool.items()},
+        "compactions": asdict(insights.compactions),
+    }
+
+
+def _print(insights: Insights, days: int, top: int) -> None:
+    say(strong(f"Last {plural(days, 'day')}"))
+    say(
+        f"{plural(insights.conversations, 'conversation')}, {plural(insights.sessions, 'session')}, "
+        f"{plural(insights.messages, 'message')}"
+    )
+    say(usage_line(insights.totals))
+    _usage_table("day", list(insights.by_day.items())[-top:])
+    for title, group in (("model", insights.by_model), ("platform", insights.by_platform)):
+        _usage_table(title, _largest(group, top))
+    _usage_table("purpose", _largest(insights.by_purpose, top))
+    _tool_table(insights.by_tool, top)
+    _print_compactions(insights.compactions)
+
+
+def _largest(group: Mapping[str, UsageTotals], top: int) -> list[tuple[str, UsageTotals]]:
+    return sorted(group.items(), key=lambda item: -item[1].usage.total_tokens)[:top]
+
+
+def _usage_table(title: str, group: Sequence[tuple[str, UsageTotals]]) -> None:
+    if not group:
+        return
+    most = max(totals.usage.total_tokens for _, totals in group)
+    rows = [
+        (
+            short(name, _NAME) or "(none)",
+            f"{totals.calls:,}",
+            f"{totals.usage.prompt_tokens:,}",
+            f"{totals.usage.output_tokens:,}",
+            f"{totals.cache_hit_rate:.0%}",
+            _cost(totals),
+            bar(totals.usage.total_tokens, most),
+        )
+        for name, totals in group
+    ]
+    say()
+    print_table(rows, (title, "calls", "prompt", "output", "cached", "cost", ""), numbers=range(1, 6))
+
+
+def _cost(totals: UsageTotals) -> str:
+    if totals.unpriced_calls == totals.calls:
+        return "unknown"
+    # More than that: the price of some calls is not known.
+    return f"${totals.cost:,.2f}" + ("+" if totals.unpriced_calls else "")
+
+
+def _tool_table(tools: Mapping[str, ToolUse], top: int) -> None:
+    if not tools:
+        return
+    most = max(use.result_characters for use in tools.values())
+    chosen = sorted(tools.items(), key=lambda item: (-item[1].calls, -item[1].results))[:top]
+    rows = [
+        (
+            short(name, _NAME) or "(unknown)",
+            f"{use.calls:,}",
+            f"{use.results:,}",
+            f"{use.result_characters:,}",
+            bar(use.result_characters, most),
+        )
+        for name, use in chosen
+    ]
+    say()
+    print_table(rows, ("tool", "calls", "results", "characters", ""), numbers=range(1, 4))
+
+
+def _print_compactions(totals: CompactionTotals) -> None:
+    if not totals.attempts and not totals.undone:
+        return
+    say()
+    say(strong("compactions"))
+    rows = [(outcome.replace("_", " "), f"{count:,}") for outcome, count in totals.attempts.items()]
+    if totals.undone:
+        rows.append(("undone", f"{totals.undone:,}"))
+    print_table(rows, numbers=(1,))
+    if totals.tokens_before:
+        kept = totals.tokens_after / totals.tokens_before
+        say(
+            f"{totals.tokens_before:,} tokens became {totals.tokens_after:,} ({kept:.0%}), "
+            f"in {totals.seconds:,.1f} s, for ${totals.cost:,.4f}"
+        )
+
+
+def bar(value: int, most: int) -> str:
+    """A small bar of block letters, `_BAR` columns for the largest value; anything above 0 can be seen."""
+    if value <= 0 or most <= 0:
+        return ""
+    eighths = max(1, round(_BAR * 8 * value / most))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
