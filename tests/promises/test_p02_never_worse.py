@@ -68,8 +68,8 @@ def test_the_input_is_never_changed(messages: list[Message], window: int) -> Non
 @pytest.mark.fault(
     "a fold above the aim does not wait",
     "engines/compressor.py",
-    old='self._wait_for = self.limits.hard_tokens if report.details.get("above_aim") else 0',
-    new="self._wait_for = 0",
+    old='self.wait_for = self.limits.hard_tokens if report.details.get("above_aim") else 0',
+    new="self.wait_for = 0",
 )
 @given(conversations(longest=16), WINDOWS)
 def test_after_a_poor_compaction_the_next_trigger_is_the_hard_limit(messages: list[Message], window: int) -> None:

@@ -12,22 +12,42 @@ from leporello.testing import checks
 from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate
 from leporello.testing.strategies import conversations, nasty_conversations
-from leporello.turns import Fault, validate
+from leporello.turns import Fault, cut_points, validate
+
+SMALL_START: list[Message] = [
+    {"role": "user", "content": "Read both files."},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": name, "type": "function", "function": {"name": "read_file", "arguments": f'{{"path": "{name}"}}'}}
+            for name in ("a.py", "b.py")
+        ],
+    },
+    {"role": "tool", "tool_call_id": "b.py", "content": "x = 1"},
+    {"role": "tool", "tool_call_id": "a.py", "content": "y = 2"},
+    {"role": "assistant", "content": "Done."},
+]
+"""A group small enough to stay in the head."""
 
 WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
 
 
 @pytest.mark.fault(
-    "the fold takes the role of its neighbour",
-    "compaction/assemble.py",
-    old='return "user" if "user" not in (before, after) else ""',
-    new='return "user"',
+    "the head is cut behind a call",
+    "compaction/plan.py",
+    old="        counted += len(group)\n        stop = group.stop",
+    new="        counted += len(group)\n        stop = group.start + 1",
 )
-@given(conversations(longest=20, with_folds=True), WINDOWS)
+@given(conversations(longest=20), WINDOWS)
 def test_valid_lists_stay_valid(messages: list[Message], window: int) -> None:
+    first = sum(is_instruction(message) for message in messages)
+    messages = [*messages[:first], *SMALL_START, *messages[first:]]
+    assert validate(messages) == []
     done = fold_once(messages, window)
     assert validate(done.messages) == []
     assert done.report.outcome != "failed", done.report.reason
+    assert not any(text_of(message) == STUB for message in done.messages), "a result that was there is missing"
 
 
 @pytest.mark.fault(
@@ -90,13 +110,16 @@ def test_messages_keep_their_order_and_occur_once(messages: list[Message], windo
 
 
 @pytest.mark.fault(
-    "instructions are folded",
+    "instructions inside the span are folded",
     "compaction/plan.py",
-    old="if is_instruction(items[group.start].message) and counted == 0:",
-    new="if False:",
+    old="        if not is_instruction(message):\n            continue",
+    new="        if True:\n            continue",
 )
 @given(conversations(longest=16), WINDOWS)
-def test_leading_instructions_stay_byte_for_byte(messages: list[Message], window: int) -> None:
+def test_instructions_stay_byte_for_byte(messages: list[Message], window: int) -> None:
+    middle = cut_points(messages)[len(cut_points(messages)) // 2]
+    later: Message = {"role": "developer", "content": "From here on the tests live in checks/."}
+    messages = [*messages[:middle], later, *messages[middle:]]
     done = fold_once(messages, window)
     instructions = [encode_json(message) for message in messages if is_instruction(message)]
     assert [encode_json(message) for message in done.messages if is_instruction(message)] == instructions

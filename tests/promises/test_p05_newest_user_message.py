@@ -28,6 +28,12 @@ WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
     old="if index in plan.open_calls or k == newest:",
     new="if index in plan.open_calls:",
 )
+@pytest.mark.fault(
+    "the fold takes the role of its neighbour",
+    "compaction/assemble.py",
+    old='return "user" if "user" not in (before, after) else ""',
+    new='return "user"',
+)
 @given(conversations(longest=24, with_folds=True), WINDOWS)
 def test_it_stands_behind_the_fold_byte_for_byte(messages: list[Message], window: int) -> None:
     done = fold_once(messages, window)
@@ -59,10 +65,10 @@ def test_in_any_list_the_newest_words_of_the_user_are_kept(messages: list[Messag
 
 
 @pytest.mark.fault(
-    "a fold in the user's role counts as the user's words",
-    "compaction/view.py",
-    old='return "fold" if self.fold else role_of(self.message)',
-    new="return role_of(self.message)",
+    "the newest user message is folded when it lies far back",
+    "compaction/plan.py",
+    old="lifted = newest if newest is not None and newest in between else None",
+    new="lifted = None",
 )
 @given(conversations(longest=12), WINDOWS)
 def test_a_second_compaction_keeps_it_too(messages: list[Message], window: int) -> None:

@@ -21,7 +21,7 @@ WINDOW = 4_000
 @pytest.mark.fault(
     "attempts are not counted",
     "engines/compressor.py",
-    old="if self._attempts >= MOST_ATTEMPTS:",
+    old="if self.attempts >= MOST_ATTEMPTS:",
     new="if False:",
 )
 @pytest.mark.fault(
@@ -33,7 +33,7 @@ WINDOW = 4_000
 @pytest.mark.fault(
     "a successful turn does not end the count",
     "engines/compressor.py",
-    old='self.last_total_tokens = int(usage.get("total_tokens") or 0)\n        self._attempts = 0',
+    old='self.last_total_tokens = int(usage.get("total_tokens") or 0)\n        self.attempts = 0',
     new='self.last_total_tokens = int(usage.get("total_tokens") or 0)',
 )
 @given(st.lists(st.sampled_from(("automatic", "automatic", "manual", "turn")), max_size=14), st.booleans())

@@ -8,21 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.messages import Message, calls_of
+from leporello.messages import Message, calls_of, text_of
 from leporello.testing import checks
 from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate
 from leporello.testing.strategies import any_conversation, conversations
 
+FILLER = generate(SessionSpec(seed=172, messages=20, tokens=4_000, images=0)).messages
 WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
 
 
-@pytest.mark.fault(
-    "cut text leaves no mark",
-    "compaction/prune.py",
-    old='slim["content"] = text[:front] + f"\\n{CUT_MARK.strip()}\\n" + text[-max(1, max_chars - front) :]',
-    new='slim["content"] = text[:front] + text[-max(1, max_chars - front) :]',
-)
 @pytest.mark.fault(
     "pointers paraphrase",
     "compaction/prune.py",
@@ -30,9 +25,9 @@ WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
     new='note = "Everything went well."',
 )
 @given(any_conversation(longest=20), WINDOWS)
-def test_results_are_whole_or_visibly_cut_or_pointers(messages: list[Message], window: int) -> None:
+def test_texts_are_whole_or_visibly_cut_or_pointers(messages: list[Message], window: int) -> None:
     done = fold_once(messages, window)
-    assert checks.invented_results(messages, done.messages) == []
+    assert checks.invented_texts(messages, done.messages) == []
 
 
 @pytest.mark.fault(
@@ -54,9 +49,30 @@ def test_arguments_stay_json_objects(messages: list[Message], window: int) -> No
             assert not call.arguments or isinstance(json.loads(call.arguments), dict)
 
 
+@pytest.mark.fault(
+    "cut text leaves no mark",
+    "compaction/prune.py",
+    old='slim["content"] = text[:front] + f"\\n{CUT_MARK.strip()}\\n" + text[-max(1, max_chars - front) :]',
+    new='slim["content"] = text[:front] + text[-max(1, max_chars - front) :]',
+)
+@given(
+    st.sampled_from(("log line 4711\n", "word ", "不要推送。", '{"a": 1}\n', "x")), st.integers(2_000, 9_000), WINDOWS
+)
+def test_a_huge_answer_at_the_end_is_visibly_cut(piece: str, count: int, window: int) -> None:
+    answer = "".join(f"{number} {piece}" for number in range(count))
+    messages: list[Message] = [*FILLER, {"role": "user", "content": "Why?"}, {"role": "assistant", "content": answer}]
+    done = fold_once(messages, window)
+    assert done.report.committed, done.report.reason
+    assert checks.invented_texts(messages, done.messages) == []
+    shown = text_of(done.messages[-1])
+    assert len(shown) < len(answer)
+    assert shown.startswith(answer[:50])
+    assert shown.endswith(answer[-50:])
+
+
 @pytest.mark.parametrize("style", [Style.CODING, Style.ALL_TOOL])
 def test_through_eight_rounds_of_a_session(style: Style) -> None:
     session = generate(SessionSpec(seed=171, messages=400, tokens=120_000, style=style, huge_outputs=2))
     for done in rounds(session, 24_000, 8):
-        assert checks.invented_results(session.messages[: done.seen], done.after) == []
+        assert checks.invented_texts(session.messages[: done.seen], done.after) == []
         assert checks.invented_arguments(session.messages[: done.seen], done.after) == []

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from leporello.compaction.assemble import STUB, is_opening
 from leporello.compaction.prune import OMITTED_KEY
+from leporello.compaction.view import join_neighbours
 from leporello.ledger.units import CUT_MARK
 from leporello.messages import Message, calls_of, encode_json, is_result, parse_json, role_of, text_of
 from leporello.summary.fold import Fold, read_fold
@@ -93,18 +94,27 @@ def open_tail(messages: Sequence[Message]) -> bytes:
     return b"" if group is None else encode_json(list(messages[group.start :]))
 
 
-def invented_results(before: Sequence[Message], after: Sequence[Message]) -> list[str]:
-    """Tool results of the new list whose text is neither an original's, nor a cut of one, nor a pointer or stub."""
-    originals = [text_of(message) for message in before if is_result(message)]
-    known = set(originals)
+def invented_texts(before: Sequence[Message], after: Sequence[Message]) -> list[str]:
+    """Texts of the new list that are neither an original's, nor a visible cut of one, nor a pointer or stub.
+
+    Folds are left out: they are summaries and say so. Neighbouring user messages may be shown as one.
+    """
+    originals = [text_of(message) for message in before]
+    known = {*originals, *(text_of(message) for message in join_neighbours(before))}
     return [
         text
-        for text in (text_of(message) for message in after if is_result(message))
+        for text in (text_of(message) for message in after if read_fold(message) is None and not is_opening(message))
         if text not in known
         and text != STUB
         and not _POINTER.fullmatch(text)
         and not any(is_cut_of(text, original) for original in originals)
+        and not any(text.endswith(original) and _is_end_of_join(text, known) for original in originals)
     ]
+
+
+def _is_end_of_join(text: str, known: set[str]) -> bool:
+    """Whether a text is the end of neighbouring user messages shown as one, of which the first were folded."""
+    return any(whole.endswith((f"\n\n{text}", f"\n{text}")) for whole in known)
 
 
 def is_cut_of(text: str, original: str) -> bool:
