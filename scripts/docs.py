@@ -14,6 +14,7 @@ import click
 
 from leporello.cli import COMMANDS, GROUPS, program
 from leporello.config import SETTINGS
+from leporello.testing.store_page import queries_part, schema_part
 
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n)(.*?)(<!-- end generated -->)", re.DOTALL)
@@ -74,6 +75,8 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "pages": page_list,
     "settings": settings_table,
     "commands": commands_help,
+    "store-queries": queries_part,
+    "store-schema": schema_part,
 }
 
 

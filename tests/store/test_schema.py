@@ -17,8 +17,12 @@ from tests.store.server import Server
 
 # A released migration stays as it is: stores out there have run it. A change is a new migration at the end.
 RELEASED = {
-    "sqlite": {"0001-conversations": "", "0002-search": ""},
-    "postgres": {"0001-conversations": "", "0002-search": ""},
+    "sqlite": {"0001-conversations": "0a50d511e02a3ea7", "0002-search": "ad25dde8ea0a43d3"},
+    "postgres": {
+        "0001-conversations": "0a50d511e02a3ea7",
+        "0002-storage": "8e18b62312449b81",
+        "0003-search": "9541d6df78932f30",
+    },
 }
 
 # Not conversation data: the directory finds the conversation of an id, the rest belongs to the store or its index.
@@ -98,6 +102,24 @@ def test_a_sqlite_store_of_any_earlier_schema_is_brought_up_to_date(tmp_path: Pa
     connection.commit()
     connection.close()
     with open_store(str(path)) as store:
+        store.conversations.create("c")
+        store.log.append("c", [user("hello")])
+        assert store.care.checkup().clean
+
+
+@pytest.mark.parametrize("count", range(len(postgres.MIGRATIONS)))
+def test_a_postgres_store_of_any_earlier_schema_is_brought_up_to_date(server: Server, count: int) -> None:
+    url = server.new_database()
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE SCHEMA leporello")
+        connection.execute("SET search_path = leporello, public")
+        if count:
+            connection.execute(MIGRATIONS_TABLE)
+        for migration in postgres.MIGRATIONS[:count]:
+            for statement in migration.statements:
+                connection.execute(postgres.DIALECT.fill(statement))  # type: ignore[arg-type]
+            connection.execute("INSERT INTO migrations VALUES (%s, 0)", (migration.name,))
+    with open_store(url) as store:
         store.conversations.create("c")
         store.log.append("c", [user("hello")])
         assert store.care.checkup().clean

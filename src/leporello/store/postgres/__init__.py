@@ -12,7 +12,19 @@ from leporello.store.sql.schema import CORE, MIGRATIONS_TABLE, Dialect, Migratio
 from leporello.store.sql.store import Backend, SqlStore
 from leporello.store.sqlite import open_sqlite
 
-MIGRATIONS: tuple[Migration, ...] = (CORE, INDEX)
+# Bodies are compressed already; and a conversation's row changes with every append, so its pages keep room for that.
+_STORAGE = Migration(
+    "0002-storage",
+    (
+        "ALTER TABLE messages ALTER COLUMN body SET STORAGE EXTERNAL",
+        "ALTER TABLE artifacts ALTER COLUMN body SET STORAGE EXTERNAL",
+        "ALTER TABLE generations ALTER COLUMN entries SET STORAGE EXTERNAL",
+        "ALTER TABLE folds ALTER COLUMN body SET STORAGE EXTERNAL",
+        "ALTER TABLE ledgers ALTER COLUMN data SET STORAGE EXTERNAL",
+        "ALTER TABLE conversations SET (fillfactor = 50)",
+    ),
+)
+MIGRATIONS: tuple[Migration, ...] = (CORE, _STORAGE, INDEX)
 DIALECT = Dialect(key="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", blob="BYTEA", clustered="")
 
 # Any number will do, as long as all workers take the same.

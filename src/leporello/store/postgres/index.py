@@ -17,7 +17,7 @@ from leporello.store.sql.search import Candidate, Scope, holds_fragment, telling
 from leporello.store.sql.texts import pack, unpack
 
 INDEX = Migration(
-    "0002-search",
+    "0003-search",
     (
         "CREATE EXTENSION IF NOT EXISTS pg_trgm",
         """
@@ -43,6 +43,8 @@ CREATE TABLE documents (
 _MOST_COUNTED = 5000
 """A word in more documents than this is simply common; how common no longer matters."""
 _TOTALS_SECONDS = 30.0
+_FEW = 50_000
+"""So many documents are counted; of more, the server's own estimate is good enough."""
 
 _CANDIDATE = (
     "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.text FROM documents d "
@@ -122,9 +124,17 @@ class PostgresIndexTables:
         """Documents and words in all; counted now and then, because ranking needs no more."""
         now = time.monotonic()
         if self._totals is None or now - self._totals[0] > _TOTALS_SECONDS:
-            row = tx.row("SELECT count(*), COALESCE(SUM(d.length), 0) FROM documents d") or (0, 0)
-            self._totals = (now, int(row[0]), int(row[1]))
+            self._totals = (now, *_count(tx))
         return self._totals[1:]
+
+
+def _count(tx: Transaction) -> tuple[int, int]:
+    estimate = tx.row("SELECT reltuples FROM pg_class WHERE oid = to_regclass('documents')") or (0,)
+    if estimate[0] < _FEW:
+        row = tx.row("SELECT count(*), COALESCE(SUM(d.length), 0) FROM documents d") or (0, 0)
+        return int(row[0]), int(row[1])
+    sample = tx.row("SELECT COALESCE(avg(d.length), 0) FROM documents d TABLESAMPLE SYSTEM (1)") or (0,)
+    return int(estimate[0]), int(estimate[0] * sample[0])
 
 
 def _condition(scope: Scope) -> tuple[str, list[object]]:

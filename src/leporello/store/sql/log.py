@@ -22,7 +22,7 @@ from leporello.store.sql.entries import runs
 from leporello.store.sql.texts import hash_key, millis, name_key, seconds
 
 _BATCH = 500
-_SPANS_AT_ONCE = 100
+_SHORT_SPAN = 8
 
 _CLAIM = (
     "UPDATE conversations SET last = last + ?, updated = CASE WHEN updated < ? THEN ? ELSE updated END "
@@ -120,14 +120,23 @@ class SqlLog:
 
 
 def read_spans(tx: Transaction, key: int, spans: Sequence[Span]) -> list[StoredMessage]:
-    """Messages of some spans of a conversation, each span in order."""
-    messages: list[StoredMessage] = []
-    for start in range(0, len(spans), _SPANS_AT_ONCE):
-        some = spans[start : start + _SPANS_AT_ONCE]
-        condition = " OR ".join(["(m.number >= ? AND m.number <= ?)"] * len(some))
-        bounds = [min(max(bound, 0), LARGEST_NUMBER) for span in some for bound in (span.first, span.last)]
-        messages.extend(map(stored_message, tx.rows(f"{_SELECT}({condition}) ORDER BY m.number", key, *bounds)))
-    return messages
+    """Messages of some spans of a conversation, in the order of the log.
+
+    A long span is one range of the index. Short ones are looked up together, message by message: databases would read
+    everything in between to answer several ranges at once.
+    """
+    rows: list[Row] = []
+    single: list[int] = []
+    for span in spans:
+        first, last = max(span.first, 0), min(span.last, LARGEST_NUMBER)
+        if last - first < _SHORT_SPAN:
+            single.extend(range(first, last + 1))
+        else:
+            rows.extend(tx.rows(f"{_SELECT}m.number >= ? AND m.number <= ?", key, first, last))
+    for start in range(0, len(single), _BATCH):
+        some = single[start : start + _BATCH]
+        rows.extend(tx.rows(f"{_SELECT}m.number IN ({', '.join('?' * len(some))})", key, *some))
+    return [stored_message(row) for row in sorted(rows, key=lambda row: row[0])]
 
 
 def stored_message(row: Row) -> StoredMessage:

@@ -34,7 +34,13 @@ ODD_IDS = (
 example_settings = settings(
     max_examples=40,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        # Every kind of store runs the same property on purpose.
+        HealthCheck.differing_executors,
+    ],
 )
 """For properties: examples share one store and take a conversation each."""
 

@@ -1,0 +1,82 @@
+"""What an operation costs, counted in steps of SQLite's machine: no clock, so it holds on any computer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from leporello.store import Store, open_store
+from leporello.testing.store_contract.base import contents, fold_all_but, user
+
+
+def steps(store: Store, work: Callable[[], object]) -> int:
+    """How many steps the database took."""
+    taken = [0]
+
+    def count() -> int:
+        taken[0] += 1
+        return 0
+
+    database = store.database  # type: ignore[attr-defined]
+    with database.alone() as writer:
+        writer.set_progress_handler(count, 1)
+    readers = list(database._readers)
+    for reader in readers:
+        reader.set_progress_handler(count, 1)
+    work()
+    with database.alone() as writer:
+        writer.set_progress_handler(None, 1)
+    for reader in readers:
+        reader.set_progress_handler(None, 1)
+    return taken[0]
+
+
+def test_appending_costs_the_same_however_long_the_conversation_is(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "store.db")) as store:
+        store.conversations.create("c")
+        costs = []
+        for total in (100, 10_000):
+            missing = total - store.log.count("c")
+            store.log.append("c", [user(f"{total} {n}") for n in range(missing)])
+            costs.append(steps(store, lambda: store.log.append("c", [user(f"one more {len(costs)}")])))
+        assert costs[1] <= costs[0] * 1.1
+        assert costs[0] > 20
+
+
+def test_opening_a_long_conversation_does_not_read_its_history(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    costs = []
+    for total in (200, 10_000):
+        with open_store(str(path)) as store:
+            id = f"of {total}"
+            store.conversations.create(id)
+            store.log.append(id, [user(f"{n}") for n in range(1, total + 1)])
+            store.views.commit(id, fold_all_but(store.views.view(id), 10))
+        # Damage all that is folded: whoever reads it fails.
+        other = sqlite3.connect(path)
+        other.execute(
+            "UPDATE messages SET body = x'ff' WHERE number <= ? AND conversation = "
+            "(SELECT max(conversation) FROM conversations)",
+            (total - 10,),
+        )
+        other.commit()
+        other.close()
+        with open_store(str(path)) as store:
+            store.log.append(id, [user("next")])
+            store.views.view(id)
+            costs.append(steps(store, lambda id=id: store.views.view(id)))  # type: ignore[misc]
+            assert contents(store.views.view(id)) == ["summary", *map(str, range(total - 9, total + 1)), "next"]
+    assert costs[1] <= costs[0] * 1.1
+    assert costs[0] > 20
+
+
+def test_a_compaction_writes_what_it_folds_to_and_not_what_it_folds(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "store.db")) as store:
+        store.conversations.create("c")
+        store.log.append("c", [user(f"{n} " + "text " * 200) for n in range(2000)])
+        view = store.views.view("c")
+        before = sum(store.care.sizes().values())
+        for _ in range(20):
+            view = store.views.commit("c", fold_all_but(view, 500, "short"))
+        assert sum(store.care.sizes().values()) - before < 200_000
