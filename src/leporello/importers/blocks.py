@@ -60,10 +60,10 @@ def hear(builder: TranscriptBuilder, content: Any, role: str = "user") -> None:
             builder.result(*result_of(block))
         else:
             spoken.append(block)
-    if isinstance(content, str):
-        builder.message(role, content)
-    elif spoken:
+    if spoken:
         builder.message(role, plain(spoken))
+    elif content is not None and not isinstance(content, list):
+        builder.message(role, as_text(content))
 
 
 def is_call(block: dict[str, Any]) -> bool:

@@ -80,7 +80,7 @@ def _threads(records: list[Record]) -> tuple[list[Record], dict[str, list[Record
         thread_of[uuid] = name
         others.setdefault(name, []).append(record)
     if not any(_is_spoken(record) for record in main) and others:
-        return [record for record in records if record in main or record.get("isSidechain")], {}
+        return records, {}
     return main, {name: thread for name, thread in others.items() if any(map(_is_spoken, thread))}
 
 
