@@ -135,10 +135,21 @@ def test_a_small_window_gets_a_small_prompt(sources: PromptSources) -> None:
 
 
 def test_nothing_at_all_still_gives_a_prompt(tmp_path: Path) -> None:
-    text = build_system_prompt(PromptSources(tmp_path, tmp_path / "none", date(2026, 1, 1))).text
+    nothing = PromptSources(tmp_path, tmp_path / "none", date(2026, 1, 1))
+    text = build_system_prompt(replace(nothing, tools=("read_file",))).text
     assert "# How to work" in text
     assert "Memory" not in text
     assert "Project instructions" not in text
+
+
+@pytest.mark.parametrize("window", [8_000, 200_000])
+def test_without_tools_it_does_not_speak_of_tools(sources: PromptSources, window: int) -> None:
+    """A model that can call nothing would only pretend to."""
+    text = build_system_prompt(replace(sources, tools=(), window=window)).text
+    text = text.replace(str(sources.memory.parent), "")
+    assert text.startswith("You are a helpful assistant.")
+    assert "tool" not in text
+    assert "lcm_" not in text
 
 
 def test_host_instructions_are_taken_as_they_are(sources: PromptSources) -> None:

@@ -17,6 +17,9 @@ from leporello.config.environment import command_environment
 from leporello.conversation import Conversation
 from leporello.errors import ConfigError
 from leporello.limits import limits_of
+from leporello.local.model_file import SMOLLM2
+from leporello.local.provider import NAME as LOCAL
+from leporello.local.provider import local_provider
 from leporello.models import LearnedLimits
 from leporello.providers.base import Provider
 from leporello.providers.make import ADDRESSES, ProviderSettings, choose_provider, make_provider
@@ -46,6 +49,8 @@ class Chosen:
     provider_name: str
     base_url: str = ""
     served_window: int | None = None
+    small: bool = False
+    """Too small a model to call tools or to write summaries: it is offered none and asked for none."""
 
 
 def choose_model(settings: Settings, model: str | None = None) -> Chosen:
@@ -53,13 +58,16 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     name = model or settings.model.default
     if not name:
         raise ConfigError(
-            "No model is set. Set model.default in config.yaml or give --model NAME; "
-            "for a server of your own also model.base_url."
+            "No model is set. Set model.default in config.yaml or give --model NAME; for a server of your own also "
+            "model.base_url. Without a key: leporello setup --local, then --model local."
         )
+    if name == LOCAL:
+        own = local_provider(settings.home.models_dir)
+        return Chosen(LOCAL, own, LOCAL, served_window=SMOLLM2.window, small=True)
     wanted = _provider_settings(settings, name)
     provider = make_provider(wanted)
     who = choose_provider(wanted)
-    return Chosen(name, provider, who, wanted.base_url, _served_window(wanted, who))
+    return Chosen(name, provider, who, wanted.base_url, _stated_window(settings, wanted, who))
 
 
 def _provider_settings(settings: Settings, model: str, name: str | None = None) -> ProviderSettings:
@@ -84,12 +92,18 @@ def _provider_settings(settings: Settings, model: str, name: str | None = None) 
     return ProviderSettings(model, chosen, base_url, dialect, key or "none")
 
 
-def _served_window(wanted: ProviderSettings, who: str) -> int | None:
-    """What an endpoint of the user's own says it serves; the known vendors are in the model table."""
-    if not wanted.base_url or who in ADDRESSES:
-        return None
-    answer = ask_window(wanted.base_url, wanted.model, api_key=wanted.api_key)
-    return answer.tokens if answer is not None else None
+def _stated_window(settings: Settings, wanted: ProviderSettings, who: str) -> int | None:
+    """The smallest window the endpoint itself stated: in an earlier error, or now that it is asked.
+
+    Only endpoints of the user's own are asked; the known vendors are in the model table.
+    """
+    now = time.time()
+    book = LearnedLimits.load(settings.home.limits_file, now=now)
+    stated = [book.window(wanted.model, who, wanted.base_url, now=now)]
+    if wanted.base_url and who not in ADDRESSES:
+        answer = ask_window(wanted.base_url, wanted.model, api_key=wanted.api_key)
+        stated.append(answer.tokens if answer is not None else None)
+    return min((tokens for tokens in stated if tokens), default=None)
 
 
 def summary_narrator(settings: Settings, main: Chosen, counter: TokenCounter) -> Narrator:
@@ -101,11 +115,9 @@ def summary_narrator(settings: Settings, main: Chosen, counter: TokenCounter) ->
         wanted = _provider_settings(settings, auxiliary.model, name)
         window = auxiliary.context_length or limits_of(settings, auxiliary.model).window
         ladder.append(SummaryModel(make_provider(wanted), auxiliary.model, window))
-    ladder.append(
-        SummaryModel(
-            main.provider, main.model, limits_of(settings, main.model, served_window=main.served_window).window
-        )
-    )
+    if not main.small:
+        window = limits_of(settings, main.model, served_window=main.served_window).window
+        ladder.append(SummaryModel(main.provider, main.model, window))
     return ModelNarrator(ladder, counter, settings.compression.deadline)
 
 
@@ -135,9 +147,8 @@ def open_agent(
     folder = (workdir or Path.cwd()).resolve()
     outputs = settings.home.outputs_dir / safe_name(talk.id)
     jobs = Jobs()
-    toolbox = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(talk)).select(
-        settings.tools.names, talk.limits.window
-    )
+    names = () if chosen.small and settings.tools.names is None else settings.tools.names
+    toolbox = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(talk)).select(names, talk.limits.window)
     limits = OutputLimits.for_window(talk.limits.window)
     sources = PromptSources(
         workdir=folder,

@@ -82,7 +82,8 @@ def build_system_prompt(sources: PromptSources) -> SystemPrompt:
     # The hash first: a note that is written in between makes the next compression rebuild, not miss it.
     notes = memory_hash(sources.memory)
     small = 0 < sources.window < SMALL_WINDOW
-    parts = [_prompt("small" if small else "base")]
+    opening = "small" if small else "base"
+    parts = [_prompt(opening if sources.tools else "talk")]
     if not small:
         parts += [_prompt(guide) for tool, guide in _GUIDES if tool in sources.tools]
     sections: tuple[Callable[[PromptSources], str], ...] = (

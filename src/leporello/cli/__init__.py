@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "store": ("Sessions", "Show, copy and back up the database."),
     "sessions": ("Sessions", "List, show, search, export, rename and remove conversations."),
     "exam": ("Measure", "Replay sessions into engines and ask what is still known."),
+    "setup": ("Settings", "Show the ways to a model; --local fetches one that needs no key."),
     "config": ("Settings", "Show every setting with its value and where it comes from."),
     "explain": ("Settings", "Show window, reserve, threshold and caps, and where each comes from."),
 }
