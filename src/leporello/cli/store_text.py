@@ -20,7 +20,7 @@ _IN_LINE = re.compile(f"[\t\n{_DANGEROUS}]")
 _IN_BLOCK = re.compile(f"[{_DANGEROUS}]")
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
-_AGE = re.compile(r"(\d+)\s*([a-z]+)")
+_AGE = re.compile(r"([0-9]{1,40})\s*([a-z]+)")
 _DAY = 86_400.0
 _UNITS = {"h": 3_600.0, "d": _DAY, "w": 7 * _DAY, "m": 30 * _DAY, "y": 365 * _DAY}
 _LONGEST_AGE = 1_000_000 * _DAY

@@ -109,7 +109,7 @@ class _Collector:
             totals=_totals(row),
             conversations=counts[0] if counts else 0,
             sessions=sessions[0] if sessions else 0,
-            messages=counts[1] if counts else 0,
+            messages=int(counts[1]) if counts else 0,
             by_day={day_text(day): totals for day, totals in self._grouped("u.day").items()},
             by_model=_named(self._grouped("u.model")),
             by_platform=_named(self._grouped("s.platform")),
