@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
+from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts
 from leporello.ledger.facts import MessageFacts, UnitFacts, extract, storable
 from leporello.ledger.importance import Later, later_features, weigh
-from leporello.ledger.units import sentences_of
+from leporello.ledger.own_words import own_words, prose
 from leporello.messages import Call, Message, calls_of, is_result, message_hash, result_id, role_of, text_of
 
 
@@ -26,6 +27,7 @@ class Rule:
     text: str
     ended_by: int | None = None
     """The message that took it back or replaced it."""
+    kind: phrasing.RuleKind = phrasing.RuleKind.CONSTRAINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,30 +145,43 @@ class Ledger:
         self.reused.update(dict.fromkeys(facts.uses, number))
 
     def _note_user(self, number: int, text: str) -> None:
-        if phrasing.is_cancel(text):
-            self.asks = [replace(ask, cancelled=ask.cancelled or ask.answered_by is None) for ask in self.asks[-8:]]
-            self.asks.append(Ask(number, text, answered_by=number, cancelled=True))
+        words = own_words(text)
+        if not words.strip():
+            # Only what a program put there: nobody asked for anything.
             return
-        self.asks.append(Ask(number, text))
-        for sentence in sentences_of(text):
+        if phrasing.is_cancel(words):
+            self.asks = [replace(ask, cancelled=ask.cancelled or ask.answered_by is None) for ask in self.asks[-8:]]
+            self.asks.append(Ask(number, words, answered_by=number, cancelled=True))
+            return
+        self.asks.append(Ask(number, words))
+        for sentence in phrasing.spoken(prose(words)):
             said = phrasing.read(sentence)
-            if said.revokes:
-                self._end_rules(number, sentence)
-            if said.rule:
-                self._add_rule(number, sentence)
+            ended = self._end_rules(number, sentence, said) if said.rule or said.revokes else False
+            # What only takes a rule back is no rule itself: the rule it ended says so.
+            if said.rule and not (ended and said.kind is phrasing.RuleKind.CONSTRAINT and said.revokes):
+                self._add_rule(number, sentence, said)
 
-    def _end_rules(self, number: int, sentence: str) -> None:
+    def _end_rules(self, number: int, sentence: str, said: phrasing.Said) -> bool:
+        """Mark the rules that a sentence ends; of several that it may replace only the newest is meant."""
+        ended = False
+        replaced = False
         for index in range(len(self.rules) - 1, -1, -1):
             rule = self.rules[index]
-            if rule.ended_by is None and rule.number < number and phrasing.same_topic(rule.text, sentence):
+            if rule.ended_by is not None or rule.text == sentence:
+                continue
+            another_value = not replaced and said.rule and conflicts.replaces(rule.text, sentence)
+            if another_value or conflicts.ends(rule.text, sentence):
                 self.rules[index] = replace(rule, ended_by=number)
+                ended = True
+                replaced = replaced or another_value
+        return ended
 
-    def _add_rule(self, number: int, sentence: str) -> None:
+    def _add_rule(self, number: int, sentence: str, said: phrasing.Said) -> None:
         for index, rule in enumerate(self.rules):
             if rule.text == sentence:
                 self.rules[index] = replace(rule, ended_by=None)
                 return
-        self.rules.append(Rule(number, sentence))
+        self.rules.append(Rule(number, sentence, kind=said.kind or phrasing.RuleKind.CONSTRAINT))
 
     def _note_assistant(self, number: int, message: Message) -> None:
         self.waiting = list(calls_of(message))

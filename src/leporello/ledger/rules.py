@@ -1,84 +1,187 @@
-"""Standing rules in what the user says: constraints, preferences, corrections, approvals, and what takes them back.
+"""Standing rules in what the user says: constraints, preferences, corrections, decisions, approvals and refusals.
 
-Only the user's own words are looked at; text from tools or web pages can never become a rule. Detection is by phrasing,
-in English and Chinese; structure (quotation, code) is skipped, so that a pasted log is not read as an order.
+Only the user's own words are looked at; text from tools or web pages can never become a rule. A sentence is read clause
+by clause: an order stands at the start of a clause ("never push", "please use tabs"), a requirement has a subject and a
+modal ("every commit has to ..."). The same words elsewhere are a report ("it never worked", "I don't know") and no
+rule. English and Chinese are read well, a few other languages by their plainest words.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
 
-_I = re.IGNORECASE
+from leporello.ledger import rule_phrases as say
+from leporello.ledger.units import clip, sentences_of
 
-_RULE = re.compile(
-    r"\b(?:never|always|don'?t|do not|must(?: not|n'?t)?|mustn't|should(?:n'?t| not)?|shall not|avoid|make sure|ensure|be sure"
-    r"|only (?:use|touch|change|edit|modify|run|when|if|after)|no (?:new|more|need to|longer)|without (?:asking|touching|changing)"
-    r"|prefer|stick (?:to|with)|keep (?:it|the|all|every|using|to)|leave .{1,40} alone|from now on|every time|whenever|under no"
-    r"|required?|has to|have to|needs? to be|off[- ]limits|forbidden|not allowed|prohibited|ask (?:me )?(?:before|first)"
-    r"|before (?:you )?(?:commit|push|deploy|merge|delet)\w*|use (?:only )?\S+ (?:instead|for|not)|instead of|rather than"
-    r"|at most|at least|no more than|limit(?:ed)? to|strictly|exactly|important(?:ly)?|remember(?: that| to)?|note that"
-    r"|only ever|no \w+ in (?:the|any|our)|be careful|careful with|i'?d (?:be happier|rather|prefer|like)|you (?:may|can) not|is not to be|are not to|stop (?:using|doing|adding)|please use|i want you to|i'd like you to)\b"
-    r"|(?:不要|别再?|必须|禁止|务必|不得|不能|不可以?|应该|一定要|总是|永远|始终|只(?:能|用|改|允许)|避免|请(?:用|使用|勿|保持|确保)|记住|注意"
-    r"|今后|以后都?|每次|优先(?:使用)?|统一(?:使用|用)|保持|不准|严禁|先问我|无需|不需要|小心)"
-    # A few words each of other languages users write in; structure (who said it, where) needs none of them.
-    r"|\b(?:niemals|immer|nicht|darfst|muss|müssen|bitte kein\w*|nunca|siempre|jamás|debes?|evita|jamais|toujours|ne .{1,30} pas|doit"
-    r"|никогда|всегда|нельзя|не надо|должен|обязательно)\b|絶対に|必ず|しないで|してはいけ|禁止|ないでください|항상|절대|하지 마",
-    _I,
-)
-_REVOKE = re.compile(
-    r"\b(?:never ?mind|forget (?:about )?(?:that|the|what i said)|scratch that|drop (?:that|the) (?:rule|requirement|constraint)"
-    r"|no longer (?:need|required?|necessary|applies)|you (?:can|may) (?:now )?(?:again|ignore)|ignore (?:that|my|the) (?:rule|earlier|previous)"
-    r"|(?:i )?(?:changed|change) my mind|revert that (?:rule|decision)|lift(?:ed)? the|it'?s (?:ok|okay|fine) (?:now )?to"
-    r"|you'?re allowed to|that rule)\b|(?:不用再|取消(?:这条|之前|刚才)|可以不用|忽略(?:之前|刚才)|不再需要|之前说的.*(?:作废|不算))",
-    _I,
-)
-_CANCEL = re.compile(
-    r"^\W*(?:stop|cancel|abort|never ?mind|forget it|leave it|that'?s (?:all|enough)|停|取消|算了|不用了|停止)\W*(?:it|that|this|now|here|everything|work(?:ing)?|please|for now|吧|了)?\W*$",
-    _I,
-)
-_QUESTION = re.compile(r"[?？]\s*$")
-_CODE_LIKE = re.compile(r"^\s*(?:[>|$#]|```|\+|at |File \"|\d{4}-\d\d-\d\d|\[\w+\]|<)|[{};]\s*$|^\s*\w+\(.*\)\s*$")
 MAX_RULE_CHARS = 600
+MOST_CLAUSES = 40
+LEAST_NAMED_CHARS = 3
+_QUESTION = re.compile(r"[?？]\W*$")
+_LATIN = re.compile(r"[A-Za-z]{2}")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+
+
+class RuleKind(StrEnum):
+    """What a rule is."""
+
+    CONSTRAINT = "constraint"
+    PREFERENCE = "preference"
+    CORRECTION = "correction"
+    DECISION = "decision"
+    APPROVAL = "approval"
+    REFUSAL = "refusal"
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
     """How a sentence of the user reads."""
 
-    rule: bool
-    revokes: bool
-    question: bool
+    kind: RuleKind | None = None
+    revokes: bool = False
+    question: bool = False
+
+    @property
+    def rule(self) -> bool:
+        """Whether it states a rule."""
+        return self.kind is not None
 
 
+@lru_cache(maxsize=8192)
 def read(sentence: str) -> Said:
     """Whether a sentence of the user states a rule, takes one back, or asks something."""
-    if len(sentence) > MAX_RULE_CHARS or _CODE_LIKE.search(sentence):
-        return Said(False, False, False)
+    if "\n" in sentence and say.BAN_HEADING.match(sentence.split("\n", 1)[0]):
+        return Said(RuleKind.CONSTRAINT)
+    if len(sentence) > MAX_RULE_CHARS or say.CODE_LIKE.search(sentence):
+        return Said()
     question = bool(_QUESTION.search(sentence))
-    return Said(bool(_RULE.search(sentence)) and not question, bool(_REVOKE.search(sentence)), question)
+    if question and not say.POLITE.search(sentence):
+        return Said(question=True)
+    kind = _chinese(sentence) if _HAN.search(sentence) else None
+    if kind is None and _LATIN.search(sentence):
+        kind = _english(sentence.replace("’", "'"))
+    if kind is None and not question and say.OTHER_LANGUAGES.search(sentence):
+        kind = RuleKind.CONSTRAINT
+    return Said(kind, not question and bool(say.REVOKES.search(sentence)), question)
+
+
+def spoken(text: str) -> list[str]:
+    """The sentences of a text, one by one; a list under a heading such as "Never:" is one sentence with its heading."""
+    found: list[str] = []
+    plain: list[str] = []
+    banned: list[str] = []
+    for line in text.split("\n"):
+        if banned and (say.LIST_ITEM.match(line) or (len(banned) == 1 and not line.strip())):
+            banned.append(line)
+            continue
+        found.extend(_block(banned))
+        banned = []
+        if say.BAN_HEADING.match(line):
+            found.extend(sentences_of("\n".join(plain)))
+            plain, banned = [], [line]
+        else:
+            plain.append(line)
+    return [*found, *_block(banned), *sentences_of("\n".join(plain))]
+
+
+def _block(lines: list[str]) -> list[str]:
+    return [clip("\n".join(line for line in lines if line.strip()), MAX_RULE_CHARS)] if len(lines) > 1 else []
 
 
 def is_cancel(text: str) -> bool:
     """Whether a whole user message only says stop."""
-    return len(text) < 80 and bool(_CANCEL.match(text.strip()))
+    return len(text) < 80 and bool(say.CANCEL.match(text.strip()))
 
 
-_WORD = re.compile(r"[A-Za-z_][\w./-]{2,}|[\u4e00-\u9fff]{2}")
-_COMMON = frozenset(
-    "the and for that this with you your not don never always must should please use using instead rule from now can may will"
-    " are was were have has had any all but when then than into onto out our its it's let make sure keep only before after".split()
-)
+def permits(sentence: str) -> bool:
+    """Whether a sentence allows something."""
+    return bool(say.PERMITS.search(sentence) or say.ZH_PERMITS.search(sentence))
 
 
-def topic(sentence: str) -> frozenset[str]:
-    """The words that say what a rule is about."""
-    words = {word.casefold().strip("./-") for word in _WORD.findall(sentence)}
-    return frozenset(word for word in words if word not in _COMMON)
+def _english(sentence: str) -> RuleKind | None:
+    clauses = _clauses(sentence)
+    orders = any(_is_order(clause) for clause in clauses) or _is_tied_order(sentence, clauses)
+    if say.POLITE.search(sentence):
+        return RuleKind.CONSTRAINT if say.POLITE_ORDER.search(sentence) else None
+    if say.NO.search(sentence) and orders:
+        return RuleKind.REFUSAL
+    if (say.YES.search(sentence) or say.PERMITS.search(sentence)) and _names_something(sentence):
+        return RuleKind.APPROVAL
+    requires = any(_requires(clause) for clause in clauses)
+    if say.CORRECTS.search(sentence) and (orders or requires or _says_what_is_right(sentence, clauses[0])):
+        return RuleKind.CORRECTION
+    if say.DECIDES.search(sentence):
+        return RuleKind.DECISION
+    if say.PREFERS.search(sentence):
+        return RuleKind.PREFERENCE
+    return RuleKind.CONSTRAINT if orders or requires or say.CONVENTION.search(sentence) else None
 
 
-def same_topic(one: str, other: str) -> bool:
-    """Whether two sentences speak of the same thing: at least two thirds of the shorter one's words are shared."""
-    a, b = topic(one), topic(other)
-    smaller = min(len(a), len(b))
-    return smaller > 0 and len(a & b) >= max(1, (2 * smaller + 2) // 3)
+def _clauses(sentence: str) -> list[str]:
+    """The clauses; one that goes on with the subject of a report ("we add it but don't move it") stays with it."""
+    clauses: list[str] = []
+    start = 0
+    for match in say.CLAUSE.finditer(sentence):
+        joined = match.group().strip().casefold() in ("but", "and", "or")
+        if joined and say.SUBJECT.match(sentence[start : match.start()]):
+            continue
+        clauses.append(sentence[start : match.start()])
+        start = match.end()
+    clauses.append(sentence[start:])
+    return [clause for clause in clauses[:MOST_CLAUSES] if clause.strip()] or [sentence]
+
+
+def _is_order(clause: str) -> bool:
+    return any(say.ORDER.match(opening) for opening in _openings(clause))
+
+
+def _openings(clause: str) -> Iterator[str]:
+    """A clause, and the same without each of the words that may stand before an order."""
+    yield clause
+    while (match := say.LEAD_IN.match(clause)) and match.end():
+        clause = clause[match.end() :]
+        yield clause
+
+
+def _is_tied_order(sentence: str, clauses: list[str]) -> bool:
+    """Work that is asked for with a condition or a contrast: "run the linter before you commit", "put X, not Y"."""
+    if not (say.CONDITION.search(sentence) or say.CONTRAST.search(sentence)):
+        return False
+    openings = (opening for clause in clauses if not say.REPORT.match(clause) for opening in _openings(clause))
+    return any(say.VERB.match(opening) for opening in openings)
+
+
+def _names_something(sentence: str) -> bool:
+    """Whether assent says to what; a bare "yes, go ahead" means nothing away from the question before it."""
+    return len(say.BARE_ASSENT.sub("", sentence)) >= LEAST_NAMED_CHARS
+
+
+def _requires(clause: str) -> bool:
+    wanted = say.REQUIRES.search(clause) or say.WE_MUST.search(clause)
+    return bool(wanted) and not say.NOT_REQUIRED.search(clause)
+
+
+def _says_what_is_right(sentence: str, opening: str) -> bool:
+    """A correction says what is right, not only that something is wrong."""
+    rest = sentence[len(opening) :] if len(opening) < 24 else sentence
+    return len(rest.split()) >= 3 and bool(say.INSTEAD.search(rest))
+
+
+def _chinese(sentence: str) -> RuleKind | None:
+    if _QUESTION.search(sentence) or say.ZH_VETO.search(sentence):
+        return None
+    orders = bool(say.ZH_ORDER.search(sentence))
+    if orders and say.ZH_REFUSES.search(sentence):
+        return RuleKind.REFUSAL
+    if say.ZH_CORRECTS.search(sentence) and len(sentence) > 6:
+        return RuleKind.CORRECTION
+    if say.ZH_PERMITS.search(sentence):
+        return RuleKind.APPROVAL
+    if orders:
+        return RuleKind.CONSTRAINT
+    if say.ZH_PREFERS.search(sentence):
+        return RuleKind.PREFERENCE
+    return RuleKind.DECISION if say.ZH_DECIDES.search(sentence) else None
