@@ -67,7 +67,7 @@ def main() -> None:
     click.echo(click.style("Leporello: one long coding session in a small window", bold=True))
     click.echo(
         f"{len(session.messages):,} messages, {total:,} tokens by the count of {MODEL}. The window is {WINDOW:,},\n"
-        f"folding starts at {play.engine.threshold_tokens:,}. No model is called: summaries are made from the messages.\n"
+        f"folding starts at {play.engine.threshold_tokens:,}. No model is called: the messages are all there is.\n"
     )
     _show_compactions(play.run())
     _show_survivors(session, play.context)
