@@ -12,11 +12,15 @@ from dataclasses import dataclass, field, replace
 
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
-from leporello.ledger.calls import CallFacts
+from leporello.ledger.calls import CallFacts, one_line
 from leporello.ledger.facts import MessageFacts, UnitFacts, extract, storable
 from leporello.ledger.importance import Later, later_features, weigh
 from leporello.ledger.own_words import own_words, prose
+from leporello.ledger.signals import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.messages import Call, Message, calls_of, is_result, message_hash, result_id, role_of, text_of
+
+ROOT_SHARE = 0.75
+OUTCOME_CHARS = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Action:
     call: CallFacts
     ended: str
     failed: bool
+    outcome: str = ""
+    """The line of the output that says how it went, when there is one."""
 
 
 @dataclass(slots=True)
@@ -196,7 +202,7 @@ class Ledger:
         if call is None:
             return
         if call.work in ("edit", "git_write", "check", "install", "agent"):
-            self.actions.append(Action(number, call, facts.ended, facts.failed))
+            self.actions.append(Action(number, call, facts.ended, facts.failed, _outcome(facts)))
         if call.path and not facts.failed:
             known = self.files.setdefault(call.path, FileFacts(call.path))
             known.last = number
@@ -210,11 +216,12 @@ class Ledger:
     def candidates(self, numbers: Collection[int], focus: Collection[str] = ()) -> Iterator[Candidate]:
         """The units of the given messages with their importance as it stands now."""
         seen: Counter[str] = Counter()
+        root = self.root
         for number in sorted(numbers):
             facts = self.facts.get(number)
             if facts is None or not facts.role:
                 continue
-            heading = facts.answers.heading if facts.answers else ""
+            heading = facts.answers.heading_within(root) if facts.answers else ""
             for unit in facts.units:
                 bare = unit.text.strip()
                 seen[bare] += 1
@@ -236,3 +243,24 @@ class Ledger:
     def active_rules(self) -> list[Rule]:
         """Rules that still stand."""
         return [rule for rule in self.rules if rule.ended_by is None]
+
+    @property
+    def root(self) -> str:
+        """The deepest folder that holds most of the files, with a slash at its end; empty when there is none."""
+        folders: Counter[str] = Counter()
+        paths = [path for path in self.files if path.startswith("/")]
+        for path in paths:
+            parts = path.split("/")[1:-1]
+            folders.update("/" + "/".join(parts[:depth]) + "/" for depth in range(2, len(parts) + 1))
+        common = [folder for folder, count in folders.items() if count >= ROOT_SHARE * len(paths) and count > 1]
+        return max(common, key=len, default="")
+
+
+def _outcome(facts: MessageFacts) -> str:
+    """The newest line that sums a run up; for a failure without one, the first that names what failed."""
+    if facts.answers is None or facts.answers.work not in ("check", "git_write"):
+        return ""
+    summed = [unit.text for unit in facts.units if SUMMARY_LINE.search(unit.text) or COMMITTED.search(unit.text)]
+    broken = [unit.text for unit in facts.units if FAILED_TEST.search(unit.text) or EXCEPTION.search(unit.text)]
+    chosen = summed[-1:] or (broken[:1] if facts.failed else [])
+    return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""

@@ -104,7 +104,7 @@ def _action_line(run: list[Action], root: str) -> Iterator[Line]:
     last = run[-1]
     times = f" ×{len(run)}" if len(run) > 1 else ""
     what = one_line(inside(last.call.target, root), ACTION_CHARS)
-    how = "failed" if last.failed else last.ended.split(",")[0]
+    how = last.outcome or ("failed" if last.failed else last.ended.split(",")[0])
     how = "" if how.endswith(("line", "lines")) and last.call.work == "edit" else f" → {how}"
     sources = (run[0].number, last.number) if len(run) > 1 else (last.number,)
     yield Line(f"{last.call.name} {what}{times}{how}", sources, Origin.PROGRAM)
@@ -131,7 +131,7 @@ def state_lines(ledger: Ledger) -> list[Line]:
         action = next((a for a in reversed(ledger.actions) if a.call.work in works), None)
         if action is not None:
             what = one_line(inside(action.call.target, ledger.root), ACTION_CHARS)
-            lines.append(Line(f"{label}: {what} → {action.ended}", (action.number,), Origin.PROGRAM))
+            lines.append(Line(f"{label}: {what} → {action.outcome or action.ended}", (action.number,), Origin.PROGRAM))
     return lines
 
 
