@@ -131,7 +131,7 @@ class Conversation:
     def _load_ledger(self) -> Ledger:
         """The newest snapshot, brought up to date with what was appended since."""
         kept = self.store.ledgers.latest(self.id, snapshot.VERSION, self._view.last)
-        ledger = snapshot.load(kept.data) if kept else Ledger()
+        ledger = snapshot.load(kept.data) if kept else Ledger(renumbers=False)
         for stored in self.store.log.iterate(self.id, ledger.last + 1, self._view.last):
             ledger.add(stored.number, stored.message)
         return ledger

@@ -82,7 +82,9 @@ class Candidate:
 class Ledger:
     """Everything extracted from a conversation so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, renumbers: bool = True) -> None:
+        self._renumbers = renumbers
+        """Whether the list may be numbered afresh; a conversation in a store never is, and remembers less."""
         self.facts: dict[int, MessageFacts] = {}
         self.hashes: dict[int, str] = {}
         self.rules: list[Rule] = []
@@ -96,7 +98,7 @@ class Ledger:
         self.frequency: Counter[str] = Counter()
         self.waiting: list[Call] = []
         self._memo: dict[str, MessageFacts] = {}
-        """Extraction by content, for lists that get renumbered; a conversation with a store never needs it."""
+        """Extraction by content, for lists that get renumbered."""
 
     def knows(self, number: int, message: Message) -> bool:
         """Whether this very message was already added under this number."""
@@ -113,7 +115,8 @@ class Ledger:
         facts = self._memo.get(key)
         if facts is None:
             facts = extract(message, call)
-            self._memo[key] = facts
+            if self._renumbers:
+                self._memo[key] = facts
         self.hashes[number] = digest
         self.facts[number] = replace(facts, mentions=frozenset(), uses=frozenset())
         self.last = max(self.last, number)

@@ -55,7 +55,7 @@ def save(ledger: Ledger) -> bytes:
 def load(data: bytes) -> Ledger:
     """The ledger that `save` wrote."""
     state = msgspec.msgpack.decode(zstandard.decompress(data), type=_State)
-    ledger = Ledger()
+    ledger = Ledger(renumbers=False)
     ledger.facts = state.facts
     ledger.hashes = state.hashes
     ledger.rules = state.rules
