@@ -35,6 +35,12 @@ def test_a_result_that_is_json_is_read() -> None:
     assert passage.tool == "sh"
 
 
+def test_plain_json_stays_as_it_was_written() -> None:
+    """JSON that packs no text is readable as it is, and can be quoted."""
+    (passage,) = passages_of({"role": "tool", "content": '{\n  "total": 12,\n  "ok": true\n}'})
+    assert passage.lines == ("{", '"total": 12,', '"ok": true', "}")
+
+
 def test_long_paragraphs_are_cut_at_sentences() -> None:
     """A line never grows beyond what can be shown alone, and sentences stay whole."""
     sentences = [f"This is sentence number {number} of a long paragraph." for number in range(20)]

@@ -76,8 +76,9 @@ def _sentences(line: str) -> Iterator[str]:
             if piece:
                 yield piece
                 piece = ""
+            # At a blank, else behind a comma (JSON without blanks), else anywhere.
             cut = sentence.rfind(" ", LONGEST_LINE // 2, LONGEST_LINE)
-            cut = LONGEST_LINE if cut < 0 else cut
+            cut = cut if cut >= 0 else sentence.rfind(",", LONGEST_LINE // 2, LONGEST_LINE) + 1 or LONGEST_LINE
             yield sentence[:cut]
             sentence = sentence[cut:].lstrip()
         piece = f"{piece} {sentence}" if piece else sentence
@@ -86,8 +87,8 @@ def _sentences(line: str) -> Iterator[str]:
 
 
 def _inside_json(text: str) -> str:
-    """The texts inside a result that is JSON; any other text as it is."""
-    if text.lstrip()[:1] not in ("{", "["):
+    """The texts inside a result that is JSON with text packed into it; any other text, plain JSON too, as it is."""
+    if "\\" not in text or text.lstrip()[:1] not in ("{", "["):
         return text
     value = parse_json(text)
     return text if value is None else "\n".join(_named_texts(value))

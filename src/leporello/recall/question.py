@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 
 from leporello.recall.relatives import relatives_of
 from leporello.recall.wants import Want, wants_of
@@ -38,8 +37,6 @@ class Question:
     """A query, understood."""
 
     terms: tuple[Term, ...]
-    pairs: tuple[tuple[str, str], ...]
-    """Neighbouring words of the query: a line that has both side by side says the same thing."""
     wants: frozenset[Want]
 
 
@@ -59,12 +56,10 @@ def understand(text: str, plainly: bool = False) -> Question:
     quoted = {word for found in _QUOTATION.finditer(text) for word in index_words(found.group())}
     wanted = query_words(text)[:MOST_TERMS]
     if plainly:
-        return Question(tuple(Term(1.0, ((word, 1.0),)) for word in wanted), (), frozenset())
+        return Question(tuple(Term(1.0, ((word, 1.0),)) for word in wanted), frozenset())
     spoken = {word for found in _SPOKEN.finditer(text) for word in index_words(found.group())}
     terms = tuple(_term(word, word in quoted, word in spoken) for word in wanted)
-    words = index_words(text)
-    pairs = tuple(dict.fromkeys(_pairs(words)))
-    return Question(terms, pairs, wants_of(text))
+    return Question(terms, wants_of(text))
 
 
 def _term(word: str, quoted: bool, spoken: bool) -> Term:
@@ -72,9 +67,3 @@ def _term(word: str, quoted: bool, spoken: bool) -> Term:
     # Names in code and quotations mean exactly what they say.
     others = relatives_of(word) if spoken and not quoted else ()
     return Term(weight, ((word, 1.0), *((other, RELATIVE) for other in others)))
-
-
-def _pairs(words: list[str]) -> list[tuple[str, str]]:
-    # A pair of filler words says nothing; two words of which one is filler may ("not found").
-    filler = set(words) - set(query_words(" ".join(words)))
-    return [(a, b) for a, b in pairwise(words) if not (a in filler and b in filler)]

@@ -14,7 +14,6 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 from leporello.bm25 import rarity
@@ -23,14 +22,11 @@ from leporello.recall.collection import Collection
 from leporello.recall.passages import Passage
 from leporello.recall.question import Question, Term
 from leporello.recall.wants import Want
-from leporello.words import index_words
 
 MOST_PASSAGES = 160
 """Passages looked at line by line."""
 MOST_LINES = 1_500
 """Lines that are handed on."""
-MOST_PAIRED = 300
-"""Lines looked at for neighbouring words."""
 SHORT_PASSAGE = 40
 """Of a longer passage only lines are looked at that have a word of the question near, or look like an answer."""
 CLOSE = 0.45
@@ -42,7 +38,10 @@ MANY_LINES = 2_000
 Rarity = Callable[[str], float]
 """How rare a word is where the question is asked; 0 for a word that is everywhere."""
 
-_DISTANCES = tuple((weights.NEAR[abs(away) - 1] if away else weights.OWN, away) for away in range(-6, 7))
+_LONGEST = 200
+_BY_LENGTH = tuple(weights.LENGTH * math.log1p(words) for words in range(_LONGEST + 1))
+_REACH = len(weights.NEAR)
+_DISTANCES = tuple((weights.NEAR[abs(away) - 1] if away else weights.OWN, away) for away in range(-_REACH, _REACH + 1))
 _STEPS = tuple((weights.BESIDE if abs(away) < 2 else weights.AROUND, away) for away in range(-3, 4))
 
 
@@ -62,7 +61,7 @@ def rank(collection: Collection, question: Question, rare: Rarity | None = None)
     scored: list[ScoredLine] = []
     for entry in _best_passages(collection, evidence, liking):
         scored.extend(_score_lines(collection, entry, evidence, liking))
-    best = _with_pairs(collection, question, heapq.nlargest(MOST_LINES, scored), rare)
+    best = heapq.nlargest(MOST_LINES, scored)
     return best if question.wants else _close_to_best(best)
 
 
@@ -120,19 +119,28 @@ class _Liking:
         for want in question.wants:
             for role, weight in weights.ROLE_WANTS.get(want, {}).items():
                 self._roles[role] = self._roles.get(role, 0.0) + weight
-        self.signs = tuple(
+        self._signs = [
             (int(sign), weight)
             for want in sorted(question.wants)
             for sign, weight in weights.SIGN_WANTS.get(want, {}).items()
-        )
+        ]
         self.any_sign = 0
-        for sign, _ in self.signs:
+        """All signs that count."""
+        for sign, _ in self._signs:
             self.any_sign |= sign
+        self._known: dict[int, float] = {0: 0.0}
         self._asks_user = Want.USER in question.wants
 
     def role(self, passage: Passage) -> float:
         """The liking for whoever wrote the passage."""
         return self._roles.get("call" if passage.is_call else passage.role, 0.0)
+
+    def signs(self, signs: int) -> float:
+        """The liking for a line that carries these signs."""
+        known = self._known.get(signs)
+        if known is None:
+            known = self._known[signs] = sum(weight for sign, weight in self._signs if signs & sign)
+        return known
 
     def admits(self, passage: Passage) -> bool:
         """Whether lines count that share no word with the question: what a user says is little, and may be asked for
@@ -172,45 +180,31 @@ def _score_lines(
             for line, value in _near(found, entry.first, entry.stop).items():
                 if value > around:
                     gains[line] += value - around
-    liked = liking.role(entry.passage)
+    liked = base + liking.role(entry.passage)
     least = -1.0 if liking.admits(entry.passage) else 0.0
     short = len(entry.passage.lines) <= SHORT_PASSAGE
+    wanted = liking.any_sign
     lengths, repeated = collection.lengths, collection.repeated
     for line, signs in enumerate(collection.signs(entry.first, entry.stop), entry.first):
         gain = gains.get(line, 0.0)
-        if (gain == 0.0 and not short and not signs & liking.any_sign) or base + gain <= least:
-            continue
-        score = base + gain + liked + weights.LENGTH * math.log1p(lengths[line])
-        if repeated[line]:
-            score += weights.REPEATED
-        for sign, weight in liking.signs:
-            if signs & sign:
-                score += weight
-        yield ScoredLine(score, line, base + gain)
+        signs &= wanted
+        if gain or ((short or signs) and base > least):
+            score = liked + gain + liking.signs(signs) + _BY_LENGTH[min(lengths[line], _LONGEST)]
+            yield ScoredLine(score + weights.REPEATED if repeated[line] else score, line, base + gain)
 
 
 def _near(found: _Evidence, first: int, stop: int) -> dict[int, float]:
-    """For each line of a passage the value of the nearest occurrence of a term."""
+    """For each line of a passage (and some beyond it) the value of the nearest occurrence of a term."""
     best: dict[int, float] = {}
+    known = best.get
     for lines, value in found.hits:
-        index = bisect_left(lines, first)
-        while index < len(lines) and (line := lines[index]) < stop:
+        at = bisect_left(lines, first)
+        for line in lines[at : bisect_left(lines, stop, at)]:
             for share, away in _DISTANCES:
-                if first <= line + away < stop and best.get(line + away, 0.0) < value * share:
-                    best[line + away] = value * share
-            index += 1
+                near = line + away
+                if known(near, 0.0) < value * share:
+                    best[near] = value * share
     return best
-
-
-def _with_pairs(collection: Collection, question: Question, scored: list[ScoredLine], rare: Rarity) -> list[ScoredLine]:
-    """Neighbouring words of the question that stand side by side in a line mean the same there."""
-    worth = {pair: weights.PAIR * (rare(pair[0]) + rare(pair[1])) for pair in question.pairs}
-    for index, found in enumerate(scored[:MOST_PAIRED]):
-        words = index_words(collection.lines[found.line])
-        reward = sum(worth.get(pair, 0.0) for pair in set(pairwise(words)))
-        if reward:
-            scored[index] = found._replace(score=found.score + reward)
-    return sorted(scored, reverse=True)
 
 
 def _close_to_best(scored: list[ScoredLine]) -> list[ScoredLine]:

@@ -63,7 +63,7 @@ _WANTS: tuple[tuple[Want, re.Pattern[str]], ...] = (
         _pattern(
             r"\bhow (?:many|large|big|long|much|far|deep|often|old|high|wide|fast|small)\b",
             r"\b(?:size|count|tally|total|sum|statistics|figures?|thresholds?|number of|limit|length|duration|"
-            r"percent\w*|amount|timeout|port|price|cost|rate|maximum|minimum|version|release|value|id)\b",
+            r"percent\w*|amount|timeout|port|price|cost|rate|maximum|minimum|version|release|value)\b",
             r"\b(?:until )?when\b",
             "多少|几个|多大|多长|多久",
         ),
