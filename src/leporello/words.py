@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 WORDS_VERSION = 1
@@ -174,7 +175,7 @@ _LATIN = {
 
 
 def _expand(run: str) -> tuple[str, ...]:
-    words = tuple(_foreign(run)) if run[0] > "\x7f" else tuple(_ascii_words(run))
+    words = tuple(_foreign(run) if run[0] > "\x7f" else _ascii_words(run))
     if len(run) <= _CACHED_LENGTH:
         if len(_cache) >= _CACHE_LIMIT:
             _cache.clear()
@@ -182,9 +183,13 @@ def _expand(run: str) -> tuple[str, ...]:
     return words
 
 
-def _ascii_words(run: str) -> Iterator[str]:
+def _ascii_words(run: str) -> Iterable[str]:
+    if run.isalnum():
+        return dict.fromkeys(_compound(run))
+    words: list[str] = []
     for raw in _COMPOUND.findall(run):
-        yield from dict.fromkeys(_words_of(raw))
+        words.extend(dict.fromkeys(_words_of(raw)))
+    return words
 
 
 def _words_of(raw: str) -> Iterable[str]:
@@ -208,55 +213,56 @@ def _contraction(raw: str) -> Iterable[str]:
     return _compound(word + ending) if ending == "t" else _compound(word)
 
 
-def _compound(text: str) -> Iterator[str]:
+def _compound(text: str) -> Iterable[str]:
     """The whole, then its pieces from coarse to fine, then single parts."""
     parts = _parts(text)
-    if not parts:
-        return
-    if len(parts) == 1:
-        yield from _part_words(parts[0])
-        return
-    yield from _pieces(text, 0)
-    several = [part for part in parts if len(part) > 1] or parts
-    for part in several:
-        yield from _part_words(part)
-
-
-def _pieces(text: str, level: int) -> Iterator[str]:
-    parts = _parts(text)
     if len(parts) < 2:
-        return
-    whole = "_".join(parts)
+        return _part_words(parts[0]) if parts else ()
+    words: list[str] = []
+    _add_pieces(text, 0, words)
+    for part in [part for part in parts if len(part) > 1] or parts:
+        words.extend(_part_words(part))
+    return words
+
+
+def _add_pieces(text: str, level: int, words: list[str]) -> None:
+    """The text itself and its pieces; `text` has two parts at least."""
+    whole = "_".join(_parts(text))
     if len(whole) <= _LONGEST_WHOLE:
-        yield whole
-    if level >= len(_LEVELS):
+        words.append(whole)
+    for finer, separator in enumerate(_LEVELS[level:], level + 1):
+        pieces = [piece for piece in separator.split(text) if piece]
+        if len(pieces) < 2:
+            continue
+        if finer == 1 and pieces[-1].isdigit():
+            # `name.go:45` is a place of its own, whatever directory it was written with.
+            words.append("_".join((*_parts(pieces[-2]), pieces[-1])))
+        for piece in pieces:
+            if len(_parts(piece)) > 1:
+                _add_pieces(piece, finer, words)
         return
-    pieces = [piece for piece in _LEVELS[level].split(text) if piece]
-    if len(pieces) < 2:
-        yield from _pieces(text, level + 1)
-        return
-    if level == 0 and pieces[-1].isdigit():
-        # `name.go:45` is a place of its own, whatever directory it was written with.
-        yield "_".join((*_parts(pieces[-2]), pieces[-1]))
-    for piece in pieces:
-        yield from _pieces(piece, level + 1)
 
 
-def _parts(text: str) -> list[str]:
+# A run may be seen for the first time (a path with a line number, a time), but its pieces have been seen before.
+@lru_cache(maxsize=_CACHE_LIMIT)
+def _parts(text: str) -> tuple[str, ...]:
     """The smallest words of a compound: split at separators and at changes of case, numbers whole."""
     parts: list[str] = []
-    for piece in _LEVELS[0].split(text):
+    for piece in (text,) if text.isalnum() else _LEVELS[0].split(text):
         if _NUMBER.match(piece):
             parts.append(_JOINER.sub("_", piece.lower()).strip("_"))
             continue
         for word in _split_piece(piece):
             if len(word) <= _LONGEST_PART or _HEX.match(word):
                 parts.extend(_split_word(word))
-    return parts
+    return tuple(parts)
 
 
 def _split_piece(piece: str) -> Iterator[str]:
     """Words of one path element, versions inside it whole: `tool-0.7.1` is tool and 0.7.1."""
+    if piece.isalnum():
+        yield piece
+        return
     for dotted in _LEVELS[1].split(piece):
         for word in _LEVELS[2].split(dotted):
             yield word.replace(".", "_")
@@ -280,21 +286,16 @@ def _is_noise(word: str) -> bool:
     return changes * 2.5 > len(word)
 
 
-def _part_words(part: str) -> Iterator[str]:
+@lru_cache(maxsize=_CACHE_LIMIT)
+def _part_words(part: str) -> tuple[str, ...]:
     number = _NUMBER.match(part.replace("_", "."))
     if number:
         value = number.group(1).replace(".", "_")
-        yield value + number.group(2).rstrip("%")
-        yield value
-        return
+        return value + number.group(2).rstrip("%"), value
     if _HEX.match(part):
-        yield part
-        yield part[:SHORT_HASH]
-        return
-    yield stem(part)
+        return part, part[:SHORT_HASH]
     numbered = _NUMBERED.match(part)
-    if numbered:
-        yield stem(numbered.group(1))
+    return (stem(part), stem(numbered.group(1))) if numbered else (stem(part),)
 
 
 def _foreign(run: str) -> Iterator[str]:
