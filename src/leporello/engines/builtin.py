@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leporello.engines.compressor import ContextCompressor
+from leporello.engines.lcm import LcmEngine
 from leporello.errors import InputError
 from leporello.models import Limits
 from leporello.summary.base import Narrator
@@ -17,7 +18,11 @@ def _compressor(limits: Limits, counter: TokenCounter, narrator: Narrator | None
     return ContextCompressor(limits=limits, counter=counter, narrator=narrator)
 
 
-BUILTIN: dict[str, EngineFactory] = {"compressor": _compressor}
+def _lcm(limits: Limits, counter: TokenCounter, narrator: Narrator | None) -> ContextCompressor:
+    return LcmEngine(limits=limits, counter=counter, narrator=narrator)
+
+
+BUILTIN: dict[str, EngineFactory] = {"compressor": _compressor, "lcm": _lcm}
 
 
 def make_builtin(name: str, limits: Limits, counter: TokenCounter, narrator: Narrator | None) -> ContextCompressor:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from leporello.compaction.pipeline import Compaction, Job, compact
+from leporello.compaction.pipeline import Compaction, Folder, Job, compact, fold_in_one
 from leporello.compaction.plan import Protection
 from leporello.compaction.view import Item, Returned, number_messages
 from leporello.engines.base import ContextEngine
@@ -129,11 +129,16 @@ class ContextCompressor(ContextEngine):
                 system_tokens=self.system_tokens,
                 tool_tokens=self.tool_tokens,
                 recall=self.recall,
-            )
+            ),
+            self._folder(),
         )
         report = replace(done.report, seconds=time.perf_counter() - started)
         self._learn(report)
         return replace(done, report=report)
+
+    def _folder(self) -> Folder:
+        """How the middle of a view is folded; engines that differ only in this override it."""
+        return fold_in_one
 
     def _learn(self, report: CompactionReport) -> None:
         self.last_report = report

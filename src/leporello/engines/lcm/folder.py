@@ -1,0 +1,219 @@
+"""From a plan to a new view: new leaves, merges, the state, and the messages that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from leporello.compaction.assemble import assemble
+from leporello.compaction.pipeline import (
+    AIM_SHARE,
+    FOLD_FRAME_TOKENS,
+    MOST_FOLD_TOKENS,
+    Folded,
+    Job,
+    NewFold,
+    catch_up,
+    fold_budget,
+    nothing_new,
+    shown_numbers,
+    tail_chars,
+)
+from leporello.compaction.plan import Plan
+from leporello.compaction.view import Item, Shown
+from leporello.engines.lcm import state as state_writer
+from leporello.engines.lcm.nodes import Desk, Written
+from leporello.engines.lcm.nodes import write as write_nodes
+from leporello.engines.lcm.tree import Branch, grow, leaf_size, standing
+from leporello.messages import is_instruction
+from leporello.records import Entry, Span
+from leporello.summary.fold import Fold, prompt
+from leporello.summary.frontier import (
+    Node,
+    State,
+    frontier_message,
+    make_state,
+    read_frontier,
+    read_state,
+    state_message,
+)
+from leporello.summary.handoff import Handoff, joined, render
+from leporello.turns import groups
+
+NODE_SHARE = 0.75
+"""What the nodes may take of the tokens that are folded; the rest is the state's."""
+LEAST_STATE_SHARE = 0.15
+"""What the state has at least for what became important later, beside rules and requests."""
+PART_TOKENS = 12
+"""What the list around a part costs when the message is sent."""
+USUAL_TAIL = 1.15
+"""How much of its budget the tail takes on average; the nodes' cap must not move with every tail."""
+FOREIGN_DENSITY = 8
+"""How many tokens a token of somebody else's fold is taken to stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What one compaction folds: the view, the plan, and the messages that will be folded after it."""
+
+    job: Job
+    items: Sequence[Item]
+    plan: Plan
+    span: Span
+    hidden: frozenset[int]
+    """Messages that stay shown."""
+
+    @property
+    def covered(self) -> frozenset[int]:
+        """Everything the frontier stands for."""
+        return frozenset(range(self.span.first, self.span.last + 1)) - self.hidden
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The newest user message, when it stands behind the frontier and not in its place."""
+        lifted = self.plan.lifted
+        number = self.items[lifted].number if lifted is not None else 0
+        return (number,) if number in self.span else ()
+
+
+def fold_into_nodes(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
+    """The middle as a frontier of nodes and a state. Nodes that stand are kept as they are, unless merged."""
+    old = _old_branches(job, items)
+    raw = [items[index] for index in plan.middle if not items[index].fold]
+    last = max((branch.span.last for branch in old), default=0)
+    if nothing_new(items, plan) or all(item.number <= last for item in raw):
+        return None
+    catch_up(job.ledger, items)
+    span = Span(min(branch.span.first for branch in old) if old else raw[0].number, raw[-1].number)
+    ground = _Ground(job, items, plan, span, shown_numbers(items, plan))
+    desk = Desk(job.ledger, job.counter.text, ground.hidden, job.narrator, job.focus)
+    whole = fold_budget(job, items, plan)
+    cap = _nodes_cap(ground, desk, whole)
+    branches = grow(old, _leaves(job, raw, last, cap), cap)
+    written = write_nodes(desk, branches, job.fold_number)
+    nodes = [*_frontier(branches, written)]
+    return _folded(ground, nodes, _state(ground, desk, nodes, whole, written.passing), written)
+
+
+def _state(ground: _Ground, desk: Desk, nodes: Sequence[Node], whole: int, passing: Handoff) -> State:
+    newest = nodes[-1]
+    note = prompt("footer").replace("{fold}", newest.id).replace("{first}", f"m{newest.span.first}")
+    number = max(node.number for node in nodes)
+    empty = make_state(number, ground.span, Handoff(), ground.kept, note if ground.job.recall else "")
+    frame = desk.count(prompt("frontier")) + desk.count(empty.text) + PART_TOKENS * (len(nodes) + 3)
+    used = sum(desk.count(node.text) for node in nodes) + frame - FOLD_FRAME_TOKENS
+    shelf = state_writer.Shelf(whole, max(0, whole - used))
+    handoff = state_writer.write(desk, ground.covered, nodes, shelf, passing)
+    return make_state(number, ground.span, handoff, ground.kept, note if ground.job.recall else "")
+
+
+def _old_branches(job: Job, items: Sequence[Item]) -> list[Branch]:
+    """What is folded already: the nodes of a frontier, or the fold of another engine as a branch to be written."""
+    branches: list[Branch] = []
+    for item in items:
+        if item.fold is None or read_state(item.message) is not None:
+            continue
+        frontier = read_frontier(item.message)
+        if frontier is not None:
+            branches.extend(standing(node, job.counter.text(node.text)) for node in frontier.nodes)
+        else:
+            size = job.counter.message(item.message)
+            branches.append(Branch(item.fold.span, 1, size * FOREIGN_DENSITY, size))
+    return branches
+
+
+def _nodes_cap(ground: _Ground, desk: Desk, whole: int) -> int:
+    """Tokens for all nodes together: a share that doesn't move with the tail; less when rules and asks need room."""
+    job = ground.job
+    head = sum(
+        job.counter.message(ground.items[index].message)
+        for index in ground.plan.head
+        if not is_instruction(ground.items[index].message)
+    )
+    usual = job.limits.aim_tokens * AIM_SHARE - head - job.limits.tail_tokens * USUAL_TAIL - FOLD_FRAME_TOKENS
+    steady = int(min(max(usual, whole / 2), MOST_FOLD_TOKENS) * NODE_SHARE)
+    fixed = desk.count(render(state_writer.plain(desk, ground.covered, whole)))
+    return max(1, min(steady, whole - fixed - int(whole * LEAST_STATE_SHARE)))
+
+
+def _leaves(job: Job, raw: Sequence[Item], last: int, cap: int) -> list[Branch]:
+    """New messages as leaves of about the usual size, cut between whole groups.
+
+    A message that had been kept standing while its neighbours were folded goes into the first leaf.
+    """
+    fresh = [item for item in raw if item.number > last]
+    sizes = [job.counter.message(item.message) for item in fresh]
+    usual = job.limits.aim_tokens
+    wanted = sum(sizes) / max(1, round(sum(sizes) / usual))
+    cuts = [0]
+    used = 0
+    for group in groups([item.message for item in fresh]):
+        if used >= wanted * len(cuts):
+            cuts.append(group.start)
+        used += sum(sizes[group.start : group.stop])
+    late = [item for item in raw if item.number <= last]
+    leaves: list[Branch] = []
+    first = min(last + 1, fresh[0].number) if last else fresh[0].number
+    for start, stop in pairwise([*cuts, len(fresh)]):
+        also = late if not leaves else []
+        source = sum(sizes[start:stop]) + sum(job.counter.message(item.message) for item in also)
+        span = Span(first, fresh[stop - 1].number)
+        leaves.append(
+            Branch(
+                span=span,
+                level=1,
+                source=source,
+                size=leaf_size(source, cap, usual),
+                items=(*also, *fresh[start:stop]),
+                also=tuple(item.number for item in also),
+            )
+        )
+        first = span.last + 1
+    return leaves
+
+
+def _frontier(branches: Sequence[Branch], written: Written) -> Iterator[Node]:
+    made = {id(branch): node for branch, node in written.nodes}
+    for branch in branches:
+        yield branch.node if branch.node is not None else made[id(branch)]
+
+
+def _folded(ground: _Ground, nodes: Sequence[Node], state: State, written: Written) -> Folded:
+    job = ground.job
+    role, apart = _roles(ground)
+    shown_first = frontier_message(role, prompt("frontier"), nodes, None if apart else state)
+    newest = f"f{state.number}"
+    shown = list(assemble(ground.items, ground.plan, shown_first, newest, tail_chars(job)))
+    if apart:
+        other = state_message("user" if role == "assistant" else "assistant", state)
+        place = next(index for index, line in enumerate(shown) if line.message is shown_first)
+        shown.insert(place + 1, Shown(Entry(inline=other, fold=newest), other))
+    fold = Fold(state.number, ground.span, joined(*(node.handoff for node in nodes), state.handoff), ground.kept)
+    return Folded(
+        shown=tuple(shown),
+        fold=fold,
+        narrative=written.narrative,
+        folds=tuple(
+            NewFold(Fold(node.number, node.span, node.handoff), node.text, branch.children)
+            for branch, node in written.nodes
+        ),
+        tokens=sum(job.counter.text(node.text) for node in nodes) + job.counter.text(state.text),
+        pruned=len(ground.plan.pointers),
+        details={"nodes": [[node.id, node.level, str(node.span)] for node in nodes]},
+    )
+
+
+def _roles(ground: _Ground) -> tuple[str, bool]:
+    """The frontier's role, and whether the state must stand apart.
+
+    The role follows from the head alone, so that it never changes. Where the message behind has the same role, the
+    state stands between the two in the other one.
+    """
+    items, plan = ground.items, ground.plan
+    spoken = [items[index].role for index in plan.head if not is_instruction(items[index].message)]
+    role = "assistant" if spoken and spoken[-1] == "user" else "user"
+    if plan.lifted is not None:
+        return role, role == "user"
+    after = (items[index].role for index in plan.tail if not is_instruction(items[index].message))
+    return role, next(after, "") == role

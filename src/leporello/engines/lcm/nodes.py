@@ -1,0 +1,200 @@
+"""Writing a node: in detail by a model, tersely by a model, or without one. The last way always works.
+
+A node says what stays true of its span: what the user said, what was done and decided, and an index of facts. It never
+says what may change later (rules in force, open requests, the state of files): that is the state's to say, because a
+node is not written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from leporello.engines.lcm.tree import Branch
+from leporello.ledger.ledger import Ledger
+from leporello.messages import Message
+from leporello.records import Verification
+from leporello.summary import sections
+from leporello.summary.base import Narrative, Narrator, SummaryTask
+from leporello.summary.frontier import Node, make_node
+from leporello.summary.handoff import Handoff, Line, Section, joined, render
+from leporello.summary.model_free import ACTION_SHARE, USER_SHARE, CountText, Room, quotations, redacted
+from leporello.summary.selection import GAP
+
+LASTING = (Section.COMPLETED, Section.DECISIONS, Section.RESOLVED, Section.FILES, Section.CRITICAL)
+"""What a model may say in a node."""
+PASSING = (Section.STATE, Section.IN_PROGRESS, Section.BLOCKED, Section.REMAINING)
+"""What a model says of the newest span and the state shows until the next compaction."""
+PROSE_SHARE = 0.5
+TERSE_SHARE = 0.4
+"""A second, shorter try, when the first answer was unusable or too long."""
+MOST_NARRATED = 4
+"""How many nodes of one compaction a model writes, side by side; older ones of a long backlog need none."""
+MARK_TOKENS = 60
+ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What is needed to write nodes."""
+
+    ledger: Ledger
+    count: CountText
+    hidden: frozenset[int]
+    """Messages that are shown beside the frontier: no node speaks of them."""
+    narrator: Narrator | None = None
+    focus: str = ""
+
+
+@dataclass(slots=True)
+class Written:
+    """The new nodes by branch, and what the models among their writers had to say."""
+
+    nodes: list[tuple[Branch, Node]] = field(default_factory=list)
+    narrative: Narrative = field(default_factory=lambda: Narrative(None))
+    passing: Handoff = field(default_factory=Handoff)
+
+
+def write(desk: Desk, branches: Sequence[Branch], number: int) -> Written:
+    """Nodes for the branches that have none, oldest first, numbered from `number` on."""
+    new = [branch for branch in branches if branch.node is None]
+    told = _narrate(desk, new)
+    written = Written(narrative=_together(list(told.values())))
+    if new and id(new[-1]) in told and told[id(new[-1])].handoff is not None:
+        written.passing = _only(told[id(new[-1])].handoff, PASSING)
+    taken = said(branch.node for branch in branches if branch.node is not None)
+    taken |= {rule.text for rule in desk.ledger.rules}
+    for branch in new:
+        narrative = told[id(branch)].handoff if id(branch) in told else None
+        node = _node(desk, branch, number, taken, narrative)
+        taken |= said([node])
+        written.nodes.append((branch, node))
+        number += 1
+    return written
+
+
+def said(nodes: Iterable[Node]) -> set[str]:
+    """The pieces of text that nodes quote, so that nothing is quoted twice."""
+    return {
+        piece
+        for node in nodes
+        for section in (Section.USER_SAID, Section.DECISIONS, Section.INDEX)
+        for line in node.handoff[section]
+        for piece in line.text.split("\n")
+        if piece != GAP
+    }
+
+
+def _node(desk: Desk, branch: Branch, number: int, taken: Collection[str], narrative: Handoff | None) -> Node:
+    """The node within its size: what doesn't fit is left to the state and to recall."""
+    room = float(branch.size)
+    node = None
+    for _ in range(ROUNDS):
+        handoff = _handoff(desk, branch, int(room), taken, narrative)
+        node = make_node(number, branch.level, branch.span, branch.source, handoff, branch.also)
+        size = desk.count(node.text)
+        if size <= branch.size:
+            return node
+        room -= (size - branch.size) * 1.1 + 1
+    handoff = _handoff(desk, branch, int(max(0.0, room) * 0.7), taken, None)
+    return make_node(number, branch.level, branch.span, branch.source, handoff, branch.also)
+
+
+def _handoff(desk: Desk, branch: Branch, budget: int, taken: Collection[str], narrative: Handoff | None) -> Handoff:
+    covered = branch.numbers() - desk.hidden
+    actions = [action for action in desk.ledger.actions if action.number in covered]
+    done = sections.within(sections.action_lines(actions), int(budget * ACTION_SHARE), desk.count, newest_first=True)
+    facts = Handoff({Section.COMPLETED: tuple(done)} if done else {})
+    if narrative is not None:
+        facts = Handoff({**facts.sections, **narrative.sections})
+    room = Room(budget - MARK_TOKENS - desk.count(render(facts, ())), int(budget * USER_SHARE))
+    words = quotations(
+        desk.ledger, covered, room, desk.count, focus=desk.focus, taken=taken, decisions=narrative is None
+    )
+    return redacted(joined(facts, words))
+
+
+# -- what a model writes
+
+
+def _narrate(desk: Desk, new: Sequence[Branch]) -> dict[int, Narrative]:
+    """Narratives of the newest branches, by the branch's identity."""
+    narrator = desk.narrator
+    if narrator is None or not new:
+        return {}
+    chosen = new[-MOST_NARRATED:]
+    if len(chosen) == 1:
+        return {id(chosen[0]): escalate(desk, narrator, chosen[0])}
+    with ThreadPoolExecutor(max_workers=len(chosen)) as pool:
+        told = pool.map(lambda branch: escalate(desk, narrator, branch), chosen)
+        return {id(branch): narrative for branch, narrative in zip(chosen, told, strict=True)}
+
+
+def escalate(desk: Desk, narrator: Narrator, branch: Branch) -> Narrative:
+    """A model's narrative that fits: detailed, else terse; else none, and the node is written without a model."""
+    messages = _material(branch)
+    prose = int(branch.size * PROSE_SHARE)
+    rules = tuple(rule.text for rule in desk.ledger.active_rules)
+    tries: list[Narrative] = []
+    for budget in (prose, int(prose * TERSE_SHARE)):
+        told = narrator.narrate(SummaryTask(messages, None, budget, desk.focus, rules))
+        lasting = _only(told.handoff, (*LASTING, *PASSING))
+        tries.append(replace(told, handoff=None))
+        if not lasting.empty and desk.count(render(_only(lasting, LASTING), ())) <= budget:
+            return replace(_together(tries), handoff=lasting, summariser=told.summariser)
+    return replace(_together(tries), summariser="model-free")
+
+
+def _only(handoff: Handoff | None, wanted: Collection[Section]) -> Handoff:
+    if handoff is None:
+        return Handoff()
+    return Handoff({section: lines for section, lines in handoff.sections.items() if section in wanted})
+
+
+def _material(branch: Branch) -> list[tuple[int, Message]]:
+    """What a model reads: raw messages for a leaf, for a merge what the merged nodes say."""
+    turns = [(item.number, item.message) for item in branch.raw()]
+    for node in branch.nodes():
+        spoken = node.handoff[Section.USER_SAID]
+        turns.extend((_source(line, node), {"role": "user", "content": line.text}) for line in spoken)
+        rest = Handoff(
+            {
+                section: lines
+                for section, lines in node.handoff.sections.items()
+                if section not in (Section.USER_SAID, Section.INDEX)
+            }
+        )
+        if not rest.empty:
+            turns.append((node.span.last, {"role": "assistant", "content": render(rest, ())}))
+    return sorted(turns, key=lambda turn: turn[0])
+
+
+def _source(line: Line, node: Node) -> int:
+    return line.sources[0] if line.sources else node.span.first
+
+
+def _together(told: Sequence[Narrative]) -> Narrative:
+    """Several narratives in one account: who wrote, what it cost, what was checked and what went wrong."""
+    total = Narrative(None)
+    for one in told:
+        cost = None if one.cost is None and total.cost is None else (one.cost or 0.0) + (total.cost or 0.0)
+        total = Narrative(
+            None,
+            one.summariser if one.summariser != "model-free" else total.summariser,
+            total.usage + one.usage,
+            cost,
+            _checked(total.verification, one.verification),
+            tuple(dict.fromkeys((*total.warnings, *one.warnings))),
+        )
+    return total
+
+
+def _checked(one: Verification, other: Verification) -> Verification:
+    return Verification(
+        one.lines_checked + other.lines_checked,
+        one.lines_dropped + other.lines_dropped,
+        one.rules_added + other.rules_added,
+        one.identifiers_added + other.identifiers_added,
+        (*one.dropped, *other.dropped),
+    )

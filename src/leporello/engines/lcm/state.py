@@ -1,0 +1,53 @@
+"""Writing the state: what changes from one compaction to the next, and what became important only later.
+
+It stands behind the nodes. The rules and requests in it are the registry's, word for word; the rest of its room goes to
+the most valuable pieces of the whole folded history that no node quotes. So a fact that nobody could know to matter
+when its node was written comes back as soon as the conversation turns to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from leporello.engines.lcm.nodes import Desk, said
+from leporello.summary.frontier import Node
+from leporello.summary.handoff import Handoff, Section, joined, render
+from leporello.summary.model_free import USER_SHARE, Room, merge, plain_sections, quotations, redacted
+
+ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Tokens of everything that is folded, and the share of them that the state may use now."""
+
+    whole: int
+    state: int
+
+
+def plain(desk: Desk, covered: Collection[int], whole: int) -> Handoff:
+    """Rules, requests, files and open work, with the shares of the whole that they have in any fold."""
+    facts = plain_sections(desk.ledger, covered, whole, desk.count)
+    return Handoff({section: lines for section, lines in facts.sections.items() if section is not Section.COMPLETED})
+
+
+def write(desk: Desk, covered: Collection[int], nodes: Collection[Node], shelf: Shelf, passing: Handoff) -> Handoff:
+    """The state's handoff within its tokens."""
+    facts = redacted(merge(plain(desk, covered, shelf.whole), passing))
+    taken = said(nodes) | {rule.text for rule in desk.ledger.rules}
+    fixed = desk.count(render(facts))
+    spoken = sum(desk.count(line.text) for node in nodes for line in node.handoff[Section.USER_SAID])
+    user = max(0, int(shelf.whole * USER_SHARE) - spoken)
+    room = float(shelf.state - fixed)
+    handoff = facts
+    for _ in range(ROUNDS):
+        words = quotations(
+            desk.ledger, covered, Room(max(0, int(room)), user), desk.count, focus=desk.focus, taken=taken
+        )
+        handoff = joined(facts, redacted(words))
+        size = desk.count(render(handoff))
+        if size <= shelf.state:
+            return handoff
+        room -= (size - shelf.state) * 1.1 + 1
+    return facts if room < 0 else handoff
