@@ -47,8 +47,11 @@ def commands_help() -> str:
             context = click.Context(program, info_name="leporello", terminal_width=100, **program.context_settings)
             command = program.get_command(context, name)
             assert command is not None
-            page = command.get_help(click.Context(command, info_name=name, parent=context, terminal_width=100))
-            pages.append(f"## leporello {name}\n\n```text\n{page}\n```\n")
+            inner = click.Context(command, info_name=name, parent=context, terminal_width=100)
+            pages.append(f"## leporello {name}\n\n```text\n{command.get_help(inner)}\n```\n")
+            for part, subcommand in sorted(command.commands.items()) if isinstance(command, click.Group) else ():
+                page = subcommand.get_help(click.Context(subcommand, info_name=part, parent=inner, terminal_width=100))
+                pages.append(f"### leporello {name} {part}\n\n```text\n{page}\n```\n")
     return "\n".join(pages)
 
 
