@@ -87,7 +87,7 @@ def test_after_a_poor_compaction_the_next_trigger_is_the_hard_limit(messages: li
 @pytest.mark.parametrize("style", list(Style))
 def test_generated_sessions_shrink_below_the_threshold(style: Style) -> None:
     session = generate(SessionSpec(seed=41, messages=400, tokens=120_000, style=style))
-    *_, last = rounds(session, 32_000, 4)
+    *_, last = rounds(session.messages, 32_000, 4)
     assert last.report.outcome is Outcome.COMMITTED
     assert foldable(last.after) < foldable(last.before) * (1 - LEAST_SAVING)
     assert foldable(last.after) < 16_000

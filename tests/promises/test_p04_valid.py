@@ -142,7 +142,7 @@ def test_neighbouring_user_messages_are_shown_as_one(count: int, window: int) ->
 @pytest.mark.parametrize("reuse", [False, True], ids=["own ids", "reused ids"])
 def test_ten_rounds_of_a_session_stay_valid(style: Style, reuse: bool) -> None:
     session = generate(SessionSpec(seed=62, messages=500, tokens=90_000, style=style, reuse_call_ids=reuse))
-    for number, done in enumerate(rounds(session, 12_000, 10), 1):
+    for number, done in enumerate(rounds(session.messages, 12_000, 10), 1):
         assert validate(done.after) == [], f"round {number}"
         calls = sum(len(calls_of(message)) for message in done.after)
         assert calls == sum(is_result(message) for message in done.after)

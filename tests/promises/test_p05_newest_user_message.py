@@ -84,7 +84,7 @@ def test_a_second_compaction_keeps_it_too(messages: list[Message], window: int) 
 @pytest.mark.parametrize("style", list(Style))
 def test_through_ten_rounds_of_a_session(style: Style) -> None:
     session = generate(SessionSpec(seed=71, messages=400, tokens=90_000, style=style))
-    for done in rounds(session, 12_000, 10):
+    for done in rounds(session.messages, 12_000, 10):
         newest = checks.newest_user(session.messages[: done.seen])
         assert newest is not None
         assert encode_json(session.messages[newest]) in [encode_json(message) for message in done.after]

@@ -23,7 +23,7 @@ FILLER = generate(SessionSpec(seed=86, messages=30, tokens=6_000, rules=0, secre
 
 def ten_rounds(spec: SessionSpec, *, fresh: bool = False, window: int = 48_000) -> tuple[GeneratedSession, list[Round]]:
     session = generate(spec)
-    return session, list(rounds(session, window, 10, fresh=fresh))
+    return session, list(rounds(session.messages, window, 10, fresh=fresh))
 
 
 def lost(rules: list[Fact], messages: list[Message]) -> list[str]:

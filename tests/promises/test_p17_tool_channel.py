@@ -73,6 +73,6 @@ def test_a_huge_answer_at_the_end_is_visibly_cut(piece: str, count: int, window:
 @pytest.mark.parametrize("style", [Style.CODING, Style.ALL_TOOL])
 def test_through_eight_rounds_of_a_session(style: Style) -> None:
     session = generate(SessionSpec(seed=171, messages=400, tokens=120_000, style=style, huge_outputs=2))
-    for done in rounds(session, 24_000, 8):
+    for done in rounds(session.messages, 24_000, 8):
         assert checks.invented_texts(session.messages[: done.seen], done.after) == []
         assert checks.invented_arguments(session.messages[: done.seen], done.after) == []

@@ -100,7 +100,7 @@ def invented_texts(before: Sequence[Message], after: Sequence[Message]) -> list[
     Folds are left out: they are summaries and say so. Neighbouring user messages may be shown as one.
     """
     originals = [text_of(message) for message in before]
-    known = {*originals, *(text_of(message) for message in join_neighbours(before))}
+    known = {*originals, *_joined_neighbours(before)}
     return [
         text
         for text in (text_of(message) for message in after if read_fold(message) is None and not is_opening(message))
@@ -108,13 +108,18 @@ def invented_texts(before: Sequence[Message], after: Sequence[Message]) -> list[
         and text != STUB
         and not _POINTER.fullmatch(text)
         and not any(is_cut_of(text, original) for original in originals)
-        and not any(text.endswith(original) and _is_end_of_join(text, known) for original in originals)
     ]
 
 
-def _is_end_of_join(text: str, known: set[str]) -> bool:
-    """Whether a text is the end of neighbouring user messages shown as one, of which the first were folded."""
-    return any(whole.endswith((f"\n\n{text}", f"\n{text}")) for whole in known)
+def _joined_neighbours(messages: Sequence[Message]) -> Iterator[str]:
+    """The texts of all rows of neighbouring user messages, as they are shown as one."""
+    for first, message in enumerate(messages):
+        if role_of(message) != "user":
+            continue
+        for last in range(first + 1, len(messages)):
+            if role_of(messages[last]) != "user":
+                break
+            yield text_of(join_neighbours(messages[first : last + 1])[0])
 
 
 def is_cut_of(text: str, original: str) -> bool:

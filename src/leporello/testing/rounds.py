@@ -11,7 +11,6 @@ from leporello.compaction.view import number_messages
 from leporello.engines.compressor import ContextCompressor
 from leporello.messages import Message
 from leporello.records import CompactionReport
-from leporello.testing.sessions import GeneratedSession
 from leporello.turns import cut_points
 
 
@@ -32,20 +31,20 @@ class Round:
 
 
 def rounds(
-    session: GeneratedSession, window: int, times: int, *, fresh: bool = False, **options: Any
+    messages: Sequence[Message], window: int, times: int, *, fresh: bool = False, **options: Any
 ) -> Iterator[Round]:
-    """The session arrives in equal parts, each followed by a manual compaction.
+    """The messages arrive in equal parts, each followed by a manual compaction.
 
     With `fresh` every part is handled by another engine, as after a restart without a store: what it knows of the
     beginning is what the list tells it.
     """
-    points = cut_points(session.messages)
+    points = cut_points(messages)
     engine = ContextCompressor(window, **options)
     context: list[Message] = []
     seen = 0
     for number in range(1, times + 1):
         stop = points[len(points) * number // times - 1]
-        context = [*context, *session.messages[seen:stop]]
+        context = [*context, *messages[seen:stop]]
         seen = stop
         if fresh:
             engine = ContextCompressor(window, **options)

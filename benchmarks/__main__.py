@@ -1,0 +1,56 @@
+"""`python -m benchmarks [NAME ...] [--write]`: measure and print; with --write the docs get the new figures."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import compare, startup, steady
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+PARTS: dict[str, Callable[[], str]] = {"compress": compare.run, "steady": steady.run, "startup": startup.run}
+
+
+def machine() -> str:
+    """One line about where and when this ran."""
+    day = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    return (
+        f"Measured {day} on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, load "
+        f"{os.getloadavg()[0]:.1f} at the start."
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Run what was asked for; everything without a name."""
+    write = "--write" in arguments
+    names = [argument for argument in arguments if not argument.startswith("--")] or list(PARTS)
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        print(f"There is no benchmark {unknown[0]!r}; there are: {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    where = machine()
+    print(where)
+    for name in names:
+        print(f"\n## {name}\n", flush=True)
+        result = PARTS[name]()
+        print(result, flush=True)
+        if write:
+            PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), name, f"{where}\n\n{result}"), encoding="utf-8")
+    return 0
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """The page with the text between the marks of one part replaced."""
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+    if not pattern.search(page):
+        raise SystemExit(f"{PAGE.name} has no place for {name}: it needs <!-- {name} --> and <!-- /{name} -->")
+    return pattern.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", page)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
