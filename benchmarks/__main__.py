@@ -1,4 +1,7 @@
-"""`python -m benchmarks [NAME ...] [--write]`: measure and print; with --write the docs get the new figures."""
+"""`python -m benchmarks [NAME ...] [--quick | --write]`: measure and print; with --write the docs get the new figures.
+
+--quick takes less data where there is much: it shows that a benchmark works, not what it would find.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import compare, startup, steady
+from benchmarks import compare, startup, steady, store
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-PARTS: dict[str, Callable[[], str]] = {"compress": compare.run, "steady": steady.run, "startup": startup.run}
+PARTS: dict[str, Callable[[], str]] = {
+    "compress": compare.run,
+    "steady": steady.run,
+    "startup": startup.run,
+    "store": store.run,
+}
+QUICK = PARTS | {"store": store.run_quick}
 
 
 def machine() -> str:
@@ -27,7 +36,8 @@ def machine() -> str:
 
 def main(arguments: list[str]) -> int:
     """Run what was asked for; everything without a name."""
-    write = "--write" in arguments
+    quick = "--quick" in arguments
+    write = "--write" in arguments and not quick
     names = [argument for argument in arguments if not argument.startswith("--")] or list(PARTS)
     unknown = [name for name in names if name not in PARTS]
     if unknown:
@@ -37,7 +47,7 @@ def main(arguments: list[str]) -> int:
     print(where)
     for name in names:
         print(f"\n## {name}\n", flush=True)
-        result = PARTS[name]()
+        result = (QUICK if quick else PARTS)[name]()
         print(result, flush=True)
         if write:
             PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), name, f"{where}\n\n{result}"), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Runs one store on orders from `benchmarks.store`: the same steps and the same clock for ours and for hermes-agent's.
 
-Executed by the interpreter that has the store: `store_driver.py leporello|hermes FOLDER MESSAGES [FULL|OFF]`. MESSAGES holds one
+Executed by the interpreter that has the store: `store_driver.py leporello|hermes FOLDER MESSAGES`. MESSAGES holds one
 `[session, message]` a line. Orders and answers are lines of JSON on standard input and output.
 
 The peer's store is driven through its public class as it is shipped: `append_message` for every message, which also
@@ -37,10 +37,10 @@ class Contestant(Protocol):
 class Leporello:
     """Our store on SQLite."""
 
-    def __init__(self, folder: Path, synchronous: str) -> None:
+    def __init__(self, folder: Path) -> None:
         from leporello.store import StoreOptions, open_store
 
-        self._store = open_store(str(folder / "leporello.db"), StoreOptions(synchronous=synchronous))
+        self._store = open_store(str(folder / "leporello.db"), StoreOptions(synchronous="FULL"))
         self._known: set[str] = set()
 
     def append(self, session: str, message: dict[str, Any]) -> None:
@@ -66,13 +66,13 @@ class Leporello:
 class Hermes:
     """The state store inside hermes-agent."""
 
-    def __init__(self, folder: Path, synchronous: str) -> None:
+    def __init__(self, folder: Path) -> None:
         os.environ["HERMES_HOME"] = str(folder)
         logging.disable(logging.CRITICAL)
         from hermes_state import SessionDB
 
         self._db = SessionDB(folder / "hermes.db")
-        self._db._conn.execute(f"PRAGMA synchronous={synchronous}")
+        self._db._conn.execute("PRAGMA synchronous=FULL")
         self._counts: dict[str, int] = {}
         self._places: dict[int, Place] = {}
 
@@ -123,14 +123,14 @@ def serve(contestant: Contestant, messages: list[tuple[str, dict[str, Any]]]) ->
             return
 
 
-def main(name: str, folder: str, file: str, synchronous: str = "FULL") -> None:
+def main(name: str, folder: str, file: str) -> None:
     with open(file, encoding="utf-8") as lines:
         messages = [tuple(json.loads(line)) for line in lines]
     kind = Leporello if name == "leporello" else Hermes
-    contestant: Contestant = kind(Path(folder), synchronous)
+    contestant: Contestant = kind(Path(folder))
     print(json.dumps({"ready": len(messages)}), flush=True)
     serve(contestant, messages)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:4])
