@@ -261,6 +261,18 @@ class TestExport:
         times = [datetime.fromisoformat(record["at"]) for record in records]
         assert times == sorted(times)
 
+    def test_what_goes_out_comes_back(self, cli: RunCli, run_cli: RunCli, path: Path, tmp_path: Path) -> None:
+        """`leporello import` reads the file: the same messages with the same times; twice adds nothing."""
+        file, target = tmp_path / "build.jsonl", tmp_path / "other.db"
+        assert cli("sessions", "export", "build-42", "--out", file).code == 0
+        first, second = (
+            json.loads(run_cli("import", file, "--store", target, "--json").out)["imported"][0] for _ in range(2)
+        )
+        assert (first["format"], first["change"], first["added"]) == ("leporello", "new", 161)
+        assert (second["change"], second["added"]) == ("unchanged", 0)
+        with open_store(str(path)) as one, open_store(str(target)) as other:
+            assert list(one.log.iterate("build-42")) == list(other.log.iterate(first["conversation"]))
+
     def test_the_view_is_what_the_model_sees(self, cli: RunCli, path: Path) -> None:
         """--view gives the folded list, with the fold that each line carries."""
         records = lines(cli("sessions", "export", "build-42", "--view").out)

@@ -21,6 +21,7 @@ from leporello.importers import (
     codex,
     copilot,
     droid,
+    exported,
     gemini,
     grok,
     hermes,
@@ -52,7 +53,7 @@ def _format(module: ModuleType) -> Format:
 
 
 _DOCUMENTS = (mini_swe, swe_agent, gemini, opencode, hermes, tau)
-_LINES = (claude_code, codex, copilot, kimi, antigravity, pi, droid, grok)
+_LINES = (exported, claude_code, codex, copilot, kimi, antigravity, pi, droid, grok)
 FORMATS: tuple[Format, ...] = tuple(map(_format, (*_DOCUMENTS, *_LINES, aider, openai_json)))
 """In the order in which they are tried: the most specific first, bare messages last."""
 
