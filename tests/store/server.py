@@ -55,6 +55,11 @@ class Server:
         """`fast` ends all sessions; `immediate` is a crash that needs recovery."""
         self._control("stop", "-m", mode)
 
+    def checkpoint(self) -> None:
+        """Write everything to its place, so that recovery after a crash is about what follows."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
+
     def close(self) -> None:
         self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)

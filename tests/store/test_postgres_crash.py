@@ -18,6 +18,7 @@ def test_clients_killed_at_random_moments(server: Server, postgres_url: str, rou
 
 def test_a_server_that_crashes_loses_nothing_acknowledged(server: Server, postgres_url: str) -> None:
     campaign = Campaign(postgres_url, seed=77)
+    server.checkpoint()
     for _ in range(3):
         campaign.crash_once(lambda: server.stop("immediate"), server.start)
 

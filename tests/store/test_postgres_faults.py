@@ -127,7 +127,7 @@ def test_tables_of_others_in_the_same_database_do_not_matter(server: Server) -> 
 
 def test_a_full_disk_is_a_clear_error_and_loses_nothing(server: Server, tmp_path: Path) -> None:
     # A mount point below the server's folder: its user can reach it.
-    with small_disk(server.folder / "full", 40) as disk:
+    with small_disk(server.folder / "full", 24) as disk:
         space = disk / "space"
         space.mkdir()
         if os.geteuid() == 0:
@@ -154,6 +154,7 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(server: Server, tmp_path
 def test_a_restarted_server_is_found_again(server: Server, postgres_url: str) -> None:
     with open_store(postgres_url) as store:
         store.conversations.create("c")
+        server.checkpoint()
         store.log.append("c", [user("before")])
         server.stop("immediate")
         server.start()

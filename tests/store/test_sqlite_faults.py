@@ -250,7 +250,7 @@ class TestDamage:
         "change",
         [
             "DELETE FROM documents WHERE number = 3",
-            "DELETE FROM words_docsize WHERE id = 2",
+            "INSERT INTO words (words) VALUES ('delete-all')",
             "UPDATE words_data SET block = x'0000000000' WHERE id > 10",
             "UPDATE fragments_data SET block = x'0000000000' WHERE id > 10",
             "UPDATE conversations SET indexed = indexed + 5",

@@ -1,7 +1,7 @@
 """The search index of PostgreSQL: the same words in a GIN index, and `pg_trgm` over the text for fragments.
 
-A tsvector made from an array keeps each word once and no positions. Candidates are those documents that hold the most
-telling words; how often a word occurs is counted when they are ranked.
+A tsvector made from an array keeps each word once and no positions; how often a word occurs is counted when candidates
+are ranked.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from leporello.bm25 import Statistics, rarity
+from leporello.bm25 import Statistics
 from leporello.store.sql.database import Row, Transaction
 from leporello.store.sql.indexing import Document, document_row
 from leporello.store.sql.schema import Migration
-from leporello.store.sql.search import Candidate, Scope, holds_fragment, telling
+from leporello.store.sql.search import Candidate, Place, Scope, holds_fragment
 from leporello.store.sql.texts import pack, unpack
 
 INDEX = Migration(
@@ -77,37 +77,29 @@ class PostgresIndexTables:
         for word in words:
             row = tx.row(
                 "SELECT count(*) FROM (SELECT 1 FROM documents d WHERE d.words @@ ?::tsquery LIMIT ?) counted",
-                *(_query((word,), ""), _MOST_COUNTED),
+                *(_query([word]), _MOST_COUNTED),
             )
             if row and row[0]:
                 containing[word] = row[0]
         return Statistics(documents, total / documents if documents else 0.0, containing)
 
-    def by_words(
-        self, tx: Transaction, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
-    ) -> list[Candidate]:
-        chosen = telling(words, statistics)
-        rows: list[Row] = []
-        if len(chosen) == 1 and len(words) > 1:
-            # Even the rarest word is common: first what holds all of them.
-            rows = self._match(tx, _query(words, " & "), chosen, statistics, scope, limit)
-        if len(rows) < limit:
-            rows += self._match(tx, _query(chosen, " | "), chosen, statistics, scope, limit)
-        return [_candidate(row) for row in dict.fromkeys(rows)]
-
-    def _match(
-        self, tx: Transaction, query: str, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
-    ) -> list[Row]:
+    def holding(self, tx: Transaction, words: Sequence[str], scope: Scope, limit: int) -> list[tuple[Place, int]]:
         condition, params = _condition(scope)
-        weights: list[object] = []
-        for word in words:
-            weights += [_query((word,), ""), rarity(statistics.documents, statistics.containing[word])]
-        order = " + ".join(["CASE WHEN d.words @@ ?::tsquery THEN ?::float8 ELSE 0 END"] * len(words))
-        return tx.rows(
-            f"{_CANDIDATE}d.words @@ ?::tsquery{condition} ORDER BY {order} DESC, d.length, d.conversation, d.number, "
-            "d.chunk LIMIT ?",
-            *(query, *params, *weights, limit),
+        rows = tx.rows(
+            "SELECT d.conversation, d.number, d.chunk, d.length FROM documents d "  # noqa: S608 - constants
+            f"WHERE d.words @@ ?::tsquery{condition} "
+            "ORDER BY d.created DESC, d.conversation DESC, d.number DESC, d.chunk DESC LIMIT ?",
+            *(_query(words), *params, limit),
         )
+        return [(row[:3], row[3]) for row in rows]
+
+    def load(self, tx: Transaction, places: Sequence[Place]) -> list[Candidate]:
+        rows = tx.rows(
+            f"{_CANDIDATE}(d.conversation, d.number, d.chunk) IN "  # noqa: S608 - constants
+            "(SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::bigint[]))",
+            *([place[part] for place in places] for part in range(3)),
+        )
+        return [_candidate(row) for row in rows]
 
     def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
         condition, params = _condition(scope)
@@ -145,9 +137,9 @@ def _condition(scope: Scope) -> tuple[str, list[object]]:
     return condition, params
 
 
-def _query(words: Sequence[str], operator: str) -> str:
+def _query(words: Sequence[str]) -> str:
     # Our words are letters, digits and underscores: quoting is enough.
-    return operator.join(f"'{word}'" for word in words)
+    return " & ".join(f"'{word}'" for word in words)
 
 
 def _literal(text: str) -> str:

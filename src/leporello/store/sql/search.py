@@ -1,16 +1,16 @@
 """Search: candidates from the database's index, ranked by the one BM25 that all databases share.
 
-A database finds candidates with the rarest words of the query first and stops when it has looked at enough of them;
-common words then only change the order. Fragments are looked up by their trigrams and checked letter by letter.
+The documents that hold the most and the rarest words of the query are candidates; how often a word occurs in them, and
+how long they are, decides the order. Fragments are looked up by their trigrams and checked letter by letter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from leporello.bm25 import Statistics, rank
+from leporello.bm25 import Statistics, rank, rarity
 from leporello.store.records import Hit, SearchMode, SearchQuery
 from leporello.store.sql.common import locate
 from leporello.store.sql.database import Database, Transaction
@@ -20,9 +20,13 @@ from leporello.words import index_words, query_words
 
 LEAST_FRAGMENT = 3
 _CANDIDATES_PER_HIT = 4
-_FEWEST_CANDIDATES = 40
-MOST_POSTINGS = 2000
-"""Looking at more documents than this for one query does not find better ones, only slower."""
+_FEWEST_CANDIDATES = 60
+_MOST_POSTINGS = 600
+_POSTINGS_PER_CANDIDATE = 15
+"""Looking at more documents for one query does not find better ones, only slower."""
+
+Place: TypeAlias = tuple[int, ...]
+"""Where a document stands in the index of its database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,13 @@ class Scope:
     tools: tuple[str, ...]
     since: int | None
     until: int | None
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a filter leaves out most documents, so that a common word may well be a rare one here."""
+        return (
+            self.key is not None or bool(self.roles or self.tools) or self.since is not None or self.until is not None
+        )
 
     def condition(self) -> tuple[str, list[object]]:
         """A condition on the documents table `d`, without the conversation."""
@@ -70,10 +81,11 @@ class Finder(Protocol):
     def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
         """How many documents there are, how long, and how many hold each word."""
 
-    def by_words(
-        self, tx: Transaction, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
-    ) -> list[Candidate]:
-        """Documents with the most telling of these words, best guesses first."""
+    def holding(self, tx: Transaction, words: Sequence[str], scope: Scope, limit: int) -> list[tuple[Place, int]]:
+        """Documents that hold all these words, newest first, with their lengths."""
+
+    def load(self, tx: Transaction, places: Sequence[Place]) -> list[Candidate]:
+        """Documents by their places."""
 
     def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
         """Documents that contain the fragment (case folded), newest first."""
@@ -114,8 +126,8 @@ class SqlIndex:
             return []
         statistics = self._finder.statistics(tx, words)
         wanted = max(_FEWEST_CANDIDATES, query.limit * _CANDIDATES_PER_HIT)
-        known = [word for word in words if statistics.containing.get(word)]
-        candidates = self._finder.by_words(tx, known, statistics, scope, wanted) if known else []
+        places = best_places(tx, self._finder, statistics, scope, wanted)
+        candidates = self._finder.load(tx, places) if places else []
         ranked = rank(
             dict.fromkeys(words, 1.0),
             ((candidate, index_words(candidate.text)) for candidate in candidates),
@@ -137,16 +149,33 @@ def _wants_fragments(query: SearchQuery, hits: Sequence[Hit]) -> bool:
     return not hits or (len(hits) < query.limit and len(query.text.split()) == 1)
 
 
-def telling(words: Sequence[str], statistics: Statistics) -> list[str]:
-    """The rarest words, as many as can be looked up at a bounded cost."""
-    chosen: list[str] = []
-    postings = 0
-    for word in sorted(words, key=lambda word: statistics.containing[word]):
-        postings += statistics.containing[word]
-        if chosen and postings > MOST_POSTINGS:
+def best_places(tx: Transaction, finder: Finder, statistics: Statistics, scope: Scope, limit: int) -> list[Place]:
+    """The documents most worth ranking: those that hold the most and the rarest words of the query.
+
+    Words are looked up from the rarest on until enough documents were seen; a word in every second document finds
+    nothing that the rarer ones did not.
+    """
+    enough = max(_MOST_POSTINGS, limit * _POSTINGS_PER_CANDIDATE)
+    words = sorted(statistics.containing, key=lambda word: (statistics.containing[word], word))
+    few = limit if scope.narrow else limit // 8
+    sums: dict[Place, float] = {}
+    lengths: dict[Place, int] = {}
+    seen = 0
+    for word in words:
+        if seen >= few and seen + statistics.containing[word] > enough:
             break
-        chosen.append(word)
-    return chosen
+        weight = rarity(statistics.documents, statistics.containing[word])
+        found = finder.holding(tx, [word], scope, enough)
+        seen += len(found)
+        for place, length in found:
+            sums[place] = sums.get(place, 0.0) + weight
+            lengths[place] = length
+    if seen >= enough and len(words) > 1:
+        # Of common words only the newest documents were seen; what holds all words is worth a look wherever it is.
+        together = sum(rarity(statistics.documents, statistics.containing[word]) for word in words)
+        for place, length in finder.holding(tx, words, scope, limit):
+            sums[place], lengths[place] = together, length
+    return sorted(sums, key=lambda place: (-sums[place], lengths[place], place))[:limit]
 
 
 def holds_fragment(text: str, fragment: str) -> bool:

@@ -1,8 +1,9 @@
 """The search index of SQLite: two contentless FTS5 tables over the documents table.
 
 `words` holds our own words, and for each document one more that names its conversation, so that a search in one
-conversation costs what that conversation costs. `fragments` holds trigrams without positions, which makes it a fraction
-of the usual size; a candidate is checked against its text anyway. Document numbers only grow, as FTS5 likes it.
+conversation costs what that conversation costs. `fragments` holds trigrams. Neither keeps positions, which makes them a
+fraction of the usual size: candidates are ranked and checked by their text anyway. Document numbers only grow, as FTS5
+likes it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.database import Row, Transaction
 from leporello.store.sql.indexing import Document, document_row
 from leporello.store.sql.schema import Migration
-from leporello.store.sql.search import MOST_POSTINGS, Candidate, Scope, holds_fragment, telling
+from leporello.store.sql.search import Candidate, Place, Scope, holds_fragment
 from leporello.store.sql.texts import unpack
 from leporello.words import FTS5_TOKENIZE, index_words
 
-_WORDS = f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize=\"{FTS5_TOKENIZE}\")"
+_WORDS = (
+    f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize=\"{FTS5_TOKENIZE}\", detail=none, columnsize=0)"
+)
 _FRAGMENTS = (
     "CREATE VIRTUAL TABLE fragments USING fts5(text, content='', tokenize='trigram', detail=none, columnsize=0)"
 )
@@ -48,16 +51,16 @@ CREATE TABLE documents (
 )
 
 _MOST_TRIGRAMS = 12
+_NEWEST = 2**62
+_PAGE = 200
+_FRAGMENT_PAGE = "SELECT rowid FROM fragments WHERE fragments MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
 _COMMON = 200
 _MOST_REMEMBERED = 10_000
 
 _CANDIDATE = (
-    "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.body FROM {table} "
-    "JOIN documents d ON d.document = {table}.rowid "
-    "JOIN sessions f ON f.conversation = d.conversation AND f.ordinal = 1 WHERE {table} MATCH ?"
+    "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.body FROM documents d "
+    "JOIN sessions f ON f.conversation = d.conversation AND f.ordinal = 1 WHERE"
 )
-_BY_WORDS = _CANDIDATE.format(table="words")
-_BY_FRAGMENT = _CANDIDATE.format(table="fragments")
 
 
 class SqliteIndexTables:
@@ -89,7 +92,7 @@ class SqliteIndexTables:
 
     def remove(self, tx: Transaction, key: int) -> None:
         # A contentless table forgets a row only when it is told what the row held.
-        rows = tx.rows("SELECT rowid FROM words WHERE words MATCH ?", f'"{_conversation_word(key)}"')
+        rows = tx.rows("SELECT rowid FROM words WHERE words MATCH ?", f'"{conversation_word(key)}"')
         for (number,) in rows:
             row = tx.row("SELECT body, length FROM documents WHERE document = ?", number)
             if row is None:
@@ -131,28 +134,22 @@ class SqliteIndexTables:
                 common[word] = count
         return containing
 
-    def by_words(
-        self, tx: Transaction, words: Sequence[str], statistics: Statistics, scope: Scope, limit: int
-    ) -> list[Candidate]:
-        chosen = telling(words, statistics)
-        rows: list[Row] = []
-        if len(chosen) == 1 and len(words) > 1:
-            # Even the rarest word is common: first what holds all of them.
-            rows = self._match(tx, " AND ".join(f'"{word}"' for word in words), scope, limit, True)
-        if len(rows) < limit:
-            many = sum(statistics.containing[word] for word in chosen) > MOST_POSTINGS
-            rows.extend(self._match(tx, " OR ".join(f'"{word}"' for word in chosen), scope, limit, many))
-        return [_candidate(row) for row in dict.fromkeys(rows)]
-
-    def _match(self, tx: Transaction, match: str, scope: Scope, limit: int, many: bool) -> list[Row]:
-        """Documents that match, best first. Where `many` match, the conversation is looked up in the index, too."""
-        condition, params = scope.condition()
+    def holding(self, tx: Transaction, words: Sequence[str], scope: Scope, limit: int) -> list[tuple[Place, int]]:
+        match = " AND ".join(f'"{word}"' for word in words)
         if scope.key is not None:
-            condition += " AND d.conversation = ?"
-            params.append(scope.key)
-            if many:
-                match = f'"{_conversation_word(scope.key)}" AND ({match})'
-        return tx.rows(f"{_BY_WORDS}{condition} ORDER BY words.rank LIMIT ?", match, *params, limit)
+            match = f'"{conversation_word(scope.key)}" AND {match}'
+        condition, params = scope.condition()
+        rows = tx.rows(
+            "SELECT d.document, d.length FROM words JOIN documents d ON d.document = words.rowid "  # noqa: S608
+            f"WHERE words MATCH ?{condition} ORDER BY words.rowid DESC LIMIT ?",
+            *(match, *params, limit),
+        )
+        return [((document,), length) for document, length in rows]
+
+    def load(self, tx: Transaction, places: Sequence[Place]) -> list[Candidate]:
+        marks = ", ".join("?" * len(places))
+        rows = tx.rows(f"{_CANDIDATE} d.document IN ({marks})", *(place[0] for place in places))
+        return [_candidate(row) for row in rows]
 
     def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
         condition, params = scope.condition()
@@ -161,29 +158,29 @@ class SqliteIndexTables:
             params.append(scope.key)
         match = " AND ".join(f'"{trigram}"' for trigram in _trigrams(_plain(fragment)))
         found: list[Candidate] = []
-        before = None
+        before = _NEWEST
         while len(found) < limit:
-            bound = "" if before is None else f" AND fragments.rowid < {before:d}"
-            rows = tx.rows(
-                f"{_BY_FRAGMENT.replace('SELECT f.id', 'SELECT d.document, f.id')}{bound}{condition} "
-                "ORDER BY fragments.rowid DESC LIMIT ?",
-                *(match, *params, limit),
-            )
-            some = [_candidate(row[1:]) for row in rows]
-            found.extend(candidate for candidate in some if holds_fragment(candidate.text, fragment))
-            if len(rows) < limit:
+            page = tx.rows(_FRAGMENT_PAGE, match, before, _PAGE)
+            if not page:
                 break
-            before = rows[-1][0]
+            before = page[-1][0]
+            marks = ", ".join("?" * len(page))
+            rows = tx.rows(
+                f"{_CANDIDATE} d.document IN ({marks}){condition} ORDER BY d.document DESC",
+                *(*(document for (document,) in page), *params),
+            )
+            found.extend(item for item in map(_candidate, rows) if holds_fragment(item.text, fragment))
         return found[:limit]
 
 
-def _conversation_word(key: int) -> str:
+def conversation_word(key: int) -> str:
+    """The word that names a conversation."""
     # FTS5's ascii tokeniser takes any letter beyond ASCII as part of a word; none of our words has one.
     return f"§{key}"
 
 
 def _indexed_words(key: int, words: Iterable[str]) -> str:
-    return " ".join((_conversation_word(key), *words))
+    return " ".join((conversation_word(key), *words))
 
 
 def _trigrams(text: str) -> list[str]:

@@ -13,6 +13,7 @@ from leporello.store.records import Finding, Severity
 from leporello.store.sql.database import Transaction
 from leporello.store.sqlite.database import SqliteDatabase
 from leporello.store.sqlite.errors import translate
+from leporello.store.sqlite.index import conversation_word
 
 _MOST_FINDINGS = 20
 _INDEX_TABLES = ("words", "fragments")
@@ -44,13 +45,11 @@ class SqliteUpkeep:
         if found != tuple(expected):
             text = f"{expected[0]} documents of {expected[1]} words, counted as {found[0]} of {found[1]}"
             yield Finding("index", Severity.INDEX, "documents", text)
-        indexed = tx.row("SELECT count(*) FROM words_docsize") or (0,)
-        missing = tx.row(
-            "SELECT count(*) FROM documents d LEFT JOIN words_docsize w ON w.id = d.document WHERE w.id IS NULL"
-        ) or (0,)
-        if indexed[0] != expected[0] or missing[0]:
-            text = f"{expected[0]} documents, {indexed[0]} in the word index, {missing[0]} of them missing"
-            yield Finding("index", Severity.INDEX, "words", text)
+        for key, documents in tx.rows("SELECT conversation, count(*) FROM documents GROUP BY conversation"):
+            indexed = tx.row("SELECT count(*) FROM words WHERE words MATCH ?", f'"{conversation_word(key)}"') or (0,)
+            if indexed[0] != documents:
+                text = f"{documents} documents of conversation {key}, {indexed[0]} of them in the word index"
+                yield Finding("index", Severity.INDEX, "words", text)
         yield from self._structure()
 
     def _structure(self) -> Iterator[Finding]:
