@@ -17,6 +17,7 @@ from leporello.recall.tools import openai_tools
 from leporello.records import Outcome
 from leporello.summary.fold import read_fold
 from leporello.testing.sessions import generate
+from leporello.tokens import TokenCounter
 from leporello.turns import validate
 from leporello.usage import CanonicalUsage
 
@@ -59,6 +60,34 @@ def test_the_first_request_after_a_restart_is_the_one_that_would_have_been_sent(
     with Conversation.open("a", window=24_000, store=url) as talk:
         assert talk.request(system="s").messages == before
         assert talk.engine.ledger.last == len(messages)
+
+
+@pytest.mark.parametrize("ratio", [0.75, 1.0, 1.3])
+def test_restarts_change_no_request(tmp_path: Path, ratio: float) -> None:
+    """A process that begins anew before every call sends what one long process sends, whatever the provider counts."""
+    messages = generate(seed=6, messages=120).messages
+    counter = TokenCounter.for_model(None)
+
+    def requests(name: str, restart: bool) -> list[tuple[Message, ...]]:
+        sent = []
+        url = f"sqlite:///{tmp_path}/{name}.db"
+        talk = Conversation.open("a", window=8_000, store=url)
+        for message in messages:
+            if role_of(message) != "assistant":
+                talk.append(message)
+                continue
+            if restart:
+                talk.close()
+                talk = Conversation.open("a", window=8_000, store=url)
+            request = talk.request(system="s")
+            sent.append(request.messages)
+            real = round(counter.messages(request.messages) * ratio)
+            talk.record(ModelReply(message, CanonicalUsage(input_tokens=real)))
+        assert talk.compressions >= 3
+        talk.close()
+        return sent
+
+    assert requests("restarted", True) == requests("kept", False)
 
 
 def test_any_id_of_the_chain_opens_the_conversation(url: str) -> None:

@@ -65,6 +65,7 @@ class Conversation:
         self.counter = TokenCounter.for_model(self.model or None)
         self.meter = PromptMeter(self.counter)
         self.engine = self._make_engine(self._load_ledger())
+        self._restore_measure()
         self.archive = StoredArchive(store, self.id)
 
     @classmethod
@@ -127,6 +128,20 @@ class Conversation:
         if self._view.waits_for_hard_limit:
             engine.wait_for = limits.hard_tokens
         return engine
+
+    def _restore_measure(self) -> None:
+        """Go on measuring where an earlier process stopped: its next decision would have been the same."""
+        kept = self.store.state.get(self.id, METER_KEY)
+        if not isinstance(kept, dict) or kept.get("model") != self.model:
+            return
+        self.meter.restore(kept.get("meter") or {})
+        if kept.get("waits_at") == self._view.generation:
+            self.engine.wait_for = self.limits.hard_tokens
+
+    def _keep_measure(self) -> None:
+        waits_at = self._view.generation if self.engine.wait_for else None
+        measure = {"model": self.model, "meter": self.meter.export(), "waits_at": waits_at}
+        self.store.state.set(self.id, METER_KEY, measure)
 
     def _load_ledger(self) -> Ledger:
         """The newest snapshot, brought up to date with what was appended since."""
@@ -245,6 +260,7 @@ class Conversation:
             self.engine.update_from_response(answer.usage.as_engine_dict())
         self.engine.attempts = 0
         self.store.state.remove(self.id, ATTEMPTS_KEY)
+        self._keep_measure()
         # Output counts only as far as it stays in the conversation: thinking that is not sent back never does.
         over = not answer.message.get("tool_calls") and self.settings.compression.enabled
         if over and self.engine.should_compress(self.meter.read(self.messages, *self._fixed).tokens):
@@ -267,6 +283,7 @@ class Conversation:
         if report.outcome is Outcome.COMMITTED:
             self.meter.reset()
         self._view = self.store.views.view(self.id)
+        self._keep_measure()
         event = CompactionEvent(self.id, self._view.generation, report)
         for listener in self.listeners:
             listener(event)
