@@ -8,6 +8,7 @@ made here, and the databases store them as given. A compound gives the whole, it
     readFile, read_file, read-file -> read_file, read, file     (one spelling for all three)
     --dry-run                      -> _dry_run, dry_run, dry, run
     1,345 · 2.029s · v1.2.3        -> 1345 · 2_029s 2_029 · 1_2_3
+    2026-09-07T17:13:21.870Z       -> 2026_09_07, 17_13_21, 17_13   (a date finds all its moments)
     225c5a1f09                     -> 225c5a1f09, 225c5a1       (a short hash finds a long one)
     检索索引                        -> overlapping pairs of characters; a run of one stays one
 
@@ -25,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-WORDS_VERSION = 1
+WORDS_VERSION = 2
 """Raised when the words of a text change, so that a stored index knows it is out of date."""
 
 FTS5_TOKENIZE = "ascii tokenchars '_'"
@@ -51,6 +52,10 @@ _CASES = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
 _NUMBERED = re.compile(r"([a-z]{3,})[0-9]+\Z")
 _ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
 _JOINER = re.compile(r"[^a-z0-9]+")
+# Logs are full of these, each one different from all others.
+_MOMENT = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,9})?Z?\Z", re.IGNORECASE
+)
 
 SHORT_HASH = 7
 _LONGEST_WHOLE = 96
@@ -184,6 +189,8 @@ def _expand(run: str) -> tuple[str, ...]:
 
 
 def _ascii_words(run: str) -> Iterable[str]:
+    if run.isdigit():
+        return (run,)
     if run.isalnum():
         return dict.fromkeys(_compound(run))
     words: list[str] = []
@@ -200,6 +207,9 @@ def _words_of(raw: str) -> Iterable[str]:
         return (_mark_flag(body), *_compound(body))
     if "," in raw:
         return (raw.replace(",", ""),)
+    if raw[0].isdigit() and (moment := _MOMENT.match(raw)):
+        year, month, day, hour, minute, second = moment.groups()
+        return f"{year}_{month}_{day}", f"{hour}_{minute}_{second}", f"{hour}_{minute}"
     return _contraction(raw) if "'" in raw else _compound(raw)
 
 

@@ -62,6 +62,8 @@ MIXED_TEXT = st.lists(
         ("2.029s", ["2_029s", "2_029"]),
         ("100ms", ["100ms", "100"]),
         ("70%", ["70"]),
+        ("2026-09-07T17:13:21.870Z", ["2026_09_07", "17_13_21", "17_13"]),
+        ("2026-09-07T17:13:21", ["2026_09_07", "17_13_21", "17_13"]),
         ("225c5a1f09", ["225c5a1f09", "225c5a1"]),
         ("#b5bd68", ["b5bd68"]),
         ("doesn't", ["doesnt"]),
@@ -82,6 +84,19 @@ MIXED_TEXT = st.lists(
 def test_words_of(text: str, expected: list[str]) -> None:
     """Each kind of text gives exactly these words."""
     assert index_words(text) == expected
+
+
+def test_a_date_or_a_time_finds_its_moment() -> None:
+    """However a log writes a moment, the date alone and the time alone are words of it."""
+    for written in (
+        "2026-09-07T17:13:21.870Z",
+        "2026-09-07T17:13:21Z",
+        "2026-09-07 17:13:21",
+        "2026-09-07T17:13:21+02:00",
+    ):
+        words = set(index_words(f"{written} INFO started"))
+        assert index_words("2026-09-07")[0] in words
+        assert index_words("17:13:21")[0] in words
 
 
 @pytest.mark.parametrize(
