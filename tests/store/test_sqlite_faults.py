@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
+from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from leporello.records import Span
 from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import SearchQuery, Severity
@@ -373,6 +373,24 @@ class TestFile:
             assert (tmp_path / name).exists()
             with open_store(url) as store:
                 assert store.conversations.exists("c")
+
+    def test_a_changed_working_folder_does_not_change_the_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with open_store("store.db") as store:
+            store.conversations.create("c")
+            (tmp_path / "elsewhere").mkdir()
+            monkeypatch.chdir(tmp_path / "elsewhere")
+            assert store.conversations.exists("c")
+            store.care.backup("backup.db")
+        assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["backup.db"]
+        assert (tmp_path / "elsewhere" / "backup.db").stat().st_mode & 0o077 == 0
+
+    @pytest.mark.parametrize("synchronous", ["", "full", "FULL; DROP TABLE messages"])
+    def test_an_unknown_setting_is_refused(self, path: Path, synchronous: str) -> None:
+        with pytest.raises(InputError):
+            open_store(str(path), StoreOptions(synchronous=synchronous))
 
     def test_a_newer_schema_is_refused_and_left_alone(self, path: Path) -> None:
         filled(path)

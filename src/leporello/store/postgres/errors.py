@@ -12,7 +12,7 @@ _BUSY = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected,
 _FULL = (errors.DiskFull, errors.InsufficientResources, errors.ConfigurationLimitExceeded, errors.OutOfMemory)
 _DAMAGED = (errors.DataCorrupted, errors.IndexCorrupted)
 _FORBIDDEN = (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege)
-_TOO_LARGE = (errors.ProgramLimitExceeded, errors.StringDataRightTruncation)
+_TOO_LARGE = (errors.ProgramLimitExceeded, errors.NumericValueOutOfRange)
 
 
 def translate(error: psycopg.Error, url: str, waited: float, committing: bool = False) -> LeporelloError:

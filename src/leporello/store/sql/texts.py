@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import re
 
+from leporello.errors import InputError
+
 _MARK = "\x1a"
 _SPECIAL = re.compile("[\x00\x1a\ud800-\udfff]")
 _MARKED = re.compile("\x1a([0-9a-f]{4})")
@@ -18,6 +20,8 @@ LONGEST_KEY = 200
 """Texts that are part of a key are cut to this many characters: PostgreSQL bounds the size of an index entry."""
 
 NANOS = 1_000_000_000
+_FAR_AWAY = 1e12
+_VERY_RICH = 1e9
 
 
 def pack(text: str) -> str:
@@ -58,6 +62,8 @@ def hash_text(key: bytes) -> str:
 
 def millis(seconds: float) -> int:
     """A time as stored."""
+    if not abs(seconds) < _FAR_AWAY:
+        raise InputError(f"{seconds} is not a time in seconds.")
     return round(seconds * 1000)
 
 
@@ -68,6 +74,8 @@ def seconds(stored: int) -> float:
 
 def nanos(cost: float) -> int:
     """Money as stored: whole billionths of a dollar, so that sums don't depend on the order of adding."""
+    if not abs(cost) < _VERY_RICH:
+        raise InputError(f"{cost} is not an amount of dollars.")
     return round(cost * NANOS)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
-from leporello.errors import StoreCorrupt, StoreUnavailable
+from leporello.errors import InputError, StoreCorrupt, StoreUnavailable
 from leporello.store.options import StoreOptions
 from leporello.store.sql.schema import CORE, MIGRATIONS_TABLE, Dialect, Migration, apply, pending
 from leporello.store.sql.store import Backend, SqlStore
@@ -12,6 +13,8 @@ from leporello.store.sqlite.database import SqliteDatabase, SqliteTransaction
 from leporello.store.sqlite.index import INDEX, SqliteIndexTables
 from leporello.store.sqlite.upkeep import SqliteUpkeep
 
+OLDEST_SQLITE = (3, 35)
+SYNCHRONOUS = ("FULL", "NORMAL", "EXTRA", "OFF")
 APPLICATION_ID = 0x4C45504F
 """Marks our files: `LEPO`."""
 
@@ -21,6 +24,11 @@ DIALECT = Dialect(key="INTEGER PRIMARY KEY AUTOINCREMENT", blob="BLOB", clustere
 
 def open_sqlite(path: str, options: StoreOptions) -> SqlStore:
     """Open a file; create or migrate it unless it can only be read."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        wanted = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreUnavailable(f"SQLite {wanted} is needed; this Python has {sqlite3.sqlite_version}.")
+    if options.synchronous not in SYNCHRONOUS:
+        raise InputError(f"`synchronous` is one of {', '.join(SYNCHRONOUS)}, not {options.synchronous!r}.")
     db = SqliteDatabase(path, options.wait_seconds, options.synchronous, options.clock)
     try:
         _prepare(db, options.read_only)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from leporello.errors import StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
+from leporello.errors import InputError, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from leporello.store.sql.database import Row
 from leporello.store.sqlite.errors import translate
 
@@ -26,6 +26,9 @@ _RETRY_SECONDS = (0.0005, 0.004)
 _CHECKPOINT_PAGES = 1000
 _LARGEST_LOG = 64 * 1024 * 1024
 _SMALLEST_DATABASE = 512
+_IDLE_READERS = 8
+_WRITER_CACHE, _READER_CACHE = 16_384, 4_096
+"""KiB of pages that a connection keeps."""
 
 _inherited: list[sqlite3.Connection] = []
 
@@ -61,7 +64,8 @@ class SqliteDatabase:
     for_update = ""
 
     def __init__(self, path: str, wait: float, synchronous: str, clock: Callable[[], float]) -> None:
-        self.path = path
+        # A process may change its folder while the store is open.
+        self.path = os.path.abspath(path)
         self.read_only = False
         self._wait = wait
         self._synchronous = synchronous
@@ -121,7 +125,7 @@ class SqliteDatabase:
                 healthy = True
                 raise
             finally:
-                if healthy and not self._closed:
+                if healthy and not self._closed and len(self._readers) < _IDLE_READERS:
                     self._readers.append(connection)
                 else:
                     connection.close()
@@ -147,7 +151,7 @@ class SqliteDatabase:
     def connect(self, reader: bool = False) -> sqlite3.Connection:
         """A new connection with our settings."""
         connection = sqlite3.connect(
-            f"file:{quote(os.path.abspath(self.path))}?mode={self._mode}",
+            f"file:{quote(self.path)}?mode={self._mode}",
             uri=True,
             timeout=self._wait if reader else 0.0,
             isolation_level=None,
@@ -157,7 +161,7 @@ class SqliteDatabase:
         try:
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA secure_delete = FAST")
-            connection.execute("PRAGMA cache_size = -16384")
+            connection.execute(f"PRAGMA cache_size = -{_READER_CACHE if reader else _WRITER_CACHE}")
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
@@ -170,7 +174,7 @@ class SqliteDatabase:
 
     def open_for_writing(self) -> None:
         """Make sure that the file exists; what is in it is not touched yet."""
-        _create_private(self.path)
+        create_private(self.path)
         if 0 < os.stat(self.path).st_size < _SMALLEST_DATABASE:
             # SQLite would take so short a file for an empty one and write over it.
             raise StoreCorrupt(f"{self.path} is not a database. It was left alone.")
@@ -213,8 +217,6 @@ class SqliteDatabase:
             self._readers.pop().close()
         with self._lock:
             if self._writer is not None:
-                with suppress(sqlite3.Error):
-                    self._writer.execute("PRAGMA optimize")
                 self._writer.close()
                 self._writer = None
 
@@ -279,6 +281,8 @@ class SqliteDatabase:
             yield
         except sqlite3.Error as error:
             raise translate(error, self.path, self._wait) from error
+        except OverflowError as error:
+            raise InputError(f"A number is larger than SQLite can store ({error}).", self.path) from error
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
@@ -292,7 +296,7 @@ def _roll_back(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
-def _create_private(path: str) -> None:
+def create_private(path: str) -> None:
     """An empty file only the user can read: transcripts are private. An existing file is left alone."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)

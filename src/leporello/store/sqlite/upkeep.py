@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from leporello.errors import InputError, StoreCorrupt, StoreUnavailable
+from leporello.errors import InputError, StoreCorrupt, StoreError
 from leporello.store.base import Watch
 from leporello.store.records import Finding, Severity
 from leporello.store.sql.database import Transaction
-from leporello.store.sqlite.database import SqliteDatabase
+from leporello.store.sqlite.database import SqliteDatabase, create_private
 from leporello.store.sqlite.errors import translate
 from leporello.store.sqlite.index import conversation_word
 
@@ -69,9 +69,14 @@ class SqliteUpkeep:
 
     def sizes(self) -> Mapping[str, int]:
         sizes: dict[str, int] = {}
-        with self._db.read() as tx:
-            for name, size in tx.rows("SELECT name, SUM(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC"):
-                sizes[name] = size
+        try:
+            with self._db.read() as tx:
+                sizes.update(tx.rows("SELECT name, SUM(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC"))
+        except StoreCorrupt:
+            raise
+        except StoreError:
+            # Not every SQLite has this table; then the whole must do.
+            pass
         sizes["file"] = Path(self._db.path).stat().st_size
         return sizes
 
@@ -85,6 +90,7 @@ class SqliteUpkeep:
     def backup(self, destination: str, watch: Watch | None = None) -> None:
         if Path(destination).exists():
             raise InputError("The file exists. A backup never overwrites; choose another name.", destination)
+        create_private(destination)
         try:
             with closing(self._db.connect(reader=True)) as source, closing(sqlite3.connect(destination)) as target:
                 # Small steps: writers go on in between, and SQLite takes what they change into the copy.
@@ -93,5 +99,3 @@ class SqliteUpkeep:
         except sqlite3.Error as error:
             Path(destination).unlink(missing_ok=True)
             raise translate(error, destination, 0.0) from error
-        except OSError as error:
-            raise StoreUnavailable(f"{destination}: {error.strerror}.") from error

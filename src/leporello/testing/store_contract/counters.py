@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from leporello.errors import InputError
 from leporello.records import CompactionReport, Outcome
 from leporello.store import Store, StoreOptions
 from leporello.store.records import Call, InsightsQuery, Metadata, ToolUse
@@ -91,6 +92,23 @@ class CountersContract(ContractBase):
         found = store.usage.insights()
         assert (found.totals.calls, found.conversations, found.by_day, found.by_tool) == (0, 0, {}, {})
         assert found.totals.cache_hit_rate == 0.0
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            Call(CanonicalUsage(input_tokens=2**70)),
+            Call(CanonicalUsage(reasoning_tokens=2**63)),
+            Call(USAGE, cost=float("nan")),
+            Call(USAGE, cost=float("inf")),
+            Call(USAGE, cost=1e300),
+        ],
+    )
+    def test_impossible_counts_are_refused(self, store: Store, call: Call) -> None:
+        store.conversations.create("c")
+        store.usage.add("c", Call(USAGE))
+        with pytest.raises(InputError):
+            store.usage.add("c", call)
+        assert store.usage.totals("c").calls == 1
 
     def test_names_of_any_length_can_be_counted(self, store: Store) -> None:
         store.conversations.create("c")

@@ -148,8 +148,10 @@ class LogContract(ContractBase):
         store.conversations.create("c")
         store.log.append("c", [user("old"), user("older")], at=[1_500_000_000.125, 946_684_800.0])
         assert [m.created_at for m in store.log.iterate("c")] == [1_500_000_000.125, 946_684_800.0]
-        with pytest.raises(InputError):
-            store.log.append("c", [user("x")], at=[1.0, 2.0])
+        for times in ([1.0, 2.0], [float("nan")], [float("inf")], [1e300], []):
+            with pytest.raises(InputError):
+                store.log.append("c", [user("x")], at=times)
+        assert store.log.count("c") == 2
 
     def test_everything_is_there_after_closing_and_opening(self, url: str) -> None:
         messages = [user("a"), *tool_turn("bash", "x" * 50_000), user("a")]
