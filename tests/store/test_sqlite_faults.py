@@ -21,7 +21,7 @@ import pytest
 from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from leporello.records import Span
 from leporello.store import Store, StoreOptions, open_store
-from leporello.store.records import SearchQuery, Severity
+from leporello.store.records import Metadata, SearchMode, SearchQuery, Severity
 from leporello.testing.store_contract.base import contents, fold_all_but, user
 from tests.store.disks import read_only_disk, small_disk
 
@@ -364,6 +364,23 @@ class TestFile:
             store.conversations.create("c")
             assert path.stat().st_mode & 0o077 == 0
             assert path.with_name("store.db-wal").stat().st_mode & 0o077 == 0
+
+    def test_nothing_of_a_deleted_conversation_is_left_after_a_vacuum(self, path: Path) -> None:
+        with open_store(str(path)) as store:
+            for id, word in (("gone", "xyloquartz"), ("kept", "wolframite")):
+                store.conversations.create(id, Metadata(title=f"about {word}"))
+                store.log.append(id, [user(f"{word} {n}") for n in range(300)])
+            store.index.catch_up()
+            store.conversations.delete("gone")
+            assert store.index.search(SearchQuery("xyloquartz")) == []
+            assert store.care.checkup().clean
+            store.care.vacuum()
+            assert store.care.checkup().clean
+            assert len(store.index.search(SearchQuery("wolframite", limit=400))) == 300
+            assert store.index.search(SearchQuery("olframit", mode=SearchMode.FRAGMENT, limit=1))
+        data = path.read_bytes()
+        assert b"xyloquartz" not in data
+        assert b"wolframite" in data
 
     def test_names_with_odd_letters_work(self, tmp_path: Path) -> None:
         for name in ("a b?c#d%20e.db", "日本語.db", "-x.db"):

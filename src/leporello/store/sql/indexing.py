@@ -108,11 +108,7 @@ class Indexer:
 
     def forget(self, tx: Transaction, key: int) -> None:
         """Take a conversation out of the index."""
-        if _version(tx) == INDEX_VERSION:
-            self._tables.remove(tx, key)
-        else:
-            # Made by other rules, so there is no telling what exactly to take out.
-            self._reset(tx)
+        self._tables.remove(tx, key)
 
     def reset(self) -> None:
         """Empty the index; everything is to be indexed again."""

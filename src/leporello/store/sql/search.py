@@ -128,6 +128,8 @@ class SqlIndex:
         wanted = max(_FEWEST_CANDIDATES, query.limit * _CANDIDATES_PER_HIT)
         places = best_places(tx, self._finder, statistics, scope, wanted)
         candidates = self._finder.load(tx, places) if places else []
+        # Equal answers stand in a fixed order, the newest first.
+        candidates.sort(key=lambda item: (-item.created, item.conversation, -item.number, item.chunk))
         ranked = rank(
             dict.fromkeys(words, 1.0),
             ((candidate, index_words(candidate.text)) for candidate in candidates),

@@ -36,7 +36,7 @@ def open_sqlite(path: str, options: StoreOptions) -> SqlStore:
         db.close()
         raise
     tables = SqliteIndexTables()
-    return SqlStore(Backend(db, tables, tables, SqliteUpkeep(db)))
+    return SqlStore(Backend(db, tables, tables, SqliteUpkeep(db, tables)))
 
 
 def _prepare(db: SqliteDatabase, read_only: bool) -> None:

@@ -8,7 +8,7 @@ likes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from leporello.bm25 import Statistics
 from leporello.store.sql.bodies import pack_body, unpack_body
@@ -73,41 +73,55 @@ class SqliteIndexTables:
     def add(self, tx: Transaction, key: int, documents: Sequence[Document]) -> None:
         if not documents:
             return
-        row = tx.row("SELECT COALESCE(max(document), 0) FROM documents")
-        first = (row[0] if row else 0) + 1
-        numbered = list(enumerate(documents, first))
+        # A number is never given twice: the index may still have entries of a deleted document.
+        row = tx.row("SELECT value FROM index_state WHERE name = 'newest'")
+        numbered = list(enumerate(documents, (row[0] if row else 0) + 1))
         tx.many(
             "INSERT INTO documents (document, conversation, number, chunk, start, created, role, tool, length, "
             "body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             ((number, *document_row(key, item), pack_body(_encode(item.text))) for number, item in numbered),
         )
-        tx.many(
-            "INSERT INTO words (rowid, text) VALUES (?, ?)",
-            ((number, _indexed_words(key, item.words)) for number, item in numbered),
-        )
-        tx.many(
-            "INSERT INTO fragments (rowid, text) VALUES (?, ?)", ((number, _plain(d.text)) for number, d in numbered)
-        )
-        _change_totals(tx, len(documents), sum(len(document.words) for document in documents))
+        _insert(tx, [(number, key, item.text, item.words) for number, item in numbered])
+        count = len(documents)
+        _change_totals(tx, newest=count, documents=count, words=sum(len(document.words) for document in documents))
 
     def remove(self, tx: Transaction, key: int) -> None:
-        # A contentless table forgets a row only when it is told what the row held.
-        rows = tx.rows("SELECT rowid FROM words WHERE words MATCH ?", f'"{conversation_word(key)}"')
-        for (number,) in rows:
-            row = tx.row("SELECT body, length FROM documents WHERE document = ?", number)
-            if row is None:
-                continue
-            text = _decode(unpack_body(row[0], f"document {number}"))
-            words = _indexed_words(key, index_words(text))
-            tx.run("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", number, words)
-            tx.run("INSERT INTO fragments (fragments, rowid, text) VALUES ('delete', ?, ?)", number, _plain(text))
-            tx.run("DELETE FROM documents WHERE document = ?", number)
-            _change_totals(tx, -1, -row[1])
+        # A contentless table can't forget a row without being told all it held, which takes long. Entries without a
+        # document are never found; they go when the store is vacuumed.
+        match = f'"{conversation_word(key)}"'
+        gone = tx.row(
+            "SELECT count(*), COALESCE(SUM(d.length), 0) FROM words JOIN documents d ON d.document = words.rowid "
+            "WHERE words MATCH ?",
+            match,
+        ) or (0, 0)
+        tx.run("DELETE FROM documents WHERE document IN (SELECT rowid FROM words WHERE words MATCH ?)", match)
+        _change_totals(tx, documents=-gone[0], words=-gone[1], leftovers=gone[0])
+
+    def sweep(self, tx: Transaction) -> None:
+        """Make the index anew from its documents if it holds entries of deleted ones."""
+        row = tx.row("SELECT value FROM index_state WHERE name = 'leftovers'")
+        if row is None or not row[0]:
+            return
+        self._clear_entries(tx)
+        after = 0
+        while rows := tx.rows(
+            "SELECT document, conversation, body FROM documents WHERE document > ? ORDER BY document LIMIT ?",
+            after,
+            _PAGE,
+        ):
+            texts = [(number, key, _decode(unpack_body(body, f"document {number}"))) for number, key, body in rows]
+            _insert(tx, [(number, key, text, index_words(text)) for number, key, text in texts])
+            after = rows[-1][0]
+        tx.run("DELETE FROM index_state WHERE name = 'leftovers'")
 
     def clear(self, tx: Transaction) -> None:
+        self._clear_entries(tx)
+        tx.run("DELETE FROM documents")
+
+    @staticmethod
+    def _clear_entries(tx: Transaction) -> None:
         tx.run("INSERT INTO words (words) VALUES ('delete-all')")
         tx.run("INSERT INTO fragments (fragments) VALUES ('delete-all')")
-        tx.run("DELETE FROM documents")
 
     def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
         totals: dict[str, int] = dict(
@@ -179,10 +193,6 @@ def conversation_word(key: int) -> str:
     return f"§{key}"
 
 
-def _indexed_words(key: int, words: Iterable[str]) -> str:
-    return " ".join((conversation_word(key), *words))
-
-
 def _trigrams(text: str) -> list[str]:
     # A few, spread over the text, are as selective as all of them.
     step = max(1, (len(text) - 2) // _MOST_TRIGRAMS)
@@ -209,8 +219,19 @@ def _candidate(row: Row) -> Candidate:
     return Candidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), text)
 
 
-def _change_totals(tx: Transaction, documents: int, words: int) -> None:
-    for name, amount in (("documents", documents), ("words", words)):
+def _insert(tx: Transaction, entries: Sequence[tuple[int, int, str, Sequence[str]]]) -> None:
+    """Index documents: number, conversation, text and words of each."""
+    tx.many(
+        "INSERT INTO words (rowid, text) VALUES (?, ?)",
+        ((number, " ".join((conversation_word(key), *words))) for number, key, _, words in entries),
+    )
+    tx.many(
+        "INSERT INTO fragments (rowid, text) VALUES (?, ?)", ((number, _plain(text)) for number, _, text, _ in entries)
+    )
+
+
+def _change_totals(tx: Transaction, **amounts: int) -> None:
+    for name, amount in amounts.items():
         tx.run(
             "INSERT INTO index_state (name, value) VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",

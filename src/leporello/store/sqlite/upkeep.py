@@ -13,7 +13,7 @@ from leporello.store.records import Finding, Severity
 from leporello.store.sql.database import Transaction
 from leporello.store.sqlite.database import SqliteDatabase, create_private
 from leporello.store.sqlite.errors import translate
-from leporello.store.sqlite.index import conversation_word
+from leporello.store.sqlite.index import SqliteIndexTables, conversation_word
 
 _MOST_FINDINGS = 20
 _INDEX_TABLES = ("words", "fragments")
@@ -22,8 +22,9 @@ _INDEX_TABLES = ("words", "fragments")
 class SqliteUpkeep:
     """`Upkeep` of a file."""
 
-    def __init__(self, db: SqliteDatabase) -> None:
+    def __init__(self, db: SqliteDatabase, tables: SqliteIndexTables) -> None:
         self._db = db
+        self._tables = tables
 
     def integrity(self) -> Iterator[Finding]:
         try:
@@ -81,6 +82,8 @@ class SqliteUpkeep:
         return sizes
 
     def vacuum(self) -> None:
+        with self._db.write() as tx:
+            self._tables.sweep(tx)
         with self._db.alone() as connection:
             for table in _INDEX_TABLES:
                 connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - constants

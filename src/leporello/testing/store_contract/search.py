@@ -159,7 +159,14 @@ class SearchContract(ContractBase):
         assert len(numbers(store, "platypus")) == 4
         store.conversations.delete("a")
         assert {hit.conversation for hit in store.index.search(SearchQuery("platypus"))} == {"b"}
-        assert store.index.search(SearchQuery("latypu", mode=SearchMode.FRAGMENT, conversation="b"))
+        store.conversations.delete("b")
+        store.conversations.create("c")
+        store.log.append("c", [user("something new")] * 4)
+        assert numbers(store, "something") == [4, 3, 2, 1]
+        assert numbers(store, "platypus colony only") == []
+        assert numbers(store, "latypu", mode=SearchMode.FRAGMENT) == []
+        store.care.vacuum()
+        assert numbers(store, "something") == [4, 3, 2, 1]
 
     def test_indexing_can_be_done_in_small_steps(self, store: Store) -> None:
         for id in ("a", "b"):
