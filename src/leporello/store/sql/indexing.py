@@ -26,7 +26,9 @@ from leporello.store.sql.texts import millis, pack_key, unpack
 from leporello.store.sql.usage import MILLIS_PER_DAY
 from leporello.words import WORDS_VERSION, index_words
 
-_BATCH_MESSAGES = 256
+_BATCH_MESSAGES = 128
+_BATCH_CHARACTERS = 200_000
+"""A batch is one transaction, and short, because on SQLite an append waits for it."""
 _LONGEST_GROUP = 64
 INDEX_VERSION = f"{WORDS_VERSION}.{SEARCHABLE_VERSION}"
 
@@ -189,9 +191,10 @@ def _version(tx: Transaction) -> str | None:
 
 
 def build(stored: Sequence[StoredMessage], calls: Mapping[str, str], mask: Mask) -> Batch:
-    """The documents and counts of some neighbouring messages."""
-    batch = Batch(stored[0].number, stored[-1].number) if stored else Batch(0, 0)
+    """The documents and counts of neighbouring messages, of as many as make a batch."""
+    batch = Batch(stored[0].number, stored[0].number) if stored else Batch(0, 0)
     names = calls
+    taken = 0
     for item in stored:
         message = item.message
         created = millis(item.created_at)
@@ -203,6 +206,8 @@ def build(stored: Sequence[StoredMessage], calls: Mapping[str, str], mask: Mask)
         else:
             names = _call_names(message)
         characters = _add_documents(batch, item, role, tool, mask)
+        batch.last = item.number
+        taken += characters
         batch.days[day][0] += 1
         batch.days[day][1] += characters
         for call in calls_of(message):
@@ -210,6 +215,8 @@ def build(stored: Sequence[StoredMessage], calls: Mapping[str, str], mask: Mask)
         if is_result(message):
             batch.tools[day, tool][1] += 1
             batch.tools[day, tool][2] += characters
+        if taken > _BATCH_CHARACTERS:
+            break
     return batch
 
 

@@ -16,7 +16,7 @@ from leporello.store.sql.common import locate
 from leporello.store.sql.database import Database, Transaction
 from leporello.store.sql.indexing import Indexer
 from leporello.store.sql.texts import millis, pack_key, seconds
-from leporello.words import index_words, query_words
+from leporello.words import index_words, joined_words, query_words
 
 LEAST_FRAGMENT = 3
 _CANDIDATES_PER_HIT = 4
@@ -121,7 +121,7 @@ class SqlIndex:
         return hits[: query.limit]
 
     def _words(self, tx: Transaction, query: SearchQuery, scope: Scope) -> list[Hit]:
-        words = query_words(query.text)
+        words = [*query_words(query.text), *joined_words(query.text)]
         if not words:
             return []
         statistics = self._finder.statistics(tx, words)

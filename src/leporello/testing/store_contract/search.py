@@ -152,6 +152,15 @@ class SearchContract(ContractBase):
         assert "shard 7" in hit.snippet
         assert hit.start > 50_000
 
+    def test_many_long_messages_are_indexed_in_several_steps(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user(f"walrus{n} " + f"filler line {n}\n" * 4000) for n in range(9)])
+        assert store.index.catch_up() == 9
+        assert store.index.pending() == 0
+        for n in range(9):
+            assert numbers(store, f"walrus{n}", limit=1) == [n + 1]
+        assert store.usage.insights().messages == 9
+
     def test_deleted_conversations_are_not_found(self, store: Store) -> None:
         for id in ("a", "b"):
             store.conversations.create(id)
