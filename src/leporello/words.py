@@ -62,6 +62,7 @@ _LONGEST_WHOLE = 96
 _LONGEST_PART = 48
 _CACHE_LIMIT = 200_000
 _CACHED_LENGTH = 64
+_LONGEST_NAME = 5
 
 # Scripts written without blanks between words (and Hangul, whose endings hide the word): pairs of characters.
 _UNSPACED = re.compile(
@@ -97,6 +98,15 @@ def query_words(text: str) -> list[str]:
     """The words to look for: each once, without stop words unless there is nothing else."""
     words = list(dict.fromkeys(index_words(text)))
     return [word for word in words if word not in _STOP_FORMS] or words
+
+
+def joined_words(text: str) -> list[str]:
+    """Names that neighbouring words of a short query may make together: `read file` also looks for `read_file`."""
+    plain = [run.lower() for run in _RUN.findall(_plain(text)) if run.isalpha() and run.isascii()]
+    if not 2 <= len(plain) <= _LONGEST_NAME:
+        return []
+    spans = [plain[start:stop] for start in range(len(plain)) for stop in range(start + 2, len(plain) + 1)]
+    return ["_".join(span) for span in sorted(spans, key=len, reverse=True)]
 
 
 def stem(word: str) -> str:

@@ -240,6 +240,16 @@ class TestSearch:
         assert hits("zebra", "--since", "2999-01-01") == []
         assert len(hits("the", "--limit", 3)) == 3
 
+    def test_a_name_typed_as_words_comes_first(self, cli: RunCli, path: Path) -> None:
+        """Many messages hold the words, one holds the name they make together."""
+        scattered = "dispatch the cached shipment; a cached dispatch of shipment, shipment, shipment"
+        name = "see dispatch_cached_shipment in the other file, which does something else entirely"
+        with open_store(str(path)) as store:
+            store.log.append("talk-7", [{"role": "user", "content": f"{n} {scattered}"} for n in range(30)])
+            store.log.append("talk-7", [{"role": "user", "content": name}])
+        best = json.loads(cli("sessions", "search", "dispatch cached shipment", "--json").out)["hits"][0]
+        assert best["id"] == "m32"
+
     def test_letter_by_letter(self, cli: RunCli) -> None:
         """--exact finds a piece of a word, which words don't."""
         assert "Nothing found" not in cli("sessions", "search", "ebr", "--exact").err

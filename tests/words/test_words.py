@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.words import FTS5_TOKENIZE, SHORT_HASH, index_words, query_words, stem
+from leporello.words import FTS5_TOKENIZE, SHORT_HASH, index_words, joined_words, query_words, stem
 
 WORD = re.compile(r"[a-z0-9_]+\Z")
 # Also text that no encoding takes: lone surrogates.
@@ -84,6 +84,23 @@ MIXED_TEXT = st.lists(
 def test_words_of(text: str, expected: list[str]) -> None:
     """Each kind of text gives exactly these words."""
     assert index_words(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("read file", ["read_file"]),
+        ("Dispatch cached shipment", ["dispatch_cached_shipment", "dispatch_cached", "cached_shipment"]),
+        ("read 文件 file", ["read_file"]),
+        ("file", []),
+        ("", []),
+        ("one two three four five six", []),
+    ],
+)
+def test_neighbouring_words_may_be_a_name(query: str, names: list[str]) -> None:
+    """In a short query, longest first; a long one is a question."""
+    assert joined_words(query) == names
+    assert all(name in index_words(name) for name in names)
 
 
 def test_a_date_or_a_time_finds_its_moment() -> None:
