@@ -24,7 +24,7 @@ from leporello.agent.events import (
 )
 from leporello.agent.system_prompt import PromptSources, SystemPrompt
 from leporello.cancel import CancelToken
-from leporello.conversation import Conversation
+from leporello.conversation import Conversation, Request
 from leporello.events import CompactionEvent
 from leporello.ledger.calls import describe
 from leporello.messages import Call, Message, calls_of, text_of
@@ -61,13 +61,13 @@ class Agent:
     learn: Callable[[int], None]
     provider_name: str = ""
     base_url: str = ""
+    dialect: str = ""
     max_output: int | None = None
     watchers: list[Watcher] = field(default_factory=list)
     _watch_turn: Watcher | None = None
 
     def __post_init__(self) -> None:
         self.talk.listeners.append(self._compacted)
-        self.close_open_calls(LOST)
 
     # -- one turn
 
@@ -76,6 +76,8 @@ class Agent:
         self._watch_turn = watch
         token = cancel or CancelToken()
         message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
+        # Calls that a crash left open; not before a turn begins: another process may still be working on them.
+        self.close_open_calls(LOST)
         self.talk.append(message)
         used = CanonicalUsage()
         calls = 0
@@ -111,12 +113,19 @@ class Agent:
 
     def _request(self, max_tokens: int | None, token: CancelToken) -> ModelRequest:
         """The view as it is now, with breakpoints where the provider wants them."""
-        made = self.talk.request(
-            self.toolbox.schemas(), system=self.prompt.message(), max_tokens=max_tokens, provider=self.provider_name
-        )
-        use = caching.cache_use(self.talk.model, self.provider_name, self.base_url)
+        folded = self.talk.compressions
+        made = self._view_request(max_tokens)
+        if self.talk.compressions != folded:
+            # A fold changes the prompt too: both go out in the same request, so that the prefix breaks only once.
+            made = self._view_request(max_tokens)
+        use = caching.cache_use(self.talk.model, self.provider_name, self.base_url, self.dialect)
         messages = made.marked(native=use.native) if use.marks else list(made.messages)
         return ModelRequest(self.talk.model, messages, made.tools, max_tokens, options={**made.options}, cancel=token)
+
+    def _view_request(self, max_tokens: int | None) -> Request:
+        return self.talk.request(
+            self.toolbox.schemas(), system=self.prompt.message(), max_tokens=max_tokens, provider=self.provider_name
+        )
 
     def _run_tools(self, calls: Sequence[Call], token: CancelToken) -> bool:
         """Run the calls of one reply and store their results; True when the user interrupted."""
@@ -138,7 +147,9 @@ class Agent:
         if self.talk.compressions == folded_before and self.talk.settings.compression.enabled:
             self.talk.shrink("answer filled the window")
         made = self.talk.compressions > folded_before
-        what = "The conversation was folded: say `go on` for the rest." if made else "Nothing could be folded: try /new."
+        what = (
+            "The conversation was folded: say `go on` for the rest." if made else "Nothing could be folded: try /new."
+        )
         self._emit(Notice(f"The answer filled the model's window and ends there. {what}"))
 
     def close_open_calls(self, text: str) -> None:
@@ -180,8 +191,19 @@ class Agent:
                 )
             )
 
-    def use_model(self, model: str, provider: Provider, provider_name: str, window: int | None) -> None:
+    def use_model(
+        self,
+        model: str,
+        provider: Provider,
+        provider_name: str,
+        window: int | None,
+        *,
+        base_url: str = "",
+        dialect: str = "",
+    ) -> None:
         """Go on with another model; what no longer fits is folded before the next call."""
         self.provider = provider
         self.provider_name = provider_name
+        self.base_url = base_url
+        self.dialect = dialect
         self.talk.use_model(model, window)

@@ -10,6 +10,7 @@ reasons, in the dialect's own error shape, and takes no step. `server.requests` 
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -177,6 +178,11 @@ class StubServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients hang up whenever they like; everything else is reported."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     def __init__(self, stub: StubServer) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -1,7 +1,8 @@
 """Cache marks for chat endpoints that understand them (OpenRouter for Claude models): on text parts only.
 
 The internal form puts a mark on a part or on the message. On the wire it stands on the message's last text part; a
-message without one gives it to the nearest message before it.
+message without one gives it to the nearest message before it. Text is always sent as a part, marked or not: a mark that
+moves on must not change the form of the message it leaves, or the cached prefix would be another one.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from leporello.messages import Message
 
 
 def place_marks(messages: list[Message]) -> list[Message]:
-    """The messages with each mark where the wire wants it; unmarked ones are the same objects."""
+    """The messages with each mark where the wire wants it, all text as parts."""
     placed = list(messages)
     waiting: list[Any] = []
     for index in range(len(placed) - 1, -1, -1):
         message = placed[index]
         waiting.extend(_marks(message))
-        message = _unmarked(message)
+        message = _as_parts(_unmarked(message))
         if waiting:
             carrying = _marked(message, waiting[0])
             if carrying is not None:
@@ -47,11 +48,14 @@ def _unmarked(message: Message) -> Message:
     return plain
 
 
+def _as_parts(message: Message) -> Message:
+    content = message.get("content")
+    return {**message, "content": [text_part(content)]} if isinstance(content, str) and content else message
+
+
 def _marked(message: Message, mark: Any) -> Message | None:
     """The message with the mark on its last text, or None when it has no text to carry it."""
     content = message.get("content")
-    if isinstance(content, str):
-        return {**message, "content": [{**text_part(content), MARK: mark}]} if content.strip() else None
     parts = content if isinstance(content, list) else []
     for index in range(len(parts) - 1, -1, -1):
         part = parts[index]
