@@ -218,8 +218,10 @@ def test_calls_that_a_crash_left_open_get_a_result_on_resume(bench: Bench) -> No
     agent = bench.agent([])
     agent.talk.append({"role": "user", "content": "go"}, call("terminal", command="make"))
     resumed = bench.agent(["fine"])
-    assert "unknown" in text_of(resumed.talk.messages[-1])
+    assert agent.talk.store.log.count("a") == 2
     assert resumed.turn("and?").text == "fine"
+    assert "unknown" in text_of(stored(resumed)[2])
+    assert validate(resumed.talk.messages) == []
 
 
 def work(request: ModelRequest) -> Any:

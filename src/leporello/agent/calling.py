@@ -14,6 +14,7 @@ from leporello.conversation import Conversation
 from leporello.errors import LeporelloError
 from leporello.providers.base import ModelReply, ModelRequest, Provider
 from leporello.providers.errors import CallFailed, ErrorKind, ErrorVerdict
+from leporello.records import CompactionReport, Outcome
 
 MOST_RECOVERIES = 3
 LEAST_OUTPUT = 64
@@ -25,9 +26,10 @@ RequestMaker = Callable[[int | None], ModelRequest]
 class StillTooLong(LeporelloError):
     """The request is refused as too long even after folding."""
 
-    def __init__(self, verdict: ErrorVerdict) -> None:
+    def __init__(self, verdict: ErrorVerdict, foldings: int, why: str) -> None:
+        times = f"after {foldings} foldings" if foldings else "and it was not folded"
         super().__init__(
-            f"The model still refuses the request as too long after {MOST_RECOVERIES} foldings ({verdict.message}). "
+            f"The model refuses the request as too long {times} ({why or verdict.message}). "
             "Start afresh with /new, or fold by hand with /compress."
         )
         self.verdict = verdict
@@ -58,8 +60,9 @@ class Caller:
                     continue
                 if not verdict.foldable:
                     raise
-                if foldings >= MOST_RECOVERIES or not self._fold(verdict, foldings):
-                    raise StillTooLong(verdict) from error
+                report = None if foldings >= MOST_RECOVERIES else self._fold(verdict, foldings)
+                if report is None or not report.committed:
+                    raise StillTooLong(verdict, foldings, report.reason if report else "") from error
                 foldings += 1
                 continue
             return reply
@@ -73,12 +76,12 @@ class Caller:
         self.watch(Notice(f"The model allows at most {lowered:,} output tokens here; asking again with that."))
         return lowered
 
-    def _fold(self, verdict: ErrorVerdict, foldings: int) -> bool:
-        """Make the view smaller; False when folding can't help any more."""
+    def _fold(self, verdict: ErrorVerdict, foldings: int) -> CompactionReport:
+        """Make the view smaller, if that is allowed and helps."""
         if not self.talk.settings.compression.enabled:
-            return False
+            return CompactionReport(Outcome.BLOCKED, "compression.enabled is false")
         if verdict.stated_limit is not None and verdict.stated_limit < self.talk.limits.window:
             self.learn(verdict.stated_limit)
             self.watch(Notice(f"The model's window is {verdict.stated_limit:,} tokens, as it says itself; remembered."))
         self.watch(Notice("The request was too long for the model; folding and sending it again."))
-        return self.talk.shrink(f"overflow {foldings + 1}").committed
+        return self.talk.shrink(f"overflow {foldings + 1}")

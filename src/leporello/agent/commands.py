@@ -5,6 +5,7 @@ A command is not a chat message: it is never stored, never sent to a model, and 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -38,6 +39,9 @@ def run_command(talk: Conversation, text: str, more: Mapping[str, Command] | Non
     name, argument = found
     known = {**COMMANDS, **(more or {})}
     if name not in known:
+        if argument and not difflib.get_close_matches(name, known, n=1):
+            # "/tmp is full" is something to say, not a command somebody mistyped.
+            return None
         return f"There is no command /{name}. Known: {', '.join('/' + name for name in sorted(known))}."
     try:
         return known[name].run(talk, argument)
@@ -110,7 +114,7 @@ def _search(talk: Conversation, argument: str) -> str:
 
 def _expand(talk: Conversation, argument: str) -> str:
     id, _, page = argument.partition(" ")
-    opened = talk.expand(id, int(page) if page.isdigit() else 1)
+    opened = talk.expand(id, int(page) if page.isdecimal() else 1)
     body = "\n\n".join(f"[{piece['id']}] {piece['role']}\n{piece['text']}" for piece in opened["messages"])
     return body + (f"\n\n(more: /expand {id} {opened['page'] + 1})" if "next" in opened else "")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_sys
 from leporello.config import Settings
 from leporello.config.environment import command_environment
 from leporello.conversation import Conversation
+from leporello.conversation.outputs import StoredArtifacts, outputs_folder
 from leporello.errors import ConfigError
 from leporello.limits import limits_of
 from leporello.local.model_file import SMOLLM2
@@ -22,7 +21,7 @@ from leporello.local.provider import NAME as LOCAL
 from leporello.local.provider import local_provider
 from leporello.models import LearnedLimits
 from leporello.providers.base import Provider
-from leporello.providers.make import ADDRESSES, ProviderSettings, choose_provider, make_provider
+from leporello.providers.make import ADDRESSES, ProviderSettings, choose_dialect, choose_provider, make_provider
 from leporello.providers.windows import ask_window
 from leporello.recall.tools import SCHEMAS
 from leporello.store.base import Store
@@ -37,8 +36,6 @@ from leporello.tools.builtin import builtin_toolbox
 from leporello.tools.jobs import Jobs
 from leporello.tools.schema import foreign_tool
 
-SAFE = re.compile(r"[A-Za-z0-9._-]{1,80}")
-
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -49,6 +46,8 @@ class Chosen:
     provider_name: str
     base_url: str = ""
     served_window: int | None = None
+    dialect: str = ""
+    """The wire format, where the provider's name does not tell it."""
     small: bool = False
     """Too small a model to call tools or to write summaries: it is offered none and asked for none."""
 
@@ -67,7 +66,8 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     wanted = _provider_settings(settings, name)
     provider = make_provider(wanted)
     who = choose_provider(wanted)
-    return Chosen(name, provider, who, wanted.base_url, _stated_window(settings, wanted, who))
+    window = _stated_window(settings, wanted, who)
+    return Chosen(name, provider, who, wanted.base_url, window, choose_dialect(wanted, who).value)
 
 
 def _provider_settings(settings: Settings, model: str, name: str | None = None) -> ProviderSettings:
@@ -145,7 +145,7 @@ def open_agent(
         metadata=Metadata(model=chosen.model, platform=platform),
     )
     folder = (workdir or Path.cwd()).resolve()
-    outputs = settings.home.outputs_dir / safe_name(talk.id)
+    outputs = outputs_folder(settings.home, talk.id)
     jobs = Jobs()
     names = () if chosen.small and settings.tools.names is None else settings.tools.names
     toolbox = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(talk)).select(names, talk.limits.window)
@@ -171,21 +171,15 @@ def open_agent(
             limits=limits,
             env=command_environment(_key_variables(settings)),
         ),
-        budget=OutputBudget(outputs, limits, toolbox.names, _Artifacts(talk)),
+        budget=OutputBudget(outputs, limits, toolbox.names, StoredArtifacts(talk.store, talk.id)),
         prompt=_prompt(talk, sources),
         sources=sources,
         learn=lambda window: _remember(settings, chosen, window),
         provider_name=chosen.provider_name,
         base_url=chosen.base_url,
+        dialect=chosen.dialect,
         max_output=min(settings.model.max_output or talk.limits.output_reserve, talk.limits.output_reserve),
     )
-
-
-def safe_name(id: str) -> str:
-    """A folder name for any id: itself when it is harmless, else a digest of it."""
-    if SAFE.fullmatch(id) and id not in (".", ".."):
-        return id
-    return hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _prompt(talk: Conversation, sources: PromptSources) -> SystemPrompt:
@@ -213,13 +207,3 @@ def _remember(settings: Settings, chosen: Chosen, window: int) -> None:
     book = LearnedLimits.load(settings.home.limits_file, now=time.time())
     if book.learn(window, chosen.model, chosen.provider_name, chosen.base_url, now=time.time()):
         book.save(settings.home.limits_file)
-
-
-@dataclass(frozen=True, slots=True)
-class _Artifacts:
-    """Keeps whole outputs in the conversation's store."""
-
-    talk: Conversation
-
-    def put(self, data: bytes) -> str:
-        return self.talk.store.artifacts.put(self.talk.id, data)

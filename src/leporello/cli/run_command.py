@@ -9,14 +9,13 @@ import click
 import orjson
 
 from leporello.agent.agent import Agent
-from leporello.agent.calling import StillTooLong
 from leporello.agent.commands import describe_report, run_command
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import choose_model, open_agent
 from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, note, warn
-from leporello.errors import InputError, ProviderError
+from leporello.errors import InputError, LeporelloError
 from leporello.records import Outcome
 from leporello.store import open_store
 from leporello.store.base import Store
@@ -60,7 +59,7 @@ def command(
         agent = open_agent(settings, chosen, store=store, id=id, workdir=workdir, ask=_ask if _on_terminal() else None)
         answered = run_command(agent.talk, prompt)
         if answered is not None:
-            click.echo(answered)
+            click.echo(orjson.dumps({"event": "command", "text": answered}).decode() if as_json else answered)
             return ExitCode.OK
         return _turn(agent, prompt, as_json)
 
@@ -69,7 +68,7 @@ def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
     watch = _print_json if as_json else _print
     try:
         ended = agent.turn(prompt, watch)
-    except (ProviderError, StillTooLong) as error:
+    except LeporelloError as error:
         agent.close_open_calls("Error: the turn ended before this call had a result")
         if as_json:
             click.echo(orjson.dumps({"event": "error", "text": str(error)}).decode())

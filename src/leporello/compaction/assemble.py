@@ -15,7 +15,7 @@ from leporello.compaction.prune import (
     without_images,
 )
 from leporello.compaction.view import Item, Shown, entry_of
-from leporello.messages import Call, Message, calls_of, is_instruction, role_of
+from leporello.messages import Call, Message, calls_of, is_instruction, role_of, text_of
 from leporello.records import Entry
 from leporello.turns import groups, iter_groups
 
@@ -79,6 +79,11 @@ def assemble(items: Sequence[Item], plan: Plan, fold: Message, fold_id: str, tai
     return repair([*head, *middle, *_tail(items, plan, tail_chars)])
 
 
+def assemble_pruned(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
+    """The view without a fold: nothing lies between head and tail, but old tool bodies in the tail can be pointers."""
+    return repair([*(_shown(items[index]) for index in plan.head), *_tail(items, plan, tail_chars)])
+
+
 def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
     messages = [items[index].message for index in plan.tail]
     repeated = result_bodies(messages)
@@ -96,7 +101,7 @@ def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
             message = pointer(message, callers.get(k), item.number, same_as=later)
         elif index in plan.pointers:
             message = pointer(message, callers.get(k), item.number)
-        elif len(str(message.get("content") or "")) > tail_chars:
+        elif len(text_of(message)) + sum(len(call.arguments) for call in calls_of(message)) > tail_chars:
             message = clipped(message, tail_chars)
         if plan.pointers and index <= max(plan.pointers):
             message = without_images(shorten_arguments(message))

@@ -5,11 +5,11 @@ The result is either a shorter valid view with its report, or the reason why the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from leporello.compaction.assemble import assemble, is_opening, settle
+from leporello.compaction.assemble import assemble, assemble_pruned, is_opening, settle
 from leporello.compaction.plan import Plan, Protection, make_plan, newest_user
 from leporello.compaction.view import Item, Shown, entry_of, join_neighbours
 from leporello.errors import FixedPartTooLarge
@@ -20,7 +20,7 @@ from leporello.records import CompactionReport, Outcome, Span
 from leporello.summary.base import Narrative, Narrator, SummaryTask
 from leporello.summary.fold import Fold, fold_message, fold_text
 from leporello.summary.frontier import read_frontier
-from leporello.summary.handoff import Handoff
+from leporello.summary.handoff import Handoff, Section
 from leporello.summary.inherit import inherit
 from leporello.summary.model_free import build
 from leporello.tokens import TokenCounter
@@ -72,7 +72,8 @@ class Folded:
     """A new view that is not judged yet. `fold` stands for everything that is folded in it, as one."""
 
     shown: tuple[Shown, ...]
-    fold: Fold
+    fold: Fold | None
+    """None when the tail was only pruned."""
     narrative: Narrative
     folds: tuple[NewFold, ...] = ()
     tokens: int = 0
@@ -110,8 +111,21 @@ def compact(job: Job, folder: Folder | None = None) -> Compaction:
     plan = make_plan(items, job.counter.message, job.limits, job.protection)
     folded = (folder or fold_in_one)(job, items, plan)
     if folded is None:
+        folded = _prune_only(job, items, plan)
+    if folded is None:
         return _refused(job, Outcome.NOTHING_TO_DO, "Head and tail already hold everything.", before)
     return _judge(job, folded, before)
+
+
+def _prune_only(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
+    """One oversized turn has no middle; what can be shortened in its tail is."""
+    if plan.lifted is not None or plan.middle:
+        return None
+    shown = assemble_pruned(items, plan, tail_chars(job))
+    changed = sum(line.entry.inline is not None and line.entry.fold is None for line in shown)
+    if not changed:
+        return None
+    return Folded(tuple(shown), None, Narrative(None), pruned=changed)
 
 
 def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
@@ -129,7 +143,7 @@ def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
         narrative = job.narrator.narrate(_task(job, middle, total))
     covered = frozenset(range(span.first, span.last + 1)) - shown
     handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff)
-    fold = Fold(job.fold_number, span, handoff, tuple(sorted(number for number in shown if number in span)))
+    fold = Fold(job.fold_number, span, handoff, _kept_behind(items, plan, span))
     message = fold_message(fold, role, recall=job.recall)
     text = fold_text(fold, recall=job.recall)
     return Folded(
@@ -139,7 +153,21 @@ def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
         folds=(NewFold(fold, text, folds_of(items)),),
         tokens=job.counter.text(text),
         pruned=len(plan.pointers),
+        details=rules_left_out(job.ledger, covered, handoff),
     )
+
+
+def _kept_behind(items: Sequence[Item], plan: Plan, span: Span) -> tuple[int, ...]:
+    """Messages of the span that stand behind the fold, in their order."""
+    behind = (*(() if plan.lifted is None else (plan.lifted,)), *plan.tail)
+    return tuple(items[index].number for index in behind if not items[index].fold and items[index].number in span)
+
+
+def rules_left_out(ledger: Ledger, covered: Collection[int], handoff: Handoff) -> dict[str, Any]:
+    """Standing rules that no longer fit into the fold: named in the report, never dropped without a word."""
+    told = {line.sources[0] for line in handoff[Section.CONSTRAINTS] if line.sources}
+    lost = sorted({rule.number for rule in ledger.active_rules if rule.number in covered} - told)
+    return {"rules_left_out": lost} if lost else {}
 
 
 def tail_chars(job: Job) -> int:
@@ -233,35 +261,52 @@ def _judge(job: Job, folded: Folded, before: int) -> Compaction:
     messages = join_neighbours(line.message for line in folded.shown)
     narrative = folded.narrative
     after = _foldable(job, messages)
-    broken = [v for v in validate(messages) if v.fault is not Fault.UNKNOWN_ROLE]
+    # What the input had already is the caller's affair; a compaction adds no fault of its own.
+    given = {v.fault for v in validate([item.message for item in job.items])} & _TOLERATED
+    broken = [v for v in validate(messages) if v.fault not in given]
     if broken:
-        return _refused(job, Outcome.FAILED, f"The folded list would be refused: {broken[0]}", before)
+        reason = f"The folded list would be refused: {broken[0]}"
+        return _refused(job, Outcome.FAILED, reason, before, narrative=narrative)
     if after > before * (1 - LEAST_SAVING):
         reason = f"Folding would leave {after:,} of {before:,} tokens; that saves less than {LEAST_SAVING:.0%}."
-        return _refused(job, Outcome.NO_GAIN, reason, before)
+        return _refused(job, Outcome.NO_GAIN, reason, before, narrative=narrative)
     fixed = job.system_tokens + job.tool_tokens
     report = replace(
         _report(job, Outcome.COMMITTED, before),
         summariser=narrative.summariser,
         messages_after=len(messages),
         tokens_after=after + fixed + sum(job.counter.message(m) for m in messages if is_instruction(m)),
-        covered=folded.fold.span,
-        fold=folded.fold.id,
+        covered=folded.fold.span if folded.fold else None,
+        fold=folded.fold.id if folded.fold else "",
         pruned=folded.pruned,
         usage=narrative.usage,
         cost=narrative.cost,
         verification=narrative.verification,
-        warnings=narrative.warnings,
+        warnings=(*narrative.warnings, *_warnings(folded)),
         details={
             "foldable_before": before,
             "foldable_after": after,
             "above_aim": after > job.limits.aim_tokens,
             "fold_tokens": folded.tokens,
-            "sections": {section.value: len(lines) for section, lines in folded.fold.handoff.sections.items()},
+            "sections": {
+                section.value: len(lines)
+                for section, lines in (folded.fold.handoff.sections.items() if folded.fold else ())
+            },
             **folded.details,
         },
     )
     return Compaction(report, folded.shown, folded.fold, folded.folds)
+
+
+_TOLERATED = {Fault.UNKNOWN_ROLE, Fault.LATE_SYSTEM, Fault.NO_USER}
+
+
+def _warnings(folded: Folded) -> tuple[str, ...]:
+    lost = folded.details.get("rules_left_out")
+    if not lost:
+        return ()
+    ids = ", ".join(f"m{number}" for number in lost[:8])
+    return (f"{len(lost)} rules of the user no longer fit into the fold of this window ({ids}).",)
 
 
 def _report(job: Job, outcome: Outcome, before: int) -> CompactionReport:
@@ -279,7 +324,24 @@ def _report(job: Job, outcome: Outcome, before: int) -> CompactionReport:
     )
 
 
-def _refused(job: Job, outcome: Outcome, reason: str, before: int, details: dict[str, Any] | None = None) -> Compaction:
+def _refused(
+    job: Job,
+    outcome: Outcome,
+    reason: str,
+    before: int,
+    details: dict[str, Any] | None = None,
+    narrative: Narrative | None = None,
+) -> Compaction:
     from_view = tuple(Shown(entry_of(item), item.message) for item in job.items)
     report = replace(_report(job, outcome, before), reason=reason, details=details or {})
+    if narrative is not None:
+        # What a summary model cost is owed whether or not its summary was of use.
+        report = replace(
+            report,
+            summariser=narrative.summariser,
+            usage=narrative.usage,
+            cost=narrative.cost,
+            verification=narrative.verification,
+            warnings=narrative.warnings,
+        )
     return Compaction(report, from_view)

@@ -69,10 +69,11 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
     if busy is not None:
         tail = _Tail(min(tail.start, busy.start), tail.pointers - set(range(busy.start, busy.stop)))
     between = range(head_stop, tail.start)
-    stays = _instructions_that_stay(items, between, measure, limits)
+    stays = _instructions_that_stay(items, between)
+    lead = next((k for k in range(head_stop) if not is_instruction(messages[k])), head_stop)
     lifted = newest if newest is not None and newest in between else None
     return Plan(
-        head=(*range(head_stop), *stays),
+        head=(*range(lead), *stays, *range(lead, head_stop)),
         middle=tuple(index for index in between if index != lifted and index not in stays),
         tail=tuple(range(tail.start, len(items))),
         lifted=lifted,
@@ -149,19 +150,16 @@ def can_be_pointer(message: Message) -> bool:
     return not isinstance(content, str) or len(text_of(message)) > PRUNE_ABOVE_CHARS
 
 
-def _instructions_that_stay(items: Sequence[Item], between: range, measure: Measure, limits: Limits) -> tuple[int, ...]:
-    """System and developer messages inside the span are never summarised: the newest stay, each text once."""
+def _instructions_that_stay(items: Sequence[Item], between: range) -> tuple[int, ...]:
+    """System and developer messages inside the span are never summarised: each text stays once, the newest of it."""
     stays: list[int] = []
     seen: set[str] = set()
-    tokens = 0
     for index in reversed(between):
         message = items[index].message
         if not is_instruction(message):
             continue
         key = message_hash(message)
-        tokens += 0 if key in seen else measure(message)
-        if key in seen or tokens > limits.head_tokens:
-            continue
-        seen.add(key)
-        stays.append(index)
+        if key not in seen:
+            seen.add(key)
+            stays.append(index)
     return tuple(reversed(stays))

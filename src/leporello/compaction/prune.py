@@ -11,11 +11,23 @@ from typing import Any
 
 from leporello.ledger.calls import UNKNOWN_CALL, describe, ended
 from leporello.ledger.units import CUT_MARK
-from leporello.messages import Call, Message, PartKind, calls_of, encode_json, is_result, parse_json, parts_of, text_of
+from leporello.messages import (
+    Call,
+    Message,
+    Part,
+    PartKind,
+    calls_of,
+    encode_json,
+    is_result,
+    parse_json,
+    parts_of,
+    text_of,
+)
 
 LONG_ARGUMENT_CHARS = 1_200
 OMITTED_KEY = "_left_out"
-_THINKING_KEYS = ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details")
+IMAGE_NOTE = "[image of an earlier turn]"
+_THINKING_KEYS = ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details", "provider_state")
 
 
 def pointer(message: Message, call: Call | None, number: int, same_as: int | None = None) -> Message:
@@ -36,8 +48,7 @@ def without_images(message: Message) -> Message:
     if not isinstance(content, list):
         return message
     parts = [
-        {"type": "text", "text": "[image of an earlier turn]"} if part.kind is PartKind.IMAGE else part.raw
-        for part in parts_of(message)
+        {"type": "text", "text": IMAGE_NOTE} if part.kind is PartKind.IMAGE else part.raw for part in parts_of(message)
     ]
     return {**message, "content": parts} if parts != content else message
 
@@ -108,10 +119,17 @@ def clipped(message: Message, max_chars: int) -> Message:
     slim = {key: value for key, value in message.items() if key not in _THINKING_KEYS}
     if len(text) > max_chars:
         front = max(1, max_chars * 2 // 3)
-        slim["content"] = text[:front] + f"\n{CUT_MARK.strip()}\n" + text[-max(1, max_chars - front) :]
-    elif isinstance(message.get("content"), list):
-        slim["content"] = text
+        cut = text[:front] + f"\n{CUT_MARK.strip()}\n" + text[-max(1, max_chars - front) :]
+        others = [part.raw for part in parts_of(without_images(message)) if part.kind not in _WORDS or _is_note(part)]
+        slim["content"] = [{"type": "text", "text": cut}, *others] if others else cut
     return shorten_arguments(slim)
+
+
+_WORDS = (PartKind.TEXT, PartKind.THINKING)
+
+
+def _is_note(part: Part) -> bool:
+    return part.text == IMAGE_NOTE
 
 
 def result_bodies(messages: list[Message]) -> dict[int, int]:

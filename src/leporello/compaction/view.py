@@ -77,8 +77,12 @@ class Returned:
     def of(cls, shown: Iterable[Shown], last: int) -> Returned:
         """What is remembered of a view: the joined messages with the ids they stand for."""
         items: list[Item] = []
+        number = 0
         for line in shown:
-            item = Item(line.entry.ref or 0, line.message, read_fold(line.message), line.entry)
+            fold = read_fold(line.message)
+            # What a compaction wrote itself (a fold, a stub) has no number of its own in the log.
+            number = fold.span.first if fold else line.entry.ref or number
+            item = Item(number, line.message, fold, line.entry)
             if items and item.role == "user" == items[-1].role:
                 joined = _join(items[-1].message, line.message)
                 items[-1] = Item(item.number, joined, None, Entry(ref=item.number, inline=joined))

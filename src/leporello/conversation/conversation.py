@@ -7,31 +7,36 @@ from dataclasses import replace
 from typing import Any
 
 from leporello import caching
-from leporello.compaction.view import join_neighbours
+from leporello.compaction.assemble import repair
+from leporello.compaction.view import Shown, join_neighbours
 from leporello.config import Settings, load_settings
 from leporello.conversation.archive import StoredArchive
 from leporello.conversation.folding import fold_stored
+from leporello.conversation.outputs import StoredArtifacts, outputs_folder
 from leporello.conversation.replies import decode
 from leporello.conversation.request import Request
 from leporello.engines.builtin import make_builtin
-from leporello.engines.compressor import ContextCompressor
+from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
 from leporello.errors import FixedPartTooLarge, InputError
 from leporello.events import CompactionEvent, Listener
 from leporello.ledger import snapshot
 from leporello.ledger.ledger import Ledger
 from leporello.limits import limits_of
+from leporello.messages import Call as ToolCall
 from leporello.messages import Message, decode_json, is_instruction, text_of
 from leporello.models import Limits, cost, model_facts
 from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.tools import RecallTools
-from leporello.records import CompactionReport, Outcome
+from leporello.records import CompactionReport, Entry, Outcome
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.records import Call, ConversationRecord, Metadata, UsageTotals, View, ViewLine
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter
+from leporello.tools.base import OutputLimits, ToolResult
+from leporello.tools.budget import OutputBudget
 
 ATTEMPTS_KEY = "compaction.attempts"
 METER_KEY = "tokens.meter"
@@ -123,6 +128,10 @@ class Conversation:
         name = self.settings.get("context.engine")
         engine = make_builtin(name, limits, self.counter, self._narrator)
         engine.recall = self._can_recall
+        tools, words = self._fixed
+        engine.tool_tokens = self.counter.tools(tools)
+        engine.system_tokens = self.counter.text(words) if words else 0
+        engine.compression_count = self._view.folds
         engine.ledger = ledger
         engine.attempts = int(self.store.state.get(self.id, ATTEMPTS_KEY) or 0)
         if self._view.waits_for_hard_limit:
@@ -160,8 +169,9 @@ class Conversation:
 
     @property
     def messages(self) -> list[Message]:
-        """The view as it is sent."""
-        return join_neighbours(self._view.messages)
+        """The view as it is sent: calls and results that match, neighbouring user messages as one."""
+        lines = [Shown(Entry(ref=line.number, inline=line.message), line.message) for line in self._view.lines]
+        return join_neighbours(line.message for line in repair(lines))
 
     def append(self, *messages: Message) -> list[str]:
         """Store messages durably and return their ids for life."""
@@ -170,8 +180,15 @@ class Conversation:
         return [f"m{number}" for number in numbers]
 
     def tool_result(self, call_id: str, output: str) -> str:
-        """Store the result of a tool call and return its id."""
-        return self.append({"role": "tool", "tool_call_id": call_id, "content": output})[0]
+        """Store the result of a tool call and return its id; one that is too long is kept whole and shown in part."""
+        budget = OutputBudget(
+            outputs_folder(self.settings.home, self.id),
+            OutputLimits.for_window(self.limits.window),
+            (),
+            StoredArtifacts(self.store, self.id),
+        )
+        shown = budget.one(ToolCall(call_id, "", "", 0), None, ToolResult(output))
+        return self.append(shown.message())[0]
 
     def _catch_up(self, numbers: Sequence[int], messages: Sequence[Message]) -> None:
         expected = self.engine.ledger.last + 1
@@ -291,6 +308,9 @@ class Conversation:
 
     def shrink(self, why: str) -> CompactionReport:
         """Fold because a provider refused the request as too long, whatever the threshold says."""
+        if self.engine.attempts >= MOST_ATTEMPTS:
+            reason = f"{MOST_ATTEMPTS} automatic attempts were made without an answer in between"
+            return CompactionReport(Outcome.BLOCKED, reason, self.engine.name, trigger=why)
         self.meter.reset()
         return self._fold(why)
 

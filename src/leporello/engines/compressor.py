@@ -102,10 +102,12 @@ class ContextCompressor(ContextEngine):
         memory_context: str = "",
     ) -> list[Message]:
         """A shorter valid list, or the list as it was; `last_report` says which and why."""
-        done = self.compact(
-            number_messages(messages), focus=focus_topic or "", trigger="manual" if force else "automatic"
-        )
-        return done.messages if done.report.committed else list(messages)
+        trigger = "manual" if force else "automatic"
+        done = self.compact(self._numbered(messages), focus=focus_topic or "", trigger=trigger)
+        if not done.report.committed:
+            return list(messages)
+        self._returned = Returned.of(done.shown, self.ledger.last)
+        return done.messages
 
     def compact(
         self, items: Sequence[Item], *, focus: str = "", trigger: str = "manual", fold_number: int = 0
@@ -189,5 +191,8 @@ class ContextCompressor(ContextEngine):
     ) -> None:
         """Another model: its window, its way of counting, a recomputed threshold."""
         self.counter = TokenCounter.for_model(model)
-        self._take_limits(Limits.for_window(context_length, threshold=self.threshold_percent))
+        ratio = self.limits.tail_tokens / self.limits.threshold_tokens
+        self._take_limits(
+            Limits.for_window(context_length, self.threshold_percent, ratio, protect_last_n=self.protect_last_n)
+        )
         self.wait_for = 0

@@ -159,7 +159,7 @@ class Ledger:
             # Only what a program put there: nobody asked for anything.
             return
         if phrasing.is_cancel(words):
-            self.asks = [replace(ask, cancelled=ask.cancelled or ask.answered_by is None) for ask in self.asks[-8:]]
+            self._close_asks(number, cancelled=True)
             self.asks.append(Ask(number, words, answered_by=number, cancelled=True))
             return
         self.asks.append(Ask(number, words))
@@ -198,7 +198,22 @@ class Ledger:
             if "todo" in call.name.casefold() or call.name == "update_plan":
                 self.todo = (number, call)
         if not self.waiting and text_of(message).strip() and self.asks and self.asks[-1].answered_by is None:
-            self.asks[-1] = replace(self.asks[-1], answered_by=number)
+            self._close_asks(number)
+
+    def _close_asks(self, number: int, *, cancelled: bool = False) -> None:
+        """The newest request is dealt with, and those the user wrote right before it: they are shown as one.
+
+        A stop ends everything that is still open.
+        """
+        following = None
+        for index in range(len(self.asks) - 1, -1, -1):
+            ask = self.asks[index]
+            if ask.answered_by is not None or ask.cancelled:
+                return
+            if not cancelled and following is not None and ask.number != following - 1:
+                return
+            self.asks[index] = replace(ask, cancelled=True) if cancelled else replace(ask, answered_by=number)
+            following = ask.number
 
     def _note_result(self, number: int, facts: MessageFacts) -> None:
         call = facts.answers

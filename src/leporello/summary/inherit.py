@@ -12,9 +12,12 @@ from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Rule
 from leporello.ledger.signals import IDENTIFIER, identifiers
 from leporello.summary.fold import Fold
 from leporello.summary.handoff import Line, Origin, Section
+from leporello.summary.sections import ROOT_LINE
 from leporello.summary.selection import GAP
 
 ENDED = "No longer in force since m"
+_AS_PROSE = (Section.DECISIONS, Section.RESOLVED, Section.CRITICAL, Section.BLOCKED, Section.IN_PROGRESS)
+"""Sections whose lines are sentences like any others and compete with them for room."""
 
 
 def inherit(ledger: Ledger, *folds: Fold) -> None:
@@ -25,6 +28,7 @@ def inherit(ledger: Ledger, *folds: Fold) -> None:
     known = set(ledger.facts)
     texts: dict[int, list[tuple[str, str]]] = {}
     headings: dict[int, str] = {}
+    root = ""
     for section, line in (pair for fold in folds for pair in fold.handoff.lines()):
         if not line.sources or line.sources[0] in known:
             continue
@@ -33,24 +37,43 @@ def inherit(ledger: Ledger, *folds: Fold) -> None:
             _inherit_rule(ledger, number, line.text)
         elif section is Section.USER_SAID:
             texts.setdefault(number, []).extend(("user", part) for part in line.text.split("\n") if part != GAP)
-        elif section is Section.DECISIONS:
+        elif section in _AS_PROSE:
             texts.setdefault(number, []).append(("assistant", line.text))
         elif section is Section.INDEX:
             _inherit_index(number, line, texts, headings)
         elif section is Section.COMPLETED:
-            name, _, rest = line.text.partition(" ")
-            target, _, how = rest.rpartition(" → ")
-            call = CallFacts(name, "other", "", target or rest, "")
-            ledger.actions.append(Action(number, call, how, how == "failed"))
+            _inherit_action(ledger, number, line.text)
         elif section is Section.FILES:
-            path, _, done = line.text.rpartition(" (")
-            ledger.files.setdefault(path or line.text, FileFacts(path, reads=1, edits="changed" in done, last=number))
-        elif section is Section.PENDING:
-            ledger.asks.append(Ask(number, line.text))
+            root = _inherit_file(ledger, number, line.text, root)
+        elif section in (Section.PENDING, Section.GOAL):
+            _inherit_ask(ledger, number, line.text, answered=section is Section.GOAL)
     for number, pieces in texts.items():
         _put(ledger, number, pieces, headings.get(number, ""))
     ledger.rules.sort(key=lambda rule: rule.number)
     ledger.asks.sort(key=lambda ask: ask.number)
+
+
+def _inherit_action(ledger: Ledger, number: int, text: str) -> None:
+    name, _, rest = text.partition(" ")
+    target, _, how = rest.rpartition(" → ")
+    call = CallFacts(name, "other", "", target or rest, "")
+    ledger.actions.append(Action(number, call, how, how == "failed"))
+
+
+def _inherit_file(ledger: Ledger, number: int, text: str, root: str) -> str:
+    """Take one file over; the line that names the common folder gives the root of those after it."""
+    if text.startswith(ROOT_LINE):
+        return text.removeprefix(ROOT_LINE)
+    name, _, done = text.rpartition(" (")
+    path = name or text
+    path = path if path.startswith("/") else root + path
+    ledger.files.setdefault(path, FileFacts(path, reads=1, edits="changed" in done, last=number))
+    return root
+
+
+def _inherit_ask(ledger: Ledger, number: int, text: str, *, answered: bool) -> None:
+    if all(ask.number != number for ask in ledger.asks):
+        ledger.asks.append(Ask(number, text, number if answered else None))
 
 
 def _inherit_rule(ledger: Ledger, number: int, text: str) -> None:

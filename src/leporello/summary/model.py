@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from leporello.errors import ProviderError, SummaryError
 from leporello.messages import Message, text_of
+from leporello.models import cost, model_facts
 from leporello.providers.base import ModelRequest, Provider
 from leporello.redact import redact
 from leporello.summary.base import Narrative, SummaryTask
@@ -56,23 +57,27 @@ class ModelNarrator:
         """A verified narrative from the first model that gives one; otherwise none, with what went wrong."""
         warnings: list[str] = []
         spent = CanonicalUsage()
+        price: float | None = None
+        end = time.monotonic() + self.deadline
         for candidate in self.ladder:
             until = self._resting.get(candidate.model, 0.0)
             if until > self.clock():
                 warnings.append(f"{candidate.model} rests for {until - self.clock():.0f} s after a failure.")
                 continue
             try:
-                text, usage = _Writer(candidate, task, self.counter, self.deadline).write()
+                text, usage = _Writer(candidate, task, self.counter, max(0.01, end - time.monotonic())).write()
+                spent += usage
+                added = cost(usage, model_facts(candidate.model))
+                price = price if added is None else (price or 0.0) + added
                 handoff, verification = verify(_usable(text, task.budget, self.counter), task)
             except (ProviderError, SummaryError, FutureTimeout) as error:
                 self._resting[candidate.model] = self.clock() + _rest(error)
                 warnings.append(f"{candidate.model} gave no summary: {_why(error)}")
                 continue
-            spent += usage
-            return Narrative(handoff, f"model:{candidate.model}", spent, None, verification, tuple(warnings))
+            return Narrative(handoff, f"model:{candidate.model}", spent, price, verification, tuple(warnings))
         if warnings:
             warnings.append("The summary was made without a model.")
-        return Narrative(None, warnings=tuple(warnings), usage=spent)
+        return Narrative(None, warnings=tuple(warnings), usage=spent, cost=price)
 
 
 def _rest(error: Exception) -> float:

@@ -18,7 +18,7 @@ from leporello.summary.selection import Pick, choose
 
 CountText = Callable[[str], int]
 
-RULE_SHARE = 0.30
+RULE_SHARE = 0.60
 USER_SHARE = 0.45
 ACTION_SHARE = 0.06
 FILE_SHARE = 0.05
@@ -49,27 +49,36 @@ def build(
 ) -> Handoff:
     """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one."""
     room = float(budget)
+    rules = int(budget * RULE_SHARE)
     for _ in range(ROUNDS):
-        handoff = _build(ledger, covered, int(room), count, focus, narrative)
+        handoff = _build(ledger, covered, _Budget(int(room), rules), count, focus, narrative)
         size = count(render(handoff))
         if size <= budget:
             return handoff
         room -= (size - budget) * 1.1
-    return _build(ledger, covered, max(0, int(room * 0.7)), count, focus, narrative)
+    return _build(ledger, covered, _Budget(max(0, int(room * 0.7)), rules), count, focus, narrative)
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """Tokens of the whole, which shrinks until everything fits, and of the rules, which never give way."""
+
+    total: int
+    rules: int
 
 
 def _build(
     ledger: Ledger,
     covered: Collection[int],
-    budget: int,
+    budget: _Budget,
     count: CountText,
     focus: str,
     narrative: Handoff | None,
 ) -> Handoff:
-    facts = plain_sections(ledger, covered, budget, count)
+    facts = plain_sections(ledger, covered, budget.total, count, budget.rules)
     if narrative is not None:
         facts = merge(facts, narrative)
-    room = Room(budget - count(render(facts)), int(budget * USER_SHARE))
+    room = Room(budget.total - count(render(facts)), int(budget.total * USER_SHARE))
     taken = {line.text for line in facts[Section.CONSTRAINTS]}
     words = quotations(ledger, covered, room, count, focus=focus, taken=taken, decisions=narrative is None)
     return redacted(joined(facts, words))
@@ -120,11 +129,14 @@ def _lifted(candidate: Candidate) -> Candidate:
     return replace(candidate, log_odds=candidate.log_odds + bonus)
 
 
-def plain_sections(ledger: Ledger, covered: Collection[int], budget: int, count: CountText) -> Handoff:
+def plain_sections(
+    ledger: Ledger, covered: Collection[int], budget: int, count: CountText, rule_room: int | None = None
+) -> Handoff:
     """What the ledger states as plain facts: rules, asks, files, actions, state, open work; each within its share."""
-    rules = sections.within(
-        sections.rule_lines(ledger, covered), int(budget * RULE_SHARE), count, newest_first=True
-    ) + sections.within(sections.ended_rule_lines(ledger, covered), int(budget * 0.03), count, newest_first=True)
+    room = int(budget * RULE_SHARE) if rule_room is None else rule_room
+    rules = sections.within(sections.rule_lines(ledger, covered), room, count, newest_first=True) + sections.within(
+        sections.ended_rule_lines(ledger, covered), int(budget * 0.03), count, newest_first=True
+    )
     actions = [action for action in ledger.actions if action.number in covered]
     made = {
         Section.ACTIVE_TASK: sections.within(sections.active_task(ledger), int(budget * 0.2), count),

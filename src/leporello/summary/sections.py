@@ -14,6 +14,7 @@ ASK_CHARS = 600
 ACTION_CHARS = 110
 ANSWER_CHARS = 200
 MOST_PENDING = 12
+ROOT_LINE = "All paths below are inside "
 
 
 def within(lines: Iterable[Line], budget: int, count: CountText, *, newest_first: bool = False) -> list[Line]:
@@ -115,7 +116,7 @@ def file_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
     known = [entry for entry in ledger.files.values() if entry.last in covered]
     known.sort(key=lambda entry: (entry.edits == 0, -entry.last))
     root = ledger.root
-    lines = [Line(f"All paths below are inside {root}", (known[0].last,), Origin.PROGRAM)] if root and known else []
+    lines = [Line(f"{ROOT_LINE}{root}", (known[0].last,), Origin.PROGRAM)] if root and known else []
     for entry in known:
         done = [f"changed ×{entry.edits}"] if entry.edits else []
         if entry.reads:

@@ -90,7 +90,7 @@ def fold_into_nodes(job: Job, items: Sequence[Item], plan: Plan) -> Folded | Non
     desk = Desk(job.ledger, job.counter.text, ground.hidden, job.narrator, job.focus)
     whole = fold_budget(job, items, plan)
     cap = _nodes_cap(ground, desk, whole)
-    branches = grow(old, _leaves(job, raw, last, cap), cap)
+    branches = grow(old, _leaves(job, raw, last, cap), cap, job.limits.aim_tokens)
     written = write_nodes(desk, branches, job.fold_number)
     nodes = [*_frontier(branches, written)]
     return _folded(ground, nodes, _state(ground, desk, nodes, whole, written.passing), written)

@@ -1,9 +1,10 @@
-"""Which nodes stand in the frontier: new leaves at the end, old ones merged when there are too many. Pure.
+"""Which nodes stand in the frontier: new leaves at the end, neighbours merged when there is no more room. Pure.
 
-Merging goes by age: where more than `FAN` nodes stand at one level, the oldest `FAN` of them become one node of the
-next level with fewer tokens than they had together. The frontier has a cap in tokens, whatever the length of the
-history: above it nodes of one level are merged earlier. Whatever stands before the merged nodes is not touched, so the
-oldest and largest part of the frontier changes most rarely.
+The frontier has a cap in tokens, whatever the length of the history. When a new leaf doesn't fit, two neighbours become
+one node with half their tokens: the two that stand for least, measured against how long ago it was. So the spans grow
+with age, each about as long as all that came after it, as many nodes at every age as the cap allows; a message is
+summarised again each time the history has grown by a fixed factor and not at every compaction; and most merges happen
+among the younger nodes, which leaves the oldest part of the frontier alone.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ from leporello.compaction.view import Item
 from leporello.records import Span
 from leporello.summary.frontier import Node
 
-FAN = 4
-"""More nodes than this at one level are merged."""
-LEAVES = 5
+LEAVES = 8
 """How many leaves of usual size fill the frontier's cap."""
-MERGED_SHARE = 0.65
-"""What a merged node may take of the tokens of the nodes it is made of."""
+LARGEST_LEAF = 2
+"""A leaf over an unusually long span has the room of this many."""
+AGE_POWER = 0.5
+FILL = 0.75
+"""Merging goes on until the nodes take this share of the cap, so that the next few leaves touch nothing."""
+MOST_NODES = 12
+"""More blocks than this would take more in marks than they bring, and caches look back only so many blocks."""
+MERGED_SHARE = 0.5
+"""What a merged node may take of the tokens of the two it is made of."""
 LEAST_NODE_TOKENS = 240
 """A smaller node would be all mark and headings."""
 MOST_OF_SOURCE = 0.4
@@ -73,54 +79,42 @@ def standing(node: Node, size: int) -> Branch:
 
 def leaf_size(source: int, cap: int, usual: int) -> int:
     """Tokens for a leaf: its share of the cap, by what it stands for; `usual` is the source of a leaf of usual size."""
-    share = int(cap * source / (LEAVES * max(1, usual)))
+    share = int(cap / LEAVES * min(source / max(1, usual), LARGEST_LEAF))
     return min(max(share, LEAST_NODE_TOKENS), max(1, int(source * MOST_OF_SOURCE)))
 
 
-def grow(branches: Sequence[Branch], leaves: Sequence[Branch], cap: int) -> list[Branch]:
+def grow(branches: Sequence[Branch], leaves: Sequence[Branch], cap: int, usual: int) -> list[Branch]:
     """The frontier with new leaves in at most `cap` tokens; leaf after leaf, as if they had come one by one."""
-    grown = _fitted(list(branches), cap)
+    grown = _fitted(list(branches), cap, usual)
     for leaf in leaves:
-        grown = _fitted([*grown, leaf], cap)
+        grown = _fitted([*grown, leaf], cap, usual)
     return grown
 
 
-def _fitted(branches: list[Branch], cap: int) -> list[Branch]:
-    while True:
-        run = _crowded(branches) or (_run_to_merge(branches) if sum(b.size for b in branches) > cap else None)
-        if run is None:
-            return branches
-        start, stop = run
-        branches = [*branches[:start], _merged(branches[start:stop], cap), *branches[stop:]]
+def _fitted(branches: list[Branch], cap: int, usual: int) -> list[Branch]:
+    if len(branches) <= MOST_NODES and _size(branches) <= cap:
+        return branches
+    while len(branches) > 1 and (len(branches) > MOST_NODES or _size(branches) > cap * FILL):
+        place = _smallest_for_its_age(branches, usual)
+        branches = [*branches[:place], _merged(branches[place : place + 2], cap), *branches[place + 2 :]]
+    return branches if _size(branches) <= cap else [_merged(branches, cap)]
 
 
-def _crowded(branches: Sequence[Branch]) -> tuple[int, int] | None:
-    """The oldest nodes of the lowest level that has too many."""
-    for level in sorted({branch.level for branch in branches}):
-        run = _level_run(branches, level)
-        if run[1] - run[0] > FAN:
-            return run[0], run[0] + FAN
-    return None
+def _size(branches: Sequence[Branch]) -> int:
+    return sum(branch.size for branch in branches)
 
 
-def _run_to_merge(branches: Sequence[Branch]) -> tuple[int, int]:
-    """What to merge when the tokens are too many: the lowest level with several nodes, else the newest two."""
-    if len(branches) == 1:
-        return 0, 1
-    for level in sorted({branch.level for branch in branches}):
-        start, stop = _level_run(branches, level)
-        if stop - start > 1:
-            return start, min(stop, start + FAN)
-    return len(branches) - 2, len(branches)
-
-
-def _level_run(branches: Sequence[Branch], level: int) -> tuple[int, int]:
-    """The first run of neighbours at a level."""
-    start = next(index for index, branch in enumerate(branches) if branch.level == level)
-    stop = start
-    while stop < len(branches) and branches[stop].level == level:
-        stop += 1
-    return start, stop
+def _smallest_for_its_age(branches: Sequence[Branch], usual: int) -> int:
+    """Where the two neighbours stand whose joint span is shortest compared with all that came after it."""
+    newer = 0
+    best, place = float("inf"), 0
+    for index in range(len(branches) - 2, -1, -1):
+        both = branches[index].source + branches[index + 1].source
+        worth = both / (newer + usual) ** AGE_POWER
+        if worth < best:
+            best, place = worth, index
+        newer += branches[index + 1].source
+    return place
 
 
 def _merged(parts: Sequence[Branch], cap: int) -> Branch:
