@@ -139,6 +139,9 @@ def repair(shown: Sequence[Shown]) -> list[Shown]:
             calls = calls_of(messages[group.start])
             for position in group.unanswered:
                 stub: Message = {"role": "tool", "tool_call_id": calls[position].id, "content": STUB}
+                if not calls[position].id:
+                    # A call without an id is answered by name.
+                    stub["name"] = calls[position].name
                 kept.append(Shown(Entry(inline=stub), stub))
     return kept
 
