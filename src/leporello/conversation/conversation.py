@@ -311,8 +311,19 @@ class Conversation:
         if self.engine.attempts >= MOST_ATTEMPTS:
             reason = f"{MOST_ATTEMPTS} automatic attempts were made without an answer in between"
             return CompactionReport(Outcome.BLOCKED, reason, self.engine.name, trigger=why)
+        refused = self.meter.read(self.messages, *self._fixed).tokens
         self.meter.reset()
-        return self._fold(why)
+        if refused >= self.limits.window:
+            return self._fold(why)
+        # The real window is smaller than the known one, and nobody said how small: fold as if this request had filled
+        # it. That is a guess, so it serves this once; only what a provider states is kept.
+        known = self._window
+        self.use_window(refused)
+        try:
+            return self._fold(why)
+        finally:
+            self._window = known
+            self.engine = self._make_engine(self.engine.ledger)
 
     @property
     def compressions(self) -> int:
