@@ -76,10 +76,12 @@ class PostgresDatabase:
         return round((self._clock() + self._offset) * 1000)
 
     @contextmanager
-    def write(self) -> Iterator[PostgresTransaction]:
+    def write(self, durable: bool = True) -> Iterator[PostgresTransaction]:
         if self.read_only:
             raise StoreUnavailable(f"{self.url} was opened read-only. Nothing was written.")
         with self._transaction(read=False) as tx:
+            if not durable:
+                tx.run("SET LOCAL synchronous_commit = off")
             yield tx
 
     @contextmanager

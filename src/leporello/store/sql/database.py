@@ -46,7 +46,12 @@ class Database(Protocol):
     def now(self) -> int:
         """The time in milliseconds, by the clock that all users of this database share."""
 
-    def write(self) -> AbstractContextManager[Transaction]: ...
+    def write(self, durable: bool = True) -> AbstractContextManager[Transaction]:
+        """A transaction that is on disk when it ends.
+
+        One that is not `durable` does not wait for the disk: a power cut may undo it, as a whole. It is for what can be
+        made again.
+        """
 
     def read(self) -> AbstractContextManager[Transaction]: ...
 

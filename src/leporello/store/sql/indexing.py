@@ -168,7 +168,7 @@ class Indexer:
 
     def _write(self, id: str, batch: Batch) -> bool:
         try:
-            with self._db.write() as tx:
+            with self._db.write(durable=False) as tx:
                 key, _ = locate(tx, id)
                 self._tables.add(tx, key, batch.documents)
                 _count(tx, key, batch)

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -85,7 +85,7 @@ class SqliteDatabase:
         return round(self._clock() * 1000)
 
     @contextmanager
-    def write(self) -> Iterator[SqliteTransaction]:
+    def write(self, durable: bool = True) -> Iterator[SqliteTransaction]:
         self._check_usable()
         if self.read_only:
             raise StoreUnavailable(f"{self.path} was opened read-only. Nothing was written.")
@@ -96,13 +96,14 @@ class SqliteDatabase:
                 if self._writer is None:
                     self._writer = self.connect()
                 connection = self._writer
-                self._begin(connection)
-                try:
-                    yield SqliteTransaction(connection)
-                    connection.execute("COMMIT")
-                except BaseException:
-                    _roll_back(connection)
-                    raise
+                with self._hurried(connection) if not durable else nullcontext():
+                    self._begin(connection)
+                    try:
+                        yield SqliteTransaction(connection)
+                        connection.execute("COMMIT")
+                    except BaseException:
+                        _roll_back(connection)
+                        raise
         finally:
             self._lock.release()
 
@@ -219,6 +220,18 @@ class SqliteDatabase:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
+
+    @contextmanager
+    def _hurried(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Commits don't wait for the disk; the next one that does takes them along."""
+        if self._synchronous != "FULL":
+            yield
+            return
+        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            connection.execute("PRAGMA synchronous = FULL")
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         """Become the one writer of the file.
