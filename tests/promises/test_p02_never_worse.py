@@ -39,8 +39,8 @@ def test_a_commit_saves_at_least_a_tenth(messages: list[Message], window: int) -
 @pytest.mark.fault(
     "a refused compaction hands out the new list",
     "engines/compressor.py",
-    old="return done.messages if done.report.committed else list(messages)",
-    new="return done.messages",
+    old="        if not done.report.committed:\n            return list(messages)",
+    new="        if False:\n            return list(messages)",
 )
 @given(any_conversation(longest=16), WINDOWS)
 def test_without_a_commit_the_list_is_the_one_that_was_given(messages: list[Message], window: int) -> None:
@@ -86,8 +86,8 @@ def test_after_a_poor_compaction_the_next_trigger_is_the_hard_limit(messages: li
 
 @pytest.mark.parametrize("style", list(Style))
 def test_generated_sessions_shrink_below_the_threshold(style: Style) -> None:
-    session = generate(SessionSpec(seed=41, messages=400, tokens=120_000, style=style))
-    *_, last = rounds(session.messages, 32_000, 4)
+    session = generate(SessionSpec(seed=41, messages=250, tokens=60_000, style=style))
+    *_, last = rounds(session.messages, 24_000, 3)
     assert last.report.outcome is Outcome.COMMITTED
     assert foldable(last.after) < foldable(last.before) * (1 - LEAST_SAVING)
-    assert foldable(last.after) < 16_000
+    assert foldable(last.after) < 12_000

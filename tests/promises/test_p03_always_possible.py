@@ -33,8 +33,8 @@ def narrator(script: list[Step] | Callable[[ModelRequest], Step], window: int = 
 
 @pytest.fixture(scope="module")
 def long_history() -> list[Message]:
-    """A hundred times a window of 8,000 tokens."""
-    return generate(SessionSpec(seed=51, messages=2_000, tokens=800_000)).messages
+    """A hundred times a window of 6,000 tokens."""
+    return generate(SessionSpec(seed=51, messages=1_500, tokens=600_000)).messages
 
 
 @pytest.mark.fault(
@@ -44,9 +44,9 @@ def long_history() -> list[Message]:
     new="stretched = limits.tail_tokens * 1_000",
 )
 def test_a_hundred_windows_fit_into_one_without_a_model(long_history: list[Message]) -> None:
-    done = fold_once(long_history, 8_000)
+    done = fold_once(long_history, 6_000)
     assert done.report.outcome is Outcome.COMMITTED, done.report.reason
-    assert COUNTER.messages(done.messages) < 8_000
+    assert COUNTER.messages(done.messages) < 6_000
     assert validate(done.messages) == []
 
 
@@ -58,7 +58,7 @@ def test_a_hundred_windows_fit_into_one_without_a_model(long_history: list[Messa
 )
 def test_a_hundred_windows_are_summarised_by_a_model_of_8k(long_history: list[Message]) -> None:
     small = narrator(lambda _: HANDOFF)
-    done = fold_once(long_history, 8_000, narrator=small)
+    done = fold_once(long_history, 6_000, narrator=small)
     assert done.report.outcome is Outcome.COMMITTED, done.report.reason
     assert done.report.summariser == "model:small-model", done.report.warnings
     provider = small.ladder[0].provider
@@ -91,9 +91,9 @@ FAILURES: dict[str, Callable[[ModelRequest], Step]] = {
 )
 @pytest.mark.parametrize("failure", list(FAILURES))
 def test_whatever_the_summary_model_does_the_fold_is_made(failure: str) -> None:
-    messages = generate(SessionSpec(seed=52, messages=150, tokens=60_000)).messages
+    messages = generate(SessionSpec(seed=52, messages=60, tokens=15_000, images=0)).messages
     try:
-        done = fold_once(messages, 16_000, narrator=narrator(FAILURES[failure]))
+        done = fold_once(messages, 6_000, narrator=narrator(FAILURES[failure]))
     except Exception as error:  # noqa: BLE001 - that nothing comes out is the promise
         pytest.fail(f"{type(error).__name__} came out: {error}")
     assert done.report.outcome is Outcome.COMMITTED, done.report.reason

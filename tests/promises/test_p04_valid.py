@@ -71,11 +71,11 @@ def test_valid_lists_stay_valid(messages: list[Message], window: int) -> None:
 @given(nasty_conversations(longest=20), WINDOWS)
 def test_broken_lists_are_mended_when_they_are_folded(messages: list[Message], window: int) -> None:
     done = fold_once(messages, window)
+    assert done.report.outcome != "failed", done.report.reason
     if done.report.committed:
-        assert validate(done.messages) == []
-    elif done.report.outcome == "failed":
-        # The one thing folding does not mend: an instruction that stands behind other messages.
-        assert Fault.LATE_SYSTEM in {violation.fault for violation in validate(messages)}, done.report.reason
+        # Two things can't be mended without inventing or moving what somebody wrote.
+        given = {v.fault for v in validate(messages)} & {Fault.LATE_SYSTEM, Fault.NO_USER}
+        assert [v for v in validate(done.messages) if v.fault not in given] == []
 
 
 @pytest.mark.fault(
@@ -141,8 +141,8 @@ def test_neighbouring_user_messages_are_shown_as_one(count: int, window: int) ->
 @pytest.mark.parametrize("style", list(Style))
 @pytest.mark.parametrize("reuse", [False, True], ids=["own ids", "reused ids"])
 def test_ten_rounds_of_a_session_stay_valid(style: Style, reuse: bool) -> None:
-    session = generate(SessionSpec(seed=62, messages=500, tokens=90_000, style=style, reuse_call_ids=reuse))
-    for number, done in enumerate(rounds(session.messages, 12_000, 10), 1):
+    session = generate(SessionSpec(seed=62, messages=300, tokens=40_000, style=style, reuse_call_ids=reuse))
+    for number, done in enumerate(rounds(session.messages, 8_000, 10), 1):
         assert validate(done.after) == [], f"round {number}"
         calls = sum(len(calls_of(message)) for message in done.after)
         assert calls == sum(is_result(message) for message in done.after)

@@ -40,12 +40,14 @@ def test_it_stands_behind_the_fold_byte_for_byte(messages: list[Message], window
     if not done.report.committed:
         return
     newest, fold = checks.newest_user(done.messages), checks.fold_in(done.messages)
-    assert fold is not None, "the fold is not recognised in its own list"
     assert newest is not None
-    assert newest > fold[0]
     before = checks.newest_user(messages)
     assert before is not None
     assert encode_json(done.messages[newest]) == encode_json(messages[before])
+    if done.report.fold or checks.fold_in(messages):
+        assert fold is not None, "the fold is not recognised in its own list"
+    if done.report.fold:
+        assert newest > fold[0]
 
 
 @given(any_conversation(longest=20), WINDOWS)
@@ -83,8 +85,8 @@ def test_a_second_compaction_keeps_it_too(messages: list[Message], window: int) 
 
 @pytest.mark.parametrize("style", list(Style))
 def test_through_ten_rounds_of_a_session(style: Style) -> None:
-    session = generate(SessionSpec(seed=71, messages=400, tokens=90_000, style=style))
-    for done in rounds(session.messages, 12_000, 10):
+    session = generate(SessionSpec(seed=71, messages=300, tokens=40_000, style=style))
+    for done in rounds(session.messages, 8_000, 10):
         newest = checks.newest_user(session.messages[: done.seen])
         assert newest is not None
         assert encode_json(session.messages[newest]) in [encode_json(message) for message in done.after]

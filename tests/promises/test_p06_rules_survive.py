@@ -21,7 +21,7 @@ READ = ("en", "zh")
 FILLER = generate(SessionSpec(seed=86, messages=30, tokens=6_000, rules=0, secrets=0, images=0)).messages
 
 
-def ten_rounds(spec: SessionSpec, *, fresh: bool = False, window: int = 48_000) -> tuple[GeneratedSession, list[Round]]:
+def ten_rounds(spec: SessionSpec, *, fresh: bool = False, window: int = 40_000) -> tuple[GeneratedSession, list[Round]]:
     session = generate(spec)
     return session, list(rounds(session.messages, window, 10, fresh=fresh))
 
@@ -39,7 +39,7 @@ def lost(rules: list[Fact], messages: list[Message]) -> list[str]:
 @pytest.mark.parametrize("seed", [81, 82])
 def test_plain_rules_survive_ten_compactions_by_strangers(seed: int) -> None:
     """Each compaction is made by an engine that knows nothing but the list."""
-    spec = SessionSpec(seed=seed, messages=900, tokens=200_000, languages=READ, rules=16)
+    spec = SessionSpec(seed=seed, messages=900, tokens=120_000, languages=READ, rules=16)
     session, done = ten_rounds(spec, fresh=True)
     assert sum(step.report.committed for step in done) == 10
     assert lost(session.live_rules(done[-1].seen), done[-1].after) == []
@@ -47,7 +47,7 @@ def test_plain_rules_survive_ten_compactions_by_strangers(seed: int) -> None:
 
 @pytest.mark.parametrize("style", list(Style))
 def test_plain_rules_survive_ten_compactions_of_every_kind_of_session(style: Style) -> None:
-    spec = SessionSpec(seed=84, messages=900, tokens=200_000, languages=READ, rules=16, style=style)
+    spec = SessionSpec(seed=84, messages=600, tokens=100_000, languages=READ, rules=14, style=style)
     session, done = ten_rounds(spec)
     for step in done:
         assert lost(session.live_rules(step.seen), step.after) == []
@@ -133,7 +133,7 @@ def test_a_plain_rule_is_recognised_in_many_wordings(seed: int) -> None:
 
 def test_facts_of_every_kind_can_still_be_found_after_ten_rounds() -> None:
     """Not a promise of completeness: a floor under what the model-free summary keeps of a long session."""
-    session, done = ten_rounds(SessionSpec(seed=89, messages=900, tokens=300_000, languages=READ), window=128_000)
+    session, done = ten_rounds(SessionSpec(seed=89, messages=600, tokens=150_000, languages=READ), window=64_000)
     last = done[-1]
     for kind, least in ((FactKind.DECISION, 0.5), (FactKind.ERROR, 0.1), (FactKind.IDENTIFIER, 0.2)):
         facts = [fact for fact in session.of(kind, last.seen) if fact.alive(last.seen)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.compaction.pipeline import Compaction
-from leporello.messages import Message
+from leporello.messages import Message, role_of, text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.redact import PLACEHOLDER
 from leporello.summary.handoff import Line, Origin, Section
@@ -46,7 +46,7 @@ def summarised(lines: tuple[str, ...]) -> Compaction:
 @pytest.mark.fault(
     "every line of a model is believed",
     "summary/verify.py",
-    old="if source.supports(line):",
+    old="if source.supports(line, section):",
     new="if True:",
 )
 @given(st.lists(st.sampled_from((*TRUE_LINES, *INVENTED)), min_size=1, max_size=6, unique=True))
@@ -96,9 +96,11 @@ def unquoted(line: Line, messages: list[Message]) -> list[str]:
 @pytest.mark.fault(
     "a claim about the user needs no user message",
     "summary/verify.py",
-    old="if not _USER_CLAIM.search(line.text):",
-    new="if True:",
+    old="if not self.speakers.rightly_named(line):",
+    new="if False:",
 )
 def test_what_the_user_asked_must_be_a_users_words() -> None:
-    done = summarised(("The user asked to rewrite everything in another language",))
+    """Everything in the line was said, but by the assistant."""
+    said = next(text_of(m) for m in SESSION.messages if role_of(m) == "assistant" and text_of(m))
+    done = summarised((f"The user asked for this: {said}",))
     assert done.report.verification.lines_dropped == 1

@@ -118,10 +118,10 @@ def test_live_messages_keep_their_bytes(kind: str, seed: int) -> None:
 
 
 def test_secrets_of_a_long_session_never_reach_a_fold() -> None:
-    session = generate(SessionSpec(seed=162, messages=500, tokens=120_000, secrets=30))
+    session = generate(SessionSpec(seed=162, messages=300, tokens=60_000, secrets=30))
     secrets = [fact.text for fact in session.of(FactKind.SECRET)]
     assert len(secrets) == 30
-    for done in rounds(session.messages, 32_000, 8):
+    for done in rounds(session.messages, 24_000, 6):
         folds = "\n".join(text_of(message) for message in done.after if is_fold(message))
         assert [secret for secret in secrets if secret in folds] == []
         assert checks.fold_in(done.after) is not None

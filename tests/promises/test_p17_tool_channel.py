@@ -52,11 +52,13 @@ def test_arguments_stay_json_objects(messages: list[Message], window: int) -> No
 @pytest.mark.fault(
     "cut text leaves no mark",
     "compaction/prune.py",
-    old='slim["content"] = text[:front] + f"\\n{CUT_MARK.strip()}\\n" + text[-max(1, max_chars - front) :]',
-    new='slim["content"] = text[:front] + text[-max(1, max_chars - front) :]',
+    old='cut = text[:front] + f"\\n{CUT_MARK.strip()}\\n" + text[-max(1, max_chars - front) :]',
+    new="cut = text[:front] + text[-max(1, max_chars - front) :]",
 )
 @given(
-    st.sampled_from(("log line 4711\n", "word ", "不要推送。", '{"a": 1}\n', "x")), st.integers(2_000, 9_000), WINDOWS
+    st.sampled_from(("log line 4711\n", "word ", "不要推送。", '{"a": 1}\n', "x")),
+    st.integers(1_500, 3_000),
+    st.sampled_from((1_500, 3_000)),
 )
 def test_a_huge_answer_at_the_end_is_visibly_cut(piece: str, count: int, window: int) -> None:
     answer = "".join(f"{number} {piece}" for number in range(count))
@@ -72,7 +74,7 @@ def test_a_huge_answer_at_the_end_is_visibly_cut(piece: str, count: int, window:
 
 @pytest.mark.parametrize("style", [Style.CODING, Style.ALL_TOOL])
 def test_through_eight_rounds_of_a_session(style: Style) -> None:
-    session = generate(SessionSpec(seed=171, messages=400, tokens=120_000, style=style, huge_outputs=2))
-    for done in rounds(session.messages, 24_000, 8):
+    session = generate(SessionSpec(seed=171, messages=250, tokens=60_000, style=style, huge_outputs=1))
+    for done in rounds(session.messages, 16_000, 6):
         assert checks.invented_texts(session.messages[: done.seen], done.after) == []
         assert checks.invented_arguments(session.messages[: done.seen], done.after) == []
