@@ -264,6 +264,18 @@ def test_a_switch_to_a_smaller_model_folds_before_the_first_call(bench: Bench) -
     assert agent.talk.compressions == 1
 
 
+def test_tool_output_is_cut_for_the_window_that_holds_now(bench: Bench) -> None:
+    """What a large window took whole, a small one gets as a preview; nothing is lost."""
+    agent = bench.agent([call("terminal", command="seq 1 4000"), "one"], window=128_000)
+    agent.turn("go")
+    small = ScriptedProvider([call("terminal", command="seq 1 4000"), "two"], window=16_000)
+    agent.use_model("gpt-4o-mini", small, "openai", 16_000)
+    agent.turn("again")
+    first, second = (text_of(message) for message in stored(agent) if is_result(message))
+    assert "persisted-output" not in first
+    assert "persisted-output" in second
+
+
 def test_a_summary_model_past_its_deadline_gives_way(bench: Bench) -> None:
     bench.flags["compression.deadline"] = 0.2
     release = threading.Event()

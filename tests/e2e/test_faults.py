@@ -21,6 +21,7 @@ from leporello.errors import ProviderError
 from leporello.messages import is_result, role_of, text_of
 from leporello.models import LearnedLimits
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, Seen, Step
+from leporello.tools.base import OutputLimits
 from leporello.turns import validate
 
 from .office import KINDS, Kind, Office, counted, kept, opened, say
@@ -179,6 +180,7 @@ def test_an_overflow_is_folded_and_its_limit_holds_from_then_on(tmp_path: Path, 
         agent = office.agent()
         assert agent.turn("Go on.").text == "Here."
         assert agent.talk.limits.window == 12_000
+        assert agent.context.limits == OutputLimits.for_window(12_000)
         assert office.folds == 1
         first, second = office.server.requests
         assert len(second.raw) < len(first.raw) / 2

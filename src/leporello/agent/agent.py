@@ -31,7 +31,7 @@ from leporello.messages import Call, Message, calls_of, text_of
 from leporello.models import cost, model_facts
 from leporello.providers.base import ModelReply, ModelRequest, Provider
 from leporello.providers.errors import CallCancelled
-from leporello.tools.base import ToolContext, ToolResult
+from leporello.tools.base import OutputLimits, ToolContext, ToolResult
 from leporello.tools.budget import OutputBudget
 from leporello.tools.toolbox import Toolbox
 from leporello.turns import open_group
@@ -174,6 +174,13 @@ class Agent:
     def _learned(self, window: int) -> None:
         self.learn(window)
         self.talk.use_window(window)
+        self._fit_outputs()
+
+    def _fit_outputs(self) -> None:
+        """Tool output is shown in proportion to the window, which has just changed."""
+        limits = OutputLimits.for_window(self.talk.limits.window)
+        self.context = replace(self.context, limits=limits)
+        self.budget = self.budget.within(limits)
 
     def _compacted(self, event: CompactionEvent) -> None:
         """A new session of the chain: memory is taken in if it changed, and the prompt says that turns were folded."""
@@ -207,3 +214,4 @@ class Agent:
         self.base_url = base_url
         self.dialect = dialect
         self.talk.use_model(model, window)
+        self._fit_outputs()

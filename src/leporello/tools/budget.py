@@ -11,6 +11,7 @@ to the file that is already there.
 
 from __future__ import annotations
 
+import copy
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -64,6 +65,12 @@ class OutputBudget:
         self._limits = limits
         self._reader = next((name for name in _READERS if name in tools), "")
         self._artifacts = artifacts
+
+    def within(self, limits: OutputLimits) -> OutputBudget:
+        """The same budget with other limits: the model's window is another one now."""
+        other = copy.copy(self)
+        other._limits = limits
+        return other
 
     def turn(self, results: Sequence[tuple[Call, Tool | None, ToolResult]], used: int = 0) -> list[Budgeted]:
         """All results of one assistant turn, in order. `used` are characters of the same turn from before."""
