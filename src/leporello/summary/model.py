@@ -32,6 +32,8 @@ MOST_CHUNKS = 24
 SIDE_BY_SIDE = 4
 LEAST_SECTIONS = 2
 PROMPT_ROOM = 300
+WINDOW_SHARE = 0.96
+"""Counts of a model whose vocabulary is not at hand are estimates; a little room is left for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ class ModelNarrator:
                 warnings.append(f"{candidate.model} rests for {until - self.clock():.0f} s after a failure.")
                 continue
             try:
-                text, usage = _Writer(candidate, task, self.counter, max(0.01, end - time.monotonic())).write()
+                left = max(0.01, end - time.monotonic())
+                # The summary model counts in its own way; what fits must fit by its count.
+                text, usage = _Writer(candidate, task, TokenCounter.for_model(candidate.model), left).write()
                 spent += usage
                 added = cost(usage, model_facts(candidate.model))
                 price = price if added is None else (price or 0.0) + added
@@ -110,7 +114,8 @@ class _Writer:
 
     def _write(self, pool: ThreadPoolExecutor, until: float) -> tuple[str, CanonicalUsage]:
         orders = self._orders()
-        room = self.candidate.window - self.counter.text(orders) - self.task.budget - PROMPT_ROOM
+        usable = int(self.candidate.window * WINDOW_SHARE)
+        room = usable - self.counter.text(orders) - self.task.budget - PROMPT_ROOM
         if room < PROMPT_ROOM:
             raise SummaryError(f"its window of {self.candidate.window:,} tokens leaves no room for the turns.")
         previous = self._previous(room // 2)
