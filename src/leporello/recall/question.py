@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from leporello.recall.relatives import relatives_of
-from leporello.recall.wants import Want, wants_of
+from leporello.recall.wants import Want, is_question, wants_of
 from leporello.words import index_words, query_words, stem
 
 RELATIVE = 0.6
@@ -38,6 +38,8 @@ class Question:
 
     terms: tuple[Term, ...]
     wants: frozenset[Want]
+    is_question: bool
+    """Bare words are meant as they are; a question may be answered in other words."""
 
 
 _ANSWER_WORDS = frozenset(
@@ -56,10 +58,10 @@ def understand(text: str, plainly: bool = False) -> Question:
     quoted = {word for found in _QUOTATION.finditer(text) for word in index_words(found.group())}
     wanted = query_words(text)[:MOST_TERMS]
     if plainly:
-        return Question(tuple(Term(1.0, ((word, 1.0),)) for word in wanted), frozenset())
+        return Question(tuple(Term(1.0, ((word, 1.0),)) for word in wanted), frozenset(), False)
     spoken = {word for found in _SPOKEN.finditer(text) for word in index_words(found.group())}
     terms = tuple(_term(word, word in quoted, word in spoken) for word in wanted)
-    return Question(terms, wants_of(text))
+    return Question(terms, wants_of(text), is_question(text))
 
 
 def _term(word: str, quoted: bool, spoken: bool) -> Term:

@@ -23,7 +23,7 @@ from leporello.recall.passages import Passage
 from leporello.recall.question import Question, Term
 from leporello.recall.wants import Want
 
-MOST_PASSAGES = 160
+MOST_PASSAGES = 400
 """Passages looked at line by line."""
 MOST_LINES = 1_500
 """Lines that are handed on."""
@@ -62,7 +62,7 @@ def rank(collection: Collection, question: Question, rare: Rarity | None = None)
     for entry in _best_passages(collection, evidence, liking):
         scored.extend(_score_lines(collection, entry, evidence, liking))
     best = heapq.nlargest(MOST_LINES, scored)
-    return best if question.wants else _close_to_best(best)
+    return best if question.is_question else _close_to_best(best)
 
 
 class _Evidence:

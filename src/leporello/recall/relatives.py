@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from leporello.words import index_words
+from leporello.words import query_words
 
 
 @cache
 def _groups() -> dict[str, tuple[str, ...]]:
     related: dict[str, dict[str, None]] = {}
     for line in files(__package__).joinpath("relatives.txt").read_text("utf-8").splitlines():
-        words = list(dict.fromkeys(index_words(line.partition("#")[0])))
+        words = query_words(line.partition("#")[0])
         for word in words:
             related.setdefault(word, {}).update(dict.fromkeys(other for other in words if other != word))
     return {word: tuple(others) for word, others in related.items()}

@@ -28,6 +28,8 @@ class Want(StrEnum):
     TEST = "a test"
     DATE = "a date"
     RULE = "a rule"
+    DEFINITION = "where something is defined"
+    EVENT = "what happened"
 
 
 def _pattern(*alternatives: str) -> re.Pattern[str]:
@@ -114,6 +116,11 @@ _WANTS: tuple[tuple[Want, re.Pattern[str]], ...] = (
     (Want.VERSION, _pattern(r"\b(?:versions?|releases?|pinned|upgrade\w*)\b", "版本")),
     (Want.TEST, _pattern(r"\b(?:tests?|specs?|assert\w*|checks?|suite)\b", "测试")),
     (Want.DATE, _pattern(r"\b(?:when|date|day|time|valid|expir\w+|deadline|schedule\w*)\b", "什么时候|日期|何时")),
+    (Want.DEFINITION, _pattern(r"\b(?:defin\w+|declar\w+|implemented|introduced|lives?|located)\b", "定义|声明|实现")),
+    (
+        Want.EVENT,
+        _pattern(r"\b(?:happen\w*|occur\w*|result(?:ed)?|outcome|came out|go(?:es)? wrong|went)\b", "发生|结果"),
+    ),
     (
         Want.RULE,
         _pattern(
@@ -130,8 +137,13 @@ _SHAPE = re.compile(
 )
 
 
+def is_question(text: str) -> bool:
+    """Whether a query asks, rather than naming words to look for."""
+    return _SHAPE.search(text) is not None
+
+
 def wants_of(text: str) -> frozenset[Want]:
-    """What a query wants; nothing unless it is shaped like a question."""
-    if not _SHAPE.search(text):
+    """What a query wants; nothing unless it is a question."""
+    if not is_question(text):
         return frozenset()
     return frozenset(want for want, pattern in _WANTS if pattern.search(text))
