@@ -1,0 +1,95 @@
+"""Claims about work that was done, against the calls that were made.
+
+"src/a.py was modified" is true when a call edited it; "will be edited", "was not run" are false when one did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from leporello.summary.support.contradiction import Passage
+from leporello.summary.support.evidence import Deed, fold
+from leporello.summary.support.lexicon import root, sides_of
+from leporello.summary.support.reading import Reading
+from leporello.summary.support.status import Status
+
+_ACTS: dict[str, frozenset[str]] = {
+    "edit": frozenset(
+        map(root, "edit modify change update patch rewrite alter adjust touch fix 修改 编辑 更新 更改".split())
+    ),
+    "read": frozenset(map(root, "read look view inspect open examine review 查看 阅读 读取".split())),
+    "run": frozenset(map(root, "run execute invoke 运行 执行".split())),
+}
+_WORKS = {"edit": ("edit",), "read": ("read", "edit")}
+OUTCOME = sides_of(root("succeed"))[0].axis
+"""The question of success or failure."""
+MOST_WORDS = 6
+"""A claim of more words is about more than the act itself."""
+
+
+def done(claim: Reading, deeds: Sequence[Deed], passages: Sequence[Passage]) -> bool | None:
+    """Whether the calls that were made bear a claim out; None when it is about something else."""
+    acts = [act for act, words in _ACTS.items() if _speaks_of(claim, words)]
+    if len(acts) != 1 or len(claim.content) > MOST_WORDS or not _targets(claim, acts[0]):
+        return None
+    act = acts[0]
+    made = [deed for deed in deeds if _concerns(deed, claim, act)]
+    if Status.AHEAD in claim.statuses or any(token.negated for token in claim.tokens):
+        return False if any(not deed.failed for deed in made) else None
+    if Status.DONE not in claim.statuses:
+        return None
+    if made:
+        return _right_outcome(claim, made)
+    if not any(_is(deed, act) for deed in deeds) or any(_tells_it(passage, claim, act) for passage in passages):
+        return None
+    return False
+
+
+def _right_outcome(claim: Reading, made: Sequence[Deed]) -> bool | None:
+    """Whether one of the calls ended as the claim says; None when it doesn't say."""
+    outcomes = {facet.side.side ^ facet.negated for facet in claim.facets if facet.side.axis == OUTCOME}
+    if len(outcomes) != 1:
+        return None if outcomes else True
+    failed = outcomes == {1}
+    code = re.search(r"exit (?:code|status) (\d+)", claim.text)
+    if code and failed != (code[1] != "0"):
+        return False
+    known = [deed for deed in made if deed.code is not None]
+    return any((deed.code != 0) == failed for deed in known) if known else None
+
+
+def _tells_it(passage: Passage, claim: Reading, act: str) -> bool:
+    """Whether somebody says that it was done."""
+    reading = passage.reading
+    if (
+        passage.role not in ("user", "assistant")
+        or Status.DONE not in reading.statuses
+        or Status.AHEAD in reading.statuses
+    ):
+        return False
+    return _speaks_of(reading, _ACTS[act]) and _targets(claim, act)[0] in reading.keys
+
+
+def _speaks_of(reading: Reading, words: frozenset[str]) -> bool:
+    return any(key in words for token in reading.content for key in token.keys)
+
+
+def _targets(claim: Reading, act: str) -> list[str]:
+    """The one file or command that a claim is about."""
+    if act == "run":
+        return [fold(quote) for quote in claim.quotes][:1]
+    paths = [token.key for token in claim.names if "/" in token.key]
+    return paths if len(paths) == 1 else []
+
+
+def _is(deed: Deed, act: str) -> bool:
+    return bool(deed.command) if act == "run" else deed.work in _WORKS[act]
+
+
+def _concerns(deed: Deed, claim: Reading, act: str) -> bool:
+    """Whether a call did this act on the thing a claim names."""
+    target = _targets(claim, act)[0]
+    if act == "run":
+        return deed.command == target
+    return _is(deed, act) and (deed.path == target or deed.path.endswith("/" + target.removeprefix("./")))
