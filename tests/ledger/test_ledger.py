@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leporello.ledger import snapshot
-from leporello.ledger.importance import explain, text_features, weigh
+from leporello.ledger.importance import Later, explain, later_features, later_score, text_features, weigh
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.units import CUT_MARK, clip, lines_of, sentences_of
 from leporello.testing.sessions import generate
@@ -89,6 +89,12 @@ def test_the_score_of_a_line_can_be_explained() -> None:
     shares = explain(features)
     assert abs(sum(share for _, share in shares) - weigh(features)) < 1e-9
     assert len(shares) > 3
+
+
+@given(st.sampled_from(["user", "assistant", "tool"]), st.integers(0, 9), st.integers(0, 9), st.integers(1, 9))
+def test_the_quick_score_of_later_events_is_the_weighted_sum(role: str, ids: int, cited: int, repeats: int) -> None:
+    later = Later(cited=cited, reused=cited // 2, rarity=1 / repeats, repeats=repeats)
+    assert abs(later_score(role, ids, later) - weigh(later_features(role, ids, later))) < 1e-9
 
 
 def test_an_error_line_outweighs_a_plain_one() -> None:

@@ -14,7 +14,7 @@ from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts, one_line
 from leporello.ledger.facts import MessageFacts, UnitFacts, extract, storable
-from leporello.ledger.importance import Later, later_features, weigh
+from leporello.ledger.importance import Later, later_score
 from leporello.ledger.own_words import own_words, prose
 from leporello.ledger.signals import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.messages import Call, Message, calls_of, is_result, message_hash, result_id, role_of, text_of
@@ -255,7 +255,7 @@ class Ledger:
             rarity=max((1.0 / max(1, self.frequency[name]) for name in names), default=0.0),
             repeats=repeats,
         )
-        return unit.base + weigh(later_features(facts.role, len(names), later))
+        return unit.base + later_score(facts.role, len(names), later)
 
     @property
     def active_rules(self) -> list[Rule]:

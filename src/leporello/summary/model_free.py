@@ -6,7 +6,7 @@ rules, asks, the user's words and the index of facts are always the program's, n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from leporello.ledger.ledger import Candidate, Ledger
@@ -50,13 +50,14 @@ def build(
     """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one."""
     room = float(budget)
     rules = int(budget * RULE_SHARE)
+    pool = list(ledger.candidates(covered))
     for _ in range(ROUNDS):
-        handoff = _build(ledger, covered, _Budget(int(room), rules), count, focus, narrative)
+        handoff = _build(ledger, covered, _Budget(int(room), rules), count, focus, narrative, pool)
         size = count(render(handoff))
         if size <= budget:
             return handoff
         room -= (size - budget) * 1.1
-    return _build(ledger, covered, _Budget(max(0, int(room * 0.7)), rules), count, focus, narrative)
+    return _build(ledger, covered, _Budget(max(0, int(room * 0.7)), rules), count, focus, narrative, pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +75,14 @@ def _build(
     count: CountText,
     focus: str,
     narrative: Handoff | None,
+    pool: Sequence[Candidate],
 ) -> Handoff:
     facts = plain_sections(ledger, covered, budget.total, count, budget.rules)
     if narrative is not None:
         facts = merge(facts, narrative)
     room = Room(budget.total - count(render(facts)), int(budget.total * USER_SHARE))
     taken = {line.text for line in facts[Section.CONSTRAINTS]}
-    words = quotations(ledger, covered, room, count, focus=focus, taken=taken, decisions=narrative is None)
+    words = quotations(ledger, covered, room, count, focus=focus, taken=taken, decisions=narrative is None, pool=pool)
     return redacted(joined(facts, words))
 
 
@@ -101,12 +103,14 @@ def quotations(
     focus: str = "",
     taken: Collection[str] = (),
     decisions: bool = True,
+    pool: Sequence[Candidate] | None = None,
 ) -> Handoff:
     """The messages' own words that are worth most: the user's, the assistant's decisions, and the index of facts.
 
-    Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index.
+    Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index. `pool` are
+    the candidates when they are ranked already.
     """
-    candidates = list(ledger.candidates(covered))
+    candidates = list(ledger.candidates(covered)) if pool is None else pool
     words = focus.split() if focus else []
     seen = set(taken)
     user = choose(
