@@ -7,6 +7,7 @@ message a transaction with `synchronous=FULL`; every figure is wall time, with t
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -25,7 +26,8 @@ from leporello.records import CompactionReport, Entry, Outcome, Span
 from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import Compaction, Fold
 
-FOLDER = ROOT / "build" / "bench-store"
+# Two runs at once must not share files; both belong on the disk where the project is, not in memory.
+FOLDER = ROOT / "build" / f"bench-store-{os.getpid()}"
 LIMIT = 10
 _TURN = 500
 _REPEATS = 5
