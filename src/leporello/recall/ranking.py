@@ -10,10 +10,10 @@ Only the best passages are looked at line by line; the rest of a long conversati
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 from leporello.bm25 import rarity
@@ -23,16 +23,16 @@ from leporello.recall.passages import Passage
 from leporello.recall.question import Question, Term
 from leporello.recall.wants import Want
 
-MOST_PASSAGES = 400
+MOST_PASSAGES = 250
 """Passages looked at line by line."""
-MOST_LINES = 1_500
+MOST_LINES = 600
 """Lines that are handed on."""
-SHORT_PASSAGE = 40
+SHORT_PASSAGE = 10
 """Of a longer passage only lines are looked at that have a word of the question near, or look like an answer."""
 CLOSE = 0.45
 """Bare words are meant as they are: lines with less than this share of the best line's evidence are left out."""
-LEAST_RARITY = 0.2
-MANY_LINES = 2_000
+LEAST_RARITY = 0.5
+MANY_LINES = 500
 """A word that stands nearly everywhere and in so many lines costs much to follow and tells nothing."""
 
 Rarity = Callable[[str], float]
@@ -58,10 +58,13 @@ def rank(collection: Collection, question: Question, rare: Rarity | None = None)
     rare = rare or (lambda word: rarity(len(collection.entries), collection.spread.get(word, 0)))
     evidence = [found for term in question.terms if (found := _Evidence(collection, term, rare)).hits]
     liking = _Liking(question)
-    scored: list[ScoredLine] = []
-    for entry in _best_passages(collection, evidence, liking):
-        scored.extend(_score_lines(collection, entry, evidence, liking))
-    best = heapq.nlargest(MOST_LINES, scored)
+    places = _best_passages(collection, evidence, liking)
+    bases = {place: sum(found.around(place, collection.entries[place].step) for found in evidence) for place in places}
+    gains = _gains(collection, evidence, bases)
+    scored = itertools.chain.from_iterable(
+        _score_lines(collection, place, base, gains, liking) for place, base in bases.items()
+    )
+    best = [ScoredLine(*found) for found in heapq.nlargest(MOST_LINES, scored)]
     return best if question.is_question else _close_to_best(best)
 
 
@@ -167,44 +170,50 @@ def _best_passages(collection: Collection, evidence: list[_Evidence], liking: _L
     return [place for _, place in heapq.nlargest(MOST_PASSAGES, scores)]
 
 
-def _score_lines(
-    collection: Collection, place: int, evidence: list[_Evidence], liking: _Liking
-) -> Iterator[ScoredLine]:
-    entry = collection.entries[place]
-    base = 0.0
+def _gains(collection: Collection, evidence: list[_Evidence], places: Container[int]) -> dict[int, float]:
+    """For each line of the passages in question: what words in it or near it say beyond its surroundings."""
     gains: dict[int, float] = defaultdict(float)
+    entries, entry_of = collection.entries, collection.entry_of
     for found in evidence:
-        around = found.around(place, entry.step)
-        base += around
-        if place in found.passages:
-            for line, value in _near(found, entry.first, entry.stop).items():
-                if value > around:
-                    gains[line] += value - around
+        around = {place: found.around(place, entries[place].step) for place in found.passages if place in places}
+        for line, value in _near(found, entry_of, around).items():
+            gains[line] += value - around[entry_of[line]]
+    return gains
+
+
+def _near(found: _Evidence, entry_of: list[int], around: dict[int, float]) -> dict[int, float]:
+    """For each line the value of the nearest occurrence of a term, where it is more than the surroundings say."""
+    best: dict[int, float] = {}
+    known = best.get
+    end = len(entry_of)
+    for lines, value in found.hits:
+        worths = [(value * share, away) for share, away in _DISTANCES]
+        for line in lines:
+            place = entry_of[line]
+            least = around.get(place)
+            if least is not None:
+                for worth, away in worths:
+                    near = line + away
+                    if worth > known(near, least) and 0 <= near < end and entry_of[near] == place:
+                        best[near] = worth
+    return best
+
+
+def _score_lines(
+    collection: Collection, place: int, base: float, gains: dict[int, float], liking: _Liking
+) -> Iterator[tuple[float, int, float]]:
+    entry = collection.entries[place]
     liked = base + liking.role(entry.passage)
     least = -1.0 if liking.admits(entry.passage) else 0.0
-    short = len(entry.passage.lines) <= SHORT_PASSAGE
-    wanted = liking.any_sign
+    # In a long passage a line must have a word near it or look like an answer.
+    any_line = base > least and len(entry.passage.lines) <= SHORT_PASSAGE
+    any_sign = liking.any_sign if base > least else 0
     lengths, repeated = collection.lengths, collection.repeated
     for line, signs in enumerate(collection.signs(entry.first, entry.stop), entry.first):
         gain = gains.get(line, 0.0)
-        signs &= wanted
-        if gain or ((short or signs) and base > least):
-            score = liked + gain + liking.signs(signs) + _BY_LENGTH[min(lengths[line], _LONGEST)]
-            yield ScoredLine(score + weights.REPEATED if repeated[line] else score, line, base + gain)
-
-
-def _near(found: _Evidence, first: int, stop: int) -> dict[int, float]:
-    """For each line of a passage (and some beyond it) the value of the nearest occurrence of a term."""
-    best: dict[int, float] = {}
-    known = best.get
-    for lines, value in found.hits:
-        at = bisect_left(lines, first)
-        for line in lines[at : bisect_left(lines, stop, at)]:
-            for share, away in _DISTANCES:
-                near = line + away
-                if known(near, 0.0) < value * share:
-                    best[near] = value * share
-    return best
+        if gain or any_line or signs & any_sign:
+            score = liked + gain + liking.signs(signs & liking.any_sign) + _BY_LENGTH[min(lengths[line], _LONGEST)]
+            yield score + weights.REPEATED if repeated[line] else score, line, base + gain
 
 
 def _close_to_best(scored: list[ScoredLine]) -> list[ScoredLine]:
