@@ -3,7 +3,7 @@
 - `leporello.testing.EngineContract`: the suite any `ContextEngine` must pass
 - `leporello.testing.sessions`: seeded generator of long sessions with planted facts
 - `leporello.testing.strategies`: hypothesis strategies of message lists, valid and nasty (needs hypothesis)
-- `python -m leporello.testing.demo`: a long session, compressed as it grows
+- `python -m leporello.testing.demo`: the agent at work for a few hundred turns in a small window
 """
 
 from leporello.testing.engine_contract import EngineContract
