@@ -6,6 +6,7 @@ left out is named beside the arguments, never inside a value where a model could
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,9 +69,17 @@ def _shorten_call(item: Any) -> Any:
     arguments = item["function"].get("arguments")
     if not isinstance(arguments, str) or len(arguments) <= LONG_ARGUMENT_CHARS:
         return item
-    call = Call("", "", arguments, 0)
-    short = encode_json(_lighter(call.parsed(), len(arguments))).decode("utf-8", "replace")
+    short = json.dumps(_lighter(_exact(arguments), len(arguments)), separators=(",", ":"))
     return {**item, "function": {**item["function"], "arguments": short}}
+
+
+def _exact(arguments: str) -> dict[str, Any]:
+    """The arguments with every number as it was written: orjson makes floats of integers beyond 64 bits."""
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _lighter(arguments: Mapping[str, Any], size: int) -> dict[str, Any]:
