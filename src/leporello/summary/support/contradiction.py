@@ -37,7 +37,7 @@ def contradicted(claim: Reading, passages: Sequence[Passage]) -> str:
         ("negation", _negation),
         ("absence", _absence),
         ("roles", _exchanged),
-        ("status", _status),
+        ("status", at_odds),
     )
     for name, check in checks:
         if check(claim, passages):
@@ -146,7 +146,8 @@ def _same_word(one: Token, other: Token) -> bool:
 # --- has it happened? ------------------------------------------------------------------------------------------------
 
 
-def _status(claim: Reading, passages: Sequence[Passage]) -> bool:
+def at_odds(claim: Reading, passages: Sequence[Passage]) -> bool:
+    """Whether a claim calls done what is only planned everywhere, or still to come what is done, or a guess a fact."""
     claimed = claim.statuses
     if Status.AHEAD in claimed and all(passage.role in ("call", "tool") for passage in passages):
         return True

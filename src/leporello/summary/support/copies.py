@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from leporello.summary.support.figures import Figure, same
-from leporello.summary.support.lexicon import is_general, sides_of, synonyms_of
+from leporello.summary.support.lexicon import root, sides_of, synonyms_of
 from leporello.summary.support.reading import DOUBTING, NEGATORS, Reading, Token
 
 ALIKE = 0.7
@@ -62,7 +62,7 @@ def _matters(
         come.extend(new)
     # What is moved is gone in one place and comes in another; what is left has really changed.
     lost, gained = _difference(gone, come), _difference(come, gone)
-    return _turned(lost, gained) or _changed(lost, gained, passage, claim)
+    return _turned(lost, gained) or _rescaled(lost, gained) or _changed(lost, gained, passage, claim)
 
 
 def _not_moved(new: list[Token], old: list[Token], passage: Reading) -> list[Token]:
@@ -80,7 +80,7 @@ def _replaced(old: list[Token], new: list[Token], passage: Reading, claim: Readi
             continue
         if _changed(old, [word], passage, claim):
             return True
-        if _specific(word) and any(_specific(other) for other in old) and len(old) == len(new):
+        if len(old) == len(new) and word.content and any(other.content for other in old):
             return True
     return False
 
@@ -108,6 +108,8 @@ def _difference(words: list[Token], others: list[Token]) -> list[Token]:
 
 
 def _opposites(one: str, other: str) -> bool:
+    if one in (f"un{other}", f"non{other}") or other in (f"un{one}", f"non{one}"):
+        return True
     others = sides_of(other)
     return any(a.axis == b.axis and a.side != b.side for a in sides_of(one) for b in others)
 
@@ -125,14 +127,38 @@ def _figure(word: Token, reading: Reading) -> Figure | None:
     return next((figure for figure in reading.figures if figure.start <= word.start < figure.end), None)
 
 
-def _specific(word: Token) -> bool:
-    return word.content and not is_general(word.key) and len(word.key) > 2
+def _turned(lost: list[Token], gained: list[Token]) -> bool:
+    """Whether a negation went or came, or a doubt or a condition went."""
+    if _marks(lost, NEGATORS) != _marks(gained, NEGATORS):
+        return True
+    return any(_marks(lost, marks) > _marks(gained, marks) for marks in (DOUBTING, _CONDITIONS))
 
 
-def _turned(gone: list[Token], come: list[Token]) -> bool:
-    """Whether a negation or a doubt went or came."""
-    return _marks(gone, NEGATORS) != _marks(come, NEGATORS) or (_marks(gone, DOUBTING) > _marks(come, DOUBTING))
+_CONDITIONS = frozenset(("if", "unless"))
+_SCALES = tuple(
+    frozenset(line.split())
+    for line in (
+        "all every each both some several few many most any none only half hardly",
+        "first second third fourth fifth last next previous",
+        "once twice thrice again",
+        "now still already yet formerly previously currently recently soon later earlier always never often sometimes",
+        "must may should shall can could might will would",
+        "today yesterday tomorrow morning evening week month year",
+    )
+)
+"""Little words that place something among others of its kind: one for another changes what is said."""
+
+
+def _rescaled(lost: list[Token], gained: list[Token]) -> bool:
+    for scale in _SCALES:
+        old = {word.text.casefold() for word in lost} & scale
+        new = {word.text.casefold() for word in gained} & scale
+        if old and new and not any(root(b) in synonyms_of(root(a)) for a in old for b in new):
+            return True
+    return False
 
 
 def _marks(words: list[Token], marks: frozenset[str]) -> int:
-    return sum(word.text.casefold().replace("’", "'") in marks for word in words)
+    return sum(
+        word.text.casefold().replace("’", "'") in marks or (marks is NEGATORS and word.denying) for word in words
+    )

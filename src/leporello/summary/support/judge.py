@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from leporello.summary.handoff import Line
-from leporello.summary.support.contradiction import Passage, contradicted, opposed, substituted
+from leporello.summary.support.contradiction import Passage, at_odds, contradicted, opposed, substituted
 from leporello.summary.support.copies import faithful
 from leporello.summary.support.deeds import done
 from leporello.summary.support.evidence import Evidence
 from leporello.summary.support.figures import Figure, any_same, looks_same
-from leporello.summary.support.lexicon import in_other_script, is_general, root, sides_of, words_of
+from leporello.summary.support.lexicon import in_other_script, is_general, root, words_of
 from leporello.summary.support.reading import LINE_NUMBER, QUOTED, Reading, Token, is_hash, read
 
 _CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
@@ -26,7 +26,7 @@ SMALL_COUNT = 12
 ALIGNED_SHARE = 0.3
 NEAR_BEST = 0.6
 MOST_NOVEL = 0.4
-LEAST_LIKENESS = 0.3
+LEAST_LIKENESS = 0.4
 NEARLY_AS_LIKE = 0.85
 AS_LIKE = 0.97
 MOST_SIDES = 60
@@ -48,6 +48,8 @@ class Scope:
 
     core: tuple[int, ...]
     region: tuple[int, ...]
+    cited: bool = True
+    """Whether the line itself says so; otherwise it is only where most of it was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class Judge:
         for likeness, core, region in sorted(rated, key=lambda entry: -entry[0]):
             if likeness < NEARLY_AS_LIKE * best or (likeness < AS_LIKE * best and why.startswith("contradicts")):
                 break
-            found = self._check(claim, Scope((core,), region))
+            found = self._check(claim, Scope((core,), region, cited=False))
             if not found:
                 return Verdict("", (core,) if moved else ())
             why = found if found.startswith("contradicts") else why or found
@@ -145,7 +147,7 @@ class Judge:
             or self._missing_name(claim, scope.region)
             or self._wrong_figure(claim, scope)
             or self._foreign_words(claim, scope.region)
-            or ("" if copied else self._said_otherwise(claim, passages, scope))
+            or self._said_otherwise(claim, passages, scope, copied=bool(copied))
         )
 
     # --- what must be there ------------------------------------------------------------------------------------------
@@ -205,9 +207,10 @@ class Judge:
                 continue
             shown = claim.text[figure.start : figure.end]
             keys = neighbours(claim, figure)
-            for numbers, weight in ((scope.core, "contradicts: "), (scope.region, "")):
+            plainly = "contradicts: " if scope.cited else ""
+            for numbers, weight in ((scope.core, plainly), (scope.region, "")):
                 if self._other_unit(figure, numbers):
-                    return f"contradicts: another unit than {shown}"
+                    return f"{plainly}another unit than {shown}"
                 beside = [other for key in keys for other in self._beside(key, numbers)]
                 if beside and not any_same(figure, beside):
                     return f"{weight}another number than {shown}"
@@ -237,16 +240,22 @@ class Judge:
 
     # --- words -------------------------------------------------------------------------------------------------------
 
-    def _foreign_words(self, claim: Reading, scope: tuple[int, ...]) -> str:
+    def _foreign_words(self, claim: Reading, region: tuple[int, ...]) -> str:
         if _other_language(claim):
             return ""
         specific = [token for token in claim.content if is_specific(token)]
-        unsupported = [token for token in specific if not self._supports(token, scope)]
+        unsupported = [token for token in specific if not self._supports(token, region)]
         foreign = [token for token in unsupported if any(self.evidence.knows(key) for key in token.keys)]
         if foreign:
             return f"foreign word {foreign[0].text}"
         if len(unsupported) > max(1, MOST_NOVEL * len(specific)):
             return f"unknown words {' '.join(token.text for token in unsupported)}"
+        for clause in clauses(claim):
+            told = [token for token in clause if is_specific(token)]
+            if len(clause) < 2 or not told or any(token not in unsupported for token in told):
+                continue
+            if 2 * sum(self._supports(token, region) for token in clause) <= len(clause):
+                return f"unknown clause {' '.join(token.text for token in clause)}"
         return ""
 
     def _supports(self, token: Token, scope: tuple[int, ...]) -> bool:
@@ -282,10 +291,13 @@ class Judge:
             Passage(share, segment.role, read(segment.text)) for share, segment in found if share >= NEAR_BEST * best
         ]
 
-    def _said_otherwise(self, claim: Reading, passages: list[Passage], scope: Scope) -> str:
+    def _said_otherwise(self, claim: Reading, passages: list[Passage], scope: Scope, *, copied: bool) -> str:
+        """Why what is said of the things in a claim is not what the turns say; a faithful copy agrees word by word."""
         deed = done(claim, self.evidence.deeds, passages)
         if deed is not None:
             return "" if deed else "contradicts: what was done"
+        if copied:
+            return "contradicts: status" if at_odds(claim, passages) else ""
         if opposed(claim, lambda axis: self._taking_sides(axis, scope)):
             return "contradicts: opposite"
         why = contradicted(claim, passages) if passages else ""
@@ -318,10 +330,25 @@ def claims(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
+def clauses(claim: Reading) -> list[list[Token]]:
+    """The words of a claim, clause by clause."""
+    found: list[list[Token]] = [[]]
+    for token in claim.tokens:
+        if (token.boundary and token.text in ",，;；:(—–") or token.text.casefold() in _JOINS:
+            found.append([])
+        elif token.content:
+            found[-1].append(token)
+    return [clause for clause in found if clause]
+
+
+_JOINS = frozenset("and which after because while but so then when where whose".split())
+
+
 def neighbours(reading: Reading, figure: Figure) -> list[str]:
     """The words that say what a number counts: the next ones, or the one right before it."""
     found: list[str] = []
-    for token in [token for token in reading.tokens if token.start >= figure.end][:3]:
+    assigned = reading.text[figure.start - 1 : figure.start] == "="
+    for token in [] if assigned else [token for token in reading.tokens if token.start >= figure.end][:3]:
         if token.boundary or token.name or token.text.casefold() in _APART:
             break
         found.extend(_telling(token))
@@ -344,15 +371,11 @@ _LINKS = frozenset("is was of at to under on are over".split())
 
 
 def _telling(token: Token) -> list[str]:
-    """The keys of a word that can tell one number from another; general words stand beside all kinds of them."""
-    if not token.content:
-        return []
-    return [key for key in token.keys if sides_of(key) or not is_general(key) or key in _COUNTED]
+    """The keys of a word that can tell one number from another; vague words stand beside all kinds of them."""
+    return [key for key in token.keys if key not in _VAGUE] if token.content else []
 
 
-_COUNTED = frozenset(
-    map(root, "test file line item row entry commit error warning insertion deletion issue page call".split())
-)
+_VAGUE = frozenset(map(root, "take last run get need total time thing way about log use set value number".split()))
 
 
 def _may_be_counted(figure: Figure) -> bool:

@@ -52,7 +52,7 @@ def _synonyms() -> dict[str, frozenset[str]]:
 @cache
 def _general() -> frozenset[str]:
     words = {root(word) for line in _lines("general.txt") for word in line.split()}
-    return frozenset(words | {root(word) for word in STOP_WORDS} | set(_synonyms()) | set(_opposites()))
+    return frozenset(words | {root(word) for word in STOP_WORDS})
 
 
 @cache

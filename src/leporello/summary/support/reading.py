@@ -19,6 +19,7 @@ QUOTED = re.compile(r"“([^”]{2,})”|\"([^\"]{2,})\"|(?<![\w`])`([^`]{1,})`|
 TOKEN = re.compile(
     r"https?://[^\s<>\"'`)\]]+"
     r"|(?<![\w-])--?[A-Za-z][\w-]*(?:=[^\s,;)`\"']+)?"
+    r"|[A-Za-z]+(?:n['’]t|['’](?:s|re|ve|ll|d|m))(?![\w-])"
     r"|[A-Za-z0-9_~.@#$\\/*-]*[A-Za-z0-9_](?:[\w./:@#~+*\\-]*[\w/*+])?"
     r"|[\u3400-\u9fff]+|[^\W\d_]+(?:'[^\W\d_]+)?"
     r"|[.;:!?。；：！？，,、()\[\]{}→]|->|—|–|\n"
@@ -38,7 +39,7 @@ _NEGATORS = """
     mustn't needn't
 """
 NEGATORS = frozenset(_NEGATORS.split())
-DOUBTING = frozenset("might maybe perhaps possibly probably presumably apparently".split())
+DOUBTING = frozenset("might may could maybe perhaps possibly probably likely presumably apparently seems".split())
 _HAN_NEGATORS = re.compile("没有|尚未|还没|未能|并非|不是|不再|不能|不会|不要|不得|禁止|无法|没|未|不|无|勿|别")
 _SKIPPED = frozenset("the a an any be been being to do does did have has had yet longer ever more even all".split())
 """Words between a negator and what it negates."""
@@ -56,6 +57,11 @@ class Token:
     boundary: bool = False
     negated: bool = False
     content: bool = False
+
+    @property
+    def denying(self) -> bool:
+        """Whether it holds its negation within itself, as Chinese words do."""
+        return self.negated and bool(_HAN.match(self.text))
 
     @property
     def key(self) -> str:
