@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leporello.messages import encode_json
-from leporello.recall.paging import full_text, pages
+from leporello.recall.paging import full_text, json_text, pages
 from leporello.tokens import TokenCounter
 
 from .conftest import assistant, call, result, session, user
@@ -33,7 +32,7 @@ def test_pages_cover_every_character_once(messages: list[dict[str, Any]], budget
     order = []
     for page in book:
         assert page
-        assert sum(COUNT(encode_json(piece.as_dict()).decode()) + 1 for piece in page) <= budget
+        assert sum(COUNT(json_text(piece.as_dict())) + 1 for piece in page) <= budget
         for piece in page:
             assert piece.start == len(texts[piece.message])
             texts[piece.message] += piece.text

@@ -157,6 +157,21 @@ def test_empty_conversation() -> None:
     assert run(tools, "lcm_status")["messages"] == 0
 
 
+def test_answers_can_be_sent_whatever_a_message_holds() -> None:
+    """Half of a surrogate pair, as broken tools print it, comes back as it was and never stops a request."""
+    said = "before \udc80 after the teapot"
+    tools = RecallTools(MemoryArchive([{"role": "user", "content": said}]))
+    answers = {
+        "lcm_expand": tools.handle("lcm_expand", {"id": "m1"}),
+        "lcm_grep": tools.handle("lcm_grep", {"query": "teapot"}),
+        "lcm_describe": tools.handle("lcm_describe", {"id": "m1"}),
+    }
+    assert all(text.encode("utf-8") for text in answers.values())
+    assert json.loads(answers["lcm_expand"])["messages"][0]["text"] == said
+    assert json.loads(answers["lcm_grep"])["results"][0]["text"] == said
+    assert json.loads(answers["lcm_describe"])["asked"][0]["text"] == said
+
+
 def test_schemas_are_openai_tools() -> None:
     """Names, descriptions and strict object parameters."""
     assert [tool["type"] for tool in openai_tools()] == ["function"] * 4

@@ -6,6 +6,7 @@ out from the start of the span each time, so that they need no memory and are th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from leporello.messages import Message, PartKind, calls_of, encode_json, is_result, parts_of, result_id, role_of
 
 Count = Callable[[str], int]
+_LONE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,12 @@ def full_text(message: Mapping[str, Any]) -> str:
     for call in calls_of(message):
         shown.append(f"[call {call.id}: {call.name}]\n{call.arguments}")
     return "\n".join(shown)
+
+
+def json_text(value: Any) -> str:
+    """JSON that any client can send: half of a surrogate pair, which no encoding takes, is written as its escape."""
+    text = encode_json(value).decode("utf-8", "surrogatepass").lstrip()
+    return _LONE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _encoded(value: Any) -> bytes:
@@ -91,7 +99,7 @@ def _fitted(piece: Piece, rest: int, count: Count, room: int) -> tuple[Piece, in
     size = len(text)
     while True:
         piece = replace(piece, text=text[:size], is_last=size == rest)
-        cost = count(encode_json(piece.as_dict()).decode()) + 1
+        cost = count(json_text(piece.as_dict())) + 1
         if cost <= room or size <= 1:
             return piece, cost
         size = _cut_before(text, min(size - 1, int(size * room / cost * 0.95)))

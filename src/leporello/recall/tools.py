@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from leporello.errors import InputError
-from leporello.messages import encode_json
 from leporello.recall import ids, patterns
 from leporello.recall.base import DEFAULT_TOKENS, Archive, Mode, RecallQuery, Window
 from leporello.recall.describe import describe
-from leporello.recall.paging import pages
+from leporello.recall.paging import json_text, pages
 from leporello.recall.passages import Passage, passages_of
 from leporello.records import Span
 from leporello.tokens import TokenCounter
@@ -99,11 +98,11 @@ class RecallTools:
             "lcm_status": self._status,
         }
         if name not in run:
-            return _json({"error": f"there is no tool {name}; there are {', '.join(run)}"})
+            return json_text({"error": f"there is no tool {name}; there are {', '.join(run)}"})
         try:
-            return _json(run[name](args))
+            return json_text(run[name](args))
         except InputError as error:
-            return _json({"error": str(error)})
+            return json_text({"error": str(error)})
 
     def _grep(self, args: Mapping[str, Any]) -> dict[str, Any]:
         text = args.get("query")
@@ -148,11 +147,11 @@ class RecallTools:
         """The best windows as results, the rest of the evidence in short form, all within the budget."""
         results: list[dict[str, Any]] = []
         more: list[str] = []
-        used = self._count(_json({**shown, "results": [], "more": []})) + 16
+        used = self._count(json_text({**shown, "results": [], "more": []})) + 16
         for window in windows:
             as_result = len(results) < limit
             entry: Any = _result(window) if as_result else str(window)
-            cost = self._count(_json(entry)) + 2
+            cost = self._count(json_text(entry)) + 2
             if used + cost > budget:
                 continue
             used += cost
@@ -183,7 +182,7 @@ class RecallTools:
         budget = _whole(args, "max_tokens", DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS)
         name = fold.id if fold else str(span)
         shown: dict[str, Any] = {"id": name, "span": str(span), "page": number}
-        room = budget - self._count(_json({**shown, "messages": [], "next": _next(name, number, budget)})) - 8
+        room = budget - self._count(json_text({**shown, "messages": [], "next": _next(name, number, budget)})) - 8
         book = pages(self._archive.read(span), self._count, room)
         last = 0
         for last, page in enumerate(itertools.islice(book, number), 1):
@@ -233,7 +232,3 @@ def _whole(args: Mapping[str, Any], name: str, default: int, least: int, most: i
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InputError(f"{name} must be a whole number from {least} to {most}, not {value!r}")
     return value
-
-
-def _json(value: Any) -> str:
-    return encode_json(value).decode()
