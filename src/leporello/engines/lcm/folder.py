@@ -17,17 +17,18 @@ from leporello.compaction.pipeline import (
     catch_up,
     fold_budget,
     nothing_new,
+    rules_left_out,
     shown_numbers,
     tail_chars,
 )
 from leporello.compaction.plan import Plan
-from leporello.compaction.view import Item, Shown
+from leporello.compaction.view import Item
 from leporello.engines.lcm import state as state_writer
 from leporello.engines.lcm.nodes import Desk, Written
 from leporello.engines.lcm.nodes import write as write_nodes
 from leporello.engines.lcm.tree import Branch, grow, leaf_size, standing
 from leporello.messages import is_instruction
-from leporello.records import Entry, Span
+from leporello.records import Span
 from leporello.summary.fold import Fold, prompt
 from leporello.summary.frontier import (
     Node,
@@ -39,9 +40,9 @@ from leporello.summary.frontier import (
     state_message,
 )
 from leporello.summary.handoff import Handoff, joined, render
-from leporello.turns import groups
+from leporello.turns import closing_role, groups, opening_role
 
-NODE_SHARE = 0.75
+NODE_SHARE = 0.7
 """What the nodes may take of the tokens that are folded; the rest is the state's."""
 LEAST_STATE_SHARE = 0.15
 """What the state has at least for what became important later, beside rules and requests."""
@@ -85,7 +86,8 @@ def fold_into_nodes(job: Job, items: Sequence[Item], plan: Plan) -> Folded | Non
     if nothing_new(items, plan) or all(item.number <= last for item in raw):
         return None
     catch_up(job.ledger, items)
-    span = Span(min(branch.span.first for branch in old) if old else raw[0].number, raw[-1].number)
+    newest = max(item.number for item in raw)
+    span = Span(min(branch.span.first for branch in old) if old else raw[0].number, newest)
     ground = _Ground(job, items, plan, span, shown_numbers(items, plan))
     desk = Desk(job.ledger, job.counter.text, ground.hidden, job.narrator, job.focus)
     whole = fold_budget(job, items, plan)
@@ -118,8 +120,10 @@ def _old_branches(job: Job, items: Sequence[Item]) -> list[Branch]:
         if frontier is not None:
             branches.extend(standing(node, job.counter.text(node.text)) for node in frontier.nodes)
         else:
-            size = job.counter.message(item.message)
-            branches.append(Branch(item.fold.span, 1, size * FOREIGN_DENSITY, size))
+            size = job.measure(item.message)
+            source = size * FOREIGN_DENSITY
+            told = Node(item.fold.number, 1, item.fold.span, source, "", item.fold.handoff)
+            branches.append(Branch(told.span, 2, source, size, parts=(standing(told, size),)))
     return branches
 
 
@@ -127,7 +131,7 @@ def _nodes_cap(ground: _Ground, desk: Desk, whole: int) -> int:
     """Tokens for all nodes together: a share that doesn't move with the tail; less when rules and asks need room."""
     job = ground.job
     head = sum(
-        job.counter.message(ground.items[index].message)
+        job.measure(ground.items[index].message)
         for index in ground.plan.head
         if not is_instruction(ground.items[index].message)
     )
@@ -143,7 +147,7 @@ def _leaves(job: Job, raw: Sequence[Item], last: int, cap: int) -> list[Branch]:
     A message that had been kept standing while its neighbours were folded goes into the first leaf.
     """
     fresh = [item for item in raw if item.number > last]
-    sizes = [job.counter.message(item.message) for item in fresh]
+    sizes = [job.measure(item.message) for item in fresh]
     usual = job.limits.aim_tokens
     wanted = sum(sizes) / max(1, round(sum(sizes) / usual))
     cuts = [0]
@@ -157,8 +161,8 @@ def _leaves(job: Job, raw: Sequence[Item], last: int, cap: int) -> list[Branch]:
     first = min(last + 1, fresh[0].number) if last else fresh[0].number
     for start, stop in pairwise([*cuts, len(fresh)]):
         also = late if not leaves else []
-        source = sum(sizes[start:stop]) + sum(job.counter.message(item.message) for item in also)
-        span = Span(first, fresh[stop - 1].number)
+        source = sum(sizes[start:stop]) + sum(job.measure(item.message) for item in also)
+        span = Span(first, max(item.number for item in fresh[start:stop]))
         leaves.append(
             Branch(
                 span=span,
@@ -182,16 +186,12 @@ def _frontier(branches: Sequence[Branch], written: Written) -> Iterator[Node]:
 def _folded(ground: _Ground, nodes: Sequence[Node], state: State, written: Written) -> Folded:
     job = ground.job
     role, apart = _roles(ground)
-    shown_first = frontier_message(role, prompt("frontier"), nodes, None if apart else state)
-    newest = f"f{state.number}"
-    shown = list(assemble(ground.items, ground.plan, shown_first, newest, tail_chars(job)))
+    messages = [frontier_message(role, prompt("frontier"), nodes, None if apart else state)]
     if apart:
-        other = state_message("user" if role == "assistant" else "assistant", state)
-        place = next(index for index, line in enumerate(shown) if line.message is shown_first)
-        shown.insert(place + 1, Shown(Entry(inline=other, fold=newest), other))
+        messages.append(state_message("user" if role == "assistant" else "assistant", state))
     fold = Fold(state.number, ground.span, joined(*(node.handoff for node in nodes), state.handoff), ground.kept)
     return Folded(
-        shown=tuple(shown),
+        shown=tuple(assemble(ground.items, ground.plan, messages, f"f{state.number}", tail_chars(job))),
         fold=fold,
         narrative=written.narrative,
         folds=tuple(
@@ -200,7 +200,10 @@ def _folded(ground: _Ground, nodes: Sequence[Node], state: State, written: Writt
         ),
         tokens=sum(job.counter.text(node.text) for node in nodes) + job.counter.text(state.text),
         pruned=len(ground.plan.pointers),
-        details={"nodes": [[node.id, node.level, str(node.span)] for node in nodes]},
+        details={
+            "nodes": [{"id": node.id, "level": node.level, "span": str(node.span)} for node in nodes],
+            **rules_left_out(job.ledger, ground.covered, state.handoff),
+        },
     )
 
 
@@ -211,9 +214,7 @@ def _roles(ground: _Ground) -> tuple[str, bool]:
     state stands between the two in the other one.
     """
     items, plan = ground.items, ground.plan
-    spoken = [items[index].role for index in plan.head if not is_instruction(items[index].message)]
-    role = "assistant" if spoken and spoken[-1] == "user" else "user"
+    role = "assistant" if closing_role([items[index].message for index in plan.head]) == "user" else "user"
     if plan.lifted is not None:
         return role, role == "user"
-    after = (items[index].role for index in plan.tail if not is_instruction(items[index].message))
-    return role, next(after, "") == role
+    return role, opening_role([items[index].message for index in plan.tail]) == role

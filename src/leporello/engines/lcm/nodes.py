@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from leporello.engines.lcm.tree import Branch
-from leporello.ledger.ledger import Ledger
+from leporello.ledger.ledger import Candidate, Ledger
 from leporello.messages import Message
 from leporello.records import Verification
 from leporello.summary import sections
@@ -86,23 +86,33 @@ def said(nodes: Iterable[Node]) -> set[str]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The messages of one node, what is said of them elsewhere, and what could be quoted."""
+
+    covered: frozenset[int]
+    taken: Collection[str]
+    pool: list[Candidate] = field(default_factory=list)
+
+
 def _node(desk: Desk, branch: Branch, number: int, taken: Collection[str], narrative: Handoff | None) -> Node:
     """The node within its size: what doesn't fit is left to the state and to recall."""
     room = float(branch.size)
-    node = None
+    span = _Span(frozenset(branch.numbers() - desk.hidden), taken)
+    span.pool.extend(desk.ledger.candidates(span.covered))
     for _ in range(ROUNDS):
-        handoff = _handoff(desk, branch, int(room), taken, narrative)
+        handoff = _handoff(desk, span, int(room), narrative)
         node = make_node(number, branch.level, branch.span, branch.source, handoff, branch.also)
         size = desk.count(node.text)
         if size <= branch.size:
             return node
         room -= (size - branch.size) * 1.1 + 1
-    handoff = _handoff(desk, branch, int(max(0.0, room) * 0.7), taken, None)
+    handoff = _handoff(desk, span, int(max(0.0, room) * 0.7), None)
     return make_node(number, branch.level, branch.span, branch.source, handoff, branch.also)
 
 
-def _handoff(desk: Desk, branch: Branch, budget: int, taken: Collection[str], narrative: Handoff | None) -> Handoff:
-    covered = branch.numbers() - desk.hidden
+def _handoff(desk: Desk, span: _Span, budget: int, narrative: Handoff | None) -> Handoff:
+    covered = span.covered
     actions = [action for action in desk.ledger.actions if action.number in covered]
     done = sections.within(sections.action_lines(actions), int(budget * ACTION_SHARE), desk.count, newest_first=True)
     facts = Handoff({Section.COMPLETED: tuple(done)} if done else {})
@@ -110,7 +120,14 @@ def _handoff(desk: Desk, branch: Branch, budget: int, taken: Collection[str], na
         facts = Handoff({**facts.sections, **narrative.sections})
     room = Room(budget - MARK_TOKENS - desk.count(render(facts, ())), int(budget * USER_SHARE))
     words = quotations(
-        desk.ledger, covered, room, desk.count, focus=desk.focus, taken=taken, decisions=narrative is None
+        desk.ledger,
+        covered,
+        room,
+        desk.count,
+        focus=desk.focus,
+        taken=span.taken,
+        decisions=narrative is None,
+        pool=span.pool,
     )
     return redacted(joined(facts, words))
 

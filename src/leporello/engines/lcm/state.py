@@ -41,13 +41,13 @@ def write(desk: Desk, covered: Collection[int], nodes: Collection[Node], shelf: 
     user = max(0, int(shelf.whole * USER_SHARE) - spoken)
     room = float(shelf.state - fixed)
     handoff = facts
+    pool = list(desk.ledger.candidates(covered))
     for _ in range(ROUNDS):
-        words = quotations(
-            desk.ledger, covered, Room(max(0, int(room)), user), desk.count, focus=desk.focus, taken=taken
-        )
+        size = Room(max(0, int(room)), user)
+        words = quotations(desk.ledger, covered, size, desk.count, focus=desk.focus, taken=taken, pool=pool)
         handoff = joined(facts, redacted(words))
-        size = desk.count(render(handoff))
-        if size <= shelf.state:
+        tokens = desk.count(render(handoff))
+        if tokens <= shelf.state:
             return handoff
-        room -= (size - shelf.state) * 1.1 + 1
+        room -= (tokens - shelf.state) * 1.1 + 1
     return facts if room < 0 else handoff

@@ -1,10 +1,9 @@
 """Which nodes stand in the frontier: new leaves at the end, neighbours merged when there is no more room. Pure.
 
 The frontier has a cap in tokens, whatever the length of the history. When a new leaf doesn't fit, two neighbours become
-one node with half their tokens: the two that stand for least, measured against how long ago it was. So the spans grow
-with age, each about as long as all that came after it, as many nodes at every age as the cap allows; a message is
-summarised again each time the history has grown by a fixed factor and not at every compaction; and most merges happen
-among the younger nodes, which leaves the oldest part of the frontier alone.
+one node with half their tokens: the two that stand for least, measured against how long ago it was. So spans grow with
+age and the old is told more coarsely than the new; a message is summarised again each time the history has grown by a
+factor, and not at every compaction; and whatever stands before the merged nodes is not touched.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ LEAVES = 8
 LARGEST_LEAF = 2
 """A leaf over an unusually long span has the room of this many."""
 AGE_POWER = 0.5
-FILL = 0.75
-"""Merging goes on until the nodes take this share of the cap, so that the next few leaves touch nothing."""
+"""How strongly age counts: 0 keeps all spans alike, 1 makes each as long as everything after it."""
 MOST_NODES = 12
 """More blocks than this would take more in marks than they bring, and caches look back only so many blocks."""
 MERGED_SHARE = 0.5
@@ -92,16 +90,12 @@ def grow(branches: Sequence[Branch], leaves: Sequence[Branch], cap: int, usual: 
 
 
 def _fitted(branches: list[Branch], cap: int, usual: int) -> list[Branch]:
-    if len(branches) <= MOST_NODES and _size(branches) <= cap:
-        return branches
-    while len(branches) > 1 and (len(branches) > MOST_NODES or _size(branches) > cap * FILL):
+    while len(branches) > MOST_NODES or sum(branch.size for branch in branches) > cap:
+        if len(branches) == 1:
+            return [_merged(branches, cap)]
         place = _smallest_for_its_age(branches, usual)
         branches = [*branches[:place], _merged(branches[place : place + 2], cap), *branches[place + 2 :]]
-    return branches if _size(branches) <= cap else [_merged(branches, cap)]
-
-
-def _size(branches: Sequence[Branch]) -> int:
-    return sum(branch.size for branch in branches)
+    return branches
 
 
 def _smallest_for_its_age(branches: Sequence[Branch], usual: int) -> int:
