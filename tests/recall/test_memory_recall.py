@@ -83,6 +83,12 @@ def test_bare_words_bring_no_padding(messages: list[dict[str, Any]]) -> None:
     assert "noise" not in MemoryRecall(messages).answer("DEFAULT_PORT")
 
 
+def test_a_piece_of_a_name_is_found(messages: list[dict[str, Any]]) -> None:
+    """What no word equals is looked for literally."""
+    assert "DEFAULT_PORT" in MemoryRecall(messages).answer("AULT_PO")
+    assert MemoryRecall(messages).answer("..") == ""
+
+
 def test_nothing_matches_nothing(messages: list[dict[str, Any]]) -> None:
     """Unknown words and an empty conversation give no windows."""
     assert MemoryRecall(messages).search(RecallQuery("xylophone")) == []

@@ -57,6 +57,8 @@ class Window:
     text: str
     """The lines, `…` between lines that do not follow each other."""
     score: float
+    conversation: str = ""
+    """Set where several conversations are searched at once."""
 
     @property
     def id(self) -> str:
@@ -66,8 +68,8 @@ class Window:
     @property
     def heading(self) -> str:
         """`[m12] user`, `[m13] read_file call`, `[m14] read_file`."""
-        who = self.tool or self.role
-        return f"[{self.id}] {who} call" if self.is_call else f"[{self.id}] {who}"
+        where = f"{self.conversation} {self.id}" if self.conversation else self.id
+        return f"[{where}] {self.tool or self.role}" + (" call" if self.is_call else "")
 
     def __str__(self) -> str:
         return f"{self.heading}\n{self.text}"

@@ -24,6 +24,8 @@ class Entry:
 
     passage: Passage
     message: int
+    conversation: str
+    """Empty where all is one conversation."""
     step: int
     first: int
     """Number of its first line; lines are counted through the whole collection."""
@@ -81,9 +83,14 @@ class Collection:
         for call in calls_of(message):
             self._waiting[call.id or call.name].append((call.name, calls.get(call.index)))
 
-    def _take(self, number: int, passage: Passage) -> int:
+    def add_alone(self, number: int, passage: Passage, conversation: str = "") -> None:
+        """Take in one passage as a step of its own: a hit of an index, without its message."""
+        self.steps.append([])
+        self._take(number, passage, conversation)
+
+    def _take(self, number: int, passage: Passage, conversation: str = "") -> int:
         place = len(self.entries)
-        self.entries.append(Entry(passage, number, len(self.steps) - 1, len(self.lines)))
+        self.entries.append(Entry(passage, number, conversation, len(self.steps) - 1, len(self.lines)))
         self.steps[-1].append(place)
         postings, in_passage = self.postings, set()
         for line in passage.lines:

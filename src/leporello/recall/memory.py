@@ -12,7 +12,7 @@ from typing import Any
 from leporello.recall.base import DEFAULT_TOKENS, Mode, RecallQuery, Window
 from leporello.recall.collection import Collection
 from leporello.recall.question import understand
-from leporello.recall.ranking import rank
+from leporello.recall.ranking import containing, rank
 from leporello.recall.windows import Count, choose, render
 from leporello.tokens import TokenCounter
 
@@ -34,7 +34,10 @@ class MemoryRecall:
 
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first."""
-        scored = rank(self._collection, understand(query.text, plainly=query.mode is Mode.WORDS))
+        question = understand(query.text, plainly=query.mode is Mode.WORDS)
+        scored = rank(self._collection, question)
+        if not scored and not question.is_question:
+            scored = containing(self._collection, query.text)
         if query.roles:
             entries, entry_of = self._collection.entries, self._collection.entry_of
             scored = [found for found in scored if entries[entry_of[found.line]].passage.role in query.roles]

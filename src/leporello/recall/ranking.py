@@ -29,6 +29,7 @@ MOST_LINES = 600
 """Lines that are handed on."""
 SHORT_PASSAGE = 10
 """Of a longer passage only lines are looked at that have a word of the question near, or look like an answer."""
+LEAST_FRAGMENT = 3
 CLOSE = 0.45
 """Bare words are meant as they are: lines with less than this share of the best line's evidence are left out."""
 LEAST_RARITY = 0.5
@@ -149,6 +150,15 @@ class _Liking:
         """Whether lines count that share no word with the question: what a user says is little, and may be asked for
         in quite other words."""
         return self._asks_user and passage.role == "user"
+
+
+def containing(collection: Collection, text: str) -> list[ScoredLine]:
+    """Lines that hold a text literally (case folded), newest first: a piece of a name that no word equals."""
+    wanted = text.strip().casefold()
+    if len(wanted) < LEAST_FRAGMENT:
+        return []
+    found = [line for line, shown in enumerate(collection.lines) if wanted in shown.casefold()]
+    return [ScoredLine(1.0 + line / len(collection.lines), line, 1.0) for line in reversed(found[-MOST_LINES:])]
 
 
 def _best_passages(collection: Collection, evidence: list[_Evidence], liking: _Liking) -> list[int]:

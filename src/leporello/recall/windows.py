@@ -109,4 +109,6 @@ class _Packer:
             before = line
         passage = entry.passage
         best = max(lines.values(), default=0.0)
-        return Window(entry.message, passage.role, passage.tool, passage.is_call, "\n".join(shown), best)
+        return Window(
+            entry.message, passage.role, passage.tool, passage.is_call, "\n".join(shown), best, entry.conversation
+        )
