@@ -122,6 +122,22 @@ def cut_points(messages: Messages) -> list[int]:
     return [group.start for group in iter_groups(messages)] + [len(messages)]
 
 
+def closing_role(messages: Messages) -> str:
+    """The role a list ends in; instructions and results that answer no call don't count. Empty when none is left."""
+    for group in reversed(groups(messages)):
+        first = messages[group.start]
+        if is_instruction(first) or is_result(first):
+            continue
+        return "tool" if len(group.answers) > len(group.unanswered) else role_of(first)
+    return ""
+
+
+def opening_role(messages: Messages) -> str:
+    """The role a list begins with, in the same way."""
+    spoken = (message for message in messages if not is_instruction(message) and not is_result(message))
+    return next(map(role_of, spoken), "")
+
+
 def validate(messages: Messages) -> list[Violation]:
     """Everything a provider would refuse, in order. Open calls at the very end are work in progress, not a fault."""
     found: list[Violation] = []

@@ -17,7 +17,7 @@ from leporello.compaction.prune import (
 from leporello.compaction.view import Item, Shown, entry_of
 from leporello.messages import Call, Message, calls_of, is_instruction, role_of, text_of
 from leporello.records import Entry
-from leporello.turns import groups, iter_groups
+from leporello.turns import closing_role, groups, iter_groups, opening_role
 
 OPENING: Message = {
     "role": "user",
@@ -42,7 +42,7 @@ def settle(items: Sequence[Item], plan: Plan) -> tuple[Plan, str]:
     after = _first_role(items, plan)
     while True:
         spoken = [index for index in plan.head if not is_instruction(items[index].message)]
-        role = choose_role(items[spoken[-1]].role if spoken else "", after)
+        role = choose_role(closing_role([items[index].message for index in spoken]), after)
         if role or not spoken:
             return plan, role or "assistant"
         last = groups([items[index].message for index in spoken])[-1]
@@ -64,24 +64,26 @@ def choose_role(before: str, after: str) -> str:
 def _first_role(items: Sequence[Item], plan: Plan) -> str:
     if plan.lifted is not None:
         return "user"
-    spoken = (items[index].role for index in plan.tail if not is_instruction(items[index].message))
-    return next(spoken, "")
+    return opening_role([items[index].message for index in plan.tail])
 
 
-def assemble(items: Sequence[Item], plan: Plan, fold: Message, fold_id: str, tail_chars: int) -> list[Shown]:
-    """The new view. `tail_chars` bounds a single message of the tail; the newest user message has no bound."""
+def assemble(
+    items: Sequence[Item], plan: Plan, folds: Sequence[Message], fold_id: str, tail_chars: int
+) -> list[Shown]:
+    """The new view, the folds between head and tail.
+
+    `tail_chars` bounds a single message of the tail; the newest user message has no bound.
+    """
     head = [_shown(items[index]) for index in plan.head]
-    if fold["role"] == "assistant" and not any(not is_instruction(shown.message) for shown in head):
-        head.append(Shown(Entry(inline=OPENING), OPENING))
-    middle = [Shown(Entry(inline=fold, fold=fold_id), fold)]
+    middle = [Shown(Entry(inline=fold, fold=fold_id), fold) for fold in folds]
     if plan.lifted is not None:
         middle.append(_shown(items[plan.lifted]))
-    return repair([*head, *middle, *_tail(items, plan, tail_chars)])
+    return apart(repair([*head, *middle, *_tail(items, plan, tail_chars)]))
 
 
 def assemble_pruned(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
     """The view without a fold: nothing lies between head and tail, but old tool bodies in the tail can be pointers."""
-    return repair([*(_shown(items[index]) for index in plan.head), *_tail(items, plan, tail_chars)])
+    return apart(repair([*(_shown(items[index]) for index in plan.head), *_tail(items, plan, tail_chars)]))
 
 
 def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
@@ -93,7 +95,7 @@ def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
     for k, index in enumerate(plan.tail):
         item = items[index]
         message = item.message
-        if index in plan.open_calls or k == newest:
+        if index in plan.open_calls or k == newest or item.fold:
             shown.append(_shown(item))
             continue
         if k in repeated:
@@ -144,6 +146,27 @@ def repair(shown: Sequence[Shown]) -> list[Shown]:
                     stub["name"] = calls[position].name
                 kept.append(Shown(Entry(inline=stub), stub))
     return kept
+
+
+def apart(shown: Sequence[Shown]) -> list[Shown]:
+    """Folds that an earlier compaction left in the user's role take the other one where a user message is beside them.
+
+    Only the role changes: a fold is never joined with its neighbour, or its mark would be lost.
+    """
+    lines = list(shown)
+    for index, line in enumerate(lines):
+        neighbours = (*lines[max(0, index - 1) : index], *lines[index + 1 : index + 2])
+        if line.entry.fold and role_of(line.message) == "user" and any(map(_by_user, neighbours)):
+            message = {**line.message, "role": "assistant"}
+            lines[index] = Shown(replace(line.entry, inline=message), message)
+    first = next((k for k, line in enumerate(lines) if not is_instruction(line.message)), None)
+    if first is not None and lines[first].entry.fold and role_of(lines[first].message) == "assistant":
+        lines.insert(first, Shown(Entry(inline=OPENING), OPENING))
+    return lines
+
+
+def _by_user(line: Shown) -> bool:
+    return role_of(line.message) == "user"
 
 
 def _mended(entry: Shown) -> Shown:

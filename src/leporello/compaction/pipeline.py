@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from leporello.compaction.assemble import assemble, assemble_pruned, is_opening, settle
-from leporello.compaction.plan import Plan, Protection, make_plan, newest_user
+from leporello.compaction.plan import Plan, Protection, make_plan
+from leporello.compaction.room import Measure, fitted, fixed_parts, scaled, too_large
 from leporello.compaction.view import Item, Shown, entry_of, join_neighbours
 from leporello.errors import FixedPartTooLarge
 from leporello.ledger.ledger import Ledger
@@ -36,6 +37,8 @@ AIM_SHARE = 0.965
 MOST_FOLD_TOKENS = 24_000
 FOLD_FRAME_TOKENS = 220
 CHARS_PER_TOKEN = 3
+TIGHTER = (0.5, 0.2, 0.05)
+"""Shares of the budgets that are tried when the folded list doesn't fit after all: one huge group in the tail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Job:
     items: Sequence[Item]
     limits: Limits
     counter: TokenCounter
+    measure: Measure
+    """Tokens of a message, as the counter says."""
     ledger: Ledger
     protection: Protection = field(default_factory=Protection)
     narrator: Narrator | None = None
@@ -105,16 +110,43 @@ def compact(job: Job, folder: Folder | None = None) -> Compaction:
     """Fold the middle of a view; into one handoff unless another folder is given."""
     items = [item for item in job.items if not is_opening(item.message)]
     before = _foldable(job, [item.message for item in items])
-    too_large = _fixed_part(job, items)
-    if too_large is not None:
-        return _refused(job, Outcome.BLOCKED, str(too_large), before, {"parts": too_large.parts})
-    plan = make_plan(items, job.counter.message, job.limits, job.protection)
-    folded = (folder or fold_in_one)(job, items, plan)
-    if folded is None:
-        folded = _prune_only(job, items, plan)
+    parts = fixed_parts(items, job.measure, job.system_tokens, job.tool_tokens)
+    error = too_large(job.limits.window, parts)
+    if error is not None:
+        return _refused(job, Outcome.BLOCKED, str(error), before, {"parts": error.parts})
+    folded = _fold_to_fit(job, replace(job, limits=fitted(job.limits, parts)), items, folder or fold_in_one)
     if folded is None:
         return _refused(job, Outcome.NOTHING_TO_DO, "Head and tail already hold everything.", before)
-    return _judge(job, folded, before)
+    return _judge(job, folded, before, parts)
+
+
+def _fold_to_fit(job: Job, roomy: Job, items: Sequence[Item], folder: Folder) -> Folded | None:
+    """The folded list; with tighter budgets, and without asking a model again, when it would not fit the window."""
+    first = folded = _fold(roomy, items, folder)
+    for share in TIGHTER:
+        if folded is None or _request(job, _sent(folded)) <= job.limits.hard_tokens:
+            break
+        tighter = _fold(replace(roomy, limits=scaled(roomy.limits, share), narrator=None), items, folder)
+        if tighter is None:
+            break
+        folded = tighter
+    if folded is None or first is None or folded is first:
+        return folded
+    spent = first.narrative
+    return replace(folded, narrative=replace(spent, handoff=None, summariser=folded.narrative.summariser))
+
+
+def _fold(job: Job, items: Sequence[Item], folder: Folder) -> Folded | None:
+    plan = make_plan(items, job.measure, job.limits, job.protection)
+    return folder(job, items, plan) or _prune_only(job, items, plan)
+
+
+def _sent(folded: Folded) -> list[Message]:
+    return join_neighbours(line.message for line in folded.shown)
+
+
+def _request(job: Job, messages: Sequence[Message]) -> int:
+    return job.system_tokens + job.tool_tokens + sum(map(job.measure, messages))
 
 
 def _prune_only(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
@@ -147,7 +179,7 @@ def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
     message = fold_message(fold, role, recall=job.recall)
     text = fold_text(fold, recall=job.recall)
     return Folded(
-        shown=tuple(assemble(items, plan, message, fold.id, tail_chars(job))),
+        shown=tuple(assemble(items, plan, [message], fold.id, tail_chars(job))),
         fold=fold,
         narrative=narrative,
         folds=(NewFold(fold, text, folds_of(items)),),
@@ -216,7 +248,7 @@ def _numbers(middle: Sequence[Item]) -> list[int]:
 def _task(job: Job, middle: Sequence[Item], total: int) -> SummaryTask:
     previous: Handoff | None = next((item.fold.handoff for item in middle if item.fold), None)
     messages = [(item.number, item.message) for item in middle if not item.fold]
-    content = sum(job.counter.message(message) for _, message in messages)
+    content = sum(job.measure(message) for _, message in messages)
     prose = max(job.limits.summary_floor, min(int(content * CONTENT_SHARE), job.limits.summary_ceiling))
     rules = tuple(rule.text for rule in job.ledger.active_rules)
     return SummaryTask(messages, previous, min(prose, total // 2), job.focus, rules)
@@ -224,13 +256,13 @@ def _task(job: Job, middle: Sequence[Item], total: int) -> SummaryTask:
 
 def fold_budget(job: Job, items: Sequence[Item], plan: Plan) -> int:
     """Tokens of the handoff: what the aim leaves beside head and tail, bounded by what is folded."""
-    stays = sum(job.counter.message(items[index].message) for index in plan.head if not _instruction(items[index]))
-    tail = sum(job.counter.message(items[index].message) for index in plan.tail if index not in plan.pointers)
+    stays = sum(job.measure(items[index].message) for index in plan.head if not _instruction(items[index]))
+    tail = sum(job.measure(items[index].message) for index in plan.tail if index not in plan.pointers)
     if plan.lifted is not None:
-        tail += job.counter.message(items[plan.lifted].message)
+        tail += job.measure(items[plan.lifted].message)
     # A fold that is folded again may keep its size: it is dense already.
     content = sum(
-        job.counter.message(items[index].message) * (1.0 if items[index].fold else FOLD_SHARE_OF_CONTENT)
+        job.measure(items[index].message) * (1.0 if items[index].fold else FOLD_SHARE_OF_CONTENT)
         for index in plan.middle
     )
     free = int(job.limits.aim_tokens * AIM_SHARE) - stays - tail - FOLD_FRAME_TOKENS
@@ -242,23 +274,12 @@ def _instruction(item: Item) -> bool:
     return is_instruction(item.message)
 
 
-def _fixed_part(job: Job, items: Sequence[Item]) -> FixedPartTooLarge | None:
-    """What must be sent whatever is folded; too large when it alone exceeds the window."""
-    newest = newest_user(items)
-    parts = {
-        "system": job.system_tokens + sum(job.counter.message(i.message) for i in items if is_instruction(i.message)),
-        "tools": job.tool_tokens,
-        "newest user message": job.counter.message(items[newest].message) if newest is not None else 0,
-    }
-    return FixedPartTooLarge(job.limits.window, parts) if sum(parts.values()) > job.limits.window else None
-
-
 def _foldable(job: Job, messages: Sequence[Message]) -> int:
-    return sum(job.counter.message(message) for message in messages if not is_instruction(message))
+    return sum(job.measure(message) for message in messages if not is_instruction(message))
 
 
-def _judge(job: Job, folded: Folded, before: int) -> Compaction:
-    messages = join_neighbours(line.message for line in folded.shown)
+def _judge(job: Job, folded: Folded, before: int, parts: dict[str, int]) -> Compaction:
+    messages = _sent(folded)
     narrative = folded.narrative
     after = _foldable(job, messages)
     # What the input had already is the caller's affair; a compaction adds no fault of its own.
@@ -270,12 +291,16 @@ def _judge(job: Job, folded: Folded, before: int) -> Compaction:
     if after > before * (1 - LEAST_SAVING):
         reason = f"Folding would leave {after:,} of {before:,} tokens; that saves less than {LEAST_SAVING:.0%}."
         return _refused(job, Outcome.NO_GAIN, reason, before, narrative=narrative)
-    fixed = job.system_tokens + job.tool_tokens
+    whole = _request(job, messages)
+    if whole > job.limits.window:
+        shown = {**parts, "summary and newest messages": whole - sum(parts.values())}
+        reason = str(FixedPartTooLarge(job.limits.window, shown))
+        return _refused(job, Outcome.BLOCKED, reason, before, {"parts": shown}, narrative)
     report = replace(
         _report(job, Outcome.COMMITTED, before),
         summariser=narrative.summariser,
         messages_after=len(messages),
-        tokens_after=after + fixed + sum(job.counter.message(m) for m in messages if is_instruction(m)),
+        tokens_after=whole,
         covered=folded.fold.span if folded.fold else None,
         fold=folded.fold.id if folded.fold else "",
         pruned=folded.pruned,
@@ -310,7 +335,7 @@ def _warnings(folded: Folded) -> tuple[str, ...]:
 
 
 def _report(job: Job, outcome: Outcome, before: int) -> CompactionReport:
-    instructions = sum(job.counter.message(item.message) for item in job.items if is_instruction(item.message))
+    instructions = sum(job.measure(item.message) for item in job.items if is_instruction(item.message))
     total = before + instructions + job.system_tokens + job.tool_tokens
     return CompactionReport(
         outcome,

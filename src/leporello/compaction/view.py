@@ -102,14 +102,21 @@ class Returned:
 
 
 def join_neighbours(messages: Iterable[Message]) -> list[Message]:
-    """The list as it is sent: neighbouring user messages become one, their contents joined by a blank line."""
+    """The list as it is sent: neighbouring user messages become one, their contents joined by a blank line.
+
+    A fold is never joined: it would no longer be recognised, and neither would the words beside it.
+    """
     joined: list[Message] = []
     for message in messages:
-        if joined and role_of(message) == "user" == role_of(joined[-1]):
+        if joined and role_of(message) == "user" == role_of(joined[-1]) and not _has_fold(message, joined[-1]):
             joined[-1] = _join(joined[-1], message)
         else:
             joined.append(message)
     return joined
+
+
+def _has_fold(*messages: Message) -> bool:
+    return any(read_fold(message) is not None for message in messages)
 
 
 def _join(first: Message, second: Message) -> Message:

@@ -13,6 +13,7 @@ from typing import Any
 
 from leporello.compaction.pipeline import Compaction, Folder, Job, compact, fold_in_one
 from leporello.compaction.plan import Protection
+from leporello.compaction.room import Sizes
 from leporello.compaction.view import Item, Returned, number_messages
 from leporello.engines.base import ContextEngine
 from leporello.ledger.ledger import Ledger
@@ -121,6 +122,7 @@ class ContextCompressor(ContextEngine):
                 items=items,
                 limits=self.limits,
                 counter=self.counter,
+                measure=Sizes(self.counter.message),
                 ledger=self.ledger,
                 protection=Protection(self.protect_first_n, self.protect_last_n),
                 narrator=self.narrator,

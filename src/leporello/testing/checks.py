@@ -99,8 +99,8 @@ def invented_texts(before: Sequence[Message], after: Sequence[Message]) -> list[
 
     Folds are left out: they are summaries and say so. Neighbouring user messages may be shown as one.
     """
-    originals = [text_of(message) for message in before]
-    known = {*originals, *_joined_neighbours(before)}
+    originals = [*map(text_of, before), *_joined_neighbours(before)]
+    known = set(originals)
     return [
         text
         for text in (text_of(message) for message in after if read_fold(message) is None and not is_opening(message))
