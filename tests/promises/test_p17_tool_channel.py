@@ -39,7 +39,10 @@ def test_texts_are_whole_or_visibly_cut_or_pointers(messages: list[Message], win
 @given(any_conversation(longest=20), WINDOWS)
 def test_argument_values_are_the_originals_or_absent(messages: list[Message], window: int) -> None:
     done = fold_once(messages, window)
-    assert checks.invented_arguments(messages, done.messages) == []
+    if done.report.committed:
+        assert checks.invented_arguments(messages, done.messages) == []
+    else:
+        assert done.messages == messages
 
 
 @given(conversations(longest=20), WINDOWS)
