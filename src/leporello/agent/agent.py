@@ -6,6 +6,7 @@ from: calls without a result get one when it is taken up again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ from leporello.agent.events import (
     AgentEvent,
     CallFinished,
     Compacted,
+    Compacting,
     Notice,
     ToolFinished,
     ToolOutput,
@@ -31,8 +33,9 @@ from leporello.messages import Call, Message, calls_of, text_of
 from leporello.models import cost, model_facts
 from leporello.providers.base import ModelReply, ModelRequest, Provider
 from leporello.providers.errors import CallCancelled
+from leporello.tokens.meter import Reading
 from leporello.tools.base import OutputLimits, ToolContext, ToolResult
-from leporello.tools.budget import OutputBudget
+from leporello.tools.budget import Budgeted, OutputBudget
 from leporello.tools.toolbox import Toolbox
 from leporello.turns import open_group
 from leporello.usage import CanonicalUsage
@@ -67,6 +70,7 @@ class Agent:
     _watch_turn: Watcher | None = None
 
     def __post_init__(self) -> None:
+        self.talk.before_folding.append(lambda trigger: self._emit(Compacting(trigger)))
         self.talk.listeners.append(self._compacted)
 
     # -- one turn
@@ -122,6 +126,12 @@ class Agent:
         messages = made.marked(native=use.native) if use.marks else list(made.messages)
         return ModelRequest(self.talk.model, messages, made.tools, max_tokens, options={**made.options}, cancel=token)
 
+    def measure(self) -> Reading:
+        """How large the next request would be as things stand."""
+        words = text_of(self.prompt.message())
+        self.talk.measure_fixed(self.toolbox.schemas(), words)
+        return self.talk.reading
+
     def _view_request(self, max_tokens: int | None) -> Request:
         return self.talk.request(
             self.toolbox.schemas(), system=self.prompt.message(), max_tokens=max_tokens, provider=self.provider_name
@@ -131,15 +141,17 @@ class Agent:
         """Run the calls of one reply and store their results; True when the user interrupted."""
         context = replace(self.context, cancel=token, emit=lambda text: self._emit(ToolOutput(text)))
         results: list[tuple[Call, ToolResult]] = []
+        took: list[float] = []
         for call in calls:
             self._emit(ToolStarted(call.id, call.name, describe(call).heading))
+            began = time.monotonic()
             found = self.toolbox.run_all([call], context)[0]
+            took.append(time.monotonic() - began)
             results.append((call, found))
         shown = self.budget.turn([(call, self.toolbox.get(call.name), result) for call, result in results])
-        self.talk.append(*(entry.message() for entry in shown))
-        for entry in shown:
-            saved = str(entry.saved.path) if entry.saved else ""
-            self._emit(ToolFinished(entry.call.id, entry.call.name, not entry.result.is_error, len(entry.text), saved))
+        ids = self.talk.append(*(entry.message() for entry in shown))
+        for entry, id, seconds in zip(shown, ids, took, strict=True):
+            self._emit(_finished(entry, id, seconds))
         return any(result.details.get("interrupted") for _, result in results)
 
     def _make_room(self, folded_before: int) -> None:
@@ -215,3 +227,18 @@ class Agent:
         self.dialect = dialect
         self.talk.use_model(model, window)
         self._fit_outputs()
+
+
+def _finished(entry: Budgeted, id: str, seconds: float) -> ToolFinished:
+    result = entry.result
+    return ToolFinished(
+        entry.call.id,
+        entry.call.name,
+        ok=not result.is_error,
+        characters=len(entry.text),
+        saved=str(entry.saved.path) if entry.saved else "",
+        seconds=seconds,
+        outcome=(result.status or (result.text if result.is_error else "")).partition("\n")[0],
+        message=id,
+        output=result.text,
+    )

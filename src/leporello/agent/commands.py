@@ -1,6 +1,7 @@
 """Commands in the text: `/compress`, `/undo`, `/usage` and their like, the same for a terminal and a server.
 
-A command is not a chat message: it is never stored, never sent to a model, and answers with plain text.
+A command is not a chat message: it is never stored, never sent to a model, and answers with plain text. A face adds
+commands of its own (`more`): a terminal can begin another conversation, a server may not.
 """
 
 from __future__ import annotations
@@ -9,17 +10,22 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from leporello.agent.commands_context import draw, explain, window_use
+from leporello.agent.commands_store import config, insights, pin, plugins, sessions, unpin, usage
 from leporello.conversation import Conversation
 from leporello.errors import LeporelloError
 from leporello.records import CompactionReport, Outcome
 
+DRAWN_WIDTH = 76
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: what it does in one line, and the function that does it."""
+    """A command: what it does in one line, the function that does it, and what may stand behind its name."""
 
     help: str
     run: Callable[[Conversation, str], str]
+    argument: str = ""
 
 
 def parse(text: str) -> tuple[str, str] | None:
@@ -39,14 +45,31 @@ def run_command(talk: Conversation, text: str, more: Mapping[str, Command] | Non
     name, argument = found
     known = {**COMMANDS, **(more or {})}
     if name not in known:
-        if argument and not difflib.get_close_matches(name, known, n=1):
+        near = difflib.get_close_matches(name, known, n=1)
+        if argument and not near:
             # "/tmp is full" is something to say, not a command somebody mistyped.
             return None
-        return f"There is no command /{name}. Known: {', '.join('/' + name for name in sorted(known))}."
+        return unknown(name, known)
+    if name == "help":
+        return help_text(known)
     try:
         return known[name].run(talk, argument)
     except LeporelloError as error:
         return str(error)
+
+
+def unknown(name: str, known: Mapping[str, object]) -> str:
+    """What is said about a command that does not exist."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean /{near[0]}?" if near else ""
+    return f"There is no command /{name}.{hint} Known: {', '.join('/' + name for name in sorted(known))}."
+
+
+def help_text(known: Mapping[str, Command]) -> str:
+    """One line for each command."""
+    heads = {name: f"/{name} {command.argument}".strip() for name, command in known.items()}
+    width = max(len(head) for head in heads.values())
+    return "\n".join(f"{heads[name]:{width}}  {command.help}" for name, command in known.items())
 
 
 def describe_report(report: CompactionReport) -> str:
@@ -76,33 +99,12 @@ def _undo(talk: Conversation, _: str) -> str:
     return f"The last folding is taken back; {len(view.lines)} messages are shown again."
 
 
-def _usage(talk: Conversation, _: str) -> str:
-    totals = talk.usage
-    used = totals.usage
-    price = f"${totals.cost:.4f}" if totals.calls > totals.unpriced_calls else "unknown"
-    return (
-        f"{totals.calls} calls · {used.prompt_tokens:,} prompt tokens ({totals.cache_hit_rate:.0%} from the cache) · "
-        f"{used.output_tokens:,} output tokens · cost {price} · folded {talk.compressions} times"
-    )
-
-
 def _context(talk: Conversation, argument: str) -> str:
-    limits = talk.limits
-    if argument.strip() == "--explain":
-        return "\n".join(f"{name:20} {value:>10,}  {why}" for name, value, why in limits.explain())
-    used = talk.counter.messages(talk.messages)
-    fixed = talk.engine.system_tokens + talk.engine.tool_tokens
-    rows = [
-        ("system", talk.engine.system_tokens),
-        ("tools", talk.engine.tool_tokens),
-        ("folded", sum(talk.counter.message(line.message) for line in talk.view.lines if line.fold)),
-        ("messages", sum(talk.counter.message(line.message) for line in talk.view.lines if not line.fold)),
-        ("free", max(0, limits.window - used - fixed)),
-    ]
-    width = 40
-    return "\n".join(
-        f"{name:9} {tokens:>9,}  {'█' * round(width * tokens / max(1, limits.window))}" for name, tokens in rows
-    )
+    if argument in ("--explain", "explain"):
+        return explain(talk)
+    if argument:
+        return f"/context has no {argument!r}: it takes --explain or nothing."
+    return draw(window_use(talk), DRAWN_WIDTH)
 
 
 def _search(talk: Conversation, argument: str) -> str:
@@ -113,22 +115,26 @@ def _search(talk: Conversation, argument: str) -> str:
 
 
 def _expand(talk: Conversation, argument: str) -> str:
+    if not argument:
+        return "Say what to open: /expand m12, /expand m10-m20 or /expand f3"
     id, _, page = argument.partition(" ")
     opened = talk.expand(id, int(page) if page.isdecimal() else 1)
     body = "\n\n".join(f"[{piece['id']}] {piece['role']}\n{piece['text']}" for piece in opened["messages"])
     return body + (f"\n\n(more: /expand {id} {opened['page'] + 1})" if "next" in opened else "")
 
 
-def _help(_: Conversation, __: str) -> str:
-    return "\n".join(f"/{name:10} {command.help}" for name, command in COMMANDS.items())
-
-
 COMMANDS: dict[str, Command] = {
-    "help": Command("what can be said here", _help),
-    "compress": Command("fold now; with a topic, keep what is about it in detail", _compress),
+    "help": Command("what can be said here", lambda _, __: help_text(COMMANDS)),
+    "compress": Command("fold now; with a topic, keep what is about it in detail", _compress, "[topic]"),
     "undo": Command("take the last folding back", _undo),
-    "usage": Command("tokens, cache hits and cost so far", _usage),
-    "context": Command("where the window goes; --explain shows the limits and their sources", _context),
-    "search": Command("search the whole conversation, folded parts included", _search),
-    "expand": Command("reopen m12, m10-m20 or f3", _expand),
+    "context": Command("where the window goes; --explain shows the limits and their sources", _context, "[--explain]"),
+    "search": Command("search the whole conversation, folded parts included", _search, "WORDS"),
+    "expand": Command("reopen a message, a span or a fold", _expand, "m12|m10-m20|f3"),
+    "pin": Command("keep a message word for word; without one, show the pins", pin, "[m12 [note]]"),
+    "unpin": Command("let a pinned message go", unpin, "m12"),
+    "usage": Command("tokens, cache hits and cost of this conversation", usage),
+    "insights": Command("the same for everything in the store", insights, "[days]"),
+    "sessions": Command("the newest conversations", sessions, "[count]"),
+    "plugins": Command("the context engines, and which one is in use", plugins),
+    "config": Command("settings that are not the default, or one of them", config, "[key]"),
 }

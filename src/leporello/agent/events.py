@@ -60,6 +60,14 @@ class ToolFinished:
     characters: int
     saved: str = ""
     """Path of the whole output when only a preview went into the conversation."""
+    seconds: float = 0.0
+    """How long it took, the time a person needed to approve it included."""
+    outcome: str = ""
+    """How it ended, in one line; empty when there is nothing to say."""
+    message: str = ""
+    """Id of the stored result (`m12`), by which it can be reopened."""
+    output: str = ""
+    """What the tool gave, for a person to look at; not part of `as_dict`."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -69,7 +77,20 @@ class ToolFinished:
             "ok": self.ok,
             "characters": self.characters,
             "saved": self.saved or None,
+            "seconds": round(self.seconds, 3),
+            "message": self.message,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Compacting:
+    """A compaction begins; `Compacted` follows."""
+
+    kind: ClassVar[str] = "compacting"
+    trigger: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"event": self.kind, "trigger": self.trigger}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +151,6 @@ class TurnEnded:
 
 
 AgentEvent: TypeAlias = (
-    TextDelta | ToolStarted | ToolOutput | ToolFinished | Compacted | Notice | CallFinished | TurnEnded
+    TextDelta | ToolStarted | ToolOutput | ToolFinished | Compacting | Compacted | Notice | CallFinished | TurnEnded
 )
 Watcher: TypeAlias = Callable[[AgentEvent], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from leporello.config import Settings, load_settings
 from leporello.conversation.archive import StoredArchive
 from leporello.conversation.folding import fold_stored
 from leporello.conversation.outputs import StoredArtifacts, outputs_folder
+from leporello.conversation.pins import Pinboard
 from leporello.conversation.replies import decode
 from leporello.conversation.request import Request
 from leporello.engines.builtin import make_builtin
@@ -34,7 +35,7 @@ from leporello.store.base import Store
 from leporello.store.records import Call, ConversationRecord, Metadata, UsageTotals, View, ViewLine
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
-from leporello.tokens.meter import PromptMeter
+from leporello.tokens.meter import PromptMeter, Reading
 from leporello.tools.base import OutputLimits, ToolResult
 from leporello.tools.budget import OutputBudget
 
@@ -61,6 +62,8 @@ class Conversation:
         self.settings = settings
         self.model = model or record.metadata.model
         self.listeners: list[Listener] = []
+        self.before_folding: list[Callable[[str], None]] = []
+        """Told that a folding begins, and why."""
         self._owns_store = owns_store
         self._window = window
         self._narrator = narrator
@@ -220,7 +223,7 @@ class Conversation:
         """The next request: folded when due, valid, ready for breakpoints. Raises when the fixed part can't fit."""
         first: Message | None = {"role": "system", "content": system} if isinstance(system, str) else system
         words = text_of(first) if first else ""
-        self._measure_fixed(tools, words)
+        self.measure_fixed(tools, words)
         reading = self.meter.read(self.messages, tools, words)
         if self.settings.compression.enabled and self.engine.should_compress(reading.tokens):
             self._fold("preflight")
@@ -228,7 +231,6 @@ class Conversation:
         if reading.tokens > self.limits.window:
             self._refuse(reading.tokens)
         messages = self.messages
-        self._fixed = (tools, words)
         self.meter.sent(messages, tools, words)
         caching_settings = self.settings.prompt_caching
         return Request(
@@ -244,12 +246,19 @@ class Conversation:
             options=caching.cache_options(caching.cache_use(self.model, provider), self.id),
         )
 
-    def _measure_fixed(self, tools: Sequence[Mapping[str, Any]], system: str) -> None:
+    def measure_fixed(self, tools: Sequence[Mapping[str, Any]], system: str) -> None:
+        """Count what stands before the messages in every request."""
+        self._fixed = (tools, system)
         self.engine.tool_tokens = self.counter.tools(tools)
         # A fold names the recovery calls only where the model can make them.
         names = {tool.get("name") or tool.get("function", {}).get("name") for tool in tools}
         self.engine.recall = self._can_recall = "lcm_expand" in names
         self.engine.system_tokens = self.counter.text(system) if system else 0
+
+    @property
+    def reading(self) -> Reading:
+        """The size of the next request with the tools and the system prompt last measured."""
+        return self.meter.read(self.messages, *self._fixed)
 
     def _refuse(self, tokens: int) -> None:
         instructions = sum(self.counter.message(m) for m in self._view.messages if is_instruction(m))
@@ -280,7 +289,7 @@ class Conversation:
         self._keep_measure()
         # Output counts only as far as it stays in the conversation: thinking that is not sent back never does.
         over = not answer.message.get("tool_calls") and self.settings.compression.enabled
-        if over and self.engine.should_compress(self.meter.read(self.messages, *self._fixed).tokens):
+        if over and self.engine.should_compress(self.reading.tokens):
             self._fold("threshold")
         return numbers[0]
 
@@ -293,6 +302,8 @@ class Conversation:
     def _fold(self, trigger: str, focus: str = "") -> CompactionReport:
         if trigger != "manual":
             self.store.state.add(self.id, ATTEMPTS_KEY)
+        for told in self.before_folding:
+            told(trigger)
         self.refresh()
         report = fold_stored(self.store, self.id, self.engine, focus=focus, trigger=trigger)
         if report.usage.total_tokens:
@@ -311,7 +322,7 @@ class Conversation:
         if self.engine.attempts >= MOST_ATTEMPTS:
             reason = f"{MOST_ATTEMPTS} automatic attempts were made without an answer in between"
             return CompactionReport(Outcome.BLOCKED, reason, self.engine.name, trigger=why)
-        refused = self.meter.read(self.messages, *self._fixed).tokens
+        refused = self.reading.tokens
         self.meter.reset()
         if refused >= self.limits.window:
             return self._fold(why)
@@ -350,6 +361,11 @@ class Conversation:
     def describe(self, id: str) -> dict[str, Any]:
         """What a message, a span or a fold is about."""
         return self._recall("lcm_describe", {"id": id})
+
+    @property
+    def pins(self) -> Pinboard:
+        """Messages the user wants kept word for word."""
+        return Pinboard(self.store, self.id, self.counter, self.limits.pin_tokens)
 
     @property
     def recall_tools(self) -> RecallTools:

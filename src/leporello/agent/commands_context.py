@@ -1,0 +1,160 @@
+"""`/context`: where the window goes, counted and drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from leporello.conversation import Conversation
+from leporello.messages import Message, calls_of, is_result, role_of, text_of
+from leporello.store.records import ViewLine
+from leporello.summary.fold import read_fold
+from leporello.summary.handoff import Section
+
+
+class Part(StrEnum):
+    """What takes room in a window, in the order of a request."""
+
+    SYSTEM = "system"
+    TOOLS = "tools"
+    RULES = "rules"
+    SUMMARY = "summary"
+    USER = "your messages"
+    ANSWERS = "answers"
+    CALLS = "tool calls"
+    RESULTS = "tool results"
+    TAIL = "tail"
+    FREE = "free"
+
+
+HISTORY = (Part.USER, Part.ANSWERS, Part.CALLS, Part.RESULTS)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowUse:
+    """Tokens by part, and the marks that matter."""
+
+    parts: dict[Part, int]
+    window: int
+    used: int
+    """As the meter reads it, which knows the provider's own counts."""
+    threshold: int
+    reserve: int
+    tail_messages: int
+    folds: int
+    measured: bool
+    """Whether a real count is part of `used`."""
+
+
+def window_use(talk: Conversation) -> WindowUse:
+    """The window of the next request as things stand. Parts are estimates, scaled to what the provider counted."""
+    reading = talk.reading
+    lines = talk.view.lines
+    first_of_tail = _tail_start(talk, lines)
+    parts = dict.fromkeys(Part, 0)
+    parts[Part.SYSTEM] = talk.engine.system_tokens
+    parts[Part.TOOLS] = talk.engine.tool_tokens
+    for position, line in enumerate(lines):
+        size = talk.counter.message(line.message)
+        if line.fold:
+            rules = min(size, talk.counter.text(_rules(line.message)))
+            parts[Part.RULES] += rules
+            parts[Part.SUMMARY] += size - rules
+        elif position >= first_of_tail:
+            parts[Part.TAIL] += size
+        else:
+            _split(talk, line.message, size, parts)
+    counted = sum(parts.values())
+    scale = reading.tokens / counted if counted else 1.0
+    parts = {part: round(tokens * scale) for part, tokens in parts.items()}
+    parts[Part.FREE] = max(0, talk.limits.window - reading.tokens)
+    return WindowUse(
+        parts,
+        talk.limits.window,
+        reading.tokens,
+        talk.limits.threshold_tokens,
+        talk.limits.output_reserve,
+        len(lines) - first_of_tail,
+        talk.compressions,
+        reading.measured,
+    )
+
+
+def _tail_start(talk: Conversation, lines: tuple[ViewLine, ...]) -> int:
+    """Where the newest messages begin that a folding would leave as they are."""
+    left = talk.limits.tail_tokens
+    start = len(lines)
+    while start > 0 and not lines[start - 1].fold:
+        left -= talk.counter.message(lines[start - 1].message)
+        if left < 0 and len(lines) - start >= 1:
+            break
+        start -= 1
+    return start
+
+
+def _rules(message: Message) -> str:
+    fold = read_fold(message)
+    return "\n".join(line.text for line in fold.handoff[Section.CONSTRAINTS]) if fold else ""
+
+
+def _split(talk: Conversation, message: Message, size: int, parts: dict[Part, int]) -> None:
+    if is_result(message):
+        parts[Part.RESULTS] += size
+    elif role_of(message) == "user":
+        parts[Part.USER] += size
+    elif calls_of(message):
+        words = min(size, talk.counter.text(text_of(message)))
+        parts[Part.ANSWERS] += words
+        parts[Part.CALLS] += size - words
+    else:
+        parts[Part.ANSWERS] += size
+
+
+def rows(use: WindowUse) -> list[tuple[Part, int, str]]:
+    """Part, tokens and a remark, without the empty ones."""
+    remarks = {
+        Part.TAIL: f"the newest {use.tail_messages}, kept as they are",
+        Part.SUMMARY: f"folded {use.folds}×" if use.folds else "",
+        Part.RULES: "yours, word for word",
+        Part.FREE: f"{use.reserve:,} of it for the answer",
+    }
+    return [(part, tokens, remarks.get(part, "")) for part, tokens in use.parts.items() if tokens]
+
+
+def headline(use: WindowUse) -> str:
+    """The whole in one line."""
+    about = "" if use.measured else "about "
+    share = use.used / max(1, use.window)
+    return f"{about}{use.used:,} of {use.window:,} tokens ({share:.0%}); folds at {use.threshold:,}"
+
+
+def bar(use: WindowUse, width: int) -> list[tuple[Part, int]]:
+    """How many cells of a bar each part gets; every part that is there gets at least one."""
+    total = max(1, sum(use.parts.values()))
+    cells = {part: max(1, round(width * tokens / total)) for part, tokens in use.parts.items() if tokens}
+    while sum(cells.values()) > width and max(cells.values(), default=0) > 1:
+        cells[max(cells, key=lambda part: cells[part])] -= 1
+    while cells and sum(cells.values()) < width:
+        cells[max(cells, key=lambda part: cells[part])] += 1
+    return list(cells.items())
+
+
+def draw(use: WindowUse, width: int) -> str:
+    """The picture in plain text: a line for each part with a bar of its own."""
+    table = rows(use)
+    name_width = max((len(part.value) for part, _, _ in table), default=0)
+    room = max(8, min(30, width - name_width - 40))
+    lines = [headline(use)]
+    for part, tokens, remark in table:
+        share = tokens / max(1, use.window)
+        filled = max(1, round(room * share))
+        drawn = ("░" if part is Part.FREE else "█") * min(room, filled)
+        lines.append(f"{part.value:{name_width}} {tokens:>9,} {share:>4.0%} {drawn:{room}} {remark}".rstrip())
+    return "\n".join(lines)
+
+
+def explain(talk: Conversation) -> str:
+    """Every limit with its value and where that comes from."""
+    listed = talk.limits.explain()
+    width = max(len(name) for name, _, _ in listed)
+    return "\n".join(f"{name:{width}} {value:>10,}  {why}" for name, value, why in listed)

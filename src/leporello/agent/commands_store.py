@@ -1,0 +1,169 @@
+"""Commands that read or change what the store and the settings hold: usage, pins, conversations, engines, settings."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Any
+
+from leporello.config import Settings
+from leporello.conversation import Conversation
+from leporello.engines.builtin import BUILTIN
+from leporello.messages import text_of
+from leporello.redact import redact
+from leporello.store.base import Store
+from leporello.store.records import ConversationRecord, InsightsQuery, UsageTotals
+
+SHOWN_CHARS = 60
+LISTED = 10
+DAYS = 30
+MOST_LOOKED_AT = 200
+_SECONDS_PER_DAY = 86_400
+
+
+def usage(talk: Conversation, _: str) -> str:
+    """What this conversation used so far."""
+    totals = talk.usage
+    return f"{_used(totals)} · folded {talk.compressions} times"
+
+
+def price(totals: UsageTotals) -> str:
+    """Dollars, or that nobody knows."""
+    if totals.calls <= totals.unpriced_calls:
+        return "cost unknown"
+    more = " and more" if totals.unpriced_calls else ""
+    return f"cost ${totals.cost:.4f}{more}"
+
+
+def _used(totals: UsageTotals) -> str:
+    used = totals.usage
+    return (
+        f"{totals.calls:,} calls · {used.prompt_tokens:,} prompt tokens ({totals.cache_hit_rate:.0%} from the cache) · "
+        f"{used.output_tokens:,} output tokens · {price(totals)}"
+    )
+
+
+def insights(talk: Conversation, argument: str) -> str:
+    """What everything in the store used in the last days."""
+    days = int(argument) if argument.isdecimal() and int(argument) else DAYS
+    found = talk.store.usage.insights(InsightsQuery(since=time.time() - days * _SECONDS_PER_DAY))
+    lines = [
+        f"Last {days} days: {found.conversations:,} conversations, {found.messages:,} messages",
+        _used(found.totals),
+    ]
+    models = sorted(found.by_model.items(), key=lambda item: -item[1].usage.total_tokens)
+    for name, totals in models[:LISTED]:
+        lines.append(f"  {_short(name or '(no name)', 28):28} {totals.usage.total_tokens:>12,} tokens  {price(totals)}")
+    tools = sorted(found.by_tool.items(), key=lambda item: -item[1].calls)
+    if tools:
+        lines.append("tools: " + ", ".join(f"{name} {use.calls:,}" for name, use in tools[:LISTED]))
+    folds = found.compactions
+    done = folds.attempts.get("committed", 0)
+    if done:
+        saved = 1 - folds.tokens_after / max(1, folds.tokens_before)
+        lines.append(f"folded {done:,} times, {saved:.0%} smaller on average, {folds.undone:,} undone")
+    return "\n".join(lines)
+
+
+# -- pins
+
+
+def pin(talk: Conversation, argument: str) -> str:
+    """Pin a message, or show what is pinned."""
+    if not argument:
+        pins = talk.pins.all()
+        if not pins:
+            return "Nothing is pinned. Pin a message by its id: /pin m12"
+        return "\n".join(f"m{held.number}  {held.note or _opening(talk, held.number)}" for held in pins)
+    id, _, note = argument.partition(" ")
+    size = talk.pins.add(id, note.strip())
+    return f"Pinned {id} ({size:,} tokens)."
+
+
+def unpin(talk: Conversation, argument: str) -> str:
+    """Let a pinned message go."""
+    if not argument:
+        return "Say which: /unpin m12"
+    return f"{argument} is no longer pinned." if talk.pins.remove(argument) else f"{argument} was not pinned."
+
+
+def _opening(talk: Conversation, number: int) -> str:
+    return _short(text_of(talk.store.log.message(talk.id, number).message), SHOWN_CHARS)
+
+
+# -- conversations
+
+
+def sessions(talk: Conversation, argument: str) -> str:
+    """The newest conversations, numbered for `/resume`."""
+    count = int(argument) if argument.isdecimal() and int(argument) else LISTED
+    records = recent(talk.store, count)
+    if not records:
+        return "There are no conversations yet."
+    lines = []
+    for place, record in enumerate(records, 1):
+        when = datetime.fromtimestamp(record.updated_at).strftime("%Y-%m-%d %H:%M")
+        here = "*" if record.id == talk.id else " "
+        about = _short(record.metadata.title, 40) or first_words(talk.store, record)
+        lines.append(f"{here}{place:>2}  {record.id}  {when}  {record.messages:>5,} messages  {about}")
+    return "\n".join(lines)
+
+
+def recent(store: Store, count: int) -> list[ConversationRecord]:
+    """Conversations with at least one message, newest activity first."""
+    found: list[ConversationRecord] = []
+    cursor: str | None = None
+    looked_at = 0
+    while len(found) < count and looked_at < MOST_LOOKED_AT + count:
+        page = store.conversations.page(limit=50, cursor=cursor)
+        looked_at += len(page.conversations)
+        found += [record for record in page.conversations if record.messages]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return found[:count]
+
+
+def first_words(store: Store, record: ConversationRecord) -> str:
+    """The beginning of the first message, secrets masked."""
+    return _short(text_of(store.log.message(record.id, 1).message), 40) if record.messages else ""
+
+
+# -- engines and settings
+
+
+def plugins(talk: Conversation, _: str) -> str:
+    """Engines that are there: built in, and folders of plugins."""
+    chosen = talk.settings.engine
+    folder = talk.settings.home.plugins_dir / "context_engine"
+    found = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    lines = [f"{'*' if name == chosen else ' '} {name}  built in" for name in BUILTIN]
+    lines += [f"{'*' if name == chosen else ' '} {name}  {folder / name}" for name in found]
+    if talk.engine.name != chosen:
+        lines.append(f"context.engine names {chosen!r}, but {talk.engine.name!r} is in use.")
+    lines.append("Another one: leporello --set context.engine=NAME chat")
+    return "\n".join(lines)
+
+
+def config(talk: Conversation, argument: str) -> str:
+    """One setting, or those that somebody set."""
+    settings = talk.settings
+    if argument:
+        return _setting(settings, argument)
+    changed = [key for key in settings if settings.source(key).origin.value != "default"]
+    lines = [_setting(settings, key) for key in changed] or ["All settings are the defaults."]
+    return "\n".join([*lines, f"home: {settings.home.path}", "All of them: leporello config"])
+
+
+def _setting(settings: Settings, key: str) -> str:
+    return f"{key} = {_masked(key, settings.get(key))}  ({settings.source(key)})"
+
+
+def _masked(key: str, value: Any) -> str:
+    opening = f'{key}: "'
+    return redact(f'{opening}{value}"')[len(opening) : -1]
+
+
+def _short(text: str, most: int) -> str:
+    line = redact(" ".join(text.split()))
+    return line if len(line) <= most else line[: most - 1] + "…"
