@@ -67,9 +67,7 @@ def _first_role(items: Sequence[Item], plan: Plan) -> str:
     return opening_role([items[index].message for index in plan.tail])
 
 
-def assemble(
-    items: Sequence[Item], plan: Plan, folds: Sequence[Message], fold_id: str, tail_chars: int
-) -> list[Shown]:
+def assemble(items: Sequence[Item], plan: Plan, folds: Sequence[Message], fold_id: str, tail_chars: int) -> list[Shown]:
     """The new view, the folds between head and tail.
 
     `tail_chars` bounds a single message of the tail; the newest user message has no bound.

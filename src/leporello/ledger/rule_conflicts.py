@@ -208,7 +208,7 @@ def ends(earlier: str, later: str) -> bool:
     """Whether a later sentence takes an earlier rule back, allows what it forbade, or says the opposite."""
     said = rules.read(later)
     old, new = subject(earlier), subject(later)
-    if not new.all or _other_names(old, new):
+    if not new.all or _other_names(old, new) or _other_words(old, new):
         return False
     if said.revokes:
         return _covers(old, new, 0.6) or _covers(new, old, 0.75)
@@ -229,7 +229,8 @@ def replaces(earlier: str, later: str) -> bool:
     if _bans(earlier) != _bans(later) or _other_names(old, new) or old.scope - new.all or new.scope - old.all:
         return False
     if old.numbers and new.numbers and not old.numbers & new.numbers:
-        return old.names == new.names and bool(old.words) and _same_frame(old.words, new.words)
+        same = _same_frame(old.words, new.words) and not _other_words(old, new)
+        return old.names == new.names and bool(old.words) and same
     if not _bans(later) and _other_member(old, new):
         return not old.frame or not new.frame or _same_frame(old.frame, new.frame)
     return False
@@ -250,6 +251,16 @@ def _bans(text: str) -> bool:
 def _other_names(old: Subject, new: Subject) -> bool:
     """Whether both name things and none in common: then they speak of different things."""
     return bool(old.names and new.names and not old.names & new.names)
+
+
+def _other_words(old: Subject, new: Subject) -> bool:
+    """Whether each has a word where the other has another: one frame around two things, "print X" and "print Y".
+
+    Pairs of Chinese characters overlap and differ with every particle, so they say nothing here.
+    """
+    one = {word for word in old.words - new.all - new.unwanted if word.isascii()}
+    other = {word for word in new.words - old.all - old.unwanted if word.isascii()}
+    return bool(one and other)
 
 
 def _covers(old: Subject, new: Subject, share: float) -> bool:
