@@ -25,8 +25,8 @@ WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
 @pytest.mark.fault(
     "the newest user message is clipped like any other",
     "compaction/assemble.py",
-    old="if index in plan.open_calls or k == newest:",
-    new="if index in plan.open_calls:",
+    old="if index in plan.open_calls or k == newest or item.fold:",
+    new="if index in plan.open_calls or item.fold:",
 )
 @pytest.mark.fault(
     "the fold takes the role of its neighbour",

@@ -47,7 +47,7 @@ def test_system_prompt_and_tools_count_too(messages: list[Message], system: int,
 @pytest.mark.fault(
     "nobody looks whether the fixed part fits",
     "compaction/pipeline.py",
-    old="if too_large is not None:",
+    old="if error is not None:",
     new="if False:",
 )
 @given(st.sampled_from(("system", "tools", "newest")), st.integers(1, 20_000))
