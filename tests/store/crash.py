@@ -6,6 +6,7 @@ the kill; what it was about to do must be there whole or not at all; nothing els
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import random
@@ -28,7 +29,10 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.store.crash", "leporello.store.sqlite", "leporello.store.postgres"])
 
 CONVERSATIONS = ("one", "two")
-_LONGEST_LIFE = 0.08
+_LEAST_APPENDS = 2
+_MOST_WORDS = 20
+_LONGEST_WAIT = 0.01
+"""When a child is ended: after so many acknowledged appends, up to so many words more (two a step), and a wait."""
 
 
 @dataclass
@@ -139,22 +143,42 @@ class Campaign:
         child = CONTEXT.Process(target=work, args=(self.url, self.rng.randrange(2**32), theirs), daemon=True)
         child.start()
         theirs.close()
-        started = next(heard(ours), None)
-        assert started == {"do": "ready"}, "the child could not open the store"
-        time.sleep(self.rng.uniform(0.0, _LONGEST_LIFE))
+        said = heard(ours)
+        assert next(said, None) == {"do": "ready"}, "the child could not open the store"
+        pending = self._follow(self._until_the_end_comes(said), None)
         assert child.pid is not None
         end(child.pid)
         child.join()
-        pending = self._follow(ours)
+        pending = self._follow(said, pending)
         ours.close()
         self._check(pending)
 
-    def _follow(self, pipe: Connection) -> tuple[str, dict[str, Any]] | None:
-        """Take in what the child said it did; returns the step it was killed in."""
-        pending: tuple[str, dict[str, Any]] | None = None
-        for said in heard(pipe):
-            if said["do"] == "try":
-                pending = said["id"], said["step"]
+    def _until_the_end_comes(self, said: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """What the child says before it is ended, at a moment that is drawn.
+
+        It has got some appends done by then, however slow the machine is; so a campaign is never about empty stores.
+        From there on it may do some more steps, and a fraction of one, since the draw does not wait for it to speak.
+        """
+        missing = _LEAST_APPENDS
+        kind = ""
+        while missing:
+            word = next(said, None)
+            assert word is not None, "the child ended by itself"
+            if word["do"] == "try":
+                kind = word["step"]["do"]
+            elif kind == "append":
+                missing -= 1
+            yield word
+        yield from itertools.islice(said, self.rng.randrange(_MOST_WORDS))
+        time.sleep(self.rng.uniform(0.0, _LONGEST_WAIT))
+
+    def _follow(
+        self, said: Iterator[dict[str, Any]], pending: tuple[str, dict[str, Any]] | None
+    ) -> tuple[str, dict[str, Any]] | None:
+        """Take in what the child said it did; returns the step it is in."""
+        for word in said:
+            if word["do"] == "try":
+                pending = word["id"], word["step"]
             elif pending is not None:
                 id, step = pending
                 self.models[id] = self.models[id].after(step)

