@@ -16,6 +16,7 @@ from leporello.errors import LeporelloError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (group of the help page, one line of help)
+    "chat": ("Work", "Talk to the agent in the terminal."),
     "run": ("Work", "Send one message to the agent and print its work and its answer."),
     "compress": ("Work", "Fold a message list now and print what is left."),
     "import": ("Sessions", "Put recorded sessions of other agents into the store."),

@@ -1,0 +1,324 @@
+"""`Chat`: the agent behind the prompt. Takes what was typed, runs it as a command or as a turn, keeps the status."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+
+from leporello import caching
+from leporello.agent.agent import Agent
+from leporello.agent.commands import COMMANDS, Command, parse, run_command
+from leporello.agent.commands_context import window_use
+from leporello.agent.commands_store import recent
+from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
+from leporello.agent.session import Chosen, choose_model, open_agent
+from leporello.cancel import CancelToken
+from leporello.chat.demo import PREFIX, WINDOW, demo_provider
+from leporello.chat.face import Face
+from leporello.chat.interrupt import soft_interrupts
+from leporello.chat.options import ChatOptions
+from leporello.chat.recap import recap
+from leporello.chat.status import Status
+from leporello.chat.trouble import advice
+from leporello.errors import InputError, LeporelloError, NotFound
+from leporello.messages import is_result
+from leporello.records import Span
+from leporello.store import open_store
+from leporello.store.base import Store
+from leporello.summary.model import ModelNarrator
+from leporello.tokens import TokenCounter
+from leporello.tools.approval import Answer
+from leporello.tools.base import ApprovalRequest
+
+LISTED = 20
+_ENDINGS = {
+    "length": "The answer reached its longest length. Say `go on` for the rest.",
+    "steps": "The turn was ended after very many steps. Say `go on` to continue.",
+    "content_filter": "The provider's filter ended the answer.",
+}
+
+
+class Chat:
+    """One user, one conversation at a time."""
+
+    def __init__(
+        self, options: ChatOptions, face: Face, ask: Callable[[ApprovalRequest], Answer] | None, store: Store
+    ) -> None:
+        self._options = options
+        self._face = face
+        self._ask = ask
+        self._store = store
+        self._chosen = choose(options.model, options)
+        self._agent = self._opened(self._first())
+        self._in_turn = False
+        self._leaving = False
+        self._newest_output = ""
+        self.failed = False
+        """Whether the last turn ended with an error."""
+        self.commands: Mapping[str, Command] = {**COMMANDS, **options.more(), **self._own_commands()}
+        self.status = self._measured()
+
+    @classmethod
+    def open(cls, options: ChatOptions, face: Face, ask: Callable[[ApprovalRequest], Answer] | None = None) -> Chat:
+        """Open the store and the conversation that the options name."""
+        store = open_store(options.settings.store_url)
+        try:
+            return cls(options, face, ask, store)
+        except BaseException:
+            store.close()
+            raise
+
+    @property
+    def agent(self) -> Agent:
+        """The agent of the present conversation."""
+        return self._agent
+
+    # -- conversations
+
+    def _first(self) -> str | None:
+        if self._options.resume is not None:
+            return self._find(self._options.resume)
+        if not self._options.go_on:
+            return None
+        newest = recent(self._store, 1)
+        if not newest:
+            raise InputError("There is no conversation to go on with yet. Start one with: leporello chat")
+        return newest[0].id
+
+    def _opened(self, id: str | None) -> Agent:
+        scripted = self._chosen.provider_name == "scripted"
+        agent = open_agent(
+            self._options.settings,
+            self._chosen,
+            store=self._store,
+            id=id,
+            workdir=self._options.workdir,
+            ask=self._ask,
+            narrator=ModelNarrator([], TokenCounter.for_model(self._chosen.model)) if scripted else None,
+        )
+        if id is not None:
+            self._store.conversations.reopen(agent.talk.id)
+        agent.watchers.append(self._watch)
+        return agent
+
+    def _find(self, wanted: str) -> str:
+        """A conversation by id, by the beginning of one, or by its number in `/sessions`."""
+        with contextlib.suppress(NotFound):
+            return self._store.conversations.resolve(wanted).id
+        records = recent(self._store, 200)
+        if wanted.isdecimal() and 1 <= int(wanted) <= len(records):
+            return records[int(wanted) - 1].id
+        near = [record.id for record in records if record.id.startswith(wanted)]
+        if len(near) == 1:
+            return near[0]
+        hint = f"It could be {', '.join(near[:4])}." if near else "/sessions shows what there is."
+        raise InputError(f"No conversation has the id {wanted!r}. {hint}")
+
+    def close(self) -> None:
+        """The conversation ends here; one that never began leaves no trace."""
+        self._end("exit")
+        self._store.close()
+
+    def _end(self, reason: str) -> None:
+        talk = self._agent.talk
+        if self._store.log.count(talk.id):
+            self._store.conversations.end(talk.id, reason)
+        else:
+            self._store.conversations.delete(talk.id)
+
+    def _switch(self, id: str | None, reason: str) -> None:
+        self._end(reason)
+        self._agent = self._opened(id)
+        self._newest_output = ""
+        self.status = self._measured()
+
+    # -- what is shown at the beginning
+
+    def greeting(self) -> str:
+        """Who answers, and whether its cache is used."""
+        use = caching.cache_use(
+            self._chosen.model, self._chosen.provider_name, self._chosen.base_url, self._chosen.dialect
+        )
+        ttl = self._options.settings.prompt_caching.cache_ttl
+        parts = [self._chosen.provider_name, f"window {self._agent.talk.limits.window:,}"]
+        if use.marks:
+            parts.append(f"prompt cache on ({ttl})")
+        return " · ".join(parts)
+
+    def show_recap(self) -> None:
+        """What the resumed conversation was about."""
+        found = recap(self._agent.talk)
+        self._face.note(found.line)
+        if found.ask:
+            self._face.note(f"› {found.ask}")
+        if found.answer:
+            self._face.answer(found.answer)
+        elif found.unanswered:
+            self._face.note("That was not answered yet. It goes along with your next message.")
+
+    def warm_up(self) -> None:
+        """Load what the first call needs: the vendor's client takes longer to import than all the rest."""
+        package = "anthropic" if self._chosen.dialect == "anthropic" else "openai"
+        if self._chosen.dialect and find_spec(package) is not None:
+            import_module(package)
+
+    # -- input
+
+    def take(self, text: str) -> bool:
+        """Run what was typed; False when the user wants to leave."""
+        self.failed = False
+        try:
+            if not self._as_command(text):
+                self._turn(text)
+        except KeyboardInterrupt:
+            self._agent.talk.refresh()
+            self._face.note("Stopped; nothing was changed.")
+        except LeporelloError as error:
+            self._failure(error)
+        self.status = self._measured()
+        return not self._leaving
+
+    def _as_command(self, text: str) -> bool:
+        found = parse(text)
+        if found == ("context", ""):
+            self._agent.measure()
+            self._face.window(window_use(self._agent.talk))
+            return True
+        if found is not None and found[0] == "compress":
+            with self._face.working("Folding the conversation"):
+                answer = run_command(self._agent.talk, text, self.commands)
+        else:
+            answer = run_command(self._agent.talk, text, self.commands)
+        if answer:
+            self._face.say(answer)
+        return answer is not None
+
+    def _turn(self, text: str) -> None:
+        token = CancelToken()
+        self._in_turn = True
+        try:
+            with self._face.turn() as view, soft_interrupts(token, lambda: view.uninterruptible):
+                ended = self._agent.turn(text, view, token)
+        except LeporelloError:
+            self._agent.close_open_calls("Error: the turn ended before this call had a result")
+            raise
+        finally:
+            self._in_turn = False
+        self._remark(ended)
+
+    def _remark(self, ended: TurnEnded) -> None:
+        if ended.reason in _ENDINGS:
+            self._face.note(_ENDINGS[ended.reason])
+        elif ended.reason != "interrupted" and not ended.text.strip():
+            self._face.note("The model gave no answer.")
+
+    def _failure(self, error: LeporelloError) -> None:
+        self.failed = True
+        chosen = self._chosen
+        self._face.error(advice(error, chosen.model, chosen.provider_name, chosen.base_url))
+
+    def _watch(self, event: AgentEvent) -> None:
+        if isinstance(event, ToolFinished):
+            self._newest_output = event.message
+        elif isinstance(event, Notice) and not self._in_turn:
+            self._face.warn(event.text)
+
+    def _measured(self) -> Status:
+        talk = self._agent.talk
+        totals = talk.usage
+        used = self._agent.measure().tokens
+        priced = totals.calls > totals.unpriced_calls
+        return Status(
+            self._chosen.model,
+            used,
+            talk.limits.window,
+            totals.cost if priced else None,
+            totals.cache_hit_rate if totals.calls else None,
+            talk.compressions,
+        )
+
+    # -- commands of a terminal
+
+    def _own_commands(self) -> dict[str, Command]:
+        return {
+            "expand": replace(COMMANDS["expand"], run=lambda _, argument: self._expand(argument)),
+            "new": Command("begin another conversation; this one stays in /sessions", lambda _, __: self._new("new")),
+            "reset": Command("the same as /new", lambda _, __: self._new("reset")),
+            "resume": Command("go on with an earlier conversation", lambda _, id: self._resume(id), "[id|number]"),
+            "model": Command("show the model, or go on with another one", lambda _, name: self._model(name), "[name]"),
+            "quit": Command("leave; `leporello chat --continue` comes back", lambda _, __: self._quit()),
+        }
+
+    def _expand(self, argument: str) -> str:
+        if argument == "last":
+            argument = self._newest_output or self._last_result()
+            if not argument:
+                return "No tool has run yet."
+        return COMMANDS["expand"].run(self._agent.talk, argument)
+
+    def _last_result(self) -> str:
+        talk = self._agent.talk
+        newest = talk.view.last
+        stored = self._store.log.span(talk.id, Span(max(1, newest - 50), newest)) if newest else []
+        return next((entry.id for entry in reversed(stored) if is_result(entry.message)), "")
+
+    def _new(self, reason: str) -> str:
+        self._agent.talk.engine.on_session_reset()
+        self._switch(None, reason)
+        return f"A new conversation: {self._agent.talk.id}"
+
+    def _resume(self, wanted: str) -> str:
+        if not wanted:
+            return COMMANDS["sessions"].run(self._agent.talk, "") + "\nGo on with one of them: /resume NUMBER"
+        id = self._find(wanted)
+        if id == self._agent.talk.id:
+            return "That is this conversation."
+        self._switch(id, "exit")
+        self.show_recap()
+        return ""
+
+    def _model(self, name: str) -> str:
+        if not name:
+            chosen = self._chosen
+            where = f" at {chosen.base_url}" if chosen.base_url else ""
+            return (
+                f"{chosen.model} ({chosen.provider_name}{where}), window {self._agent.talk.limits.window:,}. "
+                "Another one: /model NAME"
+            )
+        self._chosen = choose(name, self._options)
+        talk = self._agent.talk
+        self._agent = self._opened(talk.id)
+        self._store.conversations.update(talk.id, model=self._chosen.model)
+        return f"Going on with {self._chosen.model}, window {self._agent.talk.limits.window:,}."
+
+    def _quit(self) -> str:
+        self._leaving = True
+        return ""
+
+    # -- completion
+
+    def command_names(self) -> dict[str, str]:
+        """Every command with its line of help."""
+        return {name: command.help for name, command in self.commands.items()}
+
+    def arguments(self, name: str) -> dict[str, str]:
+        """What may stand behind a command."""
+        if name == "context":
+            return {"--explain": "limits and their sources"}
+        if name == "resume":
+            return {record.id: record.metadata.title for record in recent(self._store, LISTED)}
+        if name == "model":
+            return dict.fromkeys([self._options.model, "local"], "")
+        if name == "expand":
+            return {fold.id: str(fold.covered) for fold in self._store.views.folds(self._agent.talk.id)[-LISTED:]}
+        return {}
+
+
+def choose(name: str, options: ChatOptions) -> Chosen:
+    """The model by name; `scripted:demo` is one that needs nothing."""
+    if name.startswith(PREFIX):
+        return Chosen(name, demo_provider(name), "scripted", served_window=WINDOW)
+    return choose_model(options.settings, name or None)

@@ -1,0 +1,153 @@
+"""The plain face: no control codes, no redrawing. For pipes, scripts, screen readers and dumb terminals.
+
+Answers go to stdout as they stream, raw Markdown and nothing else; all remarks go to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from leporello.agent.commands import describe_report
+from leporello.agent.commands_context import WindowUse, draw
+from leporello.agent.events import (
+    AgentEvent,
+    Compacted,
+    Notice,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
+from leporello.chat.clean import clean, one_line
+from leporello.chat.tool_lines import duration, fold_note, preview
+from leporello.records import Outcome
+from leporello.tools.approval import Answer, Decision
+from leporello.tools.base import ApprovalRequest
+
+WIDTH = 76
+_ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
+_ANSWERS = {"y": Decision.YES, "yes": Decision.YES, "a": Decision.ALWAYS, "always": Decision.ALWAYS}
+
+
+class PlainTurn:
+    """Prints one turn as it happens."""
+
+    def __init__(self) -> None:
+        self._targets: dict[str, str] = {}
+        self._open_line = False
+        self.asking = False
+
+    @property
+    def uninterruptible(self) -> bool:
+        """While a person is asked, Ctrl-C is the answer."""
+        return self.asking
+
+    def __call__(self, event: AgentEvent) -> None:
+        if isinstance(event, TextDelta):
+            text = clean(event.text)
+            _out(text)
+            self._open_line = not text.endswith("\n")
+            return
+        self.end_line()
+        if isinstance(event, ToolStarted):
+            self._targets[event.id] = one_line(event.summary)
+        elif isinstance(event, ToolFinished):
+            self._tool(event)
+        elif isinstance(event, Compacted) and event.event.report.outcome not in _ROUTINE:
+            _err(describe_report(event.event.report))
+        elif isinstance(event, Notice):
+            _err(event.text)
+        elif isinstance(event, TurnEnded) and event.reason == "interrupted":
+            _err("Stopped.")
+
+    def end_line(self) -> None:
+        """Finish the line that text left open."""
+        if self._open_line:
+            _out("\n")
+            self._open_line = False
+
+    def _tool(self, event: ToolFinished) -> None:
+        state = "ok" if event.ok else "failed"
+        ending = [one_line(event.outcome) or state, duration(event.seconds)]
+        found = preview(event)
+        note = fold_note(event, found)
+        if note:
+            ending.append(f"/expand {event.message}")
+        _err(f"[{self._targets.pop(event.id, event.name)}: {', '.join(ending)}]")
+
+
+class PlainFace:
+    """Everything as lines. `interactive` says whether a person can be asked."""
+
+    def __init__(self, interactive: bool) -> None:
+        self._interactive = interactive
+        self._turn: PlainTurn | None = None
+
+    def say(self, text: str) -> None:
+        """To stdout: it is what was asked for."""
+        _out(clean(text) + "\n")
+
+    def note(self, text: str) -> None:
+        """To stderr."""
+        _err(text)
+
+    def warn(self, text: str) -> None:
+        """To stderr."""
+        _err(text)
+
+    def error(self, text: str) -> None:
+        """To stderr."""
+        _err(text)
+
+    def answer(self, text: str) -> None:
+        """An earlier answer, to stderr: it is not new."""
+        _err(text)
+
+    def window(self, use: WindowUse) -> None:
+        """The picture in plain letters."""
+        self.say(draw(use, WIDTH))
+
+    @contextmanager
+    def turn(self) -> Iterator[PlainTurn]:
+        """The view of one turn."""
+        self._turn = PlainTurn()
+        try:
+            yield self._turn
+        finally:
+            self._turn.end_line()
+            self._turn = None
+
+    @contextmanager
+    def working(self, label: str) -> Iterator[None]:
+        """One line when it begins."""
+        _err(f"{label} ...")
+        yield
+
+    def ask(self, request: ApprovalRequest) -> Answer:
+        """One line is read; with nobody there it is a refusal."""
+        if not self._interactive:
+            raise EOFError
+        if self._turn is not None:
+            self._turn.end_line()
+            self._turn.asking = True
+        try:
+            _err(f"{request.title}\n{request.detail()}\nAllow? y(es), n(o), a(lways): ", end="")
+            reply = sys.stdin.readline()
+            if not reply:
+                raise EOFError
+            return Answer(_ANSWERS.get(reply.strip().lower(), Decision.NO))
+        finally:
+            if self._turn is not None:
+                self._turn.asking = False
+
+
+def _out(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _err(text: str, end: str = "\n") -> None:
+    sys.stderr.write(clean(text) + end)
+    sys.stderr.flush()

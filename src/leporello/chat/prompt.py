@@ -1,0 +1,217 @@
+"""The prompt: multi-line input with history, completion, pasted text as one piece, and the status line below."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import completion_is_selected, has_completions
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.styles import Style
+
+from leporello.chat.files import ProjectFiles
+from leporello.chat.question import depth
+from leporello.chat.status import Status, status_line
+from leporello.errors import LeporelloError
+
+MARK = "› "
+LONG_PASTE_LINES = 12
+LONG_PASTE_CHARS = 2_000
+_MENTION = re.compile(r"(?:^|\s)@(\S*)$")
+_STYLE = Style.from_dict(
+    {
+        "bottom-toolbar": "noreverse",
+        "bottom-toolbar.text": "ansibrightblack",
+        "prompt": "bold ansicyan",
+        "continuation": "ansibrightblack",
+    }
+)
+
+
+class Pastes:
+    """Long pasted texts: a short stand-in is shown and edited, the text itself is sent."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def shorten(self, text: str) -> str:
+        """The text, or its stand-in when it is long."""
+        lines = text.count("\n") + 1
+        if lines < LONG_PASTE_LINES and len(text) < LONG_PASTE_CHARS:
+            return text
+        size = f"{lines:,} lines" if lines >= LONG_PASTE_LINES else f"{len(text):,} characters"
+        name = f"[pasted text {len(self._texts) + 1}: {size}]"
+        self._texts[name] = text
+        return name
+
+    def expand(self, text: str) -> str:
+        """The text with every stand-in replaced."""
+        for name, whole in self._texts.items():
+            text = text.replace(name, whole)
+        return text
+
+
+class ChatCompleter(Completer):
+    """Commands at the beginning, their arguments behind them, files after an @."""
+
+    def __init__(
+        self,
+        commands: Callable[[], Mapping[str, str]],
+        arguments: Callable[[str], Mapping[str, str]],
+        files: ProjectFiles,
+    ) -> None:
+        self._commands = commands
+        self._arguments = arguments
+        self._files = files
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """What may follow the text before the cursor."""
+        text = document.text_before_cursor
+        mention = _MENTION.search(text)
+        if mention:
+            for path in self._files.matching(mention[1]):
+                yield Completion(path, start_position=-len(mention[1]))
+        elif text.startswith("/") and "\n" not in text:
+            yield from self._of_command(text[1:])
+
+    def _of_command(self, typed: str) -> Iterable[Completion]:
+        name, space, argument = typed.partition(" ")
+        choices = self._arguments(name) if space else self._commands()
+        wanted = argument.lstrip() if space else name
+        for choice, meaning in choices.items():
+            if choice.startswith(wanted):
+                yield Completion(choice, start_position=-len(wanted), display_meta=meaning)
+
+
+class Prompt:
+    """Reads what a person types. `abort` ends the reading from another thread with an error."""
+
+    def __init__(self, history: Path, completer: Completer, status: Callable[[], Status]) -> None:
+        self._pastes = Pastes()
+        self._status = status
+        self._lock = threading.Lock()
+        self._failure: LeporelloError | None = None
+        self._news: list[str] = []
+        self._session: PromptSession[str] = PromptSession(
+            [("class:prompt", MARK)],
+            multiline=True,
+            prompt_continuation=lambda width, _, __: [("class:continuation", "· ".rjust(width))],
+            history=private_history(history),
+            completer=completer,
+            complete_while_typing=True,
+            bottom_toolbar=self._toolbar,
+            key_bindings=self._bindings(),
+            style=_STYLE,
+            color_depth=depth(),
+            reserve_space_for_menu=4,
+            enable_open_in_editor=False,
+            include_default_pygments_style=False,
+        )
+
+    def read(self) -> str:
+        """The next text; `EOFError` at the end, `KeyboardInterrupt` for Ctrl-C on an empty line."""
+        self.flush()
+        return self._pastes.expand(self._session.prompt(pre_run=self._check))
+
+    def refresh(self) -> None:
+        """The status changed."""
+        self._session.app.invalidate()
+
+    def announce(self, text: str) -> None:
+        """Print a line above the prompt, from any thread."""
+        with self._lock:
+            self._news.append(text)
+        app = self._session.app
+        if app.loop is not None and app.is_running:
+            app.loop.call_soon_threadsafe(self._announce, context=app.context)
+
+    def flush(self) -> None:
+        """Print what was announced and not shown yet, while no prompt is on the screen."""
+        with self._lock:
+            news, self._news = self._news, []
+        for text in news:
+            sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    def _announce(self) -> None:
+        if self._session.app.is_running:
+            run_in_terminal(self.flush)
+
+    def abort(self, error: LeporelloError) -> None:
+        """End the present or the next `read` with an error."""
+        with self._lock:
+            self._failure = error
+        app = self._session.app
+        loop = app.loop
+        if loop is not None and app.is_running:
+            loop.call_soon_threadsafe(self._check)
+
+    def _check(self) -> None:
+        with self._lock:
+            failure = self._failure
+        if failure is not None and not self._session.app.is_done:
+            self._session.app.exit(exception=failure)
+
+    def _toolbar(self) -> FormattedText:
+        columns = self._session.app.output.get_size().columns
+        return FormattedText([("", status_line(self._status(), columns - 1))])
+
+    def _bindings(self) -> KeyBindings:
+        bindings = KeyBindings()
+
+        @bindings.add("enter", filter=~(has_completions & completion_is_selected))
+        def _send(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            before = buffer.document.text_before_cursor
+            if before.endswith("\\"):
+                buffer.delete_before_cursor()
+                buffer.insert_text("\n")
+            else:
+                buffer.validate_and_handle()
+
+        @bindings.add("enter", filter=has_completions & completion_is_selected)
+        def _choose(event: KeyPressEvent) -> None:
+            event.current_buffer.complete_state = None
+
+        @bindings.add("escape", "enter")
+        @bindings.add("escape", "c-j")
+        def _line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        @bindings.add("c-c")
+        def _cancel(event: KeyPressEvent) -> None:
+            if event.current_buffer.text:
+                event.current_buffer.reset()
+            else:
+                event.app.exit(exception=KeyboardInterrupt(), style="class:aborting")
+
+        @bindings.add(Keys.BracketedPaste)
+        def _paste(event: KeyPressEvent) -> None:
+            text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+            event.current_buffer.insert_text(self._pastes.shorten(text))
+
+        @bindings.add("c-o")
+        def _open(event: KeyPressEvent) -> None:
+            event.current_buffer.text = "/expand last"
+            event.current_buffer.validate_and_handle()
+
+        return bindings
+
+
+def private_history(path: Path) -> FileHistory:
+    """A history file that only its owner can read; made now, so that it never exists with other rights."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    path.chmod(0o600)
+    return FileHistory(str(path))

@@ -1,0 +1,74 @@
+"""The status line: model, how full the window is, cost, cache. A narrow terminal loses parts from the right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GAUGE = 10
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the line says."""
+
+    model: str
+    used: int = 0
+    window: int = 0
+    cost: float | None = None
+    hit_rate: float | None = None
+    folds: int = 0
+    note: str = ""
+    """Stands in for the numbers while there are none."""
+
+    @property
+    def share(self) -> float:
+        """How full the window is, 0 to 1."""
+        return min(1.0, self.used / self.window) if self.window else 0.0
+
+
+def short_count(tokens: int) -> str:
+    """`812`, `12.3K`, `1.05M`."""
+    if tokens < 1_000:
+        return str(tokens)
+    if tokens < 999_950:
+        return f"{tokens / 1_000:.1f}K".replace(".0K", "K")
+    return f"{tokens / 1_000_000:.2f}M".replace(".00M", "M")
+
+
+def gauge(share: float, width: int = GAUGE) -> str:
+    """A bar in eighths of a column; whatever is used shows at least a sliver."""
+    eighths = round(min(1.0, max(0.0, share)) * width * 8)
+    if share > 0:
+        eighths = max(1, eighths)
+    full, part = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[part] if part else "")).ljust(width, "░")
+
+
+def parts(status: Status) -> list[str]:
+    """The line in pieces, the most important first."""
+    pieces = [status.model or "no model"]
+    if status.note:
+        return [*pieces, status.note]
+    if status.window:
+        used = f"{short_count(status.used)}/{short_count(status.window)}"
+        pieces.append(f"{gauge(status.share)} {status.share:.0%} {used}")
+    if status.cost is not None:
+        pieces.append(f"${status.cost:.4f}" if status.cost < 1 else f"${status.cost:.2f}")
+    if status.hit_rate is not None:
+        pieces.append(f"cache {status.hit_rate:.0%}")
+    if status.folds:
+        pieces.append(f"folded {status.folds}×")
+    return pieces
+
+
+def status_line(status: Status, width: int) -> str:
+    """As many pieces as fit; the model's name gives way first, then pieces from the right."""
+    pieces = parts(status)
+    line = " · ".join(pieces)
+    if len(line) > width and len(pieces[0]) > 12:
+        spare = max(12, len(pieces[0]) - (len(line) - width))
+        pieces[0] = pieces[0][: spare - 1] + "…" if spare < len(pieces[0]) else pieces[0]
+    while len(pieces) > 1 and len(" · ".join(pieces)) > width:
+        pieces.pop()
+    return " · ".join(pieces)[:width]

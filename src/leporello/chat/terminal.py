@@ -1,0 +1,166 @@
+"""The terminal face: rich for what is shown, prompt_toolkit for what is asked."""
+
+from __future__ import annotations
+
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.text import Text
+
+from leporello.agent.commands_context import Part, WindowUse, bar, headline, rows
+from leporello.chat.blocks import BlockStream
+from leporello.chat.clean import clean, one_line
+from leporello.chat.live import LiveArea
+from leporello.chat.painter import Painter, joined, terminal_size
+from leporello.chat.question import ask_key, ask_line
+from leporello.chat.turn_view import TerminalTurn
+from leporello.tools.approval import Answer, Decision
+from leporello.tools.base import ApprovalRequest
+
+DETAIL_LINES = 24
+"""Lines of a command or diff that are shown before the question; `v` shows the rest."""
+COLOURS = {
+    Part.SYSTEM: "magenta",
+    Part.TOOLS: "blue",
+    Part.RULES: "yellow",
+    Part.SUMMARY: "cyan",
+    Part.USER: "bright_green",
+    Part.ANSWERS: "green",
+    Part.CALLS: "bright_blue",
+    Part.RESULTS: "bright_magenta",
+    Part.TAIL: "white",
+    Part.FREE: "bright_black",
+}
+LETTERS = dict(zip(Part, "SURYMAKET.", strict=True))
+"""Without colours a bar is told apart by letters."""
+
+
+class TerminalFace:
+    """A terminal with colours, a live area and single-key questions."""
+
+    def __init__(self) -> None:
+        self._painter = Painter()
+        self._area = LiveArea(_write, terminal_size)
+        self._turn: TerminalTurn | None = None
+
+    def say(self, text: str) -> None:
+        """The answer of a command, as it is."""
+        self._show(Text(clean(text)))
+
+    def note(self, text: str) -> None:
+        """Dim."""
+        self._show(Text(clean(text), style="dim"))
+
+    def warn(self, text: str) -> None:
+        """Yellow."""
+        self._show(Text(clean(text), style="yellow"))
+
+    def error(self, text: str) -> None:
+        """Red."""
+        self._show(Text(clean(text), style="red"))
+
+    def answer(self, text: str) -> None:
+        """Markdown, block by block."""
+        blocks = BlockStream()
+        blocks.feed(text)
+        for block in blocks.end():
+            self._area.print(joined(self._painter.markdown(block)) + "\n")
+
+    def window(self, use: WindowUse) -> None:
+        """One bar for the whole window, then a line for each part."""
+        width = self._painter.width
+        self._show(Text(headline(use), style="bold"))
+        drawn = Text()
+        for part, cells in bar(use, min(width, 76)):
+            letter = "░" if part is Part.FREE else "█"
+            drawn.append((letter if self._painter.colours else LETTERS[part]) * cells, COLOURS[part])
+        self._show(drawn)
+        table = rows(use)
+        names = max((len(part.value) for part, _, _ in table), default=0)
+        for part, tokens, remark in table:
+            line = Text(no_wrap=True, overflow="ellipsis")
+            mark = ("░" if part is Part.FREE else "█") if self._painter.colours else LETTERS[part]
+            line.append(f"{mark} ", COLOURS[part])
+            line.append(f"{part.value:{names}} {tokens:>9,} {tokens / max(1, use.window):>4.0%}")
+            line.append(f"  {remark}" if remark else "", "dim")
+            self._show(line)
+
+    @contextmanager
+    def turn(self) -> Iterator[TerminalTurn]:
+        """The view of one turn; keys typed meanwhile are not echoed and wait for the next prompt."""
+        view = TerminalTurn(self._area, self._painter)
+        self._turn = view
+        try:
+            with _no_echo(), view:
+                yield view
+        finally:
+            self._turn = None
+
+    @contextmanager
+    def working(self, label: str) -> Iterator[None]:
+        """A spinner with the time it takes."""
+        view = TerminalTurn(self._area, self._painter, label)
+        with _no_echo(), view:
+            yield
+
+    def ask(self, request: ApprovalRequest) -> Answer:
+        """One key decides. What was typed before the question was seen does not count."""
+        if self._turn is not None:
+            self._turn.question(True)
+        try:
+            return self._asked(request)
+        finally:
+            if self._turn is not None:
+                self._turn.question(False)
+
+    def _asked(self, request: ApprovalRequest) -> Answer:
+        detail = clean(request.detail()).rstrip().splitlines()
+        first = one_line(request.title)
+        self._show(Text(f"? {request.tool}: {first}", style="bold yellow"))
+        if not (len(detail) == 1 and detail[0].strip() in first):
+            self._detail(detail[:DETAIL_LINES])
+        hidden = len(detail) - DETAIL_LINES
+        if hidden > 0:
+            self._show(Text(f"  … {hidden:,} more lines: v shows them", style="dim"))
+        while True:
+            key = ask_key(hidden > 0)
+            if key == "v":
+                self._detail(detail[DETAIL_LINES:])
+                hidden = 0
+            elif key == "e":
+                return Answer(Decision.NO, ask_line("Tell it why: "))
+            else:
+                return Answer({"y": Decision.YES, "a": Decision.ALWAYS}.get(key, Decision.NO))
+
+    def _detail(self, lines: list[str]) -> None:
+        for line in lines:
+            style = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
+            self._show(Text(f"  {line.expandtabs(4)}", style=style))
+
+    def _show(self, text: Text) -> None:
+        self._area.print(joined(self._painter.paint(text)))
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+@contextmanager
+def _no_echo() -> Iterator[None]:
+    """Keys pressed meanwhile wait unseen; Ctrl-C still interrupts."""
+    try:
+        descriptor = sys.stdin.fileno()
+        before = termios.tcgetattr(descriptor)
+    except (termios.error, ValueError, OSError):
+        yield
+        return
+    quiet = termios.tcgetattr(descriptor)
+    quiet[3] &= ~(termios.ECHO | termios.ICANON)
+    termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, before)

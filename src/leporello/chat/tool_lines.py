@@ -1,0 +1,58 @@
+"""A tool call on one line: what ran, on what, how it ended, how long it took; and the fold of a long output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leporello.agent.events import ToolFinished
+from leporello.chat.clean import clean, one_line
+
+PREVIEW_LINES = 4
+_QUIET = ("read_file", "todo", "memory", "lcm_grep", "lcm_describe", "lcm_expand")
+"""Their output is for the model; the line says enough."""
+_FROM_THE_END = ("terminal", "jobs")
+"""What a command says last tells most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The lines of an output that are shown, and how many are not."""
+
+    lines: tuple[str, ...]
+    hidden: int
+    at_start: bool
+    """Whether the hidden lines stand before the shown ones."""
+
+
+def preview(event: ToolFinished) -> Preview:
+    """What is shown of an output."""
+    lines = [line.rstrip() for line in clean(event.output).strip("\n").splitlines()]
+    if event.name in _QUIET and event.ok:
+        return Preview((), len(lines), False)
+    if not event.ok and lines and one_line(lines[0]) == one_line(event.outcome):
+        lines = lines[1:]
+    if lines == ["(no output)"]:
+        lines = []
+    if len(lines) <= PREVIEW_LINES + 1:
+        return Preview(tuple(lines), 0, False)
+    at_start = event.name in _FROM_THE_END
+    shown = lines[-PREVIEW_LINES:] if at_start else lines[:PREVIEW_LINES]
+    return Preview(tuple(shown), len(lines) - len(shown), at_start)
+
+
+def fold_note(event: ToolFinished, found: Preview) -> str:
+    """How to open what is not shown; empty when all is."""
+    if not found.hidden:
+        return ""
+    if not found.lines:
+        return f"{found.hidden:,} {'line' if found.hidden == 1 else 'lines'} · /expand {event.message}"
+    return f"… {found.hidden:,} more lines · /expand {event.message}"
+
+
+def duration(seconds: float) -> str:
+    """`0.3 s`, `12 s`, `2 m 5 s`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{int(seconds) // 60} m {int(seconds) % 60} s"

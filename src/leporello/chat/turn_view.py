@@ -1,0 +1,273 @@
+"""One turn on a terminal: finished text above, the growing block and what is going on below.
+
+Events come from the thread that runs the turn; a second thread moves the clock of the spinner.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from leporello.agent.commands import describe_report
+from leporello.agent.events import (
+    AgentEvent,
+    CallFinished,
+    Compacted,
+    Compacting,
+    Notice,
+    TextDelta,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+    TurnEnded,
+)
+from leporello.chat.blocks import BlockStream
+from leporello.chat.clean import clean, one_line
+from leporello.chat.live import Line, LiveArea
+from leporello.chat.painter import Painter, joined, terminal_size
+from leporello.chat.status import short_count
+from leporello.chat.tool_lines import duration, fold_note, preview
+from leporello.records import Outcome
+
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+TICK = 0.1
+REDRAW = 0.05
+OUTPUT_LINES = 3
+STOP_HINT = "Ctrl-C stops"
+ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
+"""Automatic attempts that found nothing to do are no news for a person."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """A call that has begun; `ended` when the next one has begun behind it."""
+
+    event: ToolStarted
+    began: float
+    ended: float | None = None
+    output: deque[str] = field(default_factory=lambda: deque(maxlen=OUTPUT_LINES))
+    partial: str = ""
+    waited: float = 0.0
+    """Seconds a person needed to answer."""
+
+
+class TerminalTurn:
+    """Shows one turn. Use it as a context manager: the area is gone when it ends, whatever happened."""
+
+    def __init__(self, area: LiveArea, painter: Painter, label: str = "Thinking") -> None:
+        self._area = area
+        self._painter = painter
+        self._blocks = BlockStream()
+        self._lock = threading.RLock()
+        self._running: list[_Running] = []
+        self._began = time.monotonic()
+        self._step_began = self._began
+        self._label = label
+        self._drawn_at = 0.0
+        self._folding = False
+        self._asked_at: float | None = None
+        self._output_tokens = 0
+        self._stop = threading.Event()
+        self._clock = threading.Thread(target=self._tick, name="leporello-spinner", daemon=True)
+
+    def __enter__(self) -> TerminalTurn:
+        self._clock.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        self._clock.join()
+        with self._lock:
+            self._end_text()
+            self._area.clear()
+
+    @property
+    def uninterruptible(self) -> bool:
+        """During a compaction there is no call to cancel softly."""
+        return self._folding or self._asked_at is not None
+
+    def __call__(self, event: AgentEvent) -> None:
+        with self._lock:
+            self._take(event)
+
+    # -- events
+
+    def _take(self, event: AgentEvent) -> None:
+        if isinstance(event, TextDelta):
+            self._label = "Writing"
+            self._blocks.feed(event.text)
+            if time.monotonic() - self._drawn_at >= REDRAW:
+                self._draw()
+            return
+        if isinstance(event, ToolOutput):
+            self._watch_output(event.text)
+            return
+        self._end_text()
+        if isinstance(event, ToolStarted):
+            self._start(event)
+        elif isinstance(event, ToolFinished):
+            self._finish(event)
+        elif isinstance(event, Compacting):
+            self._folding = True
+            self._begin("Folding the conversation")
+        elif isinstance(event, Compacted):
+            self._compacted(event)
+        elif isinstance(event, Notice):
+            self._print(Text(one_line(event.text), style="yellow"))
+        elif isinstance(event, CallFinished):
+            self._output_tokens += event.usage.output_tokens
+            self._begin("Thinking")
+        elif isinstance(event, TurnEnded) and event.reason == "interrupted":
+            self._print(Text("Stopped. Say something else, or `go on`.", style="dim"))
+        self._draw()
+
+    def _begin(self, label: str) -> None:
+        self._label = label
+        self._step_began = time.monotonic()
+
+    def _start(self, event: ToolStarted) -> None:
+        now = time.monotonic()
+        for running in self._running:
+            running.ended = running.ended or now
+        self._running.append(_Running(event, now))
+
+    def _watch_output(self, text: str) -> None:
+        if not self._running:
+            return
+        running = self._running[-1]
+        lines = (running.partial + clean(text)).split("\n")
+        running.partial = lines.pop()[-2_000:]
+        running.output.extend(line for line in lines if line.strip())
+
+    def _finish(self, event: ToolFinished) -> None:
+        mine = next((running for running in self._running if running.event.id == event.id), None)
+        if mine is not None:
+            self._running.remove(mine)
+        waited = mine.waited if mine else 0.0
+        target = mine.event.summary.removeprefix(event.name).removeprefix(": ") if mine else ""
+        self._area.print(joined(self._tool_lines(event, target, max(0.0, event.seconds - waited))))
+        if not self._running:
+            self._begin("Thinking")
+
+    def _compacted(self, event: Compacted) -> None:
+        self._folding = False
+        report = event.event.report
+        if report.outcome not in ROUTINE:
+            style = "cyan" if report.committed else "yellow"
+            self._print(Text(clean(describe_report(report)), style=style))
+        self._begin("Thinking")
+
+    # -- drawing
+
+    def question(self, begins: bool) -> None:
+        """A person is being asked, or has answered: the area makes room, and the waiting does not count."""
+        with self._lock:
+            if begins:
+                self._end_text()
+                self._area.hide()
+                self._asked_at = time.monotonic()
+                return
+            self._area.show()
+            if self._running and self._asked_at is not None:
+                self._running[-1].waited += time.monotonic() - self._asked_at
+            self._asked_at = None
+
+    def _print(self, text: Text) -> None:
+        self._area.print(joined(self._painter.paint(text)))
+
+    def _end_text(self) -> None:
+        self._print_blocks(self._blocks.end())
+
+    def _print_blocks(self, blocks: list[str]) -> None:
+        for block in blocks:
+            lines = self._painter.markdown(block)
+            if lines:
+                self._area.print(joined(lines) + "\n")
+
+    def _draw(self) -> None:
+        self._drawn_at = time.monotonic()
+        self._print_blocks(self._blocks.finished())
+        lines: list[Line] = []
+        if self._blocks.rest.strip():
+            _, rows = terminal_size()
+            lines += self._painter.markdown(self._blocks.preview())[-max(1, rows - 6) :]
+            lines.append(Line("", 0))
+        for running in self._running:
+            lines += self._running_lines(running)
+        if not self._running or all(running.ended for running in self._running):
+            lines += self._painter.paint(self._spinner())
+        self._area.update(lines)
+
+    def _spinner(self) -> Text:
+        now = time.monotonic()
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(f"{_frame(now)} {self._label} ", "cyan")
+        extra = f" · {short_count(self._output_tokens)} tokens" if self._output_tokens else ""
+        text.append(f"{duration(now - self._step_began)}{extra} · {STOP_HINT}", "dim")
+        return text
+
+    def _running_lines(self, running: _Running) -> list[Line]:
+        now = time.monotonic()
+        text = Text(no_wrap=True, overflow="ellipsis")
+        name = running.event.name
+        target = one_line(running.event.summary.removeprefix(name).removeprefix(": "))
+        took = duration((running.ended or now) - running.began - running.waited)
+        text.append("• " if running.ended else f"{_frame(now)} ", "cyan")
+        text.append(name, "bold")
+        text.append(f" {_cut(target, self._painter.width - len(name) - len(took) - 20)}")
+        text.append(f" · {took}" + ("" if running.ended else f" · {STOP_HINT}"), "dim")
+        lines = self._painter.paint(text)
+        if not running.ended:
+            shown = [*running.output, running.partial] if running.partial.strip() else list(running.output)
+            for line in shown[-OUTPUT_LINES:]:
+                lines += self._painter.paint(_output_line(line))
+        return lines
+
+    def _tool_lines(self, event: ToolFinished, target: str, seconds: float) -> list[Line]:
+        found = preview(event)
+        took = duration(seconds)
+        outcome = one_line(event.outcome).removeprefix("Error: ")
+        end = f" · {took}"
+        room = self._painter.width - len(event.name) - len(end) - 4
+        outcome = _cut(outcome, max(12, room // 2))
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append("✓ " if event.ok else "✗ ", "green" if event.ok else "red")
+        text.append(event.name, "bold")
+        text.append(f" {_cut(one_line(target), room - len(outcome) - 4)}")
+        if outcome:
+            text.append(f" · {outcome}", "dim" if event.ok else "red")
+        text.append(end, "dim")
+        note = fold_note(event, found)
+        if note and not found.lines:
+            text.append(f" · {note}", "dim")
+        lines = self._painter.paint(text)
+        if found.lines:
+            body = [_output_line(line) for line in found.lines]
+            if note:
+                body.insert(0 if found.at_start else len(body), _output_line(note))
+            for line in body:
+                lines += self._painter.paint(line)
+        return [*lines, Line("", 0)]
+
+    def _tick(self) -> None:
+        while not self._stop.wait(TICK):
+            with self._lock:
+                self._draw()
+
+
+def _frame(now: float) -> str:
+    return FRAMES[int(now / TICK) % len(FRAMES)]
+
+
+def _cut(text: str, most: int) -> str:
+    fitted = Text(text)
+    fitted.truncate(max(4, most), overflow="ellipsis")
+    return fitted.plain
+
+
+def _output_line(line: str) -> Text:
+    return Text(f"  │ {line.expandtabs(4)}", style="dim", no_wrap=True, overflow="ellipsis")

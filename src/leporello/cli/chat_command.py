@@ -1,0 +1,68 @@
+"""`leporello chat`: the agent in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from leporello.chat.front import chat_on_terminal, chat_plainly
+from leporello.chat.options import ChatOptions
+from leporello.cli.exits import ExitCode
+from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.model_ways import WAYS
+from leporello.cli.output import note
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_EXTRA = ("prompt_toolkit", "rich")
+
+
+@click.command("chat")
+@click.option("--model", metavar="NAME", help="The model, instead of model.default. `local`, `scripted:demo`: no key.")
+@click.option("--continue", "go_on", is_flag=True, help="Go on with the newest conversation.")
+@click.option("--resume", metavar="ID", help="Go on with this conversation (any id of its chain).")
+@click.option("--dir", "workdir", type=_FOLDER, help="Where tools work, instead of here.")
+@click.option("--yes", is_flag=True, help="Approve everything the tools want to do.")
+@click.option("--plain", is_flag=True, help="No colours, no redrawing: lines in, lines out.")
+@pass_frame
+def command(
+    frame: Frame,
+    model: str | None,
+    go_on: bool,
+    resume: str | None,
+    workdir: Path | None,
+    yes: bool,
+    plain: bool,
+) -> ExitCode:
+    """Talk to the agent. It works with files and commands, asks before it changes anything, and never overflows.
+
+    Input and output may be pipes: then each line is a message, and answers come as plain text.
+    """
+    settings = frame.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
+    if not settings.model.default:
+        note(f"No model is set yet.\n\n{WAYS}")
+        return ExitCode.BAD_INPUT
+    folder = (workdir or Path.cwd()).resolve()
+    options = ChatOptions(settings, folder, resume, go_on, plain or not _on_terminal(), more=_more)
+    if not options.plain and not all(find_spec(package) for package in _EXTRA):
+        note("The full view needs: pip install 'leporello[chat]'. Going on plainly.")
+        options = ChatOptions(settings, folder, resume, go_on, plain=True, more=_more)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A terminal that can't show a letter shows a question mark; the conversation goes on.
+            stream.reconfigure(errors="replace")
+    well = chat_plainly(options) if options.plain else chat_on_terminal(options)
+    return ExitCode.OK if well else ExitCode.FAILED
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _more() -> dict[str, object]:
+    """Commands that need the command line's own code; loaded behind the prompt."""
+    commands: dict[str, object] = import_module("leporello.cli.slash_commands").COMMANDS
+    return commands

@@ -1,0 +1,31 @@
+"""Slash commands that need the command line's own code, for `chat` and `run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leporello.agent.commands import Command
+from leporello.cli.files import open_atomically
+from leporello.cli.store_export import json_lines, markdown
+from leporello.cli.store_text import safe
+from leporello.conversation import Conversation
+from leporello.errors import InputError
+
+_WRITERS = {".md": markdown, ".jsonl": json_lines}
+
+
+def _export(talk: Conversation, argument: str) -> str:
+    path = Path(argument or f"leporello-{talk.id}.md").expanduser()
+    write = _WRITERS.get(path.suffix)
+    if write is None:
+        raise InputError(f"{path.name} must end with .md (to read) or .jsonl (for programs).")
+    record = talk.store.conversations.resolve(talk.id)
+    with open_atomically(path) as file:
+        for piece in write(talk.store, record, False):
+            file.write(piece.encode())
+    return f"Written to {safe(str(path))}: {record.messages:,} messages."
+
+
+COMMANDS: dict[str, Command] = {
+    "export": Command("write the whole conversation to a .md or .jsonl file", _export, "[file]"),
+}
