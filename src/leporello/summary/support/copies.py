@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from leporello.summary.support.figures import Figure, same
-from leporello.summary.support.lexicon import root, sides_of, synonyms_of
+from leporello.summary.support.lexicon import has_synonyms, is_general, root, sides_of, synonyms_of
 from leporello.summary.support.reading import DOUBTING, NEGATORS, Reading, Token
 
 ALIKE = 0.7
@@ -28,7 +28,7 @@ def faithful(claim: Reading, passages: Sequence[Reading]) -> bool | None:
         return None
     compared = []
     for passage in passages:
-        theirs = _words(passage)
+        theirs = _spoken_of(passage, claim)
         if not len(mine) / 3 <= len(theirs) <= MOST_WORDS:
             continue
         matcher = SequenceMatcher(None, [word.key for word in theirs], [word.key for word in mine], autojunk=False)
@@ -47,6 +47,23 @@ def _words(reading: Reading) -> list[Token]:
     return [token for token in reading.tokens if token.keys]
 
 
+def _spoken_of(passage: Reading, claim: Reading) -> list[Token]:
+    """The words of those sentences of a passage that share something with the claim."""
+    sentences: list[list[Token]] = [[]]
+    for token in passage.tokens:
+        if token.boundary and token.text in _ENDS:
+            sentences.append([])
+        elif token.keys:
+            sentences[-1].append(token)
+    if len(sentences) == 1:
+        return sentences[0]
+    known = {token.key for token in claim.tokens if token.content or token.name}
+    return [word for sentence in sentences if any(word.key in known for word in sentence) for word in sentence]
+
+
+_ENDS = frozenset(".!?。！？\n")
+
+
 def _matters(
     matcher: SequenceMatcher[str], theirs: list[Token], mine: list[Token], passage: Reading, claim: Reading
 ) -> bool:
@@ -62,7 +79,11 @@ def _matters(
         come.extend(new)
     # What is moved is gone in one place and comes in another; what is left has really changed.
     lost, gained = _difference(gone, come), _difference(come, gone)
-    return _turned(lost, gained) or _rescaled(lost, gained) or _changed(lost, gained, passage, claim)
+    if _turned(lost, gained) or _rescaled(lost, gained) or _changed(lost, gained, passage, claim):
+        return True
+    old, new = [word for word in lost if word.content], [word for word in gained if word.content]
+    whole = len(mine) - len(gained) >= ALIKE * len(theirs)
+    return whole and len(old) == len(new) == 1 and _replaced(old, new, passage, claim)
 
 
 def _not_moved(new: list[Token], old: list[Token], passage: Reading) -> list[Token]:
@@ -80,9 +101,54 @@ def _replaced(old: list[Token], new: list[Token], passage: Reading, claim: Readi
             continue
         if _changed(old, [word], passage, claim):
             return True
-        if len(old) == len(new) and word.content and any(other.content for other in old):
+        others = [other for other in old if other.content and other.text.isascii() == word.text.isascii()]
+        if len(old) == len(new) and word.content and others and _tells_apart(word, others, claim):
             return True
     return False
+
+
+def _tells_apart(word: Token, others: list[Token], claim: Reading) -> bool:
+    """Whether one word for another makes a difference: nouns do, words of a trade, and those known not to be alike.
+
+    Verbs and qualities have more names than any list knows, so an unknown one may mean the same.
+    """
+    if _has_particle(word, claim):
+        return False
+    if _is_noun(word, claim) or word.text.isupper():
+        return True
+    return any(all(test(one.key) for one in (word, *others)) for test in (_is_special, has_synonyms))
+
+
+def _has_particle(word: Token, reading: Reading) -> bool:
+    """Whether a word is a verb of two words, as "take out": it means what neither of them says."""
+    following = next((token for token in reading.tokens if token.start > word.start), None)
+    return following is not None and following.text.casefold() in _PARTICLES
+
+
+_PARTICLES = frozenset("out up off away back down with".split())
+
+
+def _is_special(key: str) -> bool:
+    return not is_general(key) and len(key) > 2
+
+
+def _is_noun(word: Token, reading: Reading) -> bool:
+    """Whether a word is the last of a group behind an article or a preposition: "the nightly import", "of rows"."""
+    words = [token for token in reading.tokens if token.keys or token.boundary]
+    place = next(k for k, token in enumerate(words) if token.start == word.start)
+    following = words[place + 1] if place + 1 < len(words) else None
+    if following is not None and (following.content or following.name):
+        return False
+    before = [token for token in words[:place] if not token.content][-1:]
+    return bool(before) and before[0].text.casefold() in _BEFORE_NOUNS
+
+
+_BEFORE_NOUNS = frozenset(
+    (
+        "the a an this that these those its my our your their his her each every any no same "
+        "of from in on for with as into at by about under over onto"
+    ).split()
+)
 
 
 def _changed(old: list[Token], new: list[Token], passage: Reading, claim: Reading) -> bool:
@@ -141,6 +207,7 @@ _SCALES = tuple(
         "all every each both some several few many most any none only half hardly",
         "first second third fourth fifth last next previous",
         "once twice thrice again",
+        "again first",
         "now still already yet formerly previously currently recently soon later earlier always never often sometimes",
         "must may should shall can could might will would",
         "today yesterday tomorrow morning evening week month year",

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from leporello.summary.support.contradiction import Passage
 from leporello.summary.support.evidence import Deed, fold
-from leporello.summary.support.lexicon import root, sides_of
-from leporello.summary.support.reading import Reading
+from leporello.summary.support.lexicon import root, sides_of, words_of
+from leporello.summary.support.reading import QUOTED, Reading, read
 from leporello.summary.support.status import Status
 
 _ACTS: dict[str, frozenset[str]] = {
@@ -24,23 +24,27 @@ _ACTS: dict[str, frozenset[str]] = {
 _WORKS = {"edit": ("edit",), "read": ("read", "edit")}
 OUTCOME = sides_of(root("succeed"))[0].axis
 """The question of success or failure."""
+ACTED = frozenset().union(*_ACTS.values(), words_of(OUTCOME))
+"""Words for acts and their outcomes: a call that bears a claim out explains them."""
 MOST_WORDS = 6
 """A claim of more words is about more than the act itself."""
 
 
 def done(claim: Reading, deeds: Sequence[Deed], passages: Sequence[Passage]) -> bool | None:
     """Whether the calls that were made bear a claim out; None when it is about something else."""
-    acts = [act for act, words in _ACTS.items() if _speaks_of(claim, words)]
-    if len(acts) != 1 or len(claim.content) > MOST_WORDS or not _targets(claim, acts[0]):
+    # What a command says is not said of it.
+    frame = read(QUOTED.sub(" ", claim.text)) if claim.quotes else claim
+    acts = [act for act, words in _ACTS.items() if _speaks_of(frame, words)]
+    if len(acts) != 1 or len(frame.content) > MOST_WORDS or not _targets(claim, acts[0]):
         return None
     act = acts[0]
     made = [deed for deed in deeds if _concerns(deed, claim, act)]
-    if Status.AHEAD in claim.statuses or any(token.negated for token in claim.tokens):
+    if Status.AHEAD in frame.statuses or any(token.negated for token in frame.tokens):
         return False if any(not deed.failed for deed in made) else None
-    if Status.DONE not in claim.statuses:
+    if Status.DONE not in frame.statuses:
         return None
     if made:
-        return _right_outcome(claim, made)
+        return _right_outcome(frame, made)
     if not any(_is(deed, act) for deed in deeds) or any(_tells_it(passage, claim, act) for passage in passages):
         return None
     return False

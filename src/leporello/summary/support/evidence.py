@@ -52,6 +52,16 @@ class Deed:
     code: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a claim is looked up: the messages it is about, and those around them."""
+
+    core: tuple[int, ...]
+    region: tuple[int, ...]
+    cited: bool = True
+    """Whether the line itself says so; otherwise it is only where most of it was found."""
+
+
 class Evidence:
     """All segments of the turns with an index over their keys."""
 

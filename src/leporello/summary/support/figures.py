@@ -59,6 +59,8 @@ NUMBER_WORD = re.compile(
 )
 _SEPARATOR = re.compile(r"[^\d.]")
 TOLERANCE = 0.06
+ROUGHLY = 0.2
+"""A small number may be rounded to its last digit when that is not more than this share of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def same(claim: Figure, source: Figure) -> bool:
     if gap <= 1e-9 * most:
         return True
     if claim.about:
-        return gap <= TOLERANCE * most
+        return gap <= TOLERANCE * most or (claim.bare % 10 != 0 and gap <= claim.grain <= ROUGHLY * most)
     return claim.rounded and gap <= claim.grain * (1 + 1e-9)
 
 

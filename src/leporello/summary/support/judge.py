@@ -13,43 +13,24 @@ from dataclasses import dataclass
 from leporello.summary.handoff import Line
 from leporello.summary.support.contradiction import Passage, at_odds, contradicted, opposed, substituted
 from leporello.summary.support.copies import faithful
-from leporello.summary.support.deeds import done
-from leporello.summary.support.evidence import Evidence
-from leporello.summary.support.figures import Figure, any_same, looks_same
-from leporello.summary.support.lexicon import in_other_script, is_general, root, words_of
+from leporello.summary.support.counting import Counting
+from leporello.summary.support.deeds import ACTED, done
+from leporello.summary.support.evidence import Evidence, Scope
+from leporello.summary.support.figures import any_same
+from leporello.summary.support.lexicon import in_other_script, is_general, sides_of, words_of
+from leporello.summary.support.quantities import misjudged
 from leporello.summary.support.reading import LINE_NUMBER, QUOTED, Reading, Token, is_hash, read
+from leporello.summary.support.vocabulary import Vocabulary, is_specific
 
 _CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[…\])\s*")
-SMALL_COUNT = 12
 ALIGNED_SHARE = 0.3
 NEAR_BEST = 0.6
-MOST_NOVEL = 0.4
 LEAST_LIKENESS = 0.4
 NEARLY_AS_LIKE = 0.85
 AS_LIKE = 0.97
 MOST_SIDES = 60
-_OTHER_LANGUAGES = frozenset(
-    (
-        "der die das und ist nicht von mit wurde wird ein eine für auf zu den dem im sind "
-        "el la los las un una que con para por fue no se del es al como "
-        "le les des et est une dans pour sur pas par au aux il lo gli che di non per sono della"
-    ).split()
-)
-_ENGLISH = frozenset(
-    "the a an of to in is was and for with on that by are were be it as at from this has have not".split()
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Where a claim is looked up: the messages it is about, and those around them."""
-
-    core: tuple[int, ...]
-    region: tuple[int, ...]
-    cited: bool = True
-    """Whether the line itself says so; otherwise it is only where most of it was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +54,8 @@ class Judge:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
+        self.counting = Counting(evidence)
+        self.vocabulary = Vocabulary(evidence)
 
     def judge(self, line: Line) -> Verdict:
         """The verdict on a line."""
@@ -124,11 +107,12 @@ class Judge:
         shares = [found[0][0] if found else 0.0] * 3
         if words:
             shares.append(sum(self.evidence.has_any(word, region) for word in words) / len(words))
+        core = found[0][1].number if found else region[0]
         if claim.figures:
-            known = list(self.evidence.figures(region))
-            share = sum(any_same(figure, known) for figure in claim.figures) / len(claim.figures)
-            shares.extend([share] * 2)
-        return sum(shares) / len(shares), found[0][1].number if found else region[0]
+            found_in = {number: self.counting.share_in(claim, number) for number in region}
+            core = max(region, key=lambda number: (found_in[number], number == core, -number))
+            shares.extend([found_in[core]] * 2)
+        return sum(shares) / len(shares), core
 
     def _check(self, claim: Reading, scope: Scope) -> str:
         """Why a scope doesn't support a claim; empty when it does."""
@@ -142,12 +126,14 @@ class Judge:
             return "contradicts: the same words"
         if substituted(claim, passages):
             return "contradicts: something else"
+        deed = done(claim, self.evidence.deeds, passages)
         return (
             missing
             or self._missing_name(claim, scope.region)
-            or self._wrong_figure(claim, scope)
-            or self._foreign_words(claim, scope.region)
-            or self._said_otherwise(claim, passages, scope, copied=bool(copied))
+            or self.counting.wrong(claim, scope)
+            or self.vocabulary.foreign(claim, scope.region, ACTED if deed else frozenset())
+            or ("contradicts: what was done" if deed is False else "")
+            or ("" if deed else self._said_otherwise(claim, passages, scope, copied=bool(copied)))
         )
 
     # --- what must be there ------------------------------------------------------------------------------------------
@@ -198,88 +184,22 @@ class Judge:
         bare = piece.strip().rstrip(".,;:!?")
         return self.evidence.says(bare, scope) or ("/" in bare and " " not in bare and self.has_name(bare, scope))
 
-    # --- numbers -----------------------------------------------------------------------------------------------------
-
-    def _wrong_figure(self, claim: Reading, scope: Scope) -> str:
-        inside = [(token.start, token.start + len(token.text)) for token in claim.names]
-        for figure in claim.figures:
-            if any(start <= figure.start < end for start, end in inside):
-                continue
-            shown = claim.text[figure.start : figure.end]
-            keys = neighbours(claim, figure)
-            plainly = "contradicts: " if scope.cited else ""
-            for numbers, weight in ((scope.core, plainly), (scope.region, "")):
-                if self._other_unit(figure, numbers):
-                    return f"{plainly}another unit than {shown}"
-                beside = [other for key in keys for other in self._beside(key, numbers)]
-                if beside and not any_same(figure, beside):
-                    return f"{weight}another number than {shown}"
-                if beside:
-                    break
-            else:
-                if not _may_be_counted(figure) and not any_same(figure, self.evidence.figures(scope.region)):
-                    return f"unknown number {shown}"
-        return ""
-
-    def _other_unit(self, claim: Figure, numbers: Collection[int]) -> bool:
-        """Whether the same figure stands there with another unit, and not with this one."""
-        if not claim.kind:
-            return False
-        known = [figure for figure in self.evidence.figures(numbers) if figure.kind]
-        return any(looks_same(claim, figure) for figure in known) and not any_same(claim, known)
-
-    def _beside(self, key: str, scope: Collection[int]) -> list[Figure]:
-        """The numbers that stand beside a word, or one of the same meaning, in a scope."""
-        found: list[Figure] = []
-        words = {key, *in_other_script(key)}
-        for word in words:
-            for place in self.evidence.segments_with(word, scope):
-                reading = read(self.evidence.segments[place].text)
-                found.extend(figure for figure in reading.figures if words & set(neighbours(reading, figure)))
-        return found
-
-    # --- words -------------------------------------------------------------------------------------------------------
-
-    def _foreign_words(self, claim: Reading, region: tuple[int, ...]) -> str:
-        if _other_language(claim):
-            return ""
-        specific = [token for token in claim.content if is_specific(token)]
-        unsupported = [token for token in specific if not self._supports(token, region)]
-        foreign = [token for token in unsupported if any(self.evidence.knows(key) for key in token.keys)]
-        if foreign:
-            return f"foreign word {foreign[0].text}"
-        if len(unsupported) > max(1, MOST_NOVEL * len(specific)):
-            return f"unknown words {' '.join(token.text for token in unsupported)}"
-        for clause in clauses(claim):
-            told = [token for token in clause if is_specific(token)]
-            if len(clause) < 2 or not told or any(token not in unsupported for token in told):
-                continue
-            if 2 * sum(self._supports(token, region) for token in clause) <= len(clause):
-                return f"unknown clause {' '.join(token.text for token in clause)}"
-        return ""
-
-    def _supports(self, token: Token, scope: tuple[int, ...]) -> bool:
-        if _HAN.match(token.text):
-            return self._supports_han(token, scope)
-        return any(self.evidence.has_any(key, scope) for key in token.keys)
-
-    def _supports_han(self, token: Token, scope: tuple[int, ...]) -> bool:
-        if not any(_HAN.search(self.evidence.text(number)) for number in scope):
-            return True
-        known = sum(self.evidence.has(key, scope) for key in token.keys)
-        return known * 2 >= len(token.keys)
-
     # --- what is said of it ------------------------------------------------------------------------------------------
 
     def _weights(self, claim: Reading) -> dict[str, float]:
-        """What a claim can be recognised by. Words of a script that the turns don't use can't be."""
-        return {
-            token.key: self.evidence.weight(token.key) * (1.5 if token.name else 1.0)
-            for token in claim.tokens
-            if (token.name or token.content)
-            and token.key
-            and (token.name or not _HAN.match(token.text) or any(self.evidence.knows(key) for key in token.keys))
-        }
+        """What a claim can be recognised by. Words of a script that the turns don't use are translated if possible."""
+        weights: dict[str, float] = {}
+        for token in claim.tokens:
+            if not (token.name or token.content) or not token.key:
+                continue
+            if token.name or not _HAN.match(token.text) or any(self.evidence.knows(key) for key in token.keys):
+                weights[token.key] = self.evidence.weight(token.key) * (1.5 if token.name else 1.0)
+            else:
+                known = [word for key in token.keys for word in in_other_script(key) if self.evidence.knows(word)]
+                weights.update(
+                    (word, self.evidence.weight(word)) for word in sorted(known, key=self.evidence.weight)[:1]
+                )
+        return weights
 
     def passages(self, claim: Reading, region: tuple[int, ...]) -> list[Passage]:
         """The segments of a region that speak of the same as the claim."""
@@ -293,15 +213,40 @@ class Judge:
 
     def _said_otherwise(self, claim: Reading, passages: list[Passage], scope: Scope, *, copied: bool) -> str:
         """Why what is said of the things in a claim is not what the turns say; a faithful copy agrees word by word."""
-        deed = done(claim, self.evidence.deeds, passages)
-        if deed is not None:
-            return "" if deed else "contradicts: what was done"
         if copied:
             return "contradicts: status" if at_odds(claim, passages) else ""
+        if misjudged(claim, self._counted(claim, scope)):
+            return "contradicts: how many"
+        if self._denied(claim, scope):
+            return "contradicts: negation"
         if opposed(claim, lambda axis: self._taking_sides(axis, scope)):
             return "contradicts: opposite"
         why = contradicted(claim, passages) if passages else ""
         return f"contradicts: {why}" if why else ""
+
+    def _denied(self, claim: Reading, scope: Scope) -> bool:
+        """Whether a claim denies a word that the messages it is about only affirm."""
+        for token in claim.tokens:
+            if not token.negated or not token.content or sides_of(token.key) or is_general(token.key):
+                continue
+            places = self.evidence.segments_with(token.key, scope.core)
+            said = [
+                other for p in places for other in read(self.evidence.segments[p].text).tokens if other.key == token.key
+            ]
+            if said and not any(other.negated for other in said):
+                return True
+        return False
+
+    def _counted(self, claim: Reading, scope: Scope) -> list[Reading]:
+        """The segments that count on one side or the other of what a claim says: of the nearest messages that do."""
+        words = {word for facet in claim.facets if claim.figures for word in words_of(facet.side.axis)}
+        for numbers in (scope.core, scope.region):
+            places = {place for word in words for place in self.evidence.segments_with(word, numbers)}
+            readings = [read(self.evidence.segments[place].text) for place in sorted(places)]
+            found = [reading for reading in readings if any(any_same(f, reading.figures) for f in claim.figures)]
+            if found:
+                return found
+        return []
 
     def _taking_sides(self, axis: int, scope: Scope) -> list[Reading]:
         """The segments that give one of the answers to a question: of the messages themselves, else of those around."""
@@ -330,59 +275,6 @@ def claims(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def clauses(claim: Reading) -> list[list[Token]]:
-    """The words of a claim, clause by clause."""
-    found: list[list[Token]] = [[]]
-    for token in claim.tokens:
-        if (token.boundary and token.text in ",，;；:(—–") or token.text.casefold() in _JOINS:
-            found.append([])
-        elif token.content:
-            found[-1].append(token)
-    return [clause for clause in found if clause]
-
-
-_JOINS = frozenset("and which after because while but so then when where whose".split())
-
-
-def neighbours(reading: Reading, figure: Figure) -> list[str]:
-    """The words that say what a number counts: the next ones, or the one right before it."""
-    found: list[str] = []
-    assigned = reading.text[figure.start - 1 : figure.start] == "="
-    for token in [] if assigned else [token for token in reading.tokens if token.start >= figure.end][:3]:
-        if token.boundary or token.name or token.text.casefold() in _APART:
-            break
-        found.extend(_telling(token))
-    if found:
-        return found
-    for token in reversed([token for token in reading.tokens if token.start + len(token.text) <= figure.start][-2:]):
-        if token.boundary and token.text in ":(":
-            continue
-        if token.boundary or token.name:
-            break
-        if token.content:
-            return _telling(token)
-        if token.text.casefold() not in _LINKS:
-            break
-    return []
-
-
-_APART = frozenset("in on at to and of after with for by or but from".split())
-_LINKS = frozenset("is was of at to under on are over".split())
-
-
-def _telling(token: Token) -> list[str]:
-    """The keys of a word that can tell one number from another; vague words stand beside all kinds of them."""
-    return [key for key in token.keys if key not in _VAGUE] if token.content else []
-
-
-_VAGUE = frozenset(map(root, "take last run get need total time thing way about log use set value number".split()))
-
-
-def _may_be_counted(figure: Figure) -> bool:
-    """Small whole numbers may be the writer's own count."""
-    return figure.word or (not figure.kind and figure.bare <= SMALL_COUNT and figure.bare == int(figure.bare))
-
-
 def _checkable(claim: Reading) -> bool:
     return _says_something(claim) or bool(claim.facets)
 
@@ -392,26 +284,21 @@ def _says_something(claim: Reading) -> bool:
     return bool(claim.names or claim.quotes or claim.figures or any(is_specific(token) for token in claim.content))
 
 
-def is_specific(token: Token) -> bool:
-    """Whether a word carries a fact: neither grammar nor general vocabulary."""
-    if _HAN.match(token.text):
-        return True
-    return any(not is_general(key) for key in token.keys[:1]) and len(token.key) > 2
-
-
 def _proper_names(claim: Reading) -> Iterable[Token]:
-    """Words with a capital that no sentence start explains."""
+    """Words with a capital that no sentence start explains, abbreviations, and branches and places of deployment."""
     opened = True
+    before = ""
     for token in claim.tokens:
         if token.boundary:
             opened = True
             continue
         text = token.text
-        if token.content and text.istitle() and len(text) > 2 and not opened and not is_general(token.key):
+        capital = (text.isupper() or (text.istitle() and not opened)) and not is_general(token.key)
+        if token.content and len(text) > 2 and (capital or (text in _BRANCHES and before in _AT)):
             yield token
         opened = False
+        before = text.casefold()
 
 
-def _other_language(claim: Reading) -> bool:
-    words = [token.text.casefold() for token in claim.tokens]
-    return sum(word in _OTHER_LANGUAGES for word in words) > sum(word in _ENGLISH for word in words)
+_BRANCHES = frozenset("main master develop dev trunk staging production prod stable nightly canary beta".split())
+_AT = frozenset("on to into onto from in at branch against off".split())

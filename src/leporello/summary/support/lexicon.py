@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,6 +17,10 @@ class Side:
     axis: int
     side: int
     sides: int
+
+
+_EED = re.compile(r"([a-z]+eed)(?:s|ed|ing)?")
+"""Verbs whose own end looks like an ending."""
 
 
 def _lines(name: str) -> list[str]:
@@ -70,6 +75,9 @@ def past_forms() -> frozenset[str]:
 def root(word: str) -> str:
     """The form under which a word is compared: lower case, English endings off, irregular forms folded."""
     lowered = word.casefold()
+    verb = _EED.fullmatch(lowered)
+    if verb:
+        return verb[1]
     return stem(_irregular().get(lowered, lowered))
 
 
@@ -87,6 +95,11 @@ def words_of(axis: int) -> frozenset[str]:
 def synonyms_of(key: str) -> frozenset[str]:
     """Words that may stand for this one."""
     return _synonyms().get(key, frozenset())
+
+
+def has_synonyms(key: str) -> bool:
+    """Whether it is known which words may stand for this one."""
+    return key in _synonyms()
 
 
 @cache

@@ -41,7 +41,12 @@ _NEGATORS = """
 NEGATORS = frozenset(_NEGATORS.split())
 DOUBTING = frozenset("might may could maybe perhaps possibly probably likely presumably apparently seems".split())
 _HAN_NEGATORS = re.compile("没有|尚未|还没|未能|并非|不是|不再|不能|不会|不要|不得|禁止|无法|没|未|不|无|勿|别")
-_SKIPPED = frozenset("the a an any be been being to do does did have has had yet longer ever more even all".split())
+_SKIPPED = frozenset(
+    (
+        "the a an any be been being become becomes became to do does did have has had get gets "
+        "yet longer ever more even all"
+    ).split()
+)
 """Words between a negator and what it negates."""
 _BOUNDARIES = frozenset(".;:!?。；：！？，,、()[]{}→—–\n") | {"->"}
 
@@ -215,7 +220,7 @@ def _with_negation(tokens: list[Token]) -> tuple[Token, ...]:
             waiting = 4
         elif _HAN.match(token.text) and _HAN_NEGATORS.search(token.text):
             negated.add(position)
-        elif waiting and (token.content or token.name):
+        elif waiting and (token.content or token.name) and lowered not in _SKIPPED:
             negated.add(position)
             waiting = 0
         elif waiting and lowered not in _SKIPPED:

@@ -1,0 +1,112 @@
+"""The words of a claim against those in the turns: few may be new, and none may come from somewhere else."""
+
+from __future__ import annotations
+
+import re
+
+from leporello.summary.support.evidence import Evidence
+from leporello.summary.support.lexicon import is_general
+from leporello.summary.support.reading import Reading, Token, read
+
+_HAN = re.compile(r"[\u3400-\u9fff]")
+MOST_NOVEL = 0.4
+_OTHER_LANGUAGES = frozenset(
+    (
+        "der die das und ist nicht von mit wurde wird ein eine für auf zu den dem im sind "
+        "el la los las un una que con para por fue no se del es al como "
+        "le les des et est une dans pour sur pas par au aux il lo gli che di non per sono della"
+    ).split()
+)
+_ENGLISH = frozenset(
+    "the a an of to in is was and for with on that by are were be it as at from this has have not".split()
+)
+
+
+class Vocabulary:
+    """Looks words up."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+
+    def foreign(self, claim: Reading, region: tuple[int, ...], explained: frozenset[str]) -> str:
+        """The first word that a region doesn't support, and why; some may be explained otherwise."""
+        if _other_language(claim):
+            return ""
+        specific = [token for token in claim.content if is_specific(token) and token.key not in explained]
+        unsupported = [token for token in specific if not self._supports(token, region)]
+        foreign = [token for token in unsupported if any(self.evidence.knows(key) for key in token.keys)]
+        if foreign:
+            return f"foreign word {foreign[0].text}"
+        if len(unsupported) > max(1, MOST_NOVEL * len(specific)):
+            return f"unknown words {' '.join(token.text for token in unsupported)}"
+        renamed = next((token for token in unsupported if self._renamed(token, claim, region)), None)
+        if renamed is not None:
+            return f"another thing than {renamed.text}"
+        for clause in clauses(claim):
+            told = [token for token in clause if is_specific(token)]
+            if len(clause) < 2 or not told or any(token not in unsupported for token in told):
+                continue
+            if 2 * sum(self._supports(token, region) for token in clause) <= len(clause):
+                return f"unknown clause {' '.join(token.text for token in clause)}"
+        return ""
+
+    def _renamed(self, token: Token, claim: Reading, region: tuple[int, ...]) -> bool:
+        """Whether the word before it goes with another thing: "payout backups" where only "payout exports" occur."""
+        before, after = _beside(token, claim)
+        if before is None or not is_specific(before) or (after is not None and after.content):
+            return False
+        places = self.evidence.segments_with(before.key, region)
+        readings = [read(self.evidence.segments[place].text) for place in places]
+        things = [
+            following
+            for reading in readings
+            for word in reading.content
+            if word.key == before.key and (following := _beside(word, reading)[1]) is not None and following.content
+        ]
+        return bool(things) and not any(thing.key in claim.keys for thing in things)
+
+    def _supports(self, token: Token, scope: tuple[int, ...]) -> bool:
+        if _HAN.match(token.text):
+            return self._supports_han(token, scope)
+        return any(self.evidence.has_any(key, scope) for key in token.keys)
+
+    def _supports_han(self, token: Token, scope: tuple[int, ...]) -> bool:
+        if not any(_HAN.search(self.evidence.text(number)) for number in scope):
+            return True
+        known = sum(self.evidence.has(key, scope) for key in token.keys)
+        return known * 2 >= len(token.keys)
+
+
+def is_specific(token: Token) -> bool:
+    """Whether a word carries a fact: neither grammar nor general vocabulary."""
+    if _HAN.match(token.text):
+        return True
+    return any(not is_general(key) for key in token.keys[:1]) and len(token.key) > 2
+
+
+def _beside(token: Token, reading: Reading) -> tuple[Token | None, Token | None]:
+    """The content words right before and right behind a word."""
+    tokens = reading.tokens
+    place = next(k for k, other in enumerate(tokens) if other.start == token.start)
+    before = tokens[place - 1] if place and tokens[place - 1].content else None
+    after = tokens[place + 1] if place + 1 < len(tokens) and tokens[place + 1].content else None
+    return before, after
+
+
+def clauses(claim: Reading) -> list[list[Token]]:
+    """The words of a claim, clause by clause."""
+    found: list[list[Token]] = [[]]
+    for token in claim.tokens:
+        if (token.boundary and token.text in ",，;；:(—–") or token.text.casefold() in _JOINS:
+            found.append([])
+        elif token.content:
+            found[-1].append(token)
+    return [clause for clause in found if clause]
+
+
+_JOINS = frozenset("and which after because while but so then when where whose".split())
+
+
+def _other_language(claim: Reading) -> bool:
+    words = [token.text.casefold() for token in claim.tokens]
+    return sum(word in _OTHER_LANGUAGES for word in words) > sum(word in _ENGLISH for word in words)
