@@ -8,8 +8,27 @@ from hypothesis import strategies as st
 from leporello.ledger import snapshot
 from leporello.ledger.importance import Later, explain, later_features, later_score, text_features, weigh
 from leporello.ledger.ledger import Ledger
+from leporello.ledger.ranking import Candidate, Ranking
 from leporello.ledger.units import CUT_MARK, clip, lines_of, sentences_of
 from leporello.testing.sessions import generate
+
+
+def ranked(ledger: Ledger) -> list[Candidate]:
+    return list(Ranking(ledger, ledger.facts).others())
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1_000), st.integers(1, 39))
+def test_the_lazy_order_is_the_order_of_worth(seed: int, first: int) -> None:
+    """What a unit can be worth at most is never below what it is worth, whatever comes later."""
+    ledger = Ledger()
+    for number, message in enumerate(generate(seed=seed, messages=40).messages, 1):
+        ledger.add(number, message)
+    found = list(Ranking(ledger, range(first, ledger.last + 1)).others())
+    assert [c.worth for c in found] == sorted((c.worth for c in found), reverse=True)
+    assert len(found) == sum(
+        len(facts.units) for number, facts in ledger.facts.items() if number >= first and facts.role not in ("", "user")
+    )
 
 
 def test_actions_files_and_outcomes_come_from_calls_and_results() -> None:
@@ -28,7 +47,7 @@ def test_actions_files_and_outcomes_come_from_calls_and_results() -> None:
         ledger.add(number, message)
     assert [(a.call.work, a.failed) for a in ledger.actions] == [("check", True), ("edit", False)]
     assert ledger.files["src/a.py"].edits == 1
-    lines = [c.text for c in ledger.candidates([3])]
+    lines = [c.text for c in Ranking(ledger, [3]).others()]
     assert "FAILED tests/test_a.py::test_x" in lines
 
 
@@ -41,7 +60,7 @@ def test_a_ledger_read_back_from_bytes_is_the_same(seed: int) -> None:
     back = snapshot.load(snapshot.save(ledger))
     assert back.facts == ledger.facts
     assert back.rules == ledger.rules
-    assert list(back.candidates(back.facts)) == list(ledger.candidates(ledger.facts))
+    assert ranked(back) == ranked(ledger)
 
 
 def test_lone_surrogates_do_not_stop_a_snapshot() -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from leporello.compaction.assemble import assemble, assemble_pruned, is_opening, settle
-from leporello.compaction.plan import Plan, Protection, make_plan
-from leporello.compaction.room import Measure, fitted, fixed_parts, scaled, too_large
+from leporello.compaction.plan import Measure, Plan, Protection, make_plan
+from leporello.compaction.room import fitted, fixed_parts, scaled, too_large
 from leporello.compaction.view import Item, Shown, entry_of, join_neighbours
 from leporello.errors import FixedPartTooLarge
 from leporello.ledger.ledger import Ledger

@@ -6,35 +6,18 @@ or open calls take a large part, head, summary and tail share what is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from leporello.compaction.plan import newest_user
+from leporello.compaction.plan import Measure, newest_user
 from leporello.compaction.view import Item
 from leporello.errors import FixedPartTooLarge
-from leporello.messages import Message, is_instruction, message_hash
+from leporello.messages import is_instruction, message_hash
 from leporello.models import Limits
 from leporello.turns import open_group
 
-Measure = Callable[[Message], int]
-
 USUAL_SHARE = 0.5
 """What head, summary and tail take of the window together, seldom more."""
-
-
-class Sizes:
-    """Tokens by message object, asked of the counter once: a compaction looks at each message several times."""
-
-    def __init__(self, count: Measure) -> None:
-        self._count = count
-        # The message is held beside its size, so that its identity is not given to another one.
-        self._known: dict[int, tuple[Message, int]] = {}
-
-    def __call__(self, message: Message) -> int:
-        known = self._known.get(id(message))
-        if known is None:
-            known = self._known[id(message)] = (message, self._count(message))
-        return known[1]
 
 
 def fixed_parts(items: Sequence[Item], measure: Measure, system: int, tools: int) -> dict[str, int]:

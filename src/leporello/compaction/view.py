@@ -6,7 +6,7 @@ the list says which numbers it covers, so that later compactions go on counting 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from leporello.messages import Message, Messages, message_hash, role_of
@@ -90,12 +90,12 @@ class Returned:
                 items.append(item)
         return cls(tuple((item, message_hash(item.message)) for item in items), last)
 
-    def match(self, messages: Messages) -> list[Item] | None:
+    def match(self, messages: Messages, hash_of: Callable[[Message], str] = message_hash) -> list[Item] | None:
         """The list with ids when it begins with this view; None when it is another one."""
         if len(messages) < len(self.items):
             return None
         for (_, digest), message in zip(self.items, messages, strict=False):
-            if message_hash(message) != digest:
+            if hash_of(message) != digest:
                 return None
         new = messages[len(self.items) :]
         return [item for item, _ in self.items] + [Item(self.last + k, m) for k, m in enumerate(new, 1)]

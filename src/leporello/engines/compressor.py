@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from leporello.compaction.memo import Hashes, Sizes
 from leporello.compaction.pipeline import Compaction, Folder, Job, compact, fold_in_one
 from leporello.compaction.plan import Protection
-from leporello.compaction.room import Sizes
 from leporello.compaction.view import Item, Returned, number_messages
 from leporello.engines.base import ContextEngine
 from leporello.ledger.ledger import Ledger
@@ -104,14 +104,21 @@ class ContextCompressor(ContextEngine):
     ) -> list[Message]:
         """A shorter valid list, or the list as it was; `last_report` says which and why."""
         trigger = "manual" if force else "automatic"
-        done = self.compact(self._numbered(messages), focus=focus_topic or "", trigger=trigger)
+        hashes = Hashes()
+        done = self.compact(self._numbered(messages, hashes), focus=focus_topic or "", trigger=trigger, hashes=hashes)
         if not done.report.committed:
             return list(messages)
         self._returned = Returned.of(done.shown, self.ledger.last)
         return done.messages
 
     def compact(
-        self, items: Sequence[Item], *, focus: str = "", trigger: str = "manual", fold_number: int = 0
+        self,
+        items: Sequence[Item],
+        *,
+        focus: str = "",
+        trigger: str = "manual",
+        fold_number: int = 0,
+        hashes: Hashes | None = None,
     ) -> Compaction:
         """One compaction of a numbered view, with its report. Manual ones never count as attempts."""
         started = time.perf_counter()
@@ -122,7 +129,7 @@ class ContextCompressor(ContextEngine):
                 items=items,
                 limits=self.limits,
                 counter=self.counter,
-                measure=Sizes(self.counter.message),
+                measure=Sizes(self.counter, hashes or Hashes()),
                 ledger=self.ledger,
                 protection=Protection(self.protect_first_n, self.protect_last_n),
                 narrator=self.narrator,
@@ -153,17 +160,17 @@ class ContextCompressor(ContextEngine):
         elif report.outcome in (Outcome.NO_GAIN, Outcome.NOTHING_TO_DO):
             self.wait_for = self.limits.hard_tokens
 
-    def _numbered(self, messages: Messages) -> list[Item]:
+    def _numbered(self, messages: Messages, hashes: Hashes) -> list[Item]:
         """The list with ids: what this engine returned last time keeps its numbers, what follows goes on counting.
 
         A list that is neither is another conversation or was edited: it is numbered afresh, through its folds.
         """
-        items = self._returned.match(messages) if self._returned else None
+        items = self._returned.match(messages, hashes) if self._returned else None
         if items is None:
             items = number_messages(messages)
         for item in items:
             strange = item.entry is None and item.fold is None and item.number in self.ledger.hashes
-            if strange and not self.ledger.knows(item.number, item.message):
+            if strange and not self.ledger.knows(item.number, item.message, hashes(item.message)):
                 self.ledger = self.ledger.renumbered()
                 self._returned = None
                 return number_messages(messages)

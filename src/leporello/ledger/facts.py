@@ -5,11 +5,13 @@ What is kept per message is bounded: all sentences of prose up to a limit, and t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from leporello.ledger import importance
 from leporello.ledger.calls import UNKNOWN_CALL, CallFacts, describe, ended, looks_failed, result_text
+from leporello.ledger.importance import worth
 from leporello.ledger.signals import IDENTIFIER, identifiers
 from leporello.ledger.units import lines_of, sentences_of
 from leporello.messages import Call, Message, calls_of, is_result, role_of, text_of
@@ -28,6 +30,8 @@ class UnitFacts:
     position: int
     base: float
     identifiers: tuple[str, ...]
+    most: float = math.inf
+    """The highest worth it can ever have; unbounded when nobody worked it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ def _prose_units(text: str, role: str) -> Iterator[UnitFacts]:
     total = len(sentences)
     for position, sentence in enumerate(sentences[:UNITS_PER_TEXT]):
         features = importance.text_features(sentence, role, position, total)
-        yield UnitFacts(sentence, position, importance.weigh(features), identifiers(sentence))
+        yield _unit(sentence, position, importance.weigh(features), role)
 
 
 def _best_lines(text: str, work: str) -> list[UnitFacts]:
@@ -96,7 +100,14 @@ def _best_lines(text: str, work: str) -> list[UnitFacts]:
         scored.append((importance.weigh(features), position, line))
     scored.sort(key=lambda entry: (-entry[0], entry[1]))
     best = sorted(scored[:UNITS_PER_RESULT], key=lambda entry: entry[1])
-    return [UnitFacts(line, position, base, identifiers(line)) for base, position, line in best]
+    return [_unit(line, position, base, "tool") for base, position, line in best]
+
+
+def _unit(text: str, position: int, base: float, role: str) -> UnitFacts:
+    names = identifiers(text)
+    # A trifle more, so that rounding never makes the bound smaller than what it bounds.
+    most = worth(base + importance.most_later(role, len(names)), len(text.strip())) * 1.000_001
+    return UnitFacts(text, position, base, names, most)
 
 
 def storable(text: str) -> str:

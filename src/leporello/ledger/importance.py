@@ -23,6 +23,9 @@ FOCUS_BONUS = 6.0
 COST_POWER = 0.7
 """How strongly length counts against a unit: 0 ignores it, 1 ranks by value per token."""
 
+CHARS_PER_TOKEN = 3.2
+LINE_OVERHEAD = 2
+
 PREFIX = {"user": "u", "assistant": "a", "tool": "t"}
 
 
@@ -107,6 +110,16 @@ def later_score(role: str, identifiers: int, later: Later) -> float:
     )
 
 
+@cache
+def most_later(role: str, identifiers: int) -> float:
+    """The highest `later_score` there can be for a unit with so many identifiers."""
+    ids, cited, reused, rare, repeats = _later_weights(role)
+    if repeats > 0:
+        return math.inf
+    some = min(identifiers, 3)
+    return ids * min(identifiers, 4) + max(0.0, cited) * some + max(0.0, reused) * some + max(0.0, rare) * bool(some)
+
+
 def weigh(features: Mapping[str, float]) -> float:
     """The weighted sum."""
     table = weights()
@@ -116,6 +129,11 @@ def weigh(features: Mapping[str, float]) -> float:
 def value(log_odds: float, tokens: int) -> float:
     """What a unit is worth per what it costs; the order in which units enter a budget."""
     return 1.0 / (1.0 + math.exp(-max(-40.0, min(40.0, log_odds)))) / float(max(1, tokens) ** COST_POWER)
+
+
+def worth(log_odds: float, chars: int) -> float:
+    """`value` of a unit of this many characters. Only for the order; what enters a budget is counted properly."""
+    return value(log_odds, int(chars / CHARS_PER_TOKEN) + LINE_OVERHEAD)
 
 
 def explain(features: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -7,14 +7,12 @@ something is folded.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts, one_line
-from leporello.ledger.facts import MessageFacts, UnitFacts, extract, storable
-from leporello.ledger.importance import Later, later_score
+from leporello.ledger.facts import MessageFacts, extract, storable
 from leporello.ledger.own_words import own_words, prose
 from leporello.ledger.signals import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.messages import Call, Message, calls_of, is_result, message_hash, result_id, role_of, text_of
@@ -67,18 +65,6 @@ class FileFacts:
     spans: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A unit that may be kept, with its full importance."""
-
-    number: int
-    role: str
-    text: str
-    position: int
-    log_odds: float
-    heading: str = ""
-
-
 class Ledger:
     """Everything extracted from a conversation so far."""
 
@@ -96,13 +82,16 @@ class Ledger:
         self.cited: dict[str, int] = {}
         self.reused: dict[str, int] = {}
         self.frequency: Counter[str] = Counter()
+        self.repeats: dict[tuple[int, int], int] = {}
+        """For a unit (message, position) whose text stood before: the how-manieth it is."""
+        self._texts: dict[str, int] = {}
         self.waiting: list[Call] = []
         self._memo: dict[str, MessageFacts] = {}
         """Extraction by content, for lists that get renumbered."""
 
-    def knows(self, number: int, message: Message) -> bool:
-        """Whether this very message was already added under this number."""
-        return self.hashes.get(number) == message_hash(message)
+    def knows(self, number: int, message: Message, digest: str = "") -> bool:
+        """Whether this very message was already added under this number; `digest` is its hash when that is known."""
+        return self.hashes.get(number) == (digest or message_hash(message))
 
     def add(self, number: int, message: Message) -> None:
         """Take one message in. Messages come in the order of their numbers."""
@@ -120,6 +109,7 @@ class Ledger:
         self.hashes[number] = digest
         self.facts[number] = replace(facts, mentions=frozenset(), uses=frozenset())
         self.last = max(self.last, number)
+        self.note_repeats(number)
         self._note_identifiers(number, facts)
         if facts.role == "user":
             self._note_user(number, storable(text_of(message)))
@@ -231,31 +221,13 @@ class Ledger:
                 if call.span and call.span not in known.spans:
                     known.spans.append(call.span)
 
-    def candidates(self, numbers: Collection[int], focus: Collection[str] = ()) -> Iterator[Candidate]:
-        """The units of the given messages with their importance as it stands now."""
-        seen: Counter[str] = Counter()
-        root = self.root
-        for number in sorted(numbers):
-            facts = self.facts.get(number)
-            if facts is None or not facts.role:
-                continue
-            heading = facts.answers.heading_within(root) if facts.answers else ""
-            for unit in facts.units:
-                bare = unit.text.strip()
-                seen[bare] += 1
-                yield Candidate(
-                    number, facts.role, bare, unit.position, self._log_odds(number, facts, unit, seen[bare]), heading
-                )
-
-    def _log_odds(self, number: int, facts: MessageFacts, unit: UnitFacts, repeats: int) -> float:
-        names = unit.identifiers
-        later = Later(
-            cited=sum(self.cited.get(name, 0) > number for name in names),
-            reused=sum(self.reused.get(name, 0) > number for name in names),
-            rarity=max((1.0 / max(1, self.frequency[name]) for name in names), default=0.0),
-            repeats=repeats,
-        )
-        return unit.base + later_score(facts.role, len(names), later)
+    def note_repeats(self, number: int) -> None:
+        """Count which units of a message stood somewhere before, word for word."""
+        for unit in self.facts[number].units:
+            bare = unit.text.strip()
+            times = self._texts[bare] = self._texts.get(bare, 0) + 1
+            if times > 1:
+                self.repeats[number, unit.position] = times
 
     @property
     def active_rules(self) -> list[Rule]:

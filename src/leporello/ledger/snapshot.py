@@ -68,4 +68,6 @@ def load(data: bytes) -> Ledger:
     ledger.reused = state.reused
     ledger.frequency = Counter(state.frequency)
     ledger.waiting = state.waiting
+    for number in ledger.facts:
+        ledger.note_repeats(number)
     return ledger

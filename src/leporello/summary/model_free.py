@@ -6,10 +6,11 @@ rules, asks, the user's words and the index of facts are always the program's, n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from leporello.ledger.ledger import Candidate, Ledger
+from leporello.ledger.ledger import Ledger
+from leporello.ledger.ranking import Candidate, Ranking
 from leporello.ledger.signals import DECISION, ERROR, INTENT
 from leporello.redact import redact
 from leporello.summary import sections
@@ -50,14 +51,14 @@ def build(
     """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one."""
     room = float(budget)
     rules = int(budget * RULE_SHARE)
-    pool = list(ledger.candidates(covered))
+    ranking = Ranking(ledger, covered)
     for _ in range(ROUNDS):
-        handoff = _build(ledger, covered, _Budget(int(room), rules), count, focus, narrative, pool)
+        handoff = _build(ledger, covered, _Budget(int(room), rules), count, focus, narrative, ranking)
         size = count(render(handoff))
         if size <= budget:
             return handoff
         room -= (size - budget) * 1.1
-    return _build(ledger, covered, _Budget(max(0, int(room * 0.7)), rules), count, focus, narrative, pool)
+    return _build(ledger, covered, _Budget(max(0, int(room * 0.7)), rules), count, focus, narrative, ranking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +76,14 @@ def _build(
     count: CountText,
     focus: str,
     narrative: Handoff | None,
-    pool: Sequence[Candidate],
+    ranking: Ranking,
 ) -> Handoff:
     facts = plain_sections(ledger, covered, budget.total, count, budget.rules)
     if narrative is not None:
         facts = merge(facts, narrative)
     room = Room(budget.total - count(render(facts)), int(budget.total * USER_SHARE))
     taken = {line.text for line in facts[Section.CONSTRAINTS]}
-    words = quotations(ledger, covered, room, count, focus=focus, taken=taken, decisions=narrative is None, pool=pool)
+    words = quotations(ledger, ranking, room, count, focus=focus, taken=taken, decisions=narrative is None)
     return redacted(joined(facts, words))
 
 
@@ -96,32 +97,29 @@ class Room:
 
 def quotations(
     ledger: Ledger,
-    covered: Collection[int],
+    ranking: Ranking,
     room: Room,
     count: CountText,
     *,
     focus: str = "",
     taken: Collection[str] = (),
     decisions: bool = True,
-    pool: Sequence[Candidate] | None = None,
 ) -> Handoff:
     """The messages' own words that are worth most: the user's, the assistant's decisions, and the index of facts.
 
-    Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index. `pool` are
-    the candidates when they are ranked already.
+    Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index.
     """
-    candidates = list(ledger.candidates(covered)) if pool is None else pool
     words = focus.split() if focus else []
     seen = set(taken)
     user = choose(
-        (_lifted(c) for c in candidates if c.role == "user"),
+        sorted(map(_lifted, ranking.of_user()), key=lambda candidate: candidate.worth, reverse=True),
         min(room.total, room.user),
         count,
         focus=words,
         taken=seen,
     )
     seen |= {unit.text for units in user.units.values() for unit in units}
-    rest = choose((c for c in candidates if c.role != "user"), room.total - user.tokens, count, focus=words, taken=seen)
+    rest = choose(ranking.others(), room.total - user.tokens, count, focus=words, taken=seen)
     decided, index = _split(rest, ledger, decisions)
     made = {Section.USER_SAID: _user_lines(user), Section.DECISIONS: decided, Section.INDEX: index}
     return Handoff({section: tuple(lines) for section, lines in made.items() if lines})

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from leporello.ledger.importance import value
-from leporello.ledger.ledger import Candidate
+from leporello.ledger.importance import LINE_OVERHEAD
+from leporello.ledger.ranking import Candidate
 
 CountText = Callable[[str], int]
-CHARS_PER_TOKEN = 3.2
-"""Only for ordering candidates; what enters a budget is counted properly."""
-LINE_OVERHEAD = 2
 ENTRY_OVERHEAD = 7
 """Bullet, id and newline of an entry."""
 FOCUS_SHARE = 0.65
@@ -44,18 +41,21 @@ class Pick:
 
 
 def choose(
-    candidates: Iterable[Candidate],
+    ranked: Iterable[Candidate],
     budget: int,
     count: CountText,
     *,
     focus: Collection[str] = (),
     taken: Collection[str] = (),
 ) -> Pick:
-    """The most valuable candidates within a budget. Texts in `taken` already stand elsewhere in the handoff."""
+    """The first candidates within a budget; they come in the order of their worth.
+
+    Texts in `taken` already stand elsewhere in the handoff. With a focus all of them are read.
+    """
     pick = Pick()
     seen = set(taken)
-    ranked = sorted(candidates, key=_worth, reverse=True)
     if focus:
+        ranked = list(ranked)
         words = [word.casefold() for word in focus]
         about = [c for c in ranked if any(word in c.text.casefold() for word in words)]
         _fill(pick, about, int(budget * FOCUS_SHARE), count, seen)
@@ -63,11 +63,7 @@ def choose(
     return pick
 
 
-def _worth(candidate: Candidate) -> float:
-    return value(candidate.log_odds, int(len(candidate.text) / CHARS_PER_TOKEN) + LINE_OVERHEAD)
-
-
-def _fill(pick: Pick, ranked: Sequence[Candidate], budget: int, count: CountText, seen: set[str]) -> None:
+def _fill(pick: Pick, ranked: Iterable[Candidate], budget: int, count: CountText, seen: set[str]) -> None:
     misses = 0
     for candidate in ranked:
         if candidate.text in seen:

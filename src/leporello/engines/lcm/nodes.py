@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from leporello.engines.lcm.tree import Branch
-from leporello.ledger.ledger import Candidate, Ledger
+from leporello.ledger.ledger import Ledger
+from leporello.ledger.ranking import Ranking
 from leporello.messages import Message
 from leporello.records import Verification
 from leporello.summary import sections
@@ -92,14 +93,14 @@ class _Span:
 
     covered: frozenset[int]
     taken: Collection[str]
-    pool: list[Candidate] = field(default_factory=list)
+    ranking: Ranking
 
 
 def _node(desk: Desk, branch: Branch, number: int, taken: Collection[str], narrative: Handoff | None) -> Node:
     """The node within its size: what doesn't fit is left to the state and to recall."""
     room = float(branch.size)
-    span = _Span(frozenset(branch.numbers() - desk.hidden), taken)
-    span.pool.extend(desk.ledger.candidates(span.covered))
+    covered = frozenset(branch.numbers() - desk.hidden)
+    span = _Span(covered, taken, Ranking(desk.ledger, covered))
     for _ in range(ROUNDS):
         handoff = _handoff(desk, span, int(room), narrative)
         node = make_node(number, branch.level, branch.span, branch.source, handoff, branch.also)
@@ -121,13 +122,12 @@ def _handoff(desk: Desk, span: _Span, budget: int, narrative: Handoff | None) ->
     room = Room(budget - MARK_TOKENS - desk.count(render(facts, ())), int(budget * USER_SHARE))
     words = quotations(
         desk.ledger,
-        covered,
+        span.ranking,
         room,
         desk.count,
         focus=desk.focus,
         taken=span.taken,
         decisions=narrative is None,
-        pool=span.pool,
     )
     return redacted(joined(facts, words))
 

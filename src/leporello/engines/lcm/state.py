@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from leporello.engines.lcm.nodes import Desk, said
+from leporello.ledger.ranking import Ranking
 from leporello.summary.frontier import Node
 from leporello.summary.handoff import Handoff, Section, joined, render
 from leporello.summary.model_free import USER_SHARE, Room, merge, plain_sections, quotations, redacted
@@ -41,10 +42,10 @@ def write(desk: Desk, covered: Collection[int], nodes: Collection[Node], shelf: 
     user = max(0, int(shelf.whole * USER_SHARE) - spoken)
     room = float(shelf.state - fixed)
     handoff = facts
-    pool = list(desk.ledger.candidates(covered))
+    ranking = Ranking(desk.ledger, covered)
     for _ in range(ROUNDS):
         size = Room(max(0, int(room)), user)
-        words = quotations(desk.ledger, covered, size, desk.count, focus=desk.focus, taken=taken, pool=pool)
+        words = quotations(desk.ledger, ranking, size, desk.count, focus=desk.focus, taken=taken)
         handoff = joined(facts, redacted(words))
         tokens = desk.count(render(handoff))
         if tokens <= shelf.state:

@@ -1,0 +1,107 @@
+"""The units of a span, most valuable first, scored only as far as somebody reads on.
+
+What a unit is worth at most is known when its message arrives. Units wait in that order; one is scored when its turn
+comes, and handed out when no other can be worth more. A budget takes a few thousand of them, whatever the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from leporello.ledger.facts import MessageFacts, UnitFacts
+from leporello.ledger.importance import Later, later_score, worth
+from leporello.ledger.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A unit that may be kept, with its full importance."""
+
+    number: int
+    role: str
+    text: str
+    position: int
+    log_odds: float
+    heading: str = ""
+
+    @property
+    def worth(self) -> float:
+        """What it brings per what it costs."""
+        return worth(self.log_odds, len(self.text))
+
+
+class Ranking:
+    """The units of some messages of a ledger: all of the user's, and the others by their worth."""
+
+    def __init__(self, ledger: Ledger, numbers: Collection[int]) -> None:
+        self._ledger = ledger
+        self._root = ledger.root
+        self._headings: dict[int, str] = {}
+        self._numbers = sorted(number for number in numbers if number in ledger.facts)
+        self._ranked: list[Candidate] = []
+        self._rest = self._by_worth()
+
+    def of_user(self) -> list[Candidate]:
+        """Everything the user said, in order."""
+        return [
+            self._candidate(number, facts, unit)
+            for number, facts in self._messages()
+            if facts.role == "user"
+            for unit in facts.units
+        ]
+
+    def others(self) -> Iterator[Candidate]:
+        """What the assistant and the tools said, most valuable first. Reading it again scores nothing again."""
+        place = 0
+        while True:
+            while place < len(self._ranked):
+                yield self._ranked[place]
+                place += 1
+            following = next(self._rest, None)
+            if following is None:
+                return
+            self._ranked.append(following)
+
+    def _messages(self) -> Iterable[tuple[int, MessageFacts]]:
+        facts = self._ledger.facts
+        return ((number, facts[number]) for number in self._numbers)
+
+    def _by_worth(self) -> Iterator[Candidate]:
+        waiting = [
+            (-unit.most, number, index)
+            for number, facts in self._messages()
+            if facts.role in ("assistant", "tool")
+            for index, unit in enumerate(facts.units)
+        ]
+        heapify(waiting)
+        scored: list[tuple[float, int, int, Candidate]] = []
+        while waiting or scored:
+            while waiting and (not scored or waiting[0] <= scored[0][:3]):
+                _, number, index = heappop(waiting)
+                facts = self._ledger.facts[number]
+                candidate = self._candidate(number, facts, facts.units[index])
+                heappush(scored, (-candidate.worth, number, index, candidate))
+            yield heappop(scored)[3]
+
+    def _candidate(self, number: int, facts: MessageFacts, unit: UnitFacts) -> Candidate:
+        heading = self._headings.get(number)
+        if heading is None:
+            heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
+        odds = unit.base + later_score(facts.role, len(unit.identifiers), self._later(number, unit))
+        return Candidate(number, facts.role, unit.text.strip(), unit.position, odds, heading)
+
+    def _later(self, number: int, unit: UnitFacts) -> Later:
+        ledger, names = self._ledger, unit.identifiers
+        repeats = ledger.repeats.get((number, unit.position), 1)
+        if not names:
+            return Later(repeats=repeats)
+        cited, reused, frequency = ledger.cited, ledger.reused, ledger.frequency
+        rarest = min(frequency[name] for name in names)
+        return Later(
+            cited=sum(cited.get(name, 0) > number for name in names),
+            reused=sum(reused.get(name, 0) > number for name in names),
+            rarity=1.0 / max(1, rarest),
+            repeats=repeats,
+        )
