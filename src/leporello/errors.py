@@ -2,6 +2,7 @@
 
     LeporelloError
     ├── ConfigError            a setting is unknown or has a bad value
+    │   └── NoModel            no model is set, or its key is missing
     ├── InputError             a file or argument from outside can't be used
     │   └── InvalidMessages    a message list breaks the provider's rules
     ├── FixedPartTooLarge      system + tools + newest message alone exceed the window
@@ -33,6 +34,10 @@ class LeporelloError(Exception):
 
 class ConfigError(LeporelloError):
     """A setting is unknown or has a bad value; the text names key, source and what is allowed."""
+
+
+class NoModel(ConfigError):
+    """There is no model to call: none is set, or its key is missing."""
 
 
 class InputError(LeporelloError):

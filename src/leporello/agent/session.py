@@ -14,7 +14,7 @@ from leporello.config import Settings
 from leporello.config.environment import command_environment
 from leporello.conversation import Conversation
 from leporello.conversation.outputs import StoredArtifacts, outputs_folder
-from leporello.errors import ConfigError
+from leporello.errors import NoModel
 from leporello.limits import limits_of
 from leporello.local.model_file import SMOLLM2
 from leporello.local.provider import NAME as LOCAL
@@ -56,7 +56,7 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     """The main model and its provider."""
     name = model or settings.model.default
     if not name:
-        raise ConfigError(
+        raise NoModel(
             "No model is set. Set model.default in config.yaml or give --model NAME; for a server of your own also "
             "model.base_url. Without a key: leporello setup --local, then --model local."
         )
@@ -85,7 +85,7 @@ def _provider_settings(settings: Settings, model: str, name: str | None = None) 
         who = choose_provider(wanted)
         key = (settings.api_key(who) if who in settings.provider_names else None) or ""
         if not key and who in ADDRESSES and not base_url:
-            raise ConfigError(
+            raise NoModel(
                 f"There is no key for {who}, which serves {model}. Set its environment variable or put it into "
                 f"{settings.home.keys_file}; `leporello config` shows where each key is looked for."
             )

@@ -90,7 +90,9 @@ class _Front:
         self._banner()
         self._opening.start()
         if self._options.resume or self._options.go_on:
-            self._opening.result().show_recap()
+            chat = self._opening.result()
+            self._prompt.flush()
+            chat.show_recap()
         asked_to_leave = False
         while True:
             try:

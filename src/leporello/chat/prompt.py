@@ -11,6 +11,7 @@ from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import completion_is_selected, has_completions
@@ -26,6 +27,7 @@ from leporello.chat.status import Status, status_line
 from leporello.errors import LeporelloError
 
 MARK = "› "
+MENU_ROWS = 8
 LONG_PASTE_LINES = 12
 LONG_PASTE_CHARS = 2_000
 _MENTION = re.compile(r"(?:^|\s)@(\S*)$")
@@ -114,10 +116,11 @@ class Prompt:
             key_bindings=self._bindings(),
             style=_STYLE,
             color_depth=depth(),
-            reserve_space_for_menu=4,
+            reserve_space_for_menu=0,
             enable_open_in_editor=False,
             include_default_pygments_style=False,
         )
+        self._session.default_buffer.on_text_changed += self._make_room
 
     def read(self) -> str:
         """The next text; `EOFError` at the end, `KeyboardInterrupt` for Ctrl-C on an empty line."""
@@ -162,6 +165,12 @@ class Prompt:
             failure = self._failure
         if failure is not None and not self._session.app.is_done:
             self._session.app.exit(exception=failure)
+
+    def _make_room(self, buffer: Buffer) -> None:
+        """Room for a menu only while there may be one: otherwise the status line stands right below the text."""
+        text = buffer.document.text_before_cursor
+        wanted = text.startswith("/") or _MENTION.search(text)
+        self._session.reserve_space_for_menu = MENU_ROWS if wanted else 0
 
     def _toolbar(self) -> FormattedText:
         columns = self._session.app.output.get_size().columns

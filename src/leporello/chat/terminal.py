@@ -47,7 +47,7 @@ class TerminalFace:
 
     def say(self, text: str) -> None:
         """The answer of a command, as it is."""
-        self._show(Text(clean(text)))
+        self._show(Text(f"\n{clean(text)}\n"))
 
     def note(self, text: str) -> None:
         """Dim."""
@@ -58,8 +58,8 @@ class TerminalFace:
         self._show(Text(clean(text), style="yellow"))
 
     def error(self, text: str) -> None:
-        """Red."""
-        self._show(Text(clean(text), style="red"))
+        """Red, with room around it."""
+        self._show(Text(f"\n{clean(text)}\n", style="red"))
 
     def answer(self, text: str) -> None:
         """Markdown, block by block."""
@@ -71,7 +71,7 @@ class TerminalFace:
     def window(self, use: WindowUse) -> None:
         """One bar for the whole window, then a line for each part."""
         width = self._painter.width
-        self._show(Text(headline(use), style="bold"))
+        self._show(Text(f"\n{headline(use)}", style="bold"))
         drawn = Text()
         for part, cells in bar(use, min(width, 76)):
             letter = "░" if part is Part.FREE else "█"
@@ -86,12 +86,14 @@ class TerminalFace:
             line.append(f"{part.value:{names}} {tokens:>9,} {tokens / max(1, use.window):>4.0%}")
             line.append(f"  {remark}" if remark else "", "dim")
             self._show(line)
+        self._show(Text(""))
 
     @contextmanager
     def turn(self) -> Iterator[TerminalTurn]:
         """The view of one turn; keys typed meanwhile are not echoed and wait for the next prompt."""
         view = TerminalTurn(self._area, self._painter)
         self._turn = view
+        self._area.print("\n")
         try:
             with _no_echo(), view:
                 yield view
@@ -118,7 +120,7 @@ class TerminalFace:
     def _asked(self, request: ApprovalRequest) -> Answer:
         detail = clean(request.detail()).rstrip().splitlines()
         first = one_line(request.title)
-        self._show(Text(f"? {request.tool}: {first}", style="bold yellow"))
+        self._show(Text(f"? {first}", style="bold yellow"))
         if not (len(detail) == 1 and detail[0].strip() in first):
             self._detail(detail[:DETAIL_LINES])
         hidden = len(detail) - DETAIL_LINES

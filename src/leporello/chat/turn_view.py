@@ -117,12 +117,12 @@ class TerminalTurn:
         elif isinstance(event, Compacted):
             self._compacted(event)
         elif isinstance(event, Notice):
-            self._print(Text(one_line(event.text), style="yellow"))
+            self._print(Text(f"{one_line(event.text)}\n", style="yellow"))
         elif isinstance(event, CallFinished):
             self._output_tokens += event.usage.output_tokens
             self._begin("Thinking")
         elif isinstance(event, TurnEnded) and event.reason == "interrupted":
-            self._print(Text("Stopped. Say something else, or `go on`.", style="dim"))
+            self._print(Text("Stopped. Say something else, or `go on`.\n", style="dim"))
         self._draw()
 
     def _begin(self, label: str) -> None:
@@ -158,7 +158,7 @@ class TerminalTurn:
         report = event.event.report
         if report.outcome not in ROUTINE:
             style = "cyan" if report.committed else "yellow"
-            self._print(Text(clean(describe_report(report)), style=style))
+            self._print(Text(f"{clean(describe_report(report))}\n", style=style))
         self._begin("Thinking")
 
     # -- drawing
@@ -230,7 +230,7 @@ class TerminalTurn:
     def _tool_lines(self, event: ToolFinished, target: str, seconds: float) -> list[Line]:
         found = preview(event)
         took = duration(seconds)
-        outcome = one_line(event.outcome).removeprefix("Error: ")
+        outcome = one_line(event.outcome).removeprefix("Error: ").partition(";")[0]
         end = f" · {took}"
         room = self._painter.width - len(event.name) - len(end) - 4
         outcome = _cut(outcome, max(12, room // 2))

@@ -8,11 +8,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from leporello.cli.exits import ExitCode, exit_code_for
 from leporello.errors import LeporelloError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (group of the help page, one line of help)
@@ -25,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "store": ("Sessions", "Show, copy and back up the database."),
     "sessions": ("Sessions", "List, show, search, export, rename and remove conversations."),
     "exam": ("Measure", "Replay sessions into engines and ask what is still known."),
-    "setup": ("Settings", "Show the ways to a model; --local fetches one that needs no key."),
+    "setup": ("Settings", "Choose provider, model and key; --local fetches a model that needs none."),
     "config": ("Settings", "Show every setting with its value and where it comes from."),
     "explain": ("Settings", "Show window, reserve, threshold and caps, and where each comes from."),
 }
@@ -35,6 +39,10 @@ GROUPS = ("Work", "Sessions", "Measure", "Connect", "Settings")
 EXAMPLES = """\
 Examples:
 
+  leporello setup                                  provider, model and key, tried before they are kept
+  leporello chat                                   talk to the agent; --continue goes on where you left
+  leporello chat --model scripted:demo             see what that looks like, without a key
+  leporello run "Fix the failing test" --yes       one message, for scripts
   leporello compress session.json --window 128000 --out shorter.json
   leporello explain --model claude-sonnet-4-5
   leporello --set compression.threshold=0.6 config
@@ -54,6 +62,14 @@ class LazyGroup(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(f"cli/{cmd_name}_command.py has no click command called `command`")
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names from the table: asking each command for its help would load all of them for one keystroke."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  # only completion needs it
+
+        return [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for group in GROUPS:

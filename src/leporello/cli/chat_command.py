@@ -15,6 +15,7 @@ from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.model_ways import WAYS
 from leporello.cli.output import note
+from leporello.errors import NoModel
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _EXTRA = ("prompt_toolkit", "rich")
@@ -54,7 +55,11 @@ def command(
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a letter shows a question mark; the conversation goes on.
             stream.reconfigure(errors="replace")
-    well = chat_plainly(options) if options.plain else chat_on_terminal(options)
+    try:
+        well = chat_plainly(options) if options.plain else chat_on_terminal(options)
+    except NoModel as error:
+        note(f"{error}\n\n{WAYS}")
+        return ExitCode.BAD_INPUT
     return ExitCode.OK if well else ExitCode.FAILED
 
 

@@ -9,12 +9,13 @@ import click
 import orjson
 
 from leporello.agent.agent import Agent
-from leporello.agent.commands import describe_report, run_command
+from leporello.agent.commands import describe_report, parse, run_command
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import choose_model, open_agent
 from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, note, warn
+from leporello.cli.slash_commands import COMMANDS
 from leporello.errors import InputError, LeporelloError
 from leporello.records import Outcome
 from leporello.store import open_store
@@ -57,7 +58,9 @@ def command(
     with open_store(settings.store_url) as store:
         id = _which(store, go_on, resume)
         agent = open_agent(settings, chosen, store=store, id=id, workdir=workdir, ask=_ask if _on_terminal() else None)
-        answered = run_command(agent.talk, prompt)
+        if parse(prompt):
+            agent.measure()
+        answered = run_command(agent.talk, prompt, COMMANDS)
         if answered is not None:
             click.echo(orjson.dumps({"event": "command", "text": answered}).decode() if as_json else answered)
             return ExitCode.OK

@@ -1,41 +1,174 @@
-"""`leporello setup`: the ways to a model, and the one that needs no key: a small model on this machine."""
+"""`leporello setup`: provider, model and key, tried before they are kept; or a small model that needs no key."""
 
 from __future__ import annotations
 
+import sys
 import time
+from dataclasses import replace
 
 import click
 
+from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.model_ways import WAYS
 from leporello.cli.output import Progress, dim, json_option, note, print_json, say, strong
+from leporello.cli.setup_steps import OWN, Choice, Refused, keep, known_choice, list_models, try_model
+from leporello.config import Settings
+from leporello.config.catalogue import API_MODES
+from leporello.errors import InputError
 from leporello.local.install import install
 from leporello.local.model_file import SMOLLM2
 from leporello.local.provider import NAME, client_dialect, local_provider
 from leporello.messages import text_of
 from leporello.providers.base import ModelRequest
 
-WAYS = """\
-Three ways to a model:
-
-  a key          set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY,
-                 then: leporello run --model NAME "..."
-  your server    anything that speaks OpenAI's or Anthropic's API (llama.cpp, Ollama, vLLM):
-                 leporello --set model.base_url=http://127.0.0.1:8080/v1 run --model NAME "..."
-  no key at all  a small model on this machine, fetched once (about 130 MB):
-                 leporello setup --local, then: leporello run --model local "..."
-"""
 QUESTION = "What is the capital of France?"
+PROVIDERS = {"1": "anthropic", "2": "openai", "3": "openrouter", "4": OWN, "5": NAME}
+MENU = """\
+Who shall answer?
+
+  1  Anthropic
+  2  OpenAI
+  3  OpenRouter
+  4  a server of your own (llama.cpp, Ollama, vLLM, ...)
+  5  a small model on this machine, without a key (about 130 MB)
+"""
+SHOWN_MODELS = 30
+TRIES = 3
 
 
 @click.command("setup")
 @click.option("--local", "local", is_flag=True, help="Fetch a small model for this machine and try it.")
+@click.option("--provider", metavar="NAME", help="anthropic, openai, openrouter, or one of your own under `providers`.")
+@click.option("--base-url", metavar="URL", help="Address of a server of your own.")
+@click.option("--api", type=click.Choice(API_MODES), default=API_MODES[0], help="What that server speaks.")
+@click.option("--model", metavar="NAME", help="The model's name.")
+@click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is never given as an argument.")
+@click.option("--no-test", is_flag=True, help="Keep it without trying it.")
 @json_option
 @pass_frame
-def command(frame: Frame, local: bool, as_json: bool) -> None:
-    """Show the ways to a model. With --local, fetch a small one that runs on this machine without a key."""
-    if not local:
+def command(
+    frame: Frame,
+    local: bool,
+    provider: str | None,
+    base_url: str | None,
+    api: str,
+    model: str | None,
+    key_stdin: bool,
+    no_test: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Choose provider, model and key. They are tried with one small question before anything is kept.
+
+    On a terminal it asks; in a script give --provider (or --base-url) and --model. The key goes to keys.yaml, which
+    only you can read, the rest to config.yaml. With --local, fetch a small model that needs no key.
+    """
+    if local:
+        _local(frame, as_json)
+        return ExitCode.OK
+    given = provider or base_url or model
+    if not given and not sys.stdin.isatty():
         say(WAYS)
-        return
+        return ExitCode.OK
+    settings = frame.settings
+    if not given:
+        return _ask(frame, settings)
+    choice = _from_flags(settings, provider, base_url, api, model)
+    if key_stdin:
+        choice = replace(choice, key=sys.stdin.readline().strip(), new_key=True)
+    if not choice.key and choice.provider != OWN:
+        raise InputError(f"There is no key for {choice.provider} yet. Pipe it in with --key-stdin.")
+    answer, seconds = ("", 0.0) if no_test else try_model(choice)
+    keep(frame.home, choice)
+    if as_json:
+        print_json({"provider": choice.provider, "model": choice.model, "answer": answer, "seconds": seconds})
+    else:
+        _done(frame, choice, seconds)
+    return ExitCode.OK
+
+
+def _from_flags(settings: Settings, provider: str | None, base_url: str | None, api: str, model: str | None) -> Choice:
+    if not model:
+        raise InputError("Name the model too: --model NAME.")
+    if base_url:
+        known = settings.api_key(OWN) if OWN in settings.provider_names else None
+        return Choice(OWN, base_url, api, model, key=known or "")
+    if not provider:
+        raise InputError("Say who serves it: --provider NAME, or --base-url URL for a server of your own.")
+    return replace(known_choice(settings, provider), model=model)
+
+
+# -- asking
+
+
+def _ask(frame: Frame, settings: Settings) -> ExitCode:
+    say(MENU)
+    picked = click.prompt("Number", type=click.Choice(list(PROVIDERS)), show_choices=False)
+    provider = PROVIDERS[picked]
+    if provider == NAME:
+        _local(frame, as_json=False)
+        return ExitCode.OK
+    choice = _own_server(settings) if provider == OWN else known_choice(settings, provider)
+    for _ in range(TRIES):
+        choice = _with_key(settings, choice)
+        choice = replace(choice, model=_ask_model(choice))
+        try:
+            _, seconds = try_model(choice)
+        except Refused as error:
+            note(str(error))
+            choice = replace(choice, key="", new_key=False)
+            continue
+        keep(frame.home, choice)
+        _done(frame, choice, seconds)
+        return ExitCode.OK
+    note("Nothing was kept.")
+    return ExitCode.FAILED
+
+
+def _own_server(settings: Settings) -> Choice:
+    address = click.prompt("Address", default="http://127.0.0.1:8080/v1")
+    api = click.prompt("It speaks", type=click.Choice(API_MODES), default=API_MODES[0])
+    return Choice(OWN, address, api)
+
+
+def _with_key(settings: Settings, choice: Choice) -> Choice:
+    if choice.key:
+        source = settings.api_key_source(choice.provider) if choice.provider in settings.provider_names else None
+        note(f"The key is there already ({source})." if source else "The key is there already.")
+        return choice
+    optional = choice.provider == OWN
+    key = click.prompt(
+        "Key (not shown; Enter for none)" if optional else "Key (not shown)",
+        hide_input=True,
+        default="" if optional else None,
+        show_default=False,
+    )
+    return replace(choice, key=str(key).strip(), new_key=bool(key))
+
+
+def _ask_model(choice: Choice) -> str:
+    names = list_models(choice)
+    if names:
+        say(f"{len(names)} models:")
+        for name in names[:SHOWN_MODELS]:
+            say(f"  {name}")
+        if len(names) > SHOWN_MODELS:
+            say(dim(f"  … and {len(names) - SHOWN_MODELS} more"))
+    default = names[0] if len(names) == 1 else None
+    return str(click.prompt("Model", default=default)).strip()
+
+
+def _done(frame: Frame, choice: Choice, seconds: float) -> None:
+    took = f" It answered in {seconds:.1f} s." if seconds else ""
+    where = f" The key is in {frame.home.keys_file}, readable by you only." if choice.new_key and choice.key else ""
+    note(f"{choice.model} is set in {frame.home.config_file}.{took}{where}")
+    say("It is ready: leporello chat")
+
+
+# -- the model on this machine
+
+
+def _local(frame: Frame, as_json: bool) -> None:
     client_dialect()  # without a client the download would be for nothing
     folder = frame.home.models_dir
     shown = _Shown()
@@ -44,15 +177,15 @@ def command(frame: Frame, local: bool, as_json: bool) -> None:
     finally:
         shown.close()
     note(f"{SMOLLM2.title} is in {folder}." if fetched else f"{SMOLLM2.title} was already in {folder}.")
-    answer, seconds = _try(frame)
+    answer, seconds = _try_local(frame)
     if as_json:
         print_json({"model": NAME, "folder": folder, "fetched": fetched, "answer": answer, "seconds": seconds})
         return
     say(f"{QUESTION}\n{strong(answer)}  {dim(f'({seconds:.1f} s, its start included)')}\n")
-    say(f'It is ready: leporello run --model {NAME} "Hello"')
+    say(f"It is ready: leporello chat --model {NAME}")
 
 
-def _try(frame: Frame) -> tuple[str, float]:
+def _try_local(frame: Frame) -> tuple[str, float]:
     """One question to the model: what was fetched really works."""
     provider = local_provider(frame.home.models_dir)
     asked = [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": QUESTION}]
