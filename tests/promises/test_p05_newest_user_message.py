@@ -29,10 +29,10 @@ WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
     new="if index in plan.open_calls or item.fold:",
 )
 @pytest.mark.fault(
-    "the fold takes the role of its neighbour",
+    "a newest user message from further back is shown before the fold",
     "compaction/assemble.py",
-    old='return "user" if "user" not in (before, after) else ""',
-    new='return "user"',
+    old="middle.append(_shown(items[plan.lifted]))",
+    new="head.append(_shown(items[plan.lifted]))",
 )
 @given(conversations(longest=24, with_folds=True), WINDOWS)
 def test_it_stands_behind_the_fold_byte_for_byte(messages: list[Message], window: int) -> None:

@@ -185,7 +185,7 @@ def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
         folds=(NewFold(fold, text, folds_of(items)),),
         tokens=job.counter.text(text),
         pruned=len(plan.pointers),
-        details=rules_left_out(job.ledger, covered, handoff),
+        details=left_out(job.ledger, covered, handoff),
     )
 
 
@@ -195,11 +195,19 @@ def _kept_behind(items: Sequence[Item], plan: Plan, span: Span) -> tuple[int, ..
     return tuple(items[index].number for index in behind if not items[index].fold and items[index].number in span)
 
 
-def rules_left_out(ledger: Ledger, covered: Collection[int], handoff: Handoff) -> dict[str, Any]:
-    """Standing rules that no longer fit into the fold: named in the report, never dropped without a word."""
-    told = {line.sources[0] for line in handoff[Section.CONSTRAINTS] if line.sources}
-    lost = sorted({rule.number for rule in ledger.active_rules if rule.number in covered} - told)
-    return {"rules_left_out": lost} if lost else {}
+def left_out(ledger: Ledger, covered: Collection[int], handoff: Handoff) -> dict[str, Any]:
+    """Standing rules and pins that no longer fit into the fold: named in the report, never dropped without a word."""
+    wanted = {
+        "rules_left_out": ({rule.number for rule in ledger.active_rules}, Section.CONSTRAINTS),
+        "pins_left_out": ({number for number, pin in ledger.pins.items() if pin.text.strip()}, Section.PINNED),
+    }
+    found: dict[str, Any] = {}
+    for name, (numbers, section) in wanted.items():
+        told = {line.sources[0] for line in handoff[section] if line.sources}
+        lost = sorted(numbers.intersection(covered) - told)
+        if lost:
+            found[name] = lost
+    return found
 
 
 def tail_chars(job: Job) -> int:
@@ -327,11 +335,13 @@ _TOLERATED = {Fault.UNKNOWN_ROLE, Fault.LATE_SYSTEM, Fault.NO_USER}
 
 
 def _warnings(folded: Folded) -> tuple[str, ...]:
-    lost = folded.details.get("rules_left_out")
-    if not lost:
-        return ()
-    ids = ", ".join(f"m{number}" for number in lost[:8])
-    return (f"{len(lost)} rules of the user no longer fit into the fold of this window ({ids}).",)
+    said = []
+    for name, what in (("rules_left_out", "rules of the user"), ("pins_left_out", "pinned messages")):
+        lost = folded.details.get(name)
+        if lost:
+            ids = ", ".join(f"m{number}" for number in lost[:8])
+            said.append(f"{len(lost)} {what} no longer fit into the fold of this window ({ids}).")
+    return tuple(said)
 
 
 def _report(job: Job, outcome: Outcome, before: int) -> CompactionReport:

@@ -19,6 +19,9 @@ from leporello.compaction.view import Item
 from leporello.engines.compressor import ContextCompressor
 from leporello.errors import LeaseLost, StoreConflict
 from leporello.ledger import snapshot
+from leporello.ledger.facts import ROLES, storable
+from leporello.ledger.ledger import Pinned
+from leporello.messages import is_result, role_of, text_of
 from leporello.records import CompactionReport, Entry, Outcome
 from leporello.store.base import Store
 from leporello.store.records import Compaction as StoredCompaction
@@ -63,6 +66,7 @@ def fold_stored(
             store.views.record_attempt(conversation, report)
             return report
         view = store.views.view(conversation)
+        engine.ledger.pins = pinned(store, conversation)
         done = engine.compact(view_items(view), focus=focus, trigger=trigger, fold_number=view.folds + 1)
         if not done.report.committed:
             store.views.record_attempt(conversation, done.report)
@@ -74,6 +78,17 @@ def fold_stored(
             store.views.record_attempt(conversation, report)
             return report
         return done.report
+
+
+def pinned(store: Store, conversation: str) -> dict[int, Pinned]:
+    """The pinned messages of a conversation, as a fold quotes them."""
+    numbers = [pin.number for pin in store.pins.all(conversation)]
+    found: dict[int, Pinned] = {}
+    for stored in store.log.pick(conversation, numbers):
+        role = "tool" if is_result(stored.message) else role_of(stored.message)
+        if role in ROLES:
+            found[stored.number] = Pinned(role, storable(text_of(stored.message)))
+    return found
 
 
 def _stored(done: Compaction, view: View, engine: ContextCompressor) -> StoredCompaction:

@@ -65,6 +65,14 @@ class FileFacts:
     spans: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A message a person wants kept word for word."""
+
+    role: str
+    text: str
+
+
 class Ledger:
     """Everything extracted from a conversation so far."""
 
@@ -86,6 +94,8 @@ class Ledger:
         """For a unit (message, position) whose text stood before: the how-manieth it is."""
         self._texts: dict[str, int] = {}
         self.waiting: list[Call] = []
+        self.pins: dict[int, Pinned] = {}
+        """Messages that are kept word for word, whatever they are worth."""
         self._memo: dict[str, MessageFacts] = {}
         """Extraction by content, for lists that get renumbered."""
 

@@ -1,9 +1,9 @@
 """The handoff: the typed summary that stands for a folded span.
 
-Thirteen sections, in the order a successor needs them, plus two appendices that the program fills from the ledger: what
-the user said, and an index of facts. Every line carries the ids of the messages it comes from, and who said it, so that
-text from a tool can never turn into an instruction. `render` and `parse` are inverse to each other: a plain list of
-messages carries its own state.
+Thirteen sections, in the order a successor needs them, plus appendices that the program fills from the ledger: pinned
+messages, what the user said, and an index of facts. Every line carries the ids of the messages it comes from, and who
+said it, so that text from a tool can never turn into an instruction. `render` and `parse` are inverse to each other: a
+plain list of messages carries its own state.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ class Section(StrEnum):
     FILES = "Relevant Files"
     REMAINING = "Remaining Work"
     CRITICAL = "Critical Context"
+    PINNED = "Pinned Messages"
     USER_SAID = "User Messages"
     INDEX = "Index"
 
 
-TEMPLATE = tuple(section for section in Section if section not in (Section.USER_SAID, Section.INDEX))
-"""The thirteen sections a summary model fills."""
+APPENDICES = (Section.PINNED, Section.USER_SAID, Section.INDEX)
 
-APPENDICES = (Section.USER_SAID, Section.INDEX)
+TEMPLATE = tuple(section for section in Section if section not in APPENDICES)
+"""The thirteen sections a summary model fills."""
 
 NONE_LINE = "None."
 SAYS_NONE = (Section.ACTIVE_TASK, Section.PENDING)
@@ -58,6 +59,7 @@ USUAL_ORIGIN = {
     Section.ACTIVE_TASK: Origin.USER,
     Section.CONSTRAINTS: Origin.USER,
     Section.PENDING: Origin.USER,
+    Section.PINNED: Origin.USER,
     Section.USER_SAID: Origin.USER,
     Section.COMPLETED: Origin.PROGRAM,
     Section.STATE: Origin.PROGRAM,
@@ -131,7 +133,8 @@ def render(handoff: Handoff, says_none: Collection[Section] = SAYS_NONE) -> str:
             out.append(NONE_LINE)
         for number, line in enumerate(lines, 1):
             lead = f"{number}. " if section is Section.COMPLETED else "- "
-            out.append(lead + _indent(line.text) + _tag(line, section))
+            text = _verbatim(line.text) if section is Section.PINNED else _indent(line.text)
+            out.append(lead + text + _tag(line, section))
     return "\n".join(out)
 
 
@@ -151,12 +154,15 @@ def parse(text: str, origin: Origin | None = None) -> Handoff:
                 sections.setdefault(current, []).append(line)
         pending.clear()
 
-    for raw in text.splitlines():
+    for raw in text.split("\n"):
         heading = _heading(raw)
         if heading is not None:
             flush()
             current = heading
         elif raw.startswith("  ") and pending:
+            pending.append(raw[2:])
+        elif current is Section.PINNED and raw.startswith("- "):
+            flush()
             pending.append(raw[2:])
         elif raw.strip():
             flush()
@@ -191,6 +197,11 @@ def _read_line(text: str, usual: Origin) -> Line | None:
 def _indent(text: str) -> str:
     # Empty lines would end the entry when it is read back.
     return "\n  ".join(line for line in text.splitlines() if line.strip())
+
+
+def _verbatim(text: str) -> str:
+    """Every line as it is, empty ones too: they are indented like the others and so belong to the entry."""
+    return "\n  ".join(text.split("\n"))
 
 
 def _tag(line: Line, section: Section) -> str:

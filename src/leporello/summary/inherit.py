@@ -8,7 +8,7 @@ from __future__ import annotations
 from leporello.ledger import importance
 from leporello.ledger.calls import CallFacts
 from leporello.ledger.facts import MessageFacts, UnitFacts
-from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Rule
+from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Pinned, Rule
 from leporello.ledger.signals import IDENTIFIER, identifiers
 from leporello.summary.fold import Fold
 from leporello.summary.handoff import Line, Origin, Section
@@ -33,7 +33,9 @@ def inherit(ledger: Ledger, *folds: Fold) -> None:
         if not line.sources or line.sources[0] in known:
             continue
         number = line.sources[0]
-        if section is Section.CONSTRAINTS and line.origin is Origin.USER:
+        if section is Section.PINNED:
+            ledger.pins.setdefault(number, Pinned(line.origin.value, line.text))
+        elif section is Section.CONSTRAINTS and line.origin is Origin.USER:
             _inherit_rule(ledger, number, line.text)
         elif section is Section.USER_SAID:
             texts.setdefault(number, []).extend(("user", part) for part in line.text.split("\n") if part != GAP)

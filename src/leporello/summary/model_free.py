@@ -14,12 +14,14 @@ from leporello.ledger.ranking import Candidate, Ranking
 from leporello.ledger.signals import DECISION, ERROR, INTENT
 from leporello.redact import redact
 from leporello.summary import sections
-from leporello.summary.handoff import Handoff, Line, Origin, Section, joined, render
+from leporello.summary.handoff import APPENDICES, Handoff, Line, Origin, Section, joined, render
 from leporello.summary.selection import Pick, choose
 
 CountText = Callable[[str], int]
 
 RULE_SHARE = 0.60
+PIN_SHARE = 0.80
+"""Of what rules may take. Pins are bounded when they are set; this is for a window that became smaller since."""
 USER_SHARE = 0.45
 ACTION_SHARE = 0.06
 FILE_SHARE = 0.05
@@ -153,6 +155,9 @@ def plain_sections(
             sections.pending_asks(ledger, covered), int(budget * 0.15), count, newest_first=True
         ),
         Section.FILES: sections.within(sections.file_lines(ledger, covered), int(budget * FILE_SHARE), count),
+        Section.PINNED: sections.within(
+            sections.pin_lines(ledger, covered), int(room * PIN_SHARE), count, newest_first=True
+        ),
         Section.REMAINING: sections.within(sections.todo_lines(ledger), int(budget * STATE_SHARE), count),
     }
     return Handoff({section: tuple(lines) for section, lines in made.items() if lines})
@@ -207,7 +212,7 @@ def merge(facts: Handoff, narrative: Handoff) -> Handoff:
     """The program's facts with a model's verified narrative set into them. What the user asked stays the program's."""
     merged = dict(facts.sections)
     for section, lines in narrative.sections.items():
-        if section in (Section.ACTIVE_TASK, Section.PENDING, Section.USER_SAID, Section.INDEX):
+        if section in (Section.ACTIVE_TASK, Section.PENDING, *APPENDICES):
             continue
         if section is Section.CONSTRAINTS:
             known = " ".join(line.text for line in facts[section])

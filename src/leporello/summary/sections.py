@@ -61,6 +61,15 @@ def active_task(ledger: Ledger) -> list[Line]:
     return [_ask_line(newest)]
 
 
+def pin_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
+    """Pinned messages that are folded, word for word."""
+    return [
+        Line(pinned.text, (number,), Origin(pinned.role))
+        for number, pinned in sorted(ledger.pins.items())
+        if number in covered and pinned.text.strip()
+    ]
+
+
 def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[Line]:
     """Older requests that nobody answered before the user went on."""
     waiting = [

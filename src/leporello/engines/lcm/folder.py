@@ -16,8 +16,8 @@ from leporello.compaction.pipeline import (
     NewFold,
     catch_up,
     fold_budget,
+    left_out,
     nothing_new,
-    rules_left_out,
     shown_numbers,
     tail_chars,
 )
@@ -202,7 +202,7 @@ def _folded(ground: _Ground, nodes: Sequence[Node], state: State, written: Writt
         pruned=len(ground.plan.pointers),
         details={
             "nodes": [{"id": node.id, "level": node.level, "span": str(node.span)} for node in nodes],
-            **rules_left_out(job.ledger, ground.covered, state.handoff),
+            **left_out(job.ledger, ground.covered, state.handoff),
         },
     )
 
