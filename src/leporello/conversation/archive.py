@@ -11,20 +11,20 @@ from collections.abc import Iterator, Sequence
 from leporello.messages import Message
 from leporello.recall.base import FoldRecord, RecallQuery, Window
 from leporello.recall.memory import MemoryRecall
+from leporello.recall.stored import Scope, StoreRecall
 from leporello.records import Span
 from leporello.store.base import Store
-from leporello.store.records import SearchQuery
 
 MOST_IN_MEMORY = 4_000
-CANDIDATES = 120
 
 
 class StoredArchive:
     """The archive of one conversation in a store."""
 
-    def __init__(self, store: Store, conversation: str) -> None:
+    def __init__(self, store: Store, conversation: str, most_in_memory: int = MOST_IN_MEMORY) -> None:
         self._store = store
         self._conversation = conversation
+        self._most_in_memory = most_in_memory
         self._recall: MemoryRecall | None = None
         self._known = 0
 
@@ -45,20 +45,12 @@ class StoredArchive:
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first."""
         newest = self.newest()
-        if newest > MOST_IN_MEMORY:
-            return self._among_candidates(query, newest)
+        if newest > self._most_in_memory:
+            self._recall = None
+            return StoreRecall(self._store, Scope(self._conversation)).search(query)
         if self._recall is None:
-            self._recall = MemoryRecall()
+            self._recall, self._known = MemoryRecall(), 0
         for number, message in self.read(Span(self._known + 1, newest)):
             self._recall.add(number, message)
             self._known = number
         return self._recall.search(query)
-
-    def _among_candidates(self, query: RecallQuery, newest: int) -> list[Window]:
-        hits = self._store.index.search(SearchQuery(query.text, self._conversation, limit=CANDIDATES))
-        # The call of a result and the answer to a question stand right beside it.
-        numbers = {n for hit in hits for n in (hit.number - 1, hit.number, hit.number + 1) if 1 <= n <= newest}
-        recall = MemoryRecall()
-        for number in sorted(numbers):
-            recall.add(number, self._store.log.message(self._conversation, number).message)
-        return recall.search(query)

@@ -59,6 +59,10 @@ class Window:
     score: float
     conversation: str = ""
     """Set where several conversations are searched at once."""
+    at: float | None = None
+    """When it was said (seconds since the epoch), where that is known."""
+    about: str = ""
+    """What the lines belong to, in one line: the call of a result, the question of an answer."""
 
     @property
     def id(self) -> str:
@@ -72,7 +76,7 @@ class Window:
         return f"[{where}] {self.tool or self.role}" + (" call" if self.is_call else "")
 
     def __str__(self) -> str:
-        return f"{self.heading}\n{self.text}"
+        return f"{self.heading}: {self.about}\n{self.text}" if self.about else f"{self.heading}\n{self.text}"
 
 
 class Recall(Protocol):

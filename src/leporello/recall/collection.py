@@ -8,7 +8,7 @@ of. Adding a message costs what the message is long, however much is there alrea
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,23 @@ from leporello.recall.passages import Passage, passages_of
 from leporello.recall.signs import signs_of
 from leporello.words import index_words
 
+APART = 4
+"""Steps further away than this say nothing about each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which conversation a message is of, and when it was said; empty where there is only one, in memory."""
+
+    conversation: str = ""
+    at: float | None = None
+
+
+HERE = Origin()
+_NOTHING_KNOWN = (0, 0)
+Shorten = Callable[[Passage], Passage]
+"""What of a passage is taken in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -24,8 +41,7 @@ class Entry:
 
     passage: Passage
     message: int
-    conversation: str
-    """Empty where all is one conversation."""
+    origin: Origin
     step: int
     first: int
     """Number of its first line; lines are counted through the whole collection."""
@@ -56,11 +72,14 @@ class Collection:
         """For each word the lines that hold it, in order."""
         self.spread: dict[str, int] = {}
         """For each word how many entries hold it."""
-        self._signs: list[int] = []
+        self._signs: list[tuple[int, int]] = []
+        """For each line the signs that were looked for, and those of them that it carries."""
         self._seen: set[str] = set()
         self._waiting: dict[str, deque[tuple[str, int | None]]] = {}
 
-    def add(self, number: int, message: Mapping[str, Any]) -> None:
+    def add(
+        self, number: int, message: Mapping[str, Any], origin: Origin = HERE, shorten: Shorten | None = None
+    ) -> None:
         """Take in the next message; `number` is its id in the log."""
         tool, call_entry = "", None
         if is_result(message):
@@ -74,7 +93,7 @@ class Collection:
             self._waiting = defaultdict(deque)
         calls: dict[int, int] = {}
         for passage in passages_of(message, tool):
-            place = self._take(number, passage)
+            place = self._take(number, shorten(passage) if shorten else passage, origin)
             if passage.is_call:
                 calls[passage.call] = place
             elif call_entry is not None:
@@ -83,14 +102,14 @@ class Collection:
         for call in calls_of(message):
             self._waiting[call.id or call.name].append((call.name, calls.get(call.index)))
 
-    def add_alone(self, number: int, passage: Passage, conversation: str = "") -> None:
-        """Take in one passage as a step of its own: a hit of an index, without its message."""
-        self.steps.append([])
-        self._take(number, passage, conversation)
+    def part(self) -> None:
+        """What comes next doesn't stand beside what is there: messages between them are missing."""
+        self.steps.extend([] for _ in range(APART))
+        self._waiting = {}
 
-    def _take(self, number: int, passage: Passage, conversation: str = "") -> int:
+    def _take(self, number: int, passage: Passage, origin: Origin) -> int:
         place = len(self.entries)
-        self.entries.append(Entry(passage, number, conversation, len(self.steps) - 1, len(self.lines)))
+        self.entries.append(Entry(passage, number, origin, len(self.steps) - 1, len(self.lines)))
         self.steps[-1].append(place)
         postings, in_passage = self.postings, set()
         for line in passage.lines:
@@ -114,12 +133,18 @@ class Collection:
             self.spread[word] = self.spread.get(word, 0) + 1
         return place
 
-    def signs(self, first: int, stop: int) -> list[int]:
-        """What the lines from `first` to before `stop` look like; worked out when first asked."""
+    def signs(self, first: int, stop: int, wanted: int) -> list[int]:
+        """Which of the wanted signs the lines from `first` to before `stop` carry; worked out when first asked."""
+        if not wanted:
+            return [0] * (stop - first)
         known = self._signs
         if stop > len(known):
-            known.extend([-1] * (len(self.lines) - len(known)))
+            known.extend([_NOTHING_KNOWN] * (len(self.lines) - len(known)))
+        shown = []
         for line in range(first, stop):
-            if known[line] < 0:
-                known[line] = signs_of(self.lines[line])
-        return known[first:stop]
+            looked_for, carried = known[line]
+            if wanted & ~looked_for:
+                carried |= signs_of(self.lines[line], wanted & ~looked_for)
+                known[line] = (wanted | looked_for, carried)
+            shown.append(carried & wanted)
+        return shown

@@ -219,10 +219,10 @@ def _score_lines(
     any_line = base > least and len(entry.passage.lines) <= SHORT_PASSAGE
     any_sign = liking.any_sign if base > least else 0
     lengths, repeated = collection.lengths, collection.repeated
-    for line, signs in enumerate(collection.signs(entry.first, entry.stop), entry.first):
+    for line, signs in enumerate(collection.signs(entry.first, entry.stop, liking.any_sign), entry.first):
         gain = gains.get(line, 0.0)
         if gain or any_line or signs & any_sign:
-            score = liked + gain + liking.signs(signs & liking.any_sign) + _BY_LENGTH[min(lengths[line], _LONGEST)]
+            score = liked + gain + liking.signs(signs) + _BY_LENGTH[min(lengths[line], _LONGEST)]
             yield score + weights.REPEATED if repeated[line] else score, line, base + gain
 
 

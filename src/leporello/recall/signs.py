@@ -7,7 +7,9 @@ such a thing is a better answer than one that merely shares a word with the ques
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import IntFlag, auto
+from functools import cache
 
 
 class Sign(IntFlag):
@@ -116,13 +118,19 @@ _PATTERNS: tuple[tuple[Sign, re.Pattern[str]], ...] = (
 )
 
 
-_SEARCHES = tuple((int(sign), pattern.search) for sign, pattern in _PATTERNS)
+ANY = sum(int(sign) for sign, _ in _PATTERNS)
+"""All signs."""
 
 
-def signs_of(line: str) -> int:
-    """Everything the line carries, as the bits of `Sign` (plain integers: a search tests thousands of them)."""
+@cache
+def _searches(wanted: int) -> tuple[tuple[int, Callable[[str], object]], ...]:
+    return tuple((int(sign), pattern.search) for sign, pattern in _PATTERNS if sign & wanted)
+
+
+def signs_of(line: str, wanted: int = ANY) -> int:
+    """Which of the wanted signs the line carries, as the bits of `Sign` (plain integers: a search tests thousands)."""
     found = 0
-    for sign, search in _SEARCHES:
+    for sign, search in _searches(wanted):
         if search(line):
             found |= sign
     return found

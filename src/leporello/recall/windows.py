@@ -18,6 +18,8 @@ from leporello.recall.ranking import ScoredLine
 
 Count = Callable[[str], int]
 """Tokens of a text."""
+About = Callable[[int], str]
+"""For an entry of a collection one line that says what it belongs to."""
 
 FULL = 0.985
 """Of the budget: beyond it no shorter line is looked for."""
@@ -31,10 +33,15 @@ def render(windows: Sequence[Window]) -> str:
 
 
 def choose(
-    collection: Collection, scored: Sequence[ScoredLine], count: Count, max_tokens: int, limit: int | None = None
+    collection: Collection,
+    scored: Sequence[ScoredLine],
+    count: Count,
+    max_tokens: int,
+    limit: int | None = None,
+    about: About | None = None,
 ) -> list[Window]:
     """The best lines that fit, as windows, best first. Rendered together they never exceed `max_tokens`."""
-    packer = _Packer(collection, count, max_tokens, limit)
+    packer = _Packer(collection, count, max_tokens, limit, about)
     for worth, line, tokens in packer.by_worth(scored):
         if not packer.take(worth, line, tokens):
             break
@@ -48,8 +55,11 @@ def choose(
 class _Packer:
     """Lines taken so far, by passage, and the tokens they need."""
 
-    def __init__(self, collection: Collection, count: Count, max_tokens: int, limit: int | None) -> None:
+    def __init__(
+        self, collection: Collection, count: Count, max_tokens: int, limit: int | None, about: About | None
+    ) -> None:
         self._collection = collection
+        self._about = about
         self._count = count
         self._max_tokens = max_tokens
         self._limit = limit
@@ -91,7 +101,7 @@ class _Packer:
 
     def _framing(self, place: int, line: int, lines: dict[int, float] | None) -> int:
         if lines is None:
-            return self._count(self._window(place, {}).heading) + _LINE_END
+            return self._count(str(self._window(place, {}))) + _LINE_END
         return 0 if line - 1 in lines or line + 1 in lines else _GAP_TOKENS
 
     def windows(self) -> list[Window]:
@@ -107,8 +117,15 @@ class _Packer:
                 shown.append(GAP)
             shown.append(self._collection.lines[line])
             before = line
-        passage = entry.passage
-        best = max(lines.values(), default=0.0)
+        passage, origin = entry.passage, entry.origin
         return Window(
-            entry.message, passage.role, passage.tool, passage.is_call, "\n".join(shown), best, entry.conversation
+            message=entry.message,
+            role=passage.role,
+            tool=passage.tool,
+            is_call=passage.is_call,
+            text="\n".join(shown),
+            score=max(lines.values(), default=0.0),
+            conversation=origin.conversation,
+            at=origin.at,
+            about=self._about(place) if self._about else "",
         )
