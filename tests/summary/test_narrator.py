@@ -137,3 +137,21 @@ def test_no_secret_reaches_the_model() -> None:
     model = Model(GOOD)
     narrator(model).narrate(task([*TURNS, (4, {"role": "user", "content": f"the key is {secret}"})]))
     assert secret not in str([request.messages for request in model.requests])
+
+
+def test_answers_are_counted_even_when_no_summary_came_of_them() -> None:
+    """A useless answer, and parts that were answered before a later one failed, cost money too."""
+    useless = narrator(Model("Sure! Nothing to add.")).narrate(task())
+    assert useless.handoff is None
+    assert useless.usage.input_tokens == 100
+    turns = [(k, {"role": "user", "content": f"message {k} " + "word " * 300}) for k in range(1, 60)]
+
+    def fails_on_the_last_part(request: ModelRequest) -> str:
+        if "message 59 " in str(request.messages):
+            raise ProviderError("503")
+        return GOOD
+
+    model = Model(fails_on_the_last_part)
+    told = narrator(model, window=8_000).narrate(task(turns))
+    assert told.handoff is None
+    assert told.usage.input_tokens == 100 * (len(model.requests) - 1) > 0

@@ -66,17 +66,21 @@ class ModelNarrator:
             if until > self.clock():
                 warnings.append(f"{candidate.model} rests for {until - self.clock():.0f} s after a failure.")
                 continue
+            left = max(0.01, end - time.monotonic())
+            # The summary model counts in its own way; what fits must fit by its count.
+            writer = _Writer(candidate, task, TokenCounter.for_model(candidate.model), left)
             try:
-                left = max(0.01, end - time.monotonic())
-                # The summary model counts in its own way; what fits must fit by its count.
-                text, usage = _Writer(candidate, task, TokenCounter.for_model(candidate.model), left).write()
-                spent += usage
-                added = cost(usage, model_facts(candidate.model))
-                price = price if added is None else (price or 0.0) + added
-                handoff, verification = verify(_usable(text, task.budget, self.counter), task)
+                handoff, verification = verify(_usable(writer.write(), task.budget, self.counter), task)
             except (ProviderError, SummaryError, FutureTimeout) as error:
                 self._resting[candidate.model] = self.clock() + _rest(error)
                 warnings.append(f"{candidate.model} gave no summary: {_why(error)}")
+                handoff = None
+            # Answers are paid for, whether or not a summary came of them.
+            usage = writer.used()
+            spent += usage
+            added = cost(usage, model_facts(candidate.model))
+            price = price if added is None or not usage.total_tokens else (price or 0.0) + added
+            if handoff is None:
                 continue
             return Narrative(handoff, f"model:{candidate.model}", spent, price, verification, tuple(warnings))
         if warnings:
@@ -102,8 +106,13 @@ class _Writer:
     task: SummaryTask
     counter: TokenCounter
     deadline: float
+    _answered: list[CanonicalUsage] = field(default_factory=list)
 
-    def write(self) -> tuple[str, CanonicalUsage]:
+    def used(self) -> CanonicalUsage:
+        """What all answers so far used."""
+        return sum(list(self._answered), CanonicalUsage())
+
+    def write(self) -> str:
         """The model's text within the deadline."""
         pool = ThreadPoolExecutor(max_workers=SIDE_BY_SIDE)
         try:
@@ -112,7 +121,7 @@ class _Writer:
             # A call that hangs must not hold the turn up: its thread ends when the provider's own timeout does.
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _write(self, pool: ThreadPoolExecutor, until: float) -> tuple[str, CanonicalUsage]:
+    def _write(self, pool: ThreadPoolExecutor, until: float) -> str:
         orders = self._orders()
         usable = int(self.candidate.window * WINDOW_SHARE)
         room = usable - self.counter.text(orders) - self.task.budget - PROMPT_ROOM
@@ -121,7 +130,7 @@ class _Writer:
         previous = self._previous(room // 2)
         pieces = chunks(self.task.messages, room - self.counter.text(previous), self.counter.text)
         pieces = thin(pieces, MOST_CHUNKS)
-        texts, usage = self._ask_all(pool, [f"{orders}\n\n{previous}<turns>\n{p}\n</turns>" for p in pieces], until)
+        texts = self._ask_all(pool, [f"{orders}\n\n{previous}<turns>\n{p}\n</turns>" for p in pieces], until)
         while len(texts) > 1:
             groups = _fit_groups(texts, room, self.counter)
             if len(groups) == len(texts):
@@ -129,9 +138,8 @@ class _Writer:
                 texts = [texts[-1]]
                 break
             merged = [f"{orders}\n\n{prompt('merge')}\n\n" + "\n\n".join(group) for group in groups]
-            texts, more = self._ask_all(pool, merged, until)
-            usage += more
-        return texts[0], usage
+            texts = self._ask_all(pool, merged, until)
+        return texts[0]
 
     def _orders(self) -> str:
         parts = [prompt("summarise"), f"Use at most {self.task.budget:,} tokens."]
@@ -146,28 +154,21 @@ class _Writer:
         text = render(_trimmed(template, room, self.counter))
         return f"{prompt('update')}\n\n<handoff>\n{text}\n</handoff>\n\n"
 
-    def _ask_all(
-        self, pool: ThreadPoolExecutor, prompts: Sequence[str], until: float
-    ) -> tuple[list[str], CanonicalUsage]:
+    def _ask_all(self, pool: ThreadPoolExecutor, prompts: Sequence[str], until: float) -> list[str]:
         futures = [pool.submit(self._ask, text, until) for text in prompts]
-        texts = []
-        usage = CanonicalUsage()
-        for future in futures:
-            text, used = future.result(timeout=max(0.01, until - time.monotonic()))
-            texts.append(text)
-            usage += used
-        return texts, usage
+        return [future.result(timeout=max(0.01, until - time.monotonic())) for future in futures]
 
-    def _ask(self, text: str, until: float) -> tuple[str, CanonicalUsage]:
+    def _ask(self, text: str, until: float) -> str:
         messages: list[Message] = [{"role": "user", "content": text}]
         left = max(0.1, until - time.monotonic())
         reply = self.candidate.provider.complete(
             ModelRequest(self.candidate.model, messages, max_tokens=self.task.budget, timeout=left)
         )
+        self._answered.append(reply.usage)
         answer = text_of(reply.message).strip()
         if not answer:
             raise SummaryError("the answer was empty.")
-        return answer, reply.usage
+        return answer
 
 
 def _fit_groups(texts: Sequence[str], room: int, counter: TokenCounter) -> list[list[str]]:
