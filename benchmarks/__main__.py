@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import compare, startup, steady, store
+from benchmarks import compare, overhead, startup, steady, store
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 PARTS: dict[str, Callable[[], str]] = {
     "compress": compare.run,
     "steady": steady.run,
+    "overhead": overhead.run,
     "startup": startup.run,
     "store": store.run,
 }

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,8 +41,9 @@ def system_and_3(messages: Messages, ttl: str = "5m", *, native: bool = True) ->
 
     `native` is Anthropic's own API; elsewhere results carry no mark.
     """
-    others = [index for index, message in enumerate(messages) if not is_instruction(message)]
-    places = [*_system_end(messages), *others[-TAIL_MARKS:]]
+    backwards = range(len(messages) - 1, -1, -1)
+    newest = islice((index for index in backwards if not is_instruction(messages[index])), TAIL_MARKS)
+    places = [*_system_end(messages), *newest]
     return _marked(messages, {index: marker(ttl) for index in places}, native)
 
 
@@ -88,10 +90,10 @@ def _before_last_answer(messages: Messages, end: int) -> int | None:
 
 
 def _marked(messages: Messages, marks: dict[int, dict[str, str]], native: bool) -> list[Message]:
-    return [
-        _with_mark(message, marks[index], native) if index in marks else message
-        for index, message in enumerate(messages)
-    ]
+    marked = list(messages)
+    for index, mark in marks.items():
+        marked[index] = _with_mark(marked[index], mark, native)
+    return marked
 
 
 def _with_mark(message: Message, mark: dict[str, str], native: bool) -> Message:

@@ -126,8 +126,11 @@ def _shown(item: Item, message: Message | None = None) -> Shown:
     return Shown(Entry(ref=item.number, inline=message), message)
 
 
-def repair(shown: Sequence[Shown]) -> list[Shown]:
-    """Results without their call go, calls without a result get a stub, arguments become JSON; open calls stay."""
+def repair(shown: Sequence[Shown], *, more_follows: bool = False) -> list[Shown]:
+    """Results without their call go, calls without a result get a stub, arguments become JSON; open calls stay.
+
+    Calls are open at the end of the list, unless more follows that is not in it.
+    """
     messages = [entry.message for entry in shown]
     kept: list[Shown] = []
     for group in iter_groups(messages):
@@ -135,7 +138,7 @@ def repair(shown: Sequence[Shown]) -> list[Shown]:
         for index in range(group.start, group.stop):
             if index not in drop:
                 kept.append(_mended(shown[index]))
-        if group.stop < len(messages):
+        if group.stop < len(messages) or more_follows:
             calls = calls_of(messages[group.start])
             for position in group.unanswered:
                 stub: Message = {"role": "tool", "tool_call_id": calls[position].id, "content": STUB}

@@ -6,7 +6,7 @@ the list says which numbers it covers, so that later compactions go on counting 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from leporello.messages import Message, Messages, message_hash, role_of
@@ -101,12 +101,13 @@ class Returned:
         return [item for item, _ in self.items] + [Item(self.last + k, m) for k, m in enumerate(new, 1)]
 
 
-def join_neighbours(messages: Iterable[Message]) -> list[Message]:
+def join_neighbours(messages: Iterable[Message], before: Sequence[Message] = ()) -> list[Message]:
     """The list as it is sent: neighbouring user messages become one, their contents joined by a blank line.
 
-    A fold is never joined: it would no longer be recognised, and neither would the words beside it.
+    A fold is never joined: it would no longer be recognised, and neither would the words beside it. What stands
+    `before` the messages is joined already.
     """
-    joined: list[Message] = []
+    joined: list[Message] = list(before)
     for message in messages:
         if joined and role_of(message) == "user" == role_of(joined[-1]) and not _has_fold(message, joined[-1]):
             joined[-1] = _join(joined[-1], message)

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from leporello import caching
-from leporello.compaction.assemble import repair
-from leporello.compaction.view import Shown, join_neighbours
 from leporello.config import Settings, load_settings
 from leporello.conversation.archive import StoredArchive
 from leporello.conversation.folding import fold_stored
@@ -16,6 +14,7 @@ from leporello.conversation.outputs import StoredArtifacts, outputs_folder
 from leporello.conversation.pins import Pinboard
 from leporello.conversation.replies import decode
 from leporello.conversation.request import Request
+from leporello.conversation.sent import Sent
 from leporello.engines.builtin import make_builtin
 from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
 from leporello.errors import FixedPartTooLarge, InputError
@@ -29,7 +28,7 @@ from leporello.models import Limits, cost, model_facts
 from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.tools import RecallTools
-from leporello.records import CompactionReport, Entry, Outcome
+from leporello.records import CompactionReport, Outcome
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.records import Call, ConversationRecord, Metadata, UsageTotals, View, ViewLine
@@ -70,6 +69,7 @@ class Conversation:
         self._can_recall = False
         self._fixed: tuple[Sequence[Mapping[str, Any]], str] = ((), "")
         self._view: View = store.views.view(self.id)
+        self._sent = Sent()
         self.counter = TokenCounter.for_model(self.model or None)
         self.meter = PromptMeter(self.counter)
         self.engine = self._make_engine(self._load_ledger())
@@ -173,8 +173,7 @@ class Conversation:
     @property
     def messages(self) -> list[Message]:
         """The view as it is sent: calls and results that match, neighbouring user messages as one."""
-        lines = [Shown(Entry(ref=line.number, inline=line.message), line.message) for line in self._view.lines]
-        return join_neighbours(line.message for line in repair(lines))
+        return self._sent.messages(self._view)
 
     def append(self, *messages: Message) -> list[str]:
         """Store messages durably and return their ids for life."""
