@@ -23,6 +23,8 @@ from leporello.summary.base import SummaryTask
 from leporello.summary.handoff import Handoff, Line, Origin, Section
 from leporello.summary.verify import Source, verify
 from leporello.testing.sessions import SessionSpec, Style, generate
+from tests.verify.fourth_mutations import FOURTH_KINDS
+from tests.verify.more_true_lines import MORE_TRUE_KINDS
 from tests.verify.mutations import KINDS, Mutation
 from tests.verify.second_mutations import SECOND_KINDS
 from tests.verify.third_mutations import THIRD_KINDS
@@ -37,8 +39,13 @@ MOST_MESSAGES = 400
 LEAST_MESSAGES = 30
 PER_FOLDER = 2
 
-ERRORS: dict[str, Mapping[str, Mutation]] = {"first": KINDS, "second": SECOND_KINDS, "third": THIRD_KINDS}
-TRUE: dict[str, Mapping[str, TrueLines]] = {"first": TRUE_KINDS}
+ERRORS: dict[str, Mapping[str, Mutation]] = {
+    "first": KINDS,
+    "second": SECOND_KINDS,
+    "third": THIRD_KINDS,
+    "fourth": FOURTH_KINDS,
+}
+TRUE: dict[str, Mapping[str, TrueLines]] = {"first": TRUE_KINDS, "more": MORE_TRUE_KINDS}
 
 
 @dataclass(slots=True)

@@ -81,7 +81,7 @@ _JOINTS = (" was modified", " was deployed to ", " listens on port ", " touches 
 def chimera(text: str, line: TrueLine, others: Sequence[TrueLine], rng: Random) -> str | None:
     """The first half of one line with the second half of another one of its kind."""
     for joint in _JOINTS[1:]:
-        if joint not in text or line.kind in ("quotation", "verbatim", "synonyms", "reordered"):
+        if joint not in text or line.kind in ("combined", "quotation", "verbatim", "synonyms", "reordered"):
             continue
         first = text.split(joint, 1)[0]
         halves = sorted(

@@ -83,15 +83,22 @@ def _anchors(reading: Reading, position: int) -> frozenset[str]:
     """The keys of the nearest words that say what a word is about."""
     found: list[str] = []
     own = set(reading.tokens[position].keys)
-    by_distance = sorted(range(len(reading.tokens)), key=lambda place: abs(place - position))
-    for place in by_distance:
+    start = max((k + 1 for k in range(position) if reading.tokens[k].boundary), default=0)
+    end = next((k for k in range(position, len(reading.tokens)) if reading.tokens[k].boundary), len(reading.tokens))
+    clause = [place for place in range(start, end) if place != position and _says(reading.tokens[place])]
+    places = range(start, end) if clause else range(len(reading.tokens))
+    for place in sorted(places, key=lambda place: abs(place - position)):
         token = reading.tokens[place]
-        if place == position or not (token.content or token.name or token.key[:1].isdigit()) or own & set(token.keys):
+        if place == position or not _says(token) or own & set(token.keys):
             continue
         found.append(token.key)
         if len(found) == ANCHORS:
             break
     return frozenset(found)
+
+
+def _says(token: Token) -> bool:
+    return token.content or token.name or (bool(token.keys) and token.key[:1].isdigit())
 
 
 def _distance(reading: Reading, position: int, anchors: frozenset[str]) -> int:
@@ -184,7 +191,7 @@ def _is_request(reading: Reading) -> bool:
 
 # --- something else in its place -------------------------------------------------------------------------------------
 
-ALIKE = 0.75
+ALIKE = 0.66
 LEAST_SHARED = 3
 
 
@@ -193,7 +200,11 @@ def substituted(claim: Reading, passages: Sequence[Passage]) -> bool:
     for kind, mine in _things(claim).items():
         for thing in mine:
             rest = _telling(claim) - {thing}
-            alike = [p for p in passages if _shared(rest, p.reading) >= max(LEAST_SHARED, ALIKE * len(rest))]
+            alike = [
+                p
+                for p in passages
+                if _shared(rest, p.reading) >= max(min(LEAST_SHARED, len(rest) - 1), 1, ALIKE * len(rest))
+            ]
             told = [_things(passage.reading).get(kind, frozenset()) for passage in alike]
             if not told or not all(told):
                 continue

@@ -70,7 +70,8 @@ def _matters(
     gone: list[Token] = []
     come: list[Token] = []
     for tag, start, stop, begin, end in matcher.get_opcodes():
-        if tag == "equal":
+        if tag == "equal" or (tag == "delete" and stop == len(theirs) and theirs[start].text.casefold() in _JOINS):
+            # A clause that follows may be left out.
             continue
         old, new = theirs[start:stop], mine[begin:end]
         if tag == "replace" and _replaced(old, _not_moved(new, old, passage), passage, claim):
@@ -137,7 +138,7 @@ def _is_noun(word: Token, reading: Reading) -> bool:
     words = [token for token in reading.tokens if token.keys or token.boundary]
     place = next(k for k, token in enumerate(words) if token.start == word.start)
     following = words[place + 1] if place + 1 < len(words) else None
-    if following is not None and (following.content or following.name):
+    if word.text.endswith("ing") or (following is not None and (following.content or following.name)):
         return False
     before = [token for token in words[:place] if not token.content][-1:]
     return bool(before) and before[0].text.casefold() in _BEFORE_NOUNS
@@ -200,6 +201,7 @@ def _turned(lost: list[Token], gained: list[Token]) -> bool:
     return any(_marks(lost, marks) > _marks(gained, marks) for marks in (DOUBTING, _CONDITIONS))
 
 
+_JOINS = frozenset("and so which but because while".split())
 _CONDITIONS = frozenset(("if", "unless"))
 _SCALES = tuple(
     frozenset(line.split())
@@ -209,7 +211,7 @@ _SCALES = tuple(
         "once twice thrice again",
         "again first",
         "now still already yet formerly previously currently recently soon later earlier always never often sometimes",
-        "must may should shall can could might will would",
+        "must may should shall can could might will would need needs",
         "today yesterday tomorrow morning evening week month year",
     )
 )

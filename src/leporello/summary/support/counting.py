@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from leporello.summary.support.counts import free_figures, may_be_counted, neighbours
 from leporello.summary.support.evidence import Evidence, Scope
 from leporello.summary.support.figures import Figure, any_same, looks_same
-from leporello.summary.support.lexicon import in_other_script
+from leporello.summary.support.lexicon import in_other_script, synonyms_of
 from leporello.summary.support.reading import Reading, read
 
 
@@ -32,6 +32,8 @@ class Counting:
                 if beside:
                     break
             else:
+                if keys and not may_be_counted(figure) and not self._together(figure, keys, scope.region):
+                    return f"unknown count {shown}"
                 if not may_be_counted(figure) and not any_same(figure, self.evidence.figures(scope.region)):
                     return f"unknown number {shown}"
         return "counts of different places" if self._mixed(claim, scope) else ""
@@ -47,6 +49,12 @@ class Counting:
             not found and any(self._standing(key, elsewhere) for key in keys)
             for found, (_, keys) in zip(there, counts, strict=True)
         )
+
+    def _together(self, figure: Figure, keys: Iterable[str], region: Collection[int]) -> bool:
+        """Whether a number and one of the words it stands with are in one segment, however far apart."""
+        words = {word for key in keys for word in (key, *synonyms_of(key), *in_other_script(key))}
+        places = {place for word in words for place in self.evidence.segments_with(word, region)}
+        return any(any_same(figure, read(self.evidence.segments[place].text).figures) for place in places)
 
     def _counts(self, figure: Figure, keys: Iterable[str], numbers: Collection[int]) -> bool:
         """Whether a number stands beside one of its words."""

@@ -166,6 +166,10 @@ class Evidence:
                     found.add(self.numbers[place])
         return tuple(sorted(found))
 
+    def groups(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """The messages with the calls and results that belong to them."""
+        return tuple(dict.fromkeys(member for number in numbers for member in self._groups.get(number, (number,))))
+
     def segments_with(self, key: str, scope: Collection[int]) -> Iterator[int]:
         """Positions of the segments in a scope that have a key."""
         posting = self.postings.get(key)
@@ -273,6 +277,10 @@ class Evidence:
             start, stop = self._ranges[number]
             known = self._folded[number] = fold(" ".join(segment.text for segment in self.segments[start:stop]))
         return known
+
+    def deeds_in(self, scope: Collection[int]) -> list[Deed]:
+        """The calls whose results stand in a scope; all of them when there is none."""
+        return [deed for deed in self.deeds if deed.number in scope] or self.deeds
 
     def says(self, piece: str, scope: Collection[int], role: str = "") -> bool:
         """Whether a piece of text occurs verbatim in a scope, said by `role` when given."""

@@ -122,8 +122,8 @@ def same(claim: Figure, source: Figure) -> bool:
     if claim.kind and source.kind and claim.kind != source.kind:
         return False
     if claim.kind != source.kind:
-        # One of them has no unit: the figures must agree as written.
-        return claim.bare == source.bare and not claim.about
+        # One of them has no unit: the figures must agree as written; a share is never meant without its sign.
+        return claim.bare == source.bare and not claim.about and claim.kind != "share"
     gap = abs(claim.amount - source.amount)
     most = max(abs(claim.amount), abs(source.amount))
     if gap <= 1e-9 * most:

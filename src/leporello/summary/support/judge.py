@@ -7,7 +7,7 @@ line must be supported in one other place, and gets that place's id.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from leporello.summary.handoff import Line
@@ -15,12 +15,12 @@ from leporello.summary.support.contradiction import Passage, at_odds, contradict
 from leporello.summary.support.copies import faithful
 from leporello.summary.support.counting import Counting
 from leporello.summary.support.deeds import ACTED, done
-from leporello.summary.support.evidence import Evidence, Scope
+from leporello.summary.support.evidence import Deed, Evidence, Scope
 from leporello.summary.support.figures import any_same
 from leporello.summary.support.lexicon import in_other_script, is_general, sides_of, words_of
 from leporello.summary.support.quantities import misjudged
 from leporello.summary.support.reading import LINE_NUMBER, QUOTED, Reading, Token, is_hash, read
-from leporello.summary.support.vocabulary import Vocabulary, is_specific
+from leporello.summary.support.vocabulary import Vocabulary, is_other_language, is_specific
 
 _CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
 _HAN = re.compile(r"[\u3400-\u9fff]")
@@ -31,6 +31,13 @@ LEAST_LIKENESS = 0.4
 NEARLY_AS_LIKE = 0.85
 AS_LIKE = 0.97
 MOST_SIDES = 60
+MOMENT = re.compile(
+    r"(?<![\w:.])\d{1,2}:\d{2}(?![\w:])|\b(?:yesterday|tonight|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|(?:last|next) (?:night|week|month|year)|(?:january|february|april|june|july|august|september|october"
+    r"|november|december)|\w+ (?:days?|weeks?|months?|years?) ago|\d{1,2} (?:march|may))\b",
+    re.IGNORECASE,
+)
+"""Times that a claim may not make up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +131,21 @@ class Judge:
         copied = faithful(claim, [passage.reading for passage in passages])
         if copied is False:
             return "contradicts: the same words"
-        if substituted(claim, passages):
+        deed = done(claim, self._deeds(scope), passages)
+        if not deed and substituted(claim, passages):
             return "contradicts: something else"
-        deed = done(claim, self.evidence.deeds, passages)
         return (
             missing
             or self._missing_name(claim, scope.region)
             or self.counting.wrong(claim, scope)
-            or self.vocabulary.foreign(claim, scope.region, ACTED if deed else frozenset())
+            or self.vocabulary.foreign(claim, scope, ACTED if deed else frozenset())
             or ("contradicts: what was done" if deed is False else "")
             or ("" if deed else self._said_otherwise(claim, passages, scope, copied=bool(copied)))
         )
+
+    def _deeds(self, scope: Scope) -> Sequence[Deed]:
+        """The calls that a claim may be about: all of them, unless it says which."""
+        return self.evidence.deeds_in(scope.region) if scope.cited else self.evidence.deeds
 
     # --- what must be there ------------------------------------------------------------------------------------------
 
@@ -142,7 +153,10 @@ class Judge:
         for token in claim.names:
             if not self.has_name(token.text, scope):
                 return f"unknown name {token.text}"
-        for token in _proper_names(claim):
+        for moment in MOMENT.finditer(claim.text):
+            if not self.evidence.says(moment.group(), scope):
+                return f"unknown time {moment.group()}"
+        for token in _proper_names(claim, capitals=not is_other_language(claim)):
             if not self.evidence.has(token.key, scope):
                 return f"unknown name {token.text}"
         return ""
@@ -151,14 +165,13 @@ class Judge:
         """Whether a name occurs in a scope: whole, or shortened at the end of a path, or as the start of a hash."""
         name = LINE_NUMBER.sub("", raw.strip(".,;:()[]\"'`*")).casefold()
         whole = raw.strip(".,;:()[]\"'`*").casefold()
-        if self.evidence.has(whole, scope) or (name == whole and self.evidence.says(whole, scope) and len(whole) > 5):
+        if self.evidence.has(whole, scope):
             return True
         if is_hash(name):
-            return any(
-                f" {name[:12]}" in f" {self.evidence.text(n)}"
-                or (name[:7] in self.evidence.text(n) and name in self.evidence.text(n))
-                for n in scope
-            )
+            begins = re.compile(rf"(?<![0-9a-z]){name[:12]}")
+            return any(begins.search(self.evidence.text(number)) for number in scope)
+        if name == whole and self.evidence.says(whole, scope) and len(whole) > 5:
+            return True
         if "/" in name or "." in name:
             return self._has_path(name, whole, scope)
         return False
@@ -189,8 +202,11 @@ class Judge:
     def _weights(self, claim: Reading) -> dict[str, float]:
         """What a claim can be recognised by. Words of a script that the turns don't use are translated if possible."""
         weights: dict[str, float] = {}
+        other = is_other_language(claim)
         for token in claim.tokens:
             if not (token.name or token.content) or not token.key:
+                continue
+            if other and not token.name and not self.evidence.knows(token.key):
                 continue
             if token.name or not _HAN.match(token.text) or any(self.evidence.knows(key) for key in token.keys):
                 weights[token.key] = self.evidence.weight(token.key) * (1.5 if token.name else 1.0)
@@ -284,7 +300,7 @@ def _says_something(claim: Reading) -> bool:
     return bool(claim.names or claim.quotes or claim.figures or any(is_specific(token) for token in claim.content))
 
 
-def _proper_names(claim: Reading) -> Iterable[Token]:
+def _proper_names(claim: Reading, *, capitals: bool) -> Iterable[Token]:
     """Words with a capital that no sentence start explains, abbreviations, and branches and places of deployment."""
     opened = True
     before = ""
@@ -294,11 +310,11 @@ def _proper_names(claim: Reading) -> Iterable[Token]:
             continue
         text = token.text
         capital = (text.isupper() or (text.istitle() and not opened)) and not is_general(token.key)
-        if token.content and len(text) > 2 and (capital or (text in _BRANCHES and before in _AT)):
+        if token.content and len(text) > 2 and ((capital and capitals) or (text in _BRANCHES and before in _AT)):
             yield token
         opened = False
         before = text.casefold()
 
 
 _BRANCHES = frozenset("main master develop dev trunk staging production prod stable nightly canary beta".split())
-_AT = frozenset("on to into onto from in at branch against off".split())
+_AT = frozenset("on to into onto from in at branch against off auf nach von sur vers".split())

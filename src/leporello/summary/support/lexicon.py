@@ -103,6 +103,19 @@ def has_synonyms(key: str) -> bool:
 
 
 @cache
+def _consequences() -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(root(word) for word in line.split()) for line in _lines("consequences.txt"))
+
+
+@cache
+def consequences_of(word: str) -> tuple[frozenset[str], ...]:
+    """The groups of words that tell of the same consequence as a word, or as a part of a Chinese one."""
+    if word.isascii():
+        return tuple(group for group in _consequences() if root(word) in group)
+    return tuple(group for group in _consequences() if any(part in word for part in group if not part.isascii()))
+
+
+@cache
 def in_other_script(key: str) -> frozenset[str]:
     """Words of the same side in the other script: 通过 for pass."""
     mine = {(side.axis, side.side) for side in sides_of(key)}

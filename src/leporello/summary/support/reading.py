@@ -200,8 +200,13 @@ def _token(match: re.Match[str]) -> Token:
     keys = keys_of(raw)
     name = is_name(raw)
     lowered = raw.casefold().strip(_TRIM)
-    content = bool(keys) and not name and lowered not in STOP_WORDS and not lowered.isdigit() and not _numeric(lowered)
-    return Token(raw, keys, match.start(), name, content=content and lowered not in NEGATORS)
+    grammar = lowered in STOP_WORDS or lowered in NEGATORS or _CONTRACTED.match(lowered)
+    content = bool(keys) and not name and not grammar and not lowered.isdigit() and not _numeric(lowered)
+    return Token(raw, keys, match.start(), name, content=content)
+
+
+_CONTRACTED = re.compile(r"(?:i|we|you|they|he|she|it|that|there|who|what|let|here)['’](?:s|re|ve|ll|d|m)$")
+"""A pronoun with its verb."""
 
 
 def _numeric(text: str) -> bool:

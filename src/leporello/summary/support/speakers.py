@@ -37,6 +37,10 @@ _USER = _claims(
     r"\b(?:asked|requested|decided|said|wanted|approved) (?:for )?by the user\b"
     r"|用户(?:要求|希望|说|想|决定|拒绝|同意|报告|提出|确认|禁止|偏好)",
 )
+_USER_DID = re.compile(
+    r"\b(?:the )?user (?:has |had |have )?(?:\w+ly )?(?!is\b|was\b|'s)[a-z]+(?:ed|s)?\b", re.IGNORECASE
+)
+"""Whatever the user is said to have done, the user must have told."""
 _ASSISTANT = _claims(
     "(?:assistant|agent|ai|model)",
     """
@@ -60,7 +64,7 @@ class Speakers:
 
     def rightly_named(self, line: Line) -> bool:
         """Whether the speaker that a line names said it; lines that name nobody are right."""
-        for role, pattern in (("user", _USER), ("assistant", _ASSISTANT), ("tool", _TOOL)):
+        for role, pattern in (("user", _USER), ("user", _USER_DID), ("assistant", _ASSISTANT), ("tool", _TOOL)):
             if pattern.search(line.text):
                 return self.said_by(role, pattern.sub(" ", line.text), line.sources)
         return True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from leporello.summary.support.evidence import Evidence
-from leporello.summary.support.lexicon import is_general
+from leporello.summary.support.evidence import Evidence, Scope
+from leporello.summary.support.lexicon import consequences_of, is_general
 from leporello.summary.support.reading import Reading, Token, read
 
 _HAN = re.compile(r"[\u3400-\u9fff]")
@@ -28,10 +28,15 @@ class Vocabulary:
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
 
-    def foreign(self, claim: Reading, region: tuple[int, ...], explained: frozenset[str]) -> str:
+    def foreign(self, claim: Reading, scope: Scope, explained: frozenset[str]) -> str:
         """The first word that a region doesn't support, and why; some may be explained otherwise."""
-        if _other_language(claim):
+        if is_other_language(claim):
             return ""
+        region = scope.region
+        unheard = self._unheard(claim, self.evidence.groups(scope.core) or region, explained)
+        unheard = unheard or self._generalised(claim, region)
+        if unheard:
+            return unheard
         specific = [token for token in claim.content if is_specific(token) and token.key not in explained]
         unsupported = [token for token in specific if not self._supports(token, region)]
         foreign = [token for token in unsupported if any(self.evidence.knows(key) for key in token.keys)]
@@ -42,6 +47,10 @@ class Vocabulary:
         renamed = next((token for token in unsupported if self._renamed(token, claim, region)), None)
         if renamed is not None:
             return f"another thing than {renamed.text}"
+        for clause in reasons(claim):
+            told = [token for token in clause if is_specific(token)]
+            if told and not self._supports(told[-1], region):
+                return f"unknown reason {' '.join(token.text for token in clause)}"
         for clause in clauses(claim):
             told = [token for token in clause if is_specific(token)]
             if len(clause) < 2 or not told or any(token not in unsupported for token in told):
@@ -49,6 +58,30 @@ class Vocabulary:
             if 2 * sum(self._supports(token, region) for token in clause) <= len(clause):
                 return f"unknown clause {' '.join(token.text for token in clause)}"
         return ""
+
+    def _unheard(self, claim: Reading, region: tuple[int, ...], explained: frozenset[str]) -> str:
+        """A consequence that nothing in a region tells of."""
+        for token in claim.content:
+            for words in consequences_of(token.text):
+                if token.key in explained or any(self._tells(word, region) for word in words):
+                    break
+            else:
+                if consequences_of(token.text):
+                    return f"nothing was {token.text}"
+        return ""
+
+    def _tells(self, word: str, region: tuple[int, ...]) -> bool:
+        """Whether a word is said in a region, not only a part of a name."""
+        readings = (read(self.evidence.segments[place].text) for place in self.evidence.segments_with(word, region))
+        return any(not token.name and word in token.keys for reading in readings for token in reading.tokens)
+
+    def _generalised(self, claim: Reading, region: tuple[int, ...]) -> str:
+        """All files, every function: where nothing says so."""
+        match = _UNIVERSAL.search(claim.text)
+        if match is None:
+            return ""
+        said = re.compile(rf"\b(?:all|every|each|any|whole|entire)\W+(?:\w+\W+){{0,3}}{match[1]}|所有|全部|每", re.I)
+        return "" if any(said.search(self.evidence.text(number)) for number in region) else f"not all: {match.group()}"
 
     def _renamed(self, token: Token, claim: Reading, region: tuple[int, ...]) -> bool:
         """Whether the word before it goes with another thing: "payout backups" where only "payout exports" occur."""
@@ -104,9 +137,30 @@ def clauses(claim: Reading) -> list[list[Token]]:
     return [clause for clause in found if clause]
 
 
+def reasons(claim: Reading) -> list[list[Token]]:
+    """The clauses of a claim that give a cause."""
+    found: list[list[Token]] = []
+    inside = False
+    for token in claim.tokens:
+        if token.text.casefold() in _CAUSES:
+            inside = True
+            found.append([])
+        elif token.boundary:
+            inside = False
+        elif inside and token.content:
+            found[-1].append(token)
+    return [clause for clause in found if clause]
+
+
+_CAUSES = frozenset("because due owing thanks".split())
+_UNIVERSAL = re.compile(
+    r"\b(?:all|every|each) (?:\w+ )?(file|function|module|folder|caller|class|method|director|page)(?:s|es|ies|y)?\b",
+    re.I,
+)
 _JOINS = frozenset("and which after because while but so then when where whose".split())
 
 
-def _other_language(claim: Reading) -> bool:
+def is_other_language(claim: Reading) -> bool:
+    """Whether a claim is neither in English nor in Chinese."""
     words = [token.text.casefold() for token in claim.tokens]
     return sum(word in _OTHER_LANGUAGES for word in words) > sum(word in _ENGLISH for word in words)
