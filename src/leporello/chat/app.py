@@ -230,13 +230,14 @@ class Chat:
         talk = self._agent.talk
         totals = talk.usage
         used = self._agent.measure().tokens
-        priced = totals.calls > totals.unpriced_calls
+        counted = totals.usage.prompt_tokens > 0
+        priced = counted and totals.calls > totals.unpriced_calls
         return Status(
             self._chosen.model,
             used,
             talk.limits.window,
             totals.cost if priced else None,
-            totals.cache_hit_rate if totals.calls else None,
+            totals.cache_hit_rate if counted else None,
             talk.compressions,
         )
 

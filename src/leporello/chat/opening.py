@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from leporello.errors import LeporelloError
-
 T = TypeVar("T")
 
 
@@ -15,7 +13,7 @@ class Opening(Generic[T]):
     """Makes one thing in the background. An error is told at once, and again to whoever asks for the thing."""
 
     def __init__(
-        self, make: Callable[[], T], made: Callable[[T], None], failed: Callable[[LeporelloError], None]
+        self, make: Callable[[], T], made: Callable[[T], None], failed: Callable[[BaseException], None]
     ) -> None:
         self._make = make
         self._made = made
@@ -44,10 +42,8 @@ class Opening(Generic[T]):
     def _run(self) -> None:
         try:
             self._value = self._make()
-        except LeporelloError as error:
+        except BaseException as error:  # noqa: BLE001  carried to the thread that waits at the prompt
             self._error = error
             self._failed(error)
-        except BaseException as error:  # noqa: BLE001  carried to the thread that asks for the result
-            self._error = error
         else:
             self._made(self._value)

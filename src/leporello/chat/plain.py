@@ -21,7 +21,7 @@ from leporello.agent.events import (
     TurnEnded,
 )
 from leporello.chat.clean import clean, one_line
-from leporello.chat.tool_lines import duration, fold_note, preview
+from leporello.chat.tool_lines import duration, fold_note, preview, short_outcome
 from leporello.records import Outcome
 from leporello.tools.approval import Answer, Decision
 from leporello.tools.base import ApprovalRequest
@@ -70,7 +70,7 @@ class PlainTurn:
 
     def _tool(self, event: ToolFinished) -> None:
         state = "ok" if event.ok else "failed"
-        ending = [one_line(event.outcome) or state, duration(event.seconds)]
+        ending = [short_outcome(event.outcome) or state, duration(event.seconds)]
         found = preview(event)
         note = fold_note(event, found)
         if note:

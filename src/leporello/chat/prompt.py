@@ -24,7 +24,6 @@ from prompt_toolkit.styles import Style
 from leporello.chat.files import ProjectFiles
 from leporello.chat.question import depth
 from leporello.chat.status import Status, status_line
-from leporello.errors import LeporelloError
 
 MARK = "› "
 MENU_ROWS = 8
@@ -103,7 +102,7 @@ class Prompt:
         self._pastes = Pastes()
         self._status = status
         self._lock = threading.Lock()
-        self._failure: LeporelloError | None = None
+        self._failure: BaseException | None = None
         self._news: list[str] = []
         self._session: PromptSession[str] = PromptSession(
             [("class:prompt", MARK)],
@@ -125,6 +124,7 @@ class Prompt:
     def read(self) -> str:
         """The next text; `EOFError` at the end, `KeyboardInterrupt` for Ctrl-C on an empty line."""
         self.flush()
+        self._session.reserve_space_for_menu = 0
         return self._pastes.expand(self._session.prompt(pre_run=self._check))
 
     def refresh(self) -> None:
@@ -151,7 +151,7 @@ class Prompt:
         if self._session.app.is_running:
             run_in_terminal(self.flush)
 
-    def abort(self, error: LeporelloError) -> None:
+    def abort(self, error: BaseException) -> None:
         """End the present or the next `read` with an error."""
         with self._lock:
             self._failure = error

@@ -49,6 +49,12 @@ def fold_note(event: ToolFinished, found: Preview) -> str:
     return f"… {found.hidden:,} more lines · /expand {event.message}"
 
 
+def short_outcome(outcome: str) -> str:
+    """How a call ended, in the fewest words."""
+    text = one_line(outcome).removeprefix("Error: ").partition(";")[0]
+    return "not allowed" if " was not allowed: " in text else text
+
+
 def duration(seconds: float) -> str:
     """`0.3 s`, `12 s`, `2 m 5 s`."""
     if seconds < 10:

@@ -30,7 +30,7 @@ from leporello.chat.clean import clean, one_line
 from leporello.chat.live import Line, LiveArea
 from leporello.chat.painter import Painter, joined, terminal_size
 from leporello.chat.status import short_count
-from leporello.chat.tool_lines import duration, fold_note, preview
+from leporello.chat.tool_lines import duration, fold_note, preview, short_outcome
 from leporello.records import Outcome
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -230,7 +230,7 @@ class TerminalTurn:
     def _tool_lines(self, event: ToolFinished, target: str, seconds: float) -> list[Line]:
         found = preview(event)
         took = duration(seconds)
-        outcome = one_line(event.outcome).removeprefix("Error: ").partition(";")[0]
+        outcome = short_outcome(event.outcome)
         end = f" · {took}"
         room = self._painter.width - len(event.name) - len(end) - 4
         outcome = _cut(outcome, max(12, room // 2))
