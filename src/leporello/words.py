@@ -24,7 +24,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
+from typing import NamedTuple
 
 WORDS_VERSION = 2
 """Raised when the words of a text change, so that a stored index knows it is out of date."""
@@ -62,6 +63,8 @@ _LONGEST_WHOLE = 96
 _LONGEST_PART = 48
 _CACHE_LIMIT = 200_000
 _CACHED_LENGTH = 64
+_CACHED_NUMBER = 4
+"""Longer numbers, times and hashes hardly come again, and are quick to work out: remembering them costs more."""
 _LONGEST_NAME = 5
 
 # Scripts written without blanks between words (and Hangul, whose endings hide the word): pairs of characters.
@@ -81,17 +84,25 @@ _FILLER = """
 STOP_WORDS = frozenset(_FILLER.split())
 """Words of a question that say nothing about its subject. They are in the index all the same."""
 
-_cache: dict[str, tuple[str, ...]] = {}
+
+class _Known(dict[str, tuple[str, ...]]):
+    """Words by run; those of a new run are worked out when it is asked for."""
+
+    def __missing__(self, run: str) -> tuple[str, ...]:
+        words = tuple(_foreign(run) if run[0] > "\x7f" else _ascii_words(run))
+        if len(run) <= (_CACHED_NUMBER if run[0].isdigit() else _CACHED_LENGTH):
+            if len(self) >= _CACHE_LIMIT:
+                self.clear()
+            self[run] = words
+        return words
+
+
+_known = _Known()
 
 
 def index_words(text: str) -> list[str]:
     """All words of a text, in order, repeated as often as they occur."""
-    words: list[str] = []
-    extend, known = words.extend, _cache.get
-    for run in _RUN.findall(_plain(text)):
-        found = known(run)
-        extend(_expand(run) if found is None else found)
-    return words
+    return list(chain.from_iterable(map(_known.__getitem__, _RUN.findall(_plain(text)))))
 
 
 def query_words(text: str) -> list[str]:
@@ -189,20 +200,13 @@ _LATIN = {
 }
 
 
-def _expand(run: str) -> tuple[str, ...]:
-    words = tuple(_foreign(run) if run[0] > "\x7f" else _ascii_words(run))
-    if len(run) <= _CACHED_LENGTH:
-        if len(_cache) >= _CACHE_LIMIT:
-            _cache.clear()
-        _cache[run] = words
-    return words
-
-
 def _ascii_words(run: str) -> Iterable[str]:
     if run.isdigit():
         return (run,)
     if run.isalnum():
         return dict.fromkeys(_compound(run))
+    if moment := _MOMENT.match(run):
+        return dict.fromkeys(_moment_words(moment))
     words: list[str] = []
     for raw in _COMPOUND.findall(run):
         words.extend(dict.fromkeys(_words_of(raw)))
@@ -218,9 +222,13 @@ def _words_of(raw: str) -> Iterable[str]:
     if "," in raw:
         return (raw.replace(",", ""),)
     if raw[0].isdigit() and (moment := _MOMENT.match(raw)):
-        year, month, day, hour, minute, second = moment.groups()
-        return f"{year}_{month}_{day}", f"{hour}_{minute}_{second}", f"{hour}_{minute}"
+        return _moment_words(moment)
     return _contraction(raw) if "'" in raw else _compound(raw)
+
+
+def _moment_words(moment: re.Match[str]) -> Iterable[str]:
+    year, month, day, hour, minute, second = moment.groups()
+    return f"{year}_{month}_{day}", f"{hour}_{minute}_{second}", f"{hour}_{minute}"
 
 
 def _mark_flag(body: str) -> str:
@@ -235,38 +243,72 @@ def _contraction(raw: str) -> Iterable[str]:
 
 def _compound(text: str) -> Iterable[str]:
     """The whole, then its pieces from coarse to fine, then single parts."""
-    parts = _parts(text)
+    if _is_part(text):
+        return _part_words(text)
+    elements = [_element(piece) for piece in _LEVELS[0].split(text) if piece]
+    parts = [part for element in elements for part in element.parts]
     if len(parts) < 2:
         return _part_words(parts[0]) if parts else ()
-    words: list[str] = []
-    _add_pieces(text, 0, words)
-    for part in [part for part in parts if len(part) > 1] or parts:
-        words.extend(_part_words(part))
+    if len(elements) == 1:
+        words = list(elements[0].pieces)
+    else:
+        whole = "_".join(parts)
+        words = [whole] if len(whole) <= _LONGEST_WHOLE else []
+        if elements[-1].text.isdigit():
+            # `name.go:45` is a place of its own, whatever directory it was written with.
+            words.append("_".join((*elements[-2].parts, elements[-1].text)))
+        for element in elements:
+            words.extend(element.pieces)
+    before = len(words)
+    for element in elements:
+        words.extend(element.part_words)
+    if len(words) == before:
+        for part in parts:
+            words.extend(_part_words(part))
     return words
 
 
-def _add_pieces(text: str, level: int, words: list[str]) -> None:
+class _Element(NamedTuple):
+    """One element of a path or place, and its words."""
+
+    text: str
+    parts: tuple[str, ...]
+    pieces: tuple[str, ...]
+    """The element and its pieces from coarse to fine; none if it has but one part."""
+    part_words: tuple[str, ...]
+    """Words of its parts, single letters left out."""
+
+
+# A path with a line number, a test's address, a command may be seen for the first time, but not what it is made of.
+@lru_cache(maxsize=_CACHE_LIMIT)
+def _element(text: str) -> _Element:
+    parts = _parts(text)
+    pieces: list[str] = []
+    if len(parts) > 1:
+        _add_pieces(text, parts, 1, pieces)
+    words = [word for part in parts if len(part) > 1 for word in _part_words(part)]
+    return _Element(text, parts, tuple(pieces), tuple(words))
+
+
+def _add_pieces(text: str, parts: tuple[str, ...], level: int, words: list[str]) -> None:
     """The text itself and its pieces; `text` has two parts at least."""
-    whole = "_".join(_parts(text))
+    whole = "_".join(parts)
     if len(whole) <= _LONGEST_WHOLE:
         words.append(whole)
     for finer, separator in enumerate(_LEVELS[level:], level + 1):
         pieces = [piece for piece in separator.split(text) if piece]
         if len(pieces) < 2:
             continue
-        if finer == 1 and pieces[-1].isdigit():
-            # `name.go:45` is a place of its own, whatever directory it was written with.
-            words.append("_".join((*_parts(pieces[-2]), pieces[-1])))
         for piece in pieces:
-            if len(_parts(piece)) > 1:
-                _add_pieces(piece, finer, words)
+            if not _is_part(piece) and len(within := _parts(piece)) > 1:
+                _add_pieces(piece, within, finer, words)
         return
 
 
-# A run may be seen for the first time (a path with a line number, a time), but its pieces have been seen before.
-@lru_cache(maxsize=_CACHE_LIMIT)
 def _parts(text: str) -> tuple[str, ...]:
     """The smallest words of a compound: split at separators and at changes of case, numbers whole."""
+    if _is_part(text):
+        return (text,)
     parts: list[str] = []
     for piece in (text,) if text.isalnum() else _LEVELS[0].split(text):
         if _NUMBER.match(piece):
@@ -276,6 +318,11 @@ def _parts(text: str) -> tuple[str, ...]:
             if len(word) <= _LONGEST_PART or _HEX.match(word):
                 parts.extend(_split_word(word))
     return tuple(parts)
+
+
+def _is_part(text: str) -> bool:
+    """Whether nothing is to be split. Most new texts are of this kind: numbers, times with their unit, hashes."""
+    return text.isalnum() and (text.islower() or text.isdigit()) and len(text) <= _LONGEST_PART
 
 
 def _split_piece(piece: str) -> Iterator[str]:
@@ -306,8 +353,11 @@ def _is_noise(word: str) -> bool:
     return changes * 2.5 > len(word)
 
 
-@lru_cache(maxsize=_CACHE_LIMIT)
 def _part_words(part: str) -> tuple[str, ...]:
+    if part.isdigit():
+        return (part,)
+    if part.isalpha():
+        return (_known_stem(part),)
     number = _NUMBER.match(part.replace("_", "."))
     if number:
         value = number.group(1).replace(".", "_")
@@ -315,7 +365,10 @@ def _part_words(part: str) -> tuple[str, ...]:
     if _HEX.match(part):
         return part, part[:SHORT_HASH]
     numbered = _NUMBERED.match(part)
-    return (stem(part), stem(numbered.group(1))) if numbered else (stem(part),)
+    return (part, stem(numbered.group(1))) if numbered else (part,)
+
+
+_known_stem = lru_cache(maxsize=_CACHE_LIMIT)(stem)
 
 
 def _foreign(run: str) -> Iterator[str]:

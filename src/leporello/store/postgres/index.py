@@ -59,6 +59,9 @@ class PostgresIndexTables:
         self._totals: tuple[float, int, int] | None = None
 
     def add(self, tx: Transaction, key: int, documents: Sequence[Document]) -> None:
+        # The watermark is moved at the end; that this transaction will do so must be known to `keep_others_out` before
+        # it holds anything, or each would wait for the other.
+        tx.run("LOCK TABLE conversations IN ROW SHARE MODE")
         tx.many(
             "INSERT INTO documents (conversation, number, chunk, start, created, role, tool, length, text, words) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, array_to_tsvector(?::text[])) ON CONFLICT DO NOTHING",
@@ -67,6 +70,10 @@ class PostgresIndexTables:
 
     def remove(self, tx: Transaction, key: int) -> None:
         tx.run("DELETE FROM documents WHERE conversation = ?", key)
+
+    def keep_others_out(self, tx: Transaction) -> None:
+        # Every other transaction that writes begins with a lock in this table; reading goes on.
+        tx.run("LOCK TABLE conversations IN EXCLUSIVE MODE")
 
     def clear(self, tx: Transaction) -> None:
         tx.run("TRUNCATE documents")

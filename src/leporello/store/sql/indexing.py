@@ -2,7 +2,8 @@
 
 Appending does not index. Each conversation remembers up to which message it is indexed; catching up reads what lies
 beyond in batches, makes its words outside any transaction, and writes them together with the moved watermark. When two
-processes catch up at once, the second finds the watermark moved and leaves its batch away.
+processes catch up at once, the second finds the watermark moved and leaves its batch away. Small batches of several
+conversations share a transaction, which costs the databases' full-text indexes far less than one for each.
 
 Counts of messages and tools for insights are made on the same way.
 """
@@ -10,7 +11,7 @@ Counts of messages and tools for insights are made on the same way.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,7 +30,8 @@ from leporello.words import WORDS_VERSION, index_words
 _BATCH_MESSAGES = 128
 _BATCH_CHARACTERS = 200_000
 """A batch is one transaction, and short, because on SQLite an append waits for it."""
-_LONGEST_GROUP = 64
+_USUAL_GROUP, _LONGEST_GROUP = 4, 64
+"""Messages before a tool result among which its call is looked for."""
 INDEX_VERSION = f"{WORDS_VERSION}.{SEARCHABLE_VERSION}"
 
 
@@ -49,15 +51,21 @@ class Document:
 
 @dataclass(slots=True)
 class Batch:
-    """What indexing a few messages writes."""
+    """What indexing a few messages of a conversation writes."""
 
+    id: str
     first: int
     last: int
+    characters: int = 0
     documents: list[Document] = field(default_factory=list)
     days: dict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     """Day -> messages, characters."""
     tools: dict[tuple[int, str], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
     """Day, tool -> calls, results, characters of results."""
+
+    @property
+    def messages(self) -> int:
+        return self.last - self.first + 1
 
 
 class IndexTables(Protocol):
@@ -68,6 +76,9 @@ class IndexTables(Protocol):
 
     def remove(self, tx: Transaction, key: int) -> None:
         """Take a conversation out."""
+
+    def keep_others_out(self, tx: Transaction) -> None:
+        """Wait until nobody writes to the store, and let nobody begin; the first thing `clear` needs."""
 
     def clear(self, tx: Transaction) -> None:
         """Empty the whole index."""
@@ -90,23 +101,38 @@ class Indexer:
             row = tx.row("SELECT COALESCE(SUM(last - indexed), 0) FROM conversations WHERE dirty = 1")
         return int(row[0]) if row else 0
 
-    def catch_up(self, limit: int | None = None, conversation: str | None = None) -> int:
-        """Index up to `limit` messages, of one conversation if told so."""
+    def catch_up(self, limit: int | None = None) -> int:
+        """Index up to `limit` messages; what somebody else is indexing at the same time is left to them."""
+        return self._pass(limit, None, set())
+
+    def finish(self, conversation: str | None) -> None:
+        """Index all there is by now, of one conversation if told so, whoever else is indexing."""
+        while True:
+            passed: set[str] = set()
+            self._pass(None, conversation, passed)
+            # Others were quicker with a part of it, which need not have been all of it.
+            if not passed:
+                return
+
+    def _pass(self, limit: int | None, conversation: str | None, passed: set[str]) -> int:
+        """Go once through what is behind. `passed` is given the conversations that others changed meanwhile."""
         if self._db.read_only:
             return 0
         self._check_version()
-        done = 0
-        for id, start, last in self._behind(conversation):
-            while start < last and (limit is None or done < limit):
-                size = _BATCH_MESSAGES if limit is None else min(_BATCH_MESSAGES, limit - done)
-                batch = self._prepare(id, start + 1, min(last, start + size))
-                if not self._write(id, batch):
+        batches = self._batches(self._behind(conversation), limit, passed)
+        return sum(self._write(group, passed) for group in _grouped(batches))
+
+    def _batches(self, behind: Sequence[tuple[str, int, int]], limit: int | None, passed: set[str]) -> Iterator[Batch]:
+        """What is to be indexed, in small batches; conversations that were passed over meanwhile are left alone."""
+        left = limit if limit is not None else sum(last - indexed for _, indexed, last in behind)
+        for id, indexed, last in behind:
+            while indexed < last and left > 0 and id not in passed:
+                batch = self._prepare(id, indexed + 1, min(last, indexed + min(_BATCH_MESSAGES, left)))
+                if batch is None:
                     break
-                done += batch.last - start
-                start = batch.last
-            if limit is not None and done >= limit:
-                break
-        return done
+                left -= batch.last - indexed
+                indexed = batch.last
+                yield batch
 
     def forget(self, tx: Transaction, key: int) -> None:
         """Take a conversation out of the index."""
@@ -115,6 +141,7 @@ class Indexer:
     def reset(self) -> None:
         """Empty the index; everything is to be indexed again."""
         with self._db.write() as tx:
+            self._tables.keep_others_out(tx)
             self._reset(tx)
 
     def _reset(self, tx: Transaction) -> None:
@@ -129,6 +156,7 @@ class Indexer:
         """An index that was made by other rules is made anew: its words would not match a query's."""
         if not self.is_current():
             with self._db.write() as tx:
+                self._tables.keep_others_out(tx)
                 if _version(tx) != INDEX_VERSION:
                     self._reset(tx)
 
@@ -149,40 +177,78 @@ class Indexer:
                 rows = tx.rows(f"{query} AND c.conversation = ?", locate(tx, conversation)[0])
         return [(unpack(id), indexed, last) for id, indexed, last in rows]
 
-    def _prepare(self, id: str, first: int, last: int) -> Batch:
+    def _prepare(self, id: str, first: int, last: int) -> Batch | None:
+        """The next batch of a conversation; None if it was deleted meanwhile."""
         with self._db.read() as tx:
-            key, _ = locate(tx, id)
+            try:
+                key, _ = locate(tx, id)
+            except NotFound:
+                return None
             stored = read_spans(tx, key, [Span(first, last)])
             before = self._calls_before(tx, key, stored)
-        return build(stored, before, self.mask)
+        return build(id, stored, before, self.mask) if stored else None
 
     def _calls_before(self, tx: Transaction, key: int, stored: Sequence[StoredMessage]) -> Mapping[str, str]:
         """Tool names by call id, of the assistant message whose results the batch begins with."""
         if not stored or not is_result(stored[0].message):
             return {}
-        first = stored[0].number
-        for earlier in reversed(read_spans(tx, key, [Span(first - _LONGEST_GROUP, first - 1)])):
-            if not is_result(earlier.message):
-                return _call_names(earlier.message)
+        last = stored[0].number - 1
+        # Nearly always it is one of the last few.
+        for reach in (_USUAL_GROUP, _LONGEST_GROUP - _USUAL_GROUP):
+            for earlier in reversed(read_spans(tx, key, [Span(last - reach + 1, last)])):
+                if not is_result(earlier.message):
+                    return _call_names(earlier.message)
+            last -= reach
         return {}
 
-    def _write(self, id: str, batch: Batch) -> bool:
+    def _write(self, group: Sequence[Batch], passed: set[str]) -> int:
+        """Write batches in one transaction; if one of them comes too late, each in its own. Returns the messages.
+
+        Who was overtaken leaves that conversation to the other: whoever moved a watermark last goes on, so one of them
+        always reaches the end.
+        """
+        group = [batch for batch in group if batch.id not in passed]
+        if not group:
+            return 0
         try:
             with self._db.write(durable=False) as tx:
-                key, _ = locate(tx, id)
-                self._tables.add(tx, key, batch.documents)
-                _count(tx, key, batch)
-                # Last, so that appends wait for this row only for a moment.
-                moved = tx.run(
-                    "UPDATE conversations SET indexed = ?, dirty = CASE WHEN last > ? THEN 1 ELSE 0 END "
-                    "WHERE conversation = ? AND indexed = ?",
-                    *(batch.last, batch.last, key, batch.first - 1),
-                )
-                if not moved:
-                    raise _Overtaken
+                keys = [locate(tx, batch.id)[0] for batch in group]
+                for key, batch in zip(keys, group, strict=True):
+                    self._tables.add(tx, key, batch.documents)
+                    _count(tx, key, batch)
+                # Last, so that appends wait for these rows only for a moment.
+                for key, batch in zip(keys, group, strict=True):
+                    _move_watermark(tx, key, batch)
         except (_Overtaken, NotFound):
-            return False
-        return True
+            if len(group) > 1:
+                return sum(self._write([batch], passed) for batch in group)
+            passed.add(group[0].id)
+            return 0
+        return sum(batch.messages for batch in group)
+
+
+def _move_watermark(tx: Transaction, key: int, batch: Batch) -> None:
+    moved = tx.run(
+        "UPDATE conversations SET indexed = ?, dirty = CASE WHEN last > ? THEN 1 ELSE 0 END "
+        "WHERE conversation = ? AND indexed = ?",
+        *(batch.last, batch.last, key, batch.first - 1),
+    )
+    if not moved:
+        raise _Overtaken
+
+
+def _grouped(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """Neighbouring batches that together are still a small transaction: many conversations may have a few messages."""
+    group: list[Batch] = []
+    for batch in batches:
+        messages = sum(item.messages for item in group) + batch.messages
+        characters = sum(item.characters for item in group) + batch.characters
+        if group and (messages > _BATCH_MESSAGES or characters > _BATCH_CHARACTERS):
+            yield group
+            group = []
+        group.append(batch)
+    if group:
+        yield group
 
 
 def _version(tx: Transaction) -> str | None:
@@ -190,11 +256,10 @@ def _version(tx: Transaction) -> str | None:
     return None if row is None else str(row[0])
 
 
-def build(stored: Sequence[StoredMessage], calls: Mapping[str, str], mask: Mask) -> Batch:
+def build(id: str, stored: Sequence[StoredMessage], calls: Mapping[str, str], mask: Mask) -> Batch:
     """The documents and counts of neighbouring messages, of as many as make a batch."""
-    batch = Batch(stored[0].number, stored[0].number) if stored else Batch(0, 0)
+    batch = Batch(id, stored[0].number, stored[0].number)
     names = calls
-    taken = 0
     for item in stored:
         message = item.message
         created = millis(item.created_at)
@@ -207,7 +272,7 @@ def build(stored: Sequence[StoredMessage], calls: Mapping[str, str], mask: Mask)
             names = _call_names(message)
         characters = _add_documents(batch, item, role, tool, mask)
         batch.last = item.number
-        taken += characters
+        batch.characters += characters
         batch.days[day][0] += 1
         batch.days[day][1] += characters
         for call in calls_of(message):
@@ -215,7 +280,7 @@ def build(stored: Sequence[StoredMessage], calls: Mapping[str, str], mask: Mask)
         if is_result(message):
             batch.tools[day, tool][1] += 1
             batch.tools[day, tool][2] += characters
-        if taken > _BATCH_CHARACTERS:
+        if batch.characters > _BATCH_CHARACTERS:
             break
     return batch
 

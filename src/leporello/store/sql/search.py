@@ -108,7 +108,7 @@ class SqlIndex:
     def search(self, query: SearchQuery) -> list[Hit]:
         if query.limit <= 0 or not query.text.strip():
             return []
-        self._indexer.catch_up(conversation=query.conversation)
+        self._indexer.finish(query.conversation)
         with self._db.read() as tx:
             scope = _scope(tx, query)
             hits: list[Hit] = []

@@ -114,6 +114,9 @@ class SqliteIndexTables:
             after = rows[-1][0]
         tx.run("DELETE FROM index_state WHERE name = 'leftovers'")
 
+    def keep_others_out(self, tx: Transaction) -> None:
+        """A writing transaction is the only one of the file."""
+
     def clear(self, tx: Transaction) -> None:
         self._clear_entries(tx)
         tx.run("DELETE FROM documents")

@@ -198,6 +198,43 @@ class SearchContract(ContractBase):
         assert store.index.pending() == 0
         assert sorted(numbers(store, "marmalade", limit=1000)) == list(range(1, 601))
 
+    def test_a_search_finds_what_was_appended_before_it_whoever_else_is_indexing(self, store: Store) -> None:
+        store.conversations.create("c")
+        missed: list[str] = []
+
+        def append_and_search(name: str) -> None:
+            for n in range(15):
+                word = f"{name}word{n}end"
+                [number] = store.log.append("c", [user(f"{word} marmalade")])
+                if number not in numbers(store, word):
+                    missed.append(word)
+
+        threads = [threading.Thread(target=append_and_search, args=(name,)) for name in ("ann", "bob", "cy", "dee")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert missed == []
+        assert store.care.checkup().clean
+
+    def test_conversations_that_go_while_others_are_indexed_do_no_harm(self, store: Store) -> None:
+        ids = [f"c{n}" for n in range(40)]
+        for id in ids:
+            store.conversations.create(id)
+            store.log.append(id, [user(f"marmalade {n}") for n in range(8)])
+        threads = [threading.Thread(target=store.index.catch_up) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for id in ids[::2]:
+            store.conversations.delete(id)
+        for thread in threads:
+            thread.join()
+        hits = store.index.search(SearchQuery("marmalade", limit=1000))
+        assert sorted((hit.conversation, hit.number) for hit in hits) == sorted(
+            (id, number) for id in ids[1::2] for number in range(1, 9)
+        )
+        assert store.care.checkup().clean
+
     @pytest.mark.parametrize(
         "text",
         ["", " ", "\0", '"', "'", "AND OR NOT", "NEAR(", "*", "a*", "(", "\ud800", "^x", "col:x", "-", "§1", "%"],
