@@ -105,7 +105,7 @@ class Indexer:
         """Index up to `limit` messages; what somebody else is indexing at the same time is left to them."""
         return self._pass(limit, None, set())
 
-    def finish(self, conversation: str | None) -> None:
+    def finish(self, conversation: str | None = None) -> None:
         """Index all there is by now, of one conversation if told so, whoever else is indexing."""
         while True:
             passed: set[str] = set()

@@ -37,7 +37,7 @@ class SqlStore:
         self.conversations = SqlConversations(db, indexer.forget)
         self.log = SqlLog(db)
         self.views = SqlViews(db)
-        self.usage = SqlUsage(db, indexer.catch_up)
+        self.usage = SqlUsage(db, indexer.finish)
         self.artifacts = SqlArtifacts(db)
         self.pins = SqlPins(db)
         self.ledgers = SqlLedgers(db)

@@ -45,7 +45,7 @@ _USED = "FROM usage u JOIN sessions s ON s.conversation = u.conversation AND s.o
 class SqlUsage:
     """`Usage` of the port."""
 
-    def __init__(self, db: Database, catch_up: Callable[[], int]) -> None:
+    def __init__(self, db: Database, catch_up: Callable[[], None]) -> None:
         self._db = db
         self._catch_up = catch_up
 
