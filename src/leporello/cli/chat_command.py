@@ -15,6 +15,7 @@ from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.model_ways import WAYS
 from leporello.cli.output import note
+from leporello.config import can_redraw
 from leporello.errors import NoModel
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -64,7 +65,7 @@ def command(
 
 
 def _on_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    return sys.stdin.isatty() and sys.stdout.isatty() and can_redraw()
 
 
 def _more() -> dict[str, object]:

@@ -9,7 +9,7 @@ from leporello.config.keys import load_keys, save_key
 from leporello.config.load import load_settings
 from leporello.config.settings import Settings
 from leporello.config.sources import Source
-from leporello.config.terminal import colours_wanted
+from leporello.config.terminal import can_redraw, colours_wanted
 
 __all__ = [
     "SETTINGS",
@@ -17,6 +17,7 @@ __all__ = [
     "Setting",
     "Settings",
     "Source",
+    "can_redraw",
     "colours_wanted",
     "load_keys",
     "load_settings",
