@@ -469,3 +469,43 @@ def test_the_scripted_demo_needs_nothing(desk: Desk) -> None:
     seen.say("hello")
     seen.wait("scripted model")
     assert seen.leave() == 0
+
+
+def test_interrupting_a_compaction(desk: Desk) -> None:
+    """Ctrl-C while the summary is being written: nothing is folded, and the chat goes on."""
+    held = desk.hold()
+
+    def master(seen: Seen) -> Say | Hold:
+        said = harbour_master(seen)
+        return said if seen.body.get("tools") else Hold(said, held, after=None)
+
+    desk.serve(*repeat(master, 40))
+    seen = desk.start(*HARBOUR, "--set", "compression.enabled=false", "chat")
+    for number in range(8):
+        seen.say(f"question {number}")
+        seen.wait(f"Answer {number}.")
+    seen.say("/compress")
+    seen.wait("Folding the conversation", "Ctrl-C stops")
+    seen.interrupt()
+    seen.wait("Stopped; nothing was changed.")
+    held.set()
+    seen.say("question 9")
+    seen.wait("Answer 9.")
+    seen.wait_prompt()
+    assert "folded" not in seen.display.splitlines()[-1]
+    assert seen.leave() == 0
+
+
+def test_typing_ahead(desk: Desk) -> None:
+    """What is typed while an answer is written is not echoed into it and stands at the next prompt."""
+    held = desk.hold()
+    desk.serve(Hold(Say("The first answer."), held, after=2), Say("The second answer."))
+    seen = desk.chat()
+    seen.say("one")
+    seen.wait("Ctrl-C stops")
+    seen.key("typed ahead")
+    held.set()
+    seen.wait("The first answer.", "› typed ahead")
+    assert seen.text.count("typed ahead") == 1
+    seen.key("\r")
+    seen.wait("The second answer.")
