@@ -68,6 +68,7 @@ class Agent:
     max_output: int | None = None
     watchers: list[Watcher] = field(default_factory=list)
     _watch_turn: Watcher | None = None
+    _told: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.talk.before_folding.append(lambda trigger: self._emit(Compacting(trigger)))
@@ -80,6 +81,7 @@ class Agent:
         self._watch_turn = watch
         token = cancel or CancelToken()
         message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
+        self.tell_troubles()
         # Calls that a crash left open; not before a turn begins: another process may still be working on them.
         self.close_open_calls(LOST)
         self.talk.append(message)
@@ -111,6 +113,7 @@ class Agent:
         caller = Caller(self.talk, self.provider, self._emit, self._learned)
         reply = caller.call(lambda most: self._request(most, token), self.max_output)
         self.talk.record(reply, provider=self.provider_name)
+        self.tell_troubles()
         facts = model_facts(self.talk.model or None)
         self._emit(CallFinished(self.talk.model, reply.usage, cost(reply.usage, facts)))
         return reply
@@ -178,6 +181,13 @@ class Agent:
     def _emit(self, event: AgentEvent) -> None:
         for watch in (*self.watchers, *((self._watch_turn,) if self._watch_turn else ())):
             watch(event)
+
+    def tell_troubles(self) -> None:
+        """Say what is wrong with plugins, each thing once."""
+        for text in self.talk.troubles:
+            if text not in self._told:
+                self._told.add(text)
+                self._emit(Notice(text))
 
     def _ended(self, ended: TurnEnded) -> TurnEnded:
         self._emit(ended)

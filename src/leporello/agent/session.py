@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from leporello.agent.agent import PROMPT_KEY, Agent
+from leporello.agent.plugin_tools import with_plugin_tools
 from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_system_prompt
 from leporello.config import Settings
 from leporello.config.environment import command_environment
@@ -20,6 +21,7 @@ from leporello.local.model_file import SMOLLM2
 from leporello.local.provider import NAME as LOCAL
 from leporello.local.provider import local_provider
 from leporello.models import LearnedLimits
+from leporello.plugins.host import PluginHost
 from leporello.providers.base import Provider
 from leporello.providers.make import ADDRESSES, ProviderSettings, choose_dialect, choose_provider, make_provider
 from leporello.providers.windows import ask_window
@@ -106,8 +108,20 @@ def _stated_window(settings: Settings, wanted: ProviderSettings, who: str) -> in
     return min((tokens for tokens in stated if tokens), default=None)
 
 
-def summary_narrator(settings: Settings, main: Chosen, counter: TokenCounter) -> Narrator:
-    """Who writes summaries: the configured model first, then the main one, then nobody (no model is needed)."""
+def summary_narrator(
+    settings: Settings, main: Chosen, counter: TokenCounter, plugins: PluginHost | None = None
+) -> Narrator:
+    """Who writes summaries: a plugin's summariser first, then the models, then nobody (no model is needed)."""
+    models = summary_models(settings, main)
+    if plugins is None:
+        return ModelNarrator(models, counter, settings.compression.deadline)
+    plugins.use_summary_models(models)
+    own = [summariser.as_model() for summariser in plugins.extras.summarisers]
+    return ModelNarrator([*own, *models], counter, settings.compression.deadline)
+
+
+def summary_models(settings: Settings, main: Chosen) -> list[SummaryModel]:
+    """The models that can write summaries: the configured one first, then the main one."""
     ladder: list[SummaryModel] = []
     auxiliary = settings.summary_model
     if auxiliary.model:
@@ -118,7 +132,7 @@ def summary_narrator(settings: Settings, main: Chosen, counter: TokenCounter) ->
     if not main.small:
         window = limits_of(settings, main.model, served_window=main.served_window).window
         ladder.append(SummaryModel(main.provider, main.model, window))
-    return ModelNarrator(ladder, counter, settings.compression.deadline)
+    return ladder
 
 
 def open_agent(
@@ -132,23 +146,27 @@ def open_agent(
     narrator: Narrator | None = None,
     platform: str = "cli",
     today: date | None = None,
+    plugins: PluginHost | None = None,
 ) -> Agent:
     """An agent for a new or an existing conversation."""
     counter = TokenCounter.for_model(chosen.model)
+    host = plugins or PluginHost(settings)
     talk = Conversation.open(
         id,
         model=chosen.model,
         window=chosen.served_window,
         store=store,
         settings=settings,
-        narrator=narrator or summary_narrator(settings, chosen, counter),
+        narrator=narrator or summary_narrator(settings, chosen, counter, host),
+        plugins=host,
         metadata=Metadata(model=chosen.model, platform=platform),
     )
     folder = (workdir or Path.cwd()).resolve()
     outputs = outputs_folder(settings.home, talk.id)
     jobs = Jobs()
     names = () if chosen.small and settings.tools.names is None else settings.tools.names
-    toolbox = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(talk)).select(names, talk.limits.window)
+    own = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(talk)).select(names, talk.limits.window)
+    toolbox = own if chosen.small else with_plugin_tools(talk, own)
     limits = OutputLimits.for_window(talk.limits.window)
     sources = PromptSources(
         workdir=folder,

@@ -11,6 +11,7 @@ import orjson
 from leporello.agent.agent import Agent
 from leporello.agent.commands import describe_report, parse, run_command
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
+from leporello.agent.plugin_commands import plugin_commands
 from leporello.agent.session import choose_model, open_agent
 from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
@@ -58,13 +59,20 @@ def command(
     with open_store(settings.store_url) as store:
         id = _which(store, go_on, resume)
         agent = open_agent(settings, chosen, store=store, id=id, workdir=workdir, ask=_ask if _on_terminal() else None)
-        if parse(prompt):
-            agent.measure()
-        answered = run_command(agent.talk, prompt, COMMANDS)
-        if answered is not None:
-            click.echo(orjson.dumps({"event": "command", "text": answered}).decode() if as_json else answered)
-            return ExitCode.OK
-        return _turn(agent, prompt, as_json)
+        try:
+            return _answer(agent, prompt, as_json)
+        finally:
+            agent.talk.leave()
+
+
+def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
+    if parse(prompt):
+        agent.measure()
+    answered = run_command(agent.talk, prompt, {**plugin_commands(agent.talk), **COMMANDS})
+    if answered is not None:
+        click.echo(orjson.dumps({"event": "command", "text": answered}).decode() if as_json else answered)
+        return ExitCode.OK
+    return _turn(agent, prompt, as_json)
 
 
 def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:

@@ -109,10 +109,47 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("tools.paths", (), Names("a list of folders"), "Folders outside the working directory tools may use."),
     Setting("plugins.enabled", (), Names("a list of plugins"), "General plugins to load."),
     Setting(
+        "plugins.allow_unsafe_folders",
+        False,
+        Flag(),
+        "Load plugins from folders that other users can write or own.",
+    ),
+    Setting(
         "store.url",
         AUTO,
         Either(AUTO, Text("sqlite:///PATH or postgresql://...")),
         "Where conversations are kept; `auto` is leporello.db in the home folder.",
+    ),
+    Setting("gateway.host", "127.0.0.1", Text("an address of this machine"), "Where `leporello serve` listens."),
+    Setting("gateway.port", 8484, Number(0, 65535, whole=True), "Its port; 0 takes any that is free."),
+    Setting(
+        "gateway.upstreams",
+        {},
+        Table(("models", "provider", "base_url", "window")),
+        "Where the proxy sends requests: by name, each with the `models` it serves (`claude-*`; a list or one).",
+    ),
+    Setting(
+        "gateway.max_body", 32_000_000, Number(least=1_000, whole=True, unit="bytes"), "Largest request, unpacked too."
+    ),
+    Setting("gateway.rate", 600, Number(least=1, whole=True), "Requests a minute that one key may send."),
+    Setting("gateway.streams", 128, Number(least=1, whole=True), "Requests of one key at the same time."),
+    Setting(
+        "gateway.connect_timeout",
+        10.0,
+        Number(least=0.1, unit="seconds"),
+        "Longest wait for an upstream to answer the door.",
+    ),
+    Setting(
+        "gateway.idle_timeout",
+        600.0,
+        Number(least=0.1, unit="seconds"),
+        "Longest silence of an upstream, and of a client that should read its answer.",
+    ),
+    Setting(
+        "gateway.session_idle",
+        86_400.0,
+        Number(least=1, unit="seconds"),
+        "An agent session nobody wrote to for so long is ended.",
     ),
     Setting("providers.<name>.base_url", None, Address(), "Address of the provider's API."),
     Setting("providers.<name>.api_mode", "openai_chat", Choice(API_MODES), "Which wire format it speaks."),

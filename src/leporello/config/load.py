@@ -85,7 +85,7 @@ def _is_free(key: str, home: Home) -> bool:
     """Whether a key lies in a section that belongs to an engine or a plugin."""
     first, *rest = key.split(".")
     if first == "plugins":
-        return bool(rest) and rest[0] != "enabled"
+        return bool(rest) and find_setting(key) is None
     return not is_section(first) and is_engine_section(first, home)
 
 

@@ -122,6 +122,11 @@ class Settings:
         return names
 
     @property
+    def allow_unsafe_plugins(self) -> bool:
+        """Whether plugins may come from folders that other users can write."""
+        return bool(self.get("plugins.allow_unsafe_folders"))
+
+    @property
     def store_url(self) -> str:
         """Where conversations are kept."""
         url: str | None = self._unless_auto("store.url")

@@ -9,13 +9,13 @@ from typing import Any
 from leporello import caching
 from leporello.config import Settings, load_settings
 from leporello.conversation.archive import StoredArchive
+from leporello.conversation.engine import EngineSlot, view_facts
 from leporello.conversation.folding import fold_stored
 from leporello.conversation.outputs import StoredArtifacts, outputs_folder
 from leporello.conversation.pins import Pinboard
 from leporello.conversation.replies import decode
 from leporello.conversation.request import Request
 from leporello.conversation.sent import Sent
-from leporello.engines.builtin import make_builtin
 from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
 from leporello.errors import FixedPartTooLarge, InputError
 from leporello.events import CompactionEvent, Listener
@@ -25,6 +25,7 @@ from leporello.limits import limits_of
 from leporello.messages import Call as ToolCall
 from leporello.messages import Message, decode_json, is_instruction, text_of
 from leporello.models import Limits, cost, model_facts
+from leporello.plugins.host import Extras, PluginHost
 from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.tools import RecallTools
@@ -54,6 +55,7 @@ class Conversation:
         model: str = "",
         window: int | None = None,
         narrator: Narrator | None = None,
+        plugins: PluginHost | None = None,
         owns_store: bool = False,
     ) -> None:
         self.store = store
@@ -72,8 +74,11 @@ class Conversation:
         self._sent = Sent()
         self.counter = TokenCounter.for_model(self.model or None)
         self.meter = PromptMeter(self.counter)
+        self._slot = EngineSlot(plugins or PluginHost(settings))
         self.engine = self._make_engine(self._load_ledger())
         self._restore_measure()
+        self._platform = record.metadata.platform
+        self._begin_session()
         self.archive = StoredArchive(store, self.id)
 
     @classmethod
@@ -87,6 +92,7 @@ class Conversation:
         settings: Settings | None = None,
         narrator: Narrator | None = None,
         metadata: Metadata | None = None,
+        plugins: PluginHost | None = None,
     ) -> Conversation:
         """Open a conversation by any id of its chain, or begin one. SQLite in LEPORELLO_HOME unless told otherwise."""
         settings = settings or load_settings()
@@ -102,6 +108,7 @@ class Conversation:
             model=model,
             window=window,
             narrator=narrator,
+            plugins=plugins,
             owns_store=opened is not store,
         )
 
@@ -128,8 +135,7 @@ class Conversation:
 
     def _make_engine(self, ledger: Ledger) -> ContextCompressor:
         limits = limits_of(self.settings, self.model or None, served_window=self._window)
-        name = self.settings.get("context.engine")
-        engine = make_builtin(name, limits, self.counter, self._narrator)
+        engine = self._slot.make(limits, self.counter, self._narrator, self.model)
         engine.recall = self._can_recall
         tools, words = self._fixed
         engine.tool_tokens = self.counter.tools(tools)
@@ -140,6 +146,36 @@ class Conversation:
         if self._view.waits_for_hard_limit:
             engine.wait_for = limits.hard_tokens
         return engine
+
+    # -- plugins
+
+    @property
+    def plugins(self) -> PluginHost:
+        """The host of the plugins that the settings name."""
+        return self._slot.host
+
+    @property
+    def extras(self) -> Extras:
+        """Tools, commands, hooks and summarisers that plugins bring into this conversation."""
+        return self._slot.extras
+
+    @property
+    def troubles(self) -> list[str]:
+        """What is wrong with plugins, to be shown at the start and in every status until it is mended."""
+        return self._slot.troubles
+
+    def note(self, text: str) -> None:
+        """Something about plugins that the user should know; shown once, and in every status."""
+        self._slot.note(text)
+
+    def _begin_session(self, **switch: str) -> None:
+        about = {"platform": self._platform, "model": self.model, "conversation_id": self.id}
+        self._slot.session_begins(self.engine, self._view, about, switch)
+
+    def leave(self, reason: str = "exit") -> None:
+        """A real end for engine and plugins: the program ends, the user begins anew, the conversation expired."""
+        self.engine.on_session_end(self._view.session, self.messages)
+        self._slot.fire("session_end", **view_facts(self._view), reason=reason)
 
     def _restore_measure(self) -> None:
         """Go on measuring where an earlier process stopped: its next decision would have been the same."""
@@ -304,6 +340,10 @@ class Conversation:
         for told in self.before_folding:
             told(trigger)
         self.refresh()
+        before = self._view
+        self._slot.fire(
+            "pre_compaction", trigger=trigger, focus=focus, tokens=self.reading.tokens, **view_facts(before)
+        )
         report = fold_stored(self.store, self.id, self.engine, focus=focus, trigger=trigger)
         if report.usage.total_tokens:
             self.store.usage.add(self.id, Call(report.usage, report.summariser, "summary", report.cost))
@@ -311,7 +351,10 @@ class Conversation:
             self.meter.reset()
         self._view = self.store.views.view(self.id)
         self._keep_measure()
+        if report.committed:
+            self._begin_session(boundary_reason="compression", old_session_id=before.session)
         event = CompactionEvent(self.id, self._view.generation, report)
+        self._slot.fire("post_compaction", **event.as_dict(), session_id=self._view.session)
         for listener in self.listeners:
             listener(event)
         return report
@@ -383,7 +426,8 @@ class Conversation:
         return self.store.usage.totals(self.id)
 
     def close(self) -> None:
-        """Release the store if this conversation opened it."""
+        """Release the engine, and the store if this conversation opened it."""
+        self._slot.close()
         if self._owns_store:
             self.store.close()
 

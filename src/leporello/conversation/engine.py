@@ -1,0 +1,99 @@
+"""Which engine serves a conversation: the one the settings name, or the built-in compressor and a word about why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from leporello.engines.builtin import BUILTIN, make_builtin
+from leporello.engines.compressor import ContextCompressor
+from leporello.engines.guest import GuestEngine
+from leporello.errors import PluginError
+from leporello.models import Limits
+from leporello.plugins.host import DEFAULT_ENGINE, Extras, Hosted, PluginHost
+from leporello.records import Span
+from leporello.store.records import View
+from leporello.summary.base import Narrator
+from leporello.tokens import TokenCounter
+
+
+def view_facts(view: View) -> dict[str, Any]:
+    """Ids and sizes of a view, for hooks; no text."""
+    numbers = [line.number for line in view.lines if line.number is not None]
+    return {
+        "conversation": view.conversation,
+        "session_id": view.session,
+        "generation": view.generation,
+        "covered": str(Span(min(numbers), max(numbers))) if numbers else None,
+        "messages": len(view.lines),
+    }
+
+
+class EngineSlot:
+    """The one engine of a conversation. A plugin's instance lives as long as the conversation does."""
+
+    def __init__(self, host: PluginHost) -> None:
+        self.host = host
+        self._noted: list[str] = []
+        self._name = host.settings.engine
+        self._hosted = self._find(self._name)
+        if self._hosted is not None:
+            self._hosted.guest.guard.on_trouble = self.note
+
+    @property
+    def troubles(self) -> list[str]:
+        """What is wrong with plugins, oldest first; texts stay until it is mended."""
+        return [*self.host.troubles, *self._noted]
+
+    @property
+    def extras(self) -> Extras:
+        """Tools, commands, hooks and summarisers of the plugins of this conversation."""
+        return self.host.extras + (self._hosted.extras if self._hosted else Extras())
+
+    def note(self, text: str) -> None:
+        """Something about plugins that the user should know."""
+        if text not in self._noted:
+            self._noted.append(text)
+
+    def make(self, limits: Limits, counter: TokenCounter, narrator: Narrator | None, model: str) -> ContextCompressor:
+        """An engine with the limits that hold now."""
+        if self._hosted is None:
+            return make_builtin(self._name, limits, counter, narrator)
+        engine = GuestEngine(self._hosted.guest, limits=limits, counter=counter, narrator=narrator)
+        engine.tell_model(model)
+        return engine
+
+    def session_begins(
+        self, engine: ContextCompressor, view: View, about: dict[str, str], switch: dict[str, str]
+    ) -> None:
+        """A session begins or, at a compression (`switch`), goes on under another id."""
+        engine.on_session_start(view.session, **about, hermes_home=str(self.host.settings.home.path), **switch)
+        if not switch:
+            self.fire("session_start", **view_facts(view), **about)
+
+    def fire(self, hook: str, **facts: Any) -> None:
+        """Tell the plugins; whatever they do, nothing changes."""
+        for call in self.extras.hooks:
+            if call.name == hook:
+                call(facts)
+
+    def close(self) -> None:
+        """The conversation is closed here."""
+        if self._hosted is not None:
+            self._hosted.guest.close()
+
+    def _find(self, name: str) -> Hosted | None:
+        if name == DEFAULT_ENGINE:
+            return None
+        try:
+            hosted = self.host.guest(name)
+        except PluginError as error:
+            self._fall_back([str(error)])
+            return None
+        if hosted is None and name not in BUILTIN:
+            self._fall_back([self.host.missing(name)])
+        return hosted
+
+    def _fall_back(self, reasons: Iterable[str]) -> None:
+        self._name = self._name if self._name in BUILTIN else DEFAULT_ENGINE
+        self._noted += [f"{reason.rstrip('.')}. The built-in {self._name} is used instead." for reason in reasons]

@@ -1,0 +1,141 @@
+"""`Guard`: the one door through which other people's code is called.
+
+Whatever a plugin does, its host goes on: exceptions of any kind become an `EngineError` that names plugin and method, a
+call that takes too long is given up, and what it prints goes to the log instead of into the user's output. All calls of
+one guard run in one thread, one after the other, because plugins keep database handles that know only their own thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import queue
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from leporello.engines.quiet import captured_output
+from leporello.errors import EngineError
+from leporello.redact import redact
+
+T = TypeVar("T")
+
+LEAST_SECONDS = 0.05
+LONGEST_REASON = 300
+
+_log = logging.getLogger("leporello.plugins")
+
+
+class _Job:
+    """One call, and what came of it."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self.done = threading.Event()
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.printed = ""
+
+    def run(self) -> None:
+        try:
+            with captured_output() as printed:
+                try:
+                    self.value = self._function()
+                finally:
+                    self.printed = printed.getvalue()
+        except BaseException as error:  # noqa: BLE001 - foreign code: even SystemExit must end here, as a message
+            self.error = error
+        finally:
+            self.done.set()
+
+
+def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.run()
+
+
+class Guard:
+    """Calls the code of one plugin. `who` names it in messages: `engine tiny`, `plugin notes`."""
+
+    def __init__(self, who: str, seconds: float = 20.0, on_trouble: Callable[[str], None] | None = None) -> None:
+        self.who = who
+        self.seconds = max(LEAST_SECONDS, seconds)
+        self.hung = ""
+        """The method that never came back; after that nothing of the plugin is called any more."""
+        self.on_trouble = on_trouble
+        self._said: set[str] = set()
+        self._jobs: queue.SimpleQueue[_Job | None] | None = None
+
+    def call(self, method: str, function: Callable[..., T], *args: Any, seconds: float = 0, **kwargs: Any) -> T:
+        """The result of a call; an `EngineError` that names plugin and method when there is none."""
+        if self.hung:
+            raise EngineError(f"{self.who}: {self.hung} hung; the plugin is not called any more")
+        job = _Job(lambda: function(*args, **kwargs))
+        self._queue().put(job)
+        limit = max(seconds, self.seconds)
+        if not job.done.wait(limit):
+            self.hung = method
+            self.close()
+            raise EngineError(f"{self.who}: {method} did not end within {limit:g} s; it is not called again")
+        if job.printed:
+            _log.info("%s: %s printed: %s", self.who, method, redact(job.printed.rstrip()))
+            self.note(f"{self.who}: {method} prints to standard output; it goes to the log instead.")
+        if job.error is not None:
+            _log.debug("%s: %s failed", self.who, method, exc_info=job.error)
+            raise EngineError(f"{self.who}: {method} failed: {reason(job.error)}") from None
+        value: T = job.value
+        return value
+
+    def ask(self, method: str, function: Callable[..., T], otherwise: T, *args: Any, **kwargs: Any) -> T:
+        """The result of a call, or what counts instead when it fails; then that is said once for each method."""
+        if self.hung:
+            return otherwise
+        try:
+            return self.call(method, function, *args, **kwargs)
+        except EngineError as error:
+            self.note(f"{error}. Leporello goes on without it.", once=method)
+            return otherwise
+
+    def note(self, text: str, once: str = "") -> None:
+        """Tell the user about a trouble; the same one, or one of the same kind, only once."""
+        key = once or text
+        if key not in self._said:
+            self._said.add(key)
+            _log.warning("%s", text)
+            if self.on_trouble is not None:
+                self.on_trouble(text)
+
+    def close(self) -> None:
+        """Let the thread end when it is done with what it was given."""
+        if self._jobs is not None:
+            self._jobs.put(None)
+            self._jobs = None
+
+    def _queue(self) -> queue.SimpleQueue[_Job | None]:
+        if self._jobs is None:
+            self._jobs = queue.SimpleQueue()
+            # A daemon: a call that hangs must not keep the program alive.
+            threading.Thread(target=_work, args=(self._jobs,), name=f"leporello-{self.who}", daemon=True).start()
+            weakref.finalize(self, self._jobs.put, None)
+        return self._jobs
+
+
+def reason(error: BaseException) -> str:
+    """An exception in one line, secrets masked; copes with exceptions whose own text can't be made."""
+    text = " ".join("".join(traceback.format_exception_only(error)).split())
+    text = redact(text)
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 1] + "…"
+
+
+def accepted(function: Callable[..., Any], optional: Mapping[str, Any]) -> dict[str, Any]:
+    """Those optional arguments that a function takes: plugins are written for older and newer hosts."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return dict(optional)
+    takes = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: value for name, value in optional.items() if name in parameters and parameters[name].kind in takes}

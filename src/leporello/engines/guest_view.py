@@ -1,0 +1,154 @@
+"""What a foreign engine returned, judged and recorded: is the list fit to be sent, and what is new in it. Pure.
+
+A list is taken only when providers would accept it and nothing is lost that must never be: instructions, the newest
+request word for word, calls that still wait for results. Messages that stand in it unchanged become references to the
+log, so that a view of any engine can be undone, expanded and resumed like our own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from leporello.compaction.memo import Hashes
+from leporello.compaction.view import Item, Shown
+from leporello.messages import Message, decode_json, encode_json, is_instruction, role_of, text_of
+from leporello.records import Entry, Span
+from leporello.summary.fold import Fold
+from leporello.summary.handoff import Handoff
+from leporello.turns import Fault, open_group, validate
+
+_TOLERATED = {Fault.UNKNOWN_ROLE, Fault.LATE_SYSTEM, Fault.NO_USER}
+"""What the input had already is the caller's affair."""
+
+
+class Unfit(Exception):
+    """What was returned can't be used; the text goes on after the name of the method."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the engine was given: the lines of the view, repaired, and the items behind them."""
+
+    items: Sequence[Item]
+    lines: Sequence[Shown]
+    hash_of: Hashes
+
+    @property
+    def messages(self) -> list[Message]:
+        """The plain list."""
+        return [line.message for line in self.lines]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The returned list as a view; `fold` names what is no longer shown, None when everything still is."""
+
+    shown: tuple[Shown, ...]
+    fold: Fold | None
+    text: str
+    """What the engine wrote itself."""
+
+
+def own_copy(returned: object) -> list[Message]:
+    """The returned value as a list of our own, or an error that says what it is instead."""
+    if not isinstance(returned, list):
+        raise Unfit(f"returned a {type(returned).__name__}, not a list")
+    strange = next((index for index, message in enumerate(returned) if not isinstance(message, dict)), None)
+    if strange is not None:
+        raise Unfit(f"returned a list whose item {strange} is a {type(returned[strange]).__name__}")
+    try:
+        copied: list[Message] = decode_json(encode_json(returned))
+    except (TypeError, ValueError):
+        raise Unfit("returned messages that can't be written as JSON") from None
+    return copied
+
+
+def judge(given: Given, returned: Sequence[Message]) -> None:
+    """Raise `Unfit`, which says why the list can't be used; nothing happens when it can."""
+    _check_valid(given, returned)
+    kept = {given.hash_of(message) for message in returned}
+    if any(is_instruction(message) and given.hash_of(message) not in kept for message in given.messages):
+        raise Unfit("returned a list without the instructions")
+    newest = _newest_user(given)
+    if newest is not None:
+        last = next((message for message in reversed(returned) if role_of(message) == "user"), None)
+        if given.hash_of(newest) not in kept:
+            raise Unfit("returned a list without the newest user message")
+        if last is None or given.hash_of(last) != given.hash_of(newest):
+            raise Unfit("returned a list in which another message stands last in the user's role")
+    busy = open_group(given.messages)
+    if busy is not None:
+        count = len(given.lines) - busy.start
+        if [*map(given.hash_of, returned[-count:])] != [*map(given.hash_of, given.messages[-count:])]:
+            raise Unfit("returned a list that changes or loses calls still waiting for results")
+
+
+def _check_valid(given: Given, returned: Sequence[Message]) -> None:
+    if not returned:
+        raise Unfit("returned an empty list")
+    known = {given.hash_of(message) for message in given.messages}
+    before = {violation.fault for violation in validate(given.messages)} & _TOLERATED
+    for violation in validate(list(returned)):
+        pair = returned[violation.index - 1 : violation.index + 1]
+        if violation.fault is Fault.NEIGHBOURS and all(given.hash_of(message) in known for message in pair):
+            # Two messages of the user, nothing between them: they are shown as one.
+            continue
+        if violation.fault not in before:
+            raise Unfit(f"returned a list that a provider would refuse ({violation})")
+
+
+def _newest_user(given: Given) -> Message | None:
+    for line in reversed(given.lines):
+        # Folds and what engines wrote in the user's role are no references: the user never said them.
+        if role_of(line.message) == "user" and line.entry.ref is not None:
+            return line.message
+    return None
+
+
+def place(given: Given, returned: Sequence[Message], fold_number: int) -> Placed:
+    """The returned list as entries: references to what was shown before, and the engine's own messages."""
+    entries = _references(given, returned)
+    stays = {entry.ref for entry in entries if entry is not None and entry.ref is not None}
+    hidden = sorted({item.number for item in given.items if item.entry is None and item.number not in stays})
+    new = [message for message, entry in zip(returned, entries, strict=True) if entry is None]
+    fold: Fold | None = None
+    if hidden:
+        span = Span(hidden[0], hidden[-1])
+        behind = tuple(sorted(number for number in stays if number in span))
+        fold = Fold(fold_number, span, Handoff(), behind)
+    name = fold.id if fold else None
+    shown = tuple(
+        Shown(entry or Entry(inline=message, fold=name), message)
+        for message, entry in zip(returned, entries, strict=True)
+    )
+    return Placed(shown, fold, "\n\n".join(filter(None, map(text_of, new))))
+
+
+def _references(given: Given, returned: Sequence[Message]) -> list[Entry | None]:
+    """For each returned message the entry of the line it repeats; both ends first, where repeats are most likely."""
+    found: list[Entry | None] = [None] * len(returned)
+    old = [given.hash_of(message) for message in given.messages]
+    new = [given.hash_of(message) for message in returned]
+    most = min(len(old), len(new))
+    end = _same(most, lambda k: old[-1 - k] == new[-1 - k])
+    start = _same(most - end, lambda k: old[k] == new[k])
+    for k in range(start):
+        found[k] = given.lines[k].entry
+    for k in range(1, end + 1):
+        found[-k] = given.lines[-k].entry
+    waiting: dict[str, deque[int]] = defaultdict(deque)
+    for index in range(start, len(old) - end):
+        waiting[old[index]].append(index)
+    for index in range(start, len(new) - end):
+        if waiting[new[index]]:
+            found[index] = given.lines[waiting[new[index]].popleft()].entry
+    return found
+
+
+def _same(most: int, equal: Callable[[int], bool]) -> int:
+    count = 0
+    while count < most and equal(count):
+        count += 1
+    return count

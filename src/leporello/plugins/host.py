@@ -1,0 +1,274 @@
+"""`PluginHost`: which plugins the settings name, what they registered, and a new engine for each conversation.
+
+    host = PluginHost(load_settings())
+    host.listing()          every plugin that is there, its state and why it is not loaded
+    host.guest("tiny")      a new engine; a `PluginError` says why there is none
+    host.tools, .commands, .hooks, .summarisers, .troubles
+
+Nothing that the settings don't name is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from leporello.config import Settings
+from leporello.engines.builtin import BUILTIN
+from leporello.engines.guard import Guard
+from leporello.engines.guest import Guest
+from leporello.errors import EngineError, LeporelloError, PluginError
+from leporello.plugins.calls import CommandCall, HookCall, SummariserCall, ToolCall
+from leporello.plugins.code import PluginCode
+from leporello.plugins.context import Registered
+from leporello.plugins.discovery import Found, Kind, find_engines, find_general
+from leporello.plugins.shim import HostFacts
+from leporello.summary.model import SummaryModel
+
+DEFAULT_ENGINE = "compressor"
+LOADING_SECONDS = 60.0
+"""Importing a plugin may load large libraries, once."""
+
+
+class Status(StrEnum):
+    """The state of a plugin."""
+
+    IN_USE = "in use"
+    ENABLED = "enabled"
+    AVAILABLE = "available"
+    BROKEN = "broken"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One line of `leporello plugins list`."""
+
+    name: str
+    kind: str
+    status: Status
+    version: str = ""
+    description: str = ""
+    where: str = ""
+    why: str = ""
+    """Why it is not loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What plugins add beside an engine, each callable through its guard."""
+
+    tools: tuple[ToolCall, ...] = ()
+    commands: tuple[CommandCall, ...] = ()
+    hooks: tuple[HookCall, ...] = ()
+    summarisers: tuple[SummariserCall, ...] = ()
+
+    def __add__(self, other: Extras) -> Extras:
+        return Extras(
+            (*self.tools, *other.tools),
+            (*self.commands, *other.commands),
+            (*self.hooks, *other.hooks),
+            (*self.summarisers, *other.summarisers),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """An engine for one conversation, and what its plugin registered beside it."""
+
+    guest: Guest
+    extras: Extras = Extras()
+
+
+class PluginHost:
+    """The plugins of one program. Makes engines for many conversations."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.troubles: list[str] = []
+        self.extras = Extras()
+        self._facts = HostFacts(settings.home.path, dict(settings.free_sections))
+        self._code: dict[str, PluginCode] = {}
+        self._why: dict[str, str] = {}
+        self._offered: dict[str, PluginCode] = {}
+        """Engines that general plugins registered, by engine name; one at most."""
+        if settings.enabled_plugins:
+            self._load_general(settings.enabled_plugins)
+
+    def use_summary_models(self, models: Sequence[SummaryModel]) -> None:
+        """Who answers when a plugin asks for a model."""
+        self._facts.summary_models = models
+
+    # -- general plugins
+
+    def _load_general(self, names: Sequence[str]) -> None:
+        known = {found.name: found for found in find_general(self.settings.home)}
+        for name in names:
+            if name not in known:
+                self._fail(name, f"plugins.enabled names {name!r}, but {self._place(name)} is not there")
+                continue
+            code = self._code_of(known[name])
+            guard = Guard(f"plugin {name}", self._seconds, self._trouble)
+            try:
+                registered = self._register(code, guard)
+            except LeporelloError as error:
+                self._fail(name, f"plugin {name} is not loaded: {error}")
+                continue
+            self.extras += _extras(guard, registered)
+            if registered.engine is not None:
+                self._offer(name, code, registered)
+
+    def _offer(self, plugin: str, code: PluginCode, registered: Registered) -> None:
+        engine = registered.engine
+        assert engine is not None
+        if self._offered:
+            first = next(iter(self._offered))
+            self._trouble(
+                f"plugin {plugin}: its engine {_name(engine)!r} is refused: there is one already ({first!r}). "
+                "Only one plugin may register an engine."
+            )
+            return
+        self._offered[_name(engine)] = code
+
+    def _register(self, code: PluginCode, guard: Guard) -> Registered:
+        code.check_trust()
+        registered = guard.call("register()", code.register, seconds=LOADING_SECONDS)
+        for remark in registered.remarks:
+            self._trouble(remark)
+        return registered
+
+    # -- engines
+
+    def guest(self, name: str) -> Hosted | None:
+        """A new engine by the name under which the settings select it; None when no plugin has that name.
+
+        A `PluginError` says why a plugin that is there can't be used.
+        """
+        code = self._engine_code(name)
+        if code is None:
+            return None
+        guard = Guard(f"engine {name}", self._seconds)
+        try:
+            registered = self._register(code, guard)
+            self._check(name, code, registered)
+        except (EngineError, PluginError) as error:
+            guard.close()
+            self._why[name] = str(error)
+            raise PluginError(f"the engine {name!r} ({code.found.where}) can't be used: {error}") from None
+        assert registered.engine is not None
+        general = code.found.kind is Kind.GENERAL
+        extras = Extras() if general else _extras(guard, registered)
+        return Hosted(Guest(registered.engine, guard, name), extras)
+
+    def _check(self, name: str, code: PluginCode, registered: Registered) -> None:
+        if registered.engine is None:
+            raise PluginError("it has neither a register(ctx) that registers an engine nor a ContextEngine class")
+        called = _name(registered.engine)
+        if called != name:
+            what = "folder" if code.found.folder is not None and code.found.kind is Kind.ENGINE else "settings"
+            raise PluginError(f"its engine calls itself {called!r}, but the {what} says {name!r}; they must be equal")
+
+    def _engine_code(self, name: str) -> PluginCode | None:
+        found = next((found for found in find_engines(self.settings.home) if found.name == name), None)
+        if found is not None and found.folder is not None:
+            return self._code_of(found)
+        if name in self._offered:
+            return self._offered[name]
+        return self._code_of(found) if found is not None else None
+
+    def missing(self, name: str) -> str:
+        """What to tell the user about an engine that is nowhere."""
+        there = sorted({*BUILTIN, *self._offered, *(found.name for found in find_engines(self.settings.home))})
+        return f"context.engine names {name!r}, but there is no such engine. There are: {', '.join(there)}."
+
+    # -- what is there
+
+    def listing(self) -> list[Listed]:
+        """Every engine and every plugin, whether loaded or not."""
+        return [*self._built_in(), *self._engines(), *self._general()]
+
+    def _built_in(self) -> Iterator[Listed]:
+        about = {
+            "compressor": "Folds the middle of a conversation into one handoff; the default.",
+            "lcm": "Keeps a growing tree of summaries and shows its frontier.",
+        }
+        shadowed = {found.name for found in find_engines(self.settings.home) if found.folder is not None}
+        for name in BUILTIN:
+            used = self.settings.engine == name and (name == DEFAULT_ENGINE or name not in shadowed)
+            status = Status.IN_USE if used else Status.AVAILABLE
+            yield Listed(name, "built in", status, description=about.get(name, ""))
+
+    def _engines(self) -> Iterator[Listed]:
+        chosen = self.settings.engine
+        for found in find_engines(self.settings.home):
+            line = _listed(found, Status.AVAILABLE)
+            if found.name == DEFAULT_ENGINE:
+                line = replace(line, why="compressor always means the built-in one")
+            elif found.name == chosen:
+                why = self._why.get(chosen, "")
+                line = replace(line, status=Status.BROKEN if why else Status.IN_USE, why=why)
+            yield line
+        known = {*BUILTIN, *self._offered, *(found.name for found in find_engines(self.settings.home))}
+        for name, code in self._offered.items():
+            status = Status.IN_USE if name == chosen else Status.AVAILABLE
+            yield Listed(name, Kind.ENGINE.value, status, where=f"plugin {code.found.name}")
+        if chosen not in known:
+            yield Listed(chosen, Kind.ENGINE.value, Status.MISSING, why=self.missing(chosen))
+
+    def _general(self) -> Iterator[Listed]:
+        seen = set()
+        for found in find_general(self.settings.home):
+            seen.add(found.name)
+            enabled = found.name in self.settings.enabled_plugins
+            why = self._why.get(found.name, "") if enabled else "plugins.enabled does not name it"
+            status = Status.AVAILABLE if not enabled else Status.BROKEN if why else Status.ENABLED
+            yield _listed(found, status, why)
+        for name in self.settings.enabled_plugins:
+            if name not in seen:
+                yield Listed(name, Kind.GENERAL.value, Status.MISSING, why=self._why.get(name, ""))
+
+    # -- small things
+
+    @property
+    def _seconds(self) -> float:
+        return self.settings.compression.deadline
+
+    def _code_of(self, found: Found) -> PluginCode:
+        key = f"{found.kind}:{found.name}"
+        if key not in self._code:
+            self._code[key] = PluginCode(found, self._facts, allow_unsafe=self.settings.allow_unsafe_plugins)
+        return self._code[key]
+
+    def _place(self, name: str) -> str:
+        return str(self.settings.home.plugins_dir / name)
+
+    def _fail(self, name: str, text: str) -> None:
+        self._why[name] = text
+        self._trouble(text)
+
+    def _trouble(self, text: str) -> None:
+        if text not in self.troubles:
+            self.troubles.append(text)
+
+
+def _extras(guard: Guard, registered: Registered) -> Extras:
+    return Extras(
+        tuple(ToolCall(guard, tool) for tool in registered.tools),
+        tuple(CommandCall(guard, command) for command in registered.commands),
+        tuple(HookCall(guard, name, callback) for name, callback in registered.hooks),
+        tuple(SummariserCall(guard, summariser, f"plugin:{summariser.name}") for summariser in registered.summarisers),
+    )
+
+
+def _name(engine: Any) -> str:
+    name = getattr(engine, "name", "")
+    return name if isinstance(name, str) else ""
+
+
+def _listed(found: Found, status: Status, why: str = "") -> Listed:
+    about = found.manifest
+    return Listed(
+        found.name, found.kind.value, status, about.version, about.description, found.where, why or about.trouble
+    )
