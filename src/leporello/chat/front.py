@@ -82,13 +82,16 @@ class _Front:
         self._status = import_module("leporello.chat.status").Status(options.model, note="opening …")
         files = import_module("leporello.chat.files").ProjectFiles(options.workdir)
         self._prompt = prompt.Prompt(
-            options.history, prompt.ChatCompleter(self._commands, self._arguments, files), self._present
+            options.history,
+            prompt.ChatCompleter(self._commands, self._arguments, files),
+            self._present,
+            # Loading beside the first drawing would only slow it down.
+            once_shown=lambda: self._opening.start(),
         )
         self._opening: Opening[Chat] = Opening(self._open, self._opened, self._prompt.abort)
 
     def run(self) -> None:
         self._banner()
-        self._opening.start()
         if self._options.resume or self._options.go_on:
             chat = self._opening.result()
             self._prompt.flush()

@@ -20,11 +20,16 @@ class Opening(Generic[T]):
         self._failed = failed
         self._value: T | None = None
         self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._begun = False
         self._thread = threading.Thread(target=self._run, name="leporello-opening", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        """Begin, unless it has begun."""
+        with self._lock:
+            if not self._begun:
+                self._begun = True
+                self._thread.start()
 
     @property
     def value(self) -> T | None:
@@ -32,7 +37,8 @@ class Opening(Generic[T]):
         return self._value
 
     def result(self) -> T:
-        """The thing; waits for it."""
+        """The thing; begins if need be, and waits for it."""
+        self.start()
         self._thread.join()
         if self._error is not None:
             raise self._error

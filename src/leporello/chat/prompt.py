@@ -96,9 +96,14 @@ class ChatCompleter(Completer):
 
 
 class Prompt:
-    """Reads what a person types. `abort` ends the reading from another thread with an error."""
+    """Reads what a person types. `abort` ends the reading from another thread with an error.
 
-    def __init__(self, history: Path, completer: Completer, status: Callable[[], Status]) -> None:
+    `once_shown` is called when the prompt stands on the screen for the first time.
+    """
+
+    def __init__(
+        self, history: Path, completer: Completer, status: Callable[[], Status], once_shown: Callable[[], None]
+    ) -> None:
         self._pastes = Pastes()
         self._status = status
         self._lock = threading.Lock()
@@ -120,6 +125,8 @@ class Prompt:
             include_default_pygments_style=False,
         )
         self._session.default_buffer.on_text_changed += self._make_room
+        self._once_shown: Callable[[], None] | None = once_shown
+        self._session.app.after_render += self._shown
 
     def read(self) -> str:
         """The next text; `EOFError` at the end, `KeyboardInterrupt` for Ctrl-C on an empty line."""
@@ -165,6 +172,11 @@ class Prompt:
             failure = self._failure
         if failure is not None and not self._session.app.is_done:
             self._session.app.exit(exception=failure)
+
+    def _shown(self, _: object) -> None:
+        told, self._once_shown = self._once_shown, None
+        if told is not None:
+            told()
 
     def _make_room(self, buffer: Buffer) -> None:
         """Room for a menu only while there may be one: otherwise the status line stands right below the text."""
