@@ -22,6 +22,11 @@ class Frame:
         self._home = home
         self._flags = dict(_split(item) for item in assignments)
 
+    @property
+    def flags(self) -> Mapping[str, object]:
+        """What `--set` gave, for another process to go by."""
+        return dict(self._flags)
+
     @cached_property
     def home(self) -> Home:
         """The folder with settings and data."""

@@ -1,0 +1,68 @@
+"""`leporello serve`: the gateway. A proxy for model clients, and agent sessions over HTTP."""
+
+from __future__ import annotations
+
+import click
+
+from leporello.cli.exits import ExitCode
+from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.output import note
+from leporello.errors import InputError
+
+
+@click.command("serve")
+@click.option("--host", metavar="ADDRESS", help="Where to listen, instead of gateway.host.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port, instead of gateway.port; 0 takes a free one.")
+@click.option("--store", "url", metavar="URL", help="The store, instead of the configured one.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that serve.")
+@click.option("--upstream", metavar="URL", help="Send every model's requests to this server.")
+@click.option("--add-key", metavar="NAME", help="Make a key for a client, print it once, and end.")
+@click.option("--recall", is_flag=True, help="With --add-key: its models may search what was folded.")
+@click.option("--no-agent", is_flag=True, help="With --add-key: it may use the proxy only.")
+@click.option("--remove-key", metavar="NAME", help="Remove a key, and end.")
+@click.option("--list-keys", is_flag=True, help="Print the names of all keys, and end.")
+@pass_frame
+def command(
+    frame: Frame,
+    host: str | None,
+    port: int | None,
+    url: str | None,
+    workers: int,
+    upstream: str | None,
+    add_key: str | None,
+    recall: bool,
+    no_agent: bool,
+    remove_key: str | None,
+    list_keys: bool,
+) -> ExitCode:
+    """Serve the proxy (/v1/...) and agent sessions (/api/...) over HTTP.
+
+    Without a key it listens on this machine only. A client sends its key where its library puts the API key.
+    """
+    # An optional extra: the server's libraries may not be installed.
+    try:
+        from leporello.gateway.auth import Keys  # noqa: PLC0415
+        from leporello.gateway.server import Setup, run  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(f"The server needs more packages ({error.name}): pip install 'leporello[gateway]'") from None
+
+    home = frame.home.path
+    if add_key or remove_key or list_keys:
+        keys = Keys.load(home)
+        if list_keys:
+            for key in keys.keys:
+                click.echo(key.name)
+        if remove_key:
+            keys.remove(remove_key).save(home)
+            note(f"The key {remove_key} is removed; a running server goes on with it until it is started again.")
+        if add_key:
+            made, secret = keys.add(add_key, recall=recall, agent=not no_agent)
+            made.save(home)
+            note(f"The key of {add_key}; it is not shown again:")
+            click.echo(secret)
+        return ExitCode.OK
+    flags: dict[str, object] = {"gateway.host": host, "gateway.port": port, "store.url": url}
+    if upstream:
+        flags["gateway.upstreams"] = {"upstream": {"base_url": upstream, "models": "*"}}
+    run(Setup(str(home), {**frame.flags, **{key: value for key, value in flags.items() if value is not None}}, workers))
+    return ExitCode.OK

@@ -1,0 +1,112 @@
+"""The gateway as an ASGI application: routes, and what lives as long as the process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from leporello.codecs import Dialect
+from leporello.config import Settings
+from leporello.errors import LeporelloError
+from leporello.gateway.auth import Keys, check_browser, identify
+from leporello.gateway.config import GatewayConfig
+from leporello.gateway.faults import Fault, Refused
+from leporello.gateway.metrics import Metrics
+from leporello.gateway.narrator import proxy_narrator
+from leporello.gateway.planning import Planner
+from leporello.gateway.proxy import CountEndpoint, ModelEndpoint, ModelsEndpoint, Proxy
+from leporello.gateway.talks import Talks
+from leporello.gateway.upstream import Upstreams
+from leporello.store.base import Store
+
+
+@dataclass(slots=True)
+class Gateway:
+    """Everything one process of the gateway holds."""
+
+    settings: Settings
+    config: GatewayConfig
+    keys: Keys
+    store: Store
+    shared: bool = False
+    """Whether other processes serve the same store."""
+    metrics: Metrics = field(default_factory=Metrics)
+    ready: bool = False
+
+    def app(self) -> Starlette:
+        """The application; its lifespan opens and closes what it needs."""
+        upstreams = Upstreams(self.config)
+        talks = Talks(self.store, self.settings, shared=self.shared, narrator=lambda: proxy_narrator(self.settings))
+        proxy = Proxy(self.config, self.keys, Planner(talks, self.settings), upstreams, self.metrics)
+
+        @asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            async with upstreams:
+                self.ready = True
+                yield
+                self.ready = False
+                await proxy.drain()
+
+        return Starlette(routes=[*self._care_routes(), *proxy_routes(proxy)], lifespan=lifespan)
+
+    # -- care
+
+    def _care_routes(self) -> list[BaseRoute]:
+        return [
+            Route("/healthz", self._health, methods=["GET"]),
+            Route("/readyz", self._readiness, methods=["GET"]),
+            Route("/metrics", self._metrics, methods=["GET"]),
+        ]
+
+    async def _health(self, _: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    def _readiness(self, _: Request) -> Response:
+        if not self.ready:
+            return JSONResponse({"status": "starting"}, 503)
+        try:
+            self.store.state.get(None, "gateway.ready")
+        except LeporelloError:
+            return JSONResponse({"status": "store unavailable"}, 503)
+        return JSONResponse({"status": "ok", "time": int(time.time())})
+
+    async def _metrics(self, request: Request) -> Response:
+        try:
+            check_browser(request.headers, self.keys)
+            identify(request.headers, self.keys)
+        except Refused as refused:
+            return fault_response(refused.fault)
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+def fault_response(fault: Fault) -> Response:
+    """An error of our own API."""
+    headers = {name.decode(): value.decode() for name, value in fault.headers()}
+    return Response(fault.body(), fault.status, headers)
+
+
+def proxy_routes(proxy: Proxy) -> list[BaseRoute]:
+    """The paths of the three model APIs."""
+    models = ModelsEndpoint(proxy, None, "models")
+    dialects = {
+        "/v1/chat/completions": Dialect.OPENAI_CHAT,
+        "/v1/responses": Dialect.OPENAI_RESPONSES,
+        "/v1/messages": Dialect.ANTHROPIC,
+    }
+    return [
+        *(Route(path, ModelEndpoint(proxy, dialect, path), methods=["POST"]) for path, dialect in dialects.items()),
+        Route(
+            "/v1/messages/count_tokens",
+            CountEndpoint(proxy, Dialect.ANTHROPIC, "/v1/messages/count_tokens"),
+            methods=["POST"],
+        ),
+        Route("/v1/models", models, methods=["GET"]),
+        Route("/v1/models/{name:path}", models, methods=["GET"]),
+    ]

@@ -1,0 +1,185 @@
+"""Who may use the gateway: keys that are shown once and stored as hashes, and the rule for machines without any.
+
+A key is 32 random bytes, so one round of SHA-256 is enough to store it by: there is nothing to guess. Comparison takes
+the same time whatever the key. Without keys the gateway serves this machine only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import orjson
+
+from leporello.errors import ConfigError
+from leporello.gateway.faults import refuse
+
+PREFIX = "lep-"
+OWN_HEADER = "x-leporello-key"
+FILE = "gateway-keys.json"
+_LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "::1", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of the gateway, without the key itself."""
+
+    name: str
+    hash: str
+    created: float = 0.0
+    recall: bool = False
+    """Whether the recall tools are offered to the model and answered in the proxy."""
+    agent: bool = True
+    """Whether it may run agent sessions, which use tools on this machine."""
+    rate: int | None = None
+    """Requests a minute, instead of the configured number."""
+    streams: int | None = None
+    """Requests at the same time, instead of the configured number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who sent a request."""
+
+    key: Key
+    owner: str
+    """Scopes conversations: a digest of the key that was used."""
+    upstream_key: str = ""
+    """The client's own key for the provider, when it sent one."""
+    upstream_scheme: str = "bearer"
+
+
+class Keys:
+    """The keys in force."""
+
+    def __init__(self, keys: Iterable[Key] = ()) -> None:
+        self.keys = tuple(keys)
+
+    def __bool__(self) -> bool:
+        return bool(self.keys)
+
+    @classmethod
+    def load(cls, home: Path) -> Keys:
+        """From the home folder; a missing file means none, a broken one is an error that names it."""
+        path = home / FILE
+        try:
+            listed = orjson.loads(path.read_bytes())["keys"]
+            return cls(Key(**entry) for entry in listed)
+        except FileNotFoundError:
+            return cls()
+        except (OSError, ValueError, KeyError, TypeError):
+            raise ConfigError(f"{path}: the list of gateway keys can't be read. Mend it or remove it.") from None
+
+    def save(self, home: Path) -> None:
+        """Write the file whole or not at all, for its owner only."""
+        home.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=home, prefix=".gateway-keys-")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(orjson.dumps({"keys": [asdict(key) for key in self.keys]}, option=orjson.OPT_INDENT_2))
+        os.replace(name, home / FILE)
+
+    def add(self, name: str, *, recall: bool = False, agent: bool = True) -> tuple[Keys, str]:
+        """The list with a new key, and the key: it is shown once and nowhere stored."""
+        if any(key.name == name for key in self.keys):
+            raise ConfigError(f"There is a key named {name!r} already. Remove it first, or use another name.")
+        secret = PREFIX + secrets.token_urlsafe(32)
+        made = Key(name, _hash(secret), time.time(), recall, agent)
+        return Keys((*self.keys, made)), secret
+
+    def remove(self, name: str) -> Keys:
+        """The list without a key."""
+        kept = [key for key in self.keys if key.name != name]
+        if len(kept) == len(self.keys):
+            known = ", ".join(key.name for key in self.keys) or "none"
+            raise ConfigError(f"There is no key named {name!r}. There are: {known}.")
+        return Keys(kept)
+
+    def find(self, secret: str) -> Key | None:
+        """The key a secret belongs to; all are compared, each in constant time."""
+        given, found = _hash(secret), None
+        for key in self.keys:
+            if hmac.compare_digest(given, key.hash):
+                found = key
+        return found
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def identify(headers: Mapping[str, str], keys: Keys) -> Client:
+    """The client of a request; refused when keys are set and it shows none of them.
+
+    The key stands in `X-Leporello-Key`, or where the client's own library puts its API key. In the first case that
+    other key is the client's own for the provider, and is passed on.
+    """
+    bearer, named = _bearer(headers), headers.get("x-api-key", "").strip()
+    own = bearer or named
+    scheme = "bearer" if bearer else "x-api-key"
+    if not keys:
+        return Client(Key("", ""), _owner(own), own, scheme)
+    shown = headers.get(OWN_HEADER, "").strip()
+    found = keys.find(shown or own)
+    if found is None:
+        raise refuse(401, "invalid_api_key", "This gateway wants one of its own keys; none was given, or a wrong one.")
+    return Client(found, _owner(found.hash), own if shown else "", scheme)
+
+
+def _owner(secret: str) -> str:
+    return hashlib.blake2b(
+        secret.encode("utf-8", "surrogateescape"), key=b"leporello-owner", digest_size=16
+    ).hexdigest()
+
+
+def _bearer(headers: Mapping[str, str]) -> str:
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else ""
+
+
+def check_address(host: str, keys: Keys) -> None:
+    """Refuse to listen beyond this machine without a key, and say how to make one."""
+    if keys or is_local(host):
+        return
+    raise ConfigError(
+        f"Listening on {host} would let everybody who reaches this machine use your keys. Make a key first: "
+        "leporello serve --add-key NAME. Or listen on 127.0.0.1."
+    )
+
+
+def is_local(host: str) -> bool:
+    """Whether an address reaches only this machine."""
+    name = host.strip("[]").lower()
+    if name in _LOCAL_NAMES - {""}:
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def check_browser(headers: Mapping[str, str], keys: Keys) -> None:
+    """Web pages must not reach a gateway that asks for no key: neither from another origin nor by another name."""
+    host = _name(headers.get("host", ""))
+    origin = headers.get("origin", "")
+    if origin and origin != "null" and _name(urlsplit(origin).netloc) == host and (keys or is_local(host)):
+        return
+    if origin:
+        raise refuse(403, "cross_origin", "Requests from web pages of another origin are not accepted.")
+    if not keys and host and not is_local(host):
+        raise refuse(403, "unknown_host", "This gateway answers only under the names of this machine.")
+
+
+def _name(netloc: str) -> str:
+    """The host without its port."""
+    if netloc.startswith("["):
+        return netloc[1:].partition("]")[0]
+    return netloc.partition(":")[0]

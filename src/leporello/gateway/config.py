@@ -1,0 +1,112 @@
+"""What the gateway goes by, read from the settings once: addresses, limits, and who serves which model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from leporello.codecs import Dialect
+from leporello.config import Settings
+from leporello.config.kinds import Address
+from leporello.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A server of models."""
+
+    name: str
+    base_url: str
+    models: tuple[str, ...] = ("*",)
+    window: int | None = None
+    key: str = field(default="", repr=False)
+    """Used when the client sends none of its own."""
+
+    def serves(self, model: str) -> bool:
+        """Whether a model's name fits one of the patterns."""
+        name = model.lower()
+        return any(fnmatchcase(name, pattern.lower()) for pattern in self.models)
+
+    def url(self, path: str) -> str:
+        """The address of an API path that begins with `/v1`; base addresses come with and without it."""
+        return self.base_url.removesuffix("/v1") + path
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayConfig:
+    """Everything the gateway is told."""
+
+    host: str = "127.0.0.1"
+    port: int = 8484
+    upstreams: tuple[Upstream, ...] = ()
+    max_body: int = 32_000_000
+    rate: int = 600
+    streams: int = 128
+    connect_timeout: float = 10.0
+    idle_timeout: float = 600.0
+    session_idle: float = 86_400.0
+
+    @classmethod
+    def read(cls, settings: Settings) -> GatewayConfig:
+        """From the settings; an upstream that can't work is an error that names it."""
+        return cls(
+            host=settings.get("gateway.host"),
+            port=settings.get("gateway.port"),
+            upstreams=(*_configured(settings), *_built_in(settings)),
+            max_body=settings.get("gateway.max_body"),
+            rate=settings.get("gateway.rate"),
+            streams=settings.get("gateway.streams"),
+            connect_timeout=settings.get("gateway.connect_timeout"),
+            idle_timeout=settings.get("gateway.idle_timeout"),
+            session_idle=settings.get("gateway.session_idle"),
+        )
+
+    def upstream(self, model: str, dialect: Dialect) -> Upstream | None:
+        """Who serves a model; the first whose patterns fit. The vendors' own come last, by dialect."""
+        for upstream in self.upstreams:
+            if upstream.name == "anthropic" and dialect is not Dialect.ANTHROPIC and upstream.models == ("*",):
+                continue
+            if upstream.name == "openai" and dialect is Dialect.ANTHROPIC and upstream.models == ("*",):
+                continue
+            if upstream.serves(model):
+                return upstream
+        return None
+
+
+def _configured(settings: Settings) -> list[Upstream]:
+    found = []
+    for name, entry in settings.get("gateway.upstreams").items():
+        where = f"gateway.upstreams.{name}"
+        provider = entry.get("provider")
+        if provider is not None and provider not in settings.provider_names:
+            raise ConfigError(f"{where}.provider is {provider!r}, which is no name under providers.")
+        base_url = entry.get("base_url") or (settings.provider(provider).base_url if provider else None)
+        try:
+            address = Address().check(base_url)
+        except ValueError:
+            raise ConfigError(f"{where}.base_url must be {Address().allowed}.") from None
+        window = entry.get("window")
+        if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window < 1):
+            raise ConfigError(f"{where}.window is {window!r}; it must be a number of tokens.")
+        key = (settings.api_key(provider) or "") if provider else ""
+        found.append(Upstream(str(name), address, _patterns(entry.get("models", "*"), where), window, key))
+    return found
+
+
+def _patterns(value: object, where: str) -> tuple[str, ...]:
+    listed: Sequence[object] = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ()
+    patterns = tuple(str(item).strip() for item in listed if isinstance(item, str) and item.strip())
+    if not patterns:
+        raise ConfigError(f"{where}.models must be a pattern such as `claude-*`, or a list of them.")
+    return patterns
+
+
+def _built_in(settings: Settings) -> list[Upstream]:
+    """The vendors' own servers, for whoever sends a key of their own or has one in the settings."""
+    found = []
+    for name in ("anthropic", "openai"):
+        address = settings.provider(name).base_url
+        if address:
+            found.append(Upstream(name, address, key=settings.api_key(name) or ""))
+    return found

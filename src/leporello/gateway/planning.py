@@ -1,0 +1,207 @@
+"""From a client's request to the one that is sent: find the conversation, store what is new, fold when due.
+
+Everything here blocks (database, counting, summaries), so it runs in threads.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import orjson
+
+from leporello import caching
+from leporello.codecs import Dialect
+from leporello.config import Settings
+from leporello.conversation.conversation import ATTEMPTS_KEY
+from leporello.errors import FixedPartTooLarge
+from leporello.gateway.auth import Client
+from leporello.gateway.config import Upstream
+from leporello.gateway.folding import apply_view, is_folded, without_thinking
+from leporello.gateway.raw import Body
+from leporello.gateway.recognise import seed
+from leporello.gateway.talks import Live, Talks, Wanted
+from leporello.gateway.wire import LIST, OUTPUT_FIELDS, WireRequest
+from leporello.models import LearnedLimits, cost, model_facts
+from leporello.providers.errors import ErrorKind, ErrorVerdict
+from leporello.store.records import Call
+from leporello.usage import CanonicalUsage
+
+MOST_RECOVERIES = 3
+LEAST_OUTPUT = 64
+
+
+class Done(StrEnum):
+    """What was done to a request; the client reads it in a header."""
+
+    PASSED = "passed"
+    FOLDED = "folded"
+    RECOVERED = "recovered"
+    """It was refused as too long, folded, and sent again."""
+    STATEFUL = "stateful"
+    """The provider keeps the conversation, so it passed as it came."""
+    UNREAD = "unread"
+    """Not a form that can be folded: it passed as it came, and the provider judges it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What goes to the provider."""
+
+    request: WireRequest
+    upstream: Upstream
+    body: bytes
+    done: Done
+    live: Live | None = None
+    turn: int = 0
+    recoveries: int = 0
+    tokens: int = 0
+
+    @property
+    def conversation(self) -> str:
+        """The conversation's id; empty when there is none."""
+        return self.live.id if self.live else ""
+
+
+class Planner:
+    """Plans requests; safe to use from several threads."""
+
+    def __init__(self, talks: Talks, settings: Settings) -> None:
+        self.talks = talks
+        self.settings = settings
+        self._learned = LearnedLimits.load(settings.home.limits_file, now=time.time())
+
+    def plan(self, request: WireRequest, client: Client, upstream: Upstream, name: str = "") -> Plan:
+        """The request with all folds that are known and those that are due."""
+        if request.stateful:
+            return Plan(request, upstream, request.data, Done.STATEFUL)
+        if not request.messages or not request.model:
+            return Plan(request, upstream, request.data, Done.UNREAD)
+        window = self._window(upstream, request.model)
+        wanted = Wanted(
+            seed(client.owner, name),
+            request.messages,
+            client.key.name or client.owner,
+            request.model,
+            window,
+            len(request.data),
+        )
+        live = self.talks.take(wanted)
+        if live is None:
+            return Plan(request, upstream, request.data, Done.PASSED)
+        with live.guard:
+            live.turn += 1
+            if live.talk.model != request.model:
+                live.talk.use_model(request.model, window)
+            tokens = self._fold_when_due(live, request)
+            return self._planned(Plan(request, upstream, request.data, Done.PASSED, live, live.turn, tokens=tokens))
+
+    def preview(self, request: WireRequest, client: Client, upstream: Upstream, name: str = "") -> Plan:
+        """The request with the folds that are known; nothing is stored and nothing is folded."""
+        live = None
+        if request.messages and not request.stateful:
+            live = self.talks.look(seed(client.owner, name), request.messages)
+        if live is None:
+            return Plan(request, upstream, request.data, Done.PASSED)
+        with live.guard:
+            return self._planned(Plan(request, upstream, request.data, Done.PASSED, live, live.turn))
+
+    def _window(self, upstream: Upstream, model: str) -> int | None:
+        learned = self._learned.window(model, "gateway", upstream.base_url, now=time.time())
+        return min((size for size in (upstream.window, learned) if size), default=None)
+
+    def _fold_when_due(self, live: Live, request: WireRequest) -> int:
+        try:
+            return live.talk.request(request.tools, request.system).tokens
+        except FixedPartTooLarge:
+            # An estimate: the provider's own count decides.
+            return live.talk.reading.tokens
+
+    def _planned(self, plan: Plan) -> Plan:
+        live, request = plan.live, plan.request
+        assert live is not None
+        lines = live.talk.view.lines
+        if not is_folded(lines):
+            return plan
+        caching_settings = self.settings.prompt_caching
+        claude = caching.cache_use(request.model, dialect=request.dialect.value).native
+        body = apply_view(request, lines, ttl=caching_settings.cache_ttl, lay_marks=claude)
+        if live.thoughtless:
+            body = without_thinking(body)
+        return replace(plan, body=body, done=Done.FOLDED)
+
+    # -- what the provider answered
+
+    def recover(self, plan: Plan, verdict: ErrorVerdict) -> Plan | None:
+        """Another request to send instead of one that was refused; None when the refusal stands."""
+        if plan.live is None or plan.recoveries >= MOST_RECOVERIES:
+            return None
+        if verdict.kind is ErrorKind.OUTPUT_CAP:
+            return self._with_less_output(plan, verdict)
+        if verdict.cause in ("stale_thinking", "missing_thinking") and plan.done is not Done.PASSED:
+            return self._without_thinking(plan)
+        if not verdict.foldable or not self.settings.compression.enabled:
+            return None
+        live = plan.live
+        with live.guard:
+            self._learn(plan, verdict)
+            report = live.talk.shrink(f"overflow {plan.recoveries + 1}")
+            if not report.committed:
+                return None
+            # What goes out now is what the count that comes back is about.
+            self._fold_when_due(live, plan.request)
+            made = self._planned(replace(plan, recoveries=plan.recoveries + 1))
+        return replace(made, done=Done.RECOVERED)
+
+    def _learn(self, plan: Plan, verdict: ErrorVerdict) -> None:
+        live, limit = plan.live, verdict.stated_limit
+        assert live is not None
+        if limit is None or limit >= live.talk.limits.window:
+            return
+        live.talk.use_window(limit)
+        if self._learned.learn(limit, plan.request.model, "gateway", plan.upstream.base_url, now=time.time()):
+            self._learned.save(self.settings.home.limits_file)
+
+    def _with_less_output(self, plan: Plan, verdict: ErrorVerdict) -> Plan | None:
+        """Input and answer together are too long: ask for a shorter answer. A cap of the model itself stands."""
+        allowed, wanted = verdict.allowed_output, plan.request.max_output
+        if verdict.stated_limit is None or not allowed or not wanted or not LEAST_OUTPUT <= allowed < wanted:
+            return None
+        key = LIST[plan.request.dialect]
+        body = Body.read(plan.body, key)
+        if body is None:
+            return None
+        names = [name for name in OUTPUT_FIELDS[plan.request.dialect] if name in body.fields]
+        changed = body.with_items(body.items, **dict.fromkeys(names, orjson.dumps(allowed)))
+        return replace(plan, body=changed, done=Done.RECOVERED, recoveries=plan.recoveries + 1)
+
+    def _without_thinking(self, plan: Plan) -> Plan | None:
+        assert plan.live is not None
+        if plan.request.dialect is not Dialect.ANTHROPIC or plan.live.thoughtless:
+            return None
+        plan.live.thoughtless = True
+        body = without_thinking(plan.body)
+        return replace(plan, body=body, done=Done.RECOVERED, recoveries=plan.recoveries + 1)
+
+    def settle(self, plan: Plan, usage: CanonicalUsage | None) -> None:
+        """An answer came: count it, and fold now rather than when the client waits for its next answer."""
+        live = plan.live
+        if live is None:
+            return
+        talk = live.talk
+        with live.guard:
+            if usage is not None:
+                facts = model_facts(plan.request.model or None)
+                self.talks.store.usage.add(live.id, Call(usage, plan.request.model, "chat", cost(usage, facts)))
+            if live.turn != plan.turn:
+                return
+            attempted = talk.engine.attempts
+            talk.engine.attempts = 0
+            if usage is not None:
+                talk.meter.observe(usage.prompt_tokens)
+                talk.engine.update_from_response(usage.as_engine_dict())
+            if attempted:
+                talk.store.state.remove(talk.id, ATTEMPTS_KEY)
+            if self.settings.compression.enabled and talk.engine.should_compress(talk.reading.tokens):
+                self._fold_when_due(live, plan.request)

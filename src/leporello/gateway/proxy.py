@@ -1,0 +1,263 @@
+"""The proxy: a client's request in, planned, sent, recovered when it is too long, and its answer relayed as it comes.
+
+Until the first byte of an answer went to the client, a refusal can be mended without the client noticing: the request
+is folded and sent again. From then on bytes are passed on as they arrive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+import aiohttp
+from starlette.types import Receive, Scope, Send
+
+from leporello.codecs import Dialect
+from leporello.errors import LeporelloError
+from leporello.gateway.auth import Client, Keys, check_browser, identify
+from leporello.gateway.config import GatewayConfig, Upstream
+from leporello.gateway.faults import Fault, Refused, refuse
+from leporello.gateway.limits import Gate, read_body
+from leporello.gateway.metrics import Metrics, RequestLog, log
+from leporello.gateway.planning import Done, Plan, Planner
+from leporello.gateway.relay import ClientGone, Outlet, relay_stream, relay_whole
+from leporello.gateway.upstream import Upstreams, read_reply, sent_headers
+from leporello.gateway.wire import WireRequest, read_request
+from leporello.providers.errors import classify
+from leporello.usage import CanonicalUsage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NAME_HEADER = "x-leporello-conversation"
+MOST_ERROR = 256 * 1024
+STORE_FAULT = Fault(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.")
+
+
+class Proxy:
+    """What all routes of the proxy share."""
+
+    def __init__(
+        self, config: GatewayConfig, keys: Keys, planner: Planner, upstreams: Upstreams, metrics: Metrics
+    ) -> None:
+        self.config = config
+        self.keys = keys
+        self.planner = planner
+        self.upstreams = upstreams
+        self.metrics = metrics
+        self.gate = Gate(config.rate, config.streams, time.monotonic)
+        self.threads = ThreadPoolExecutor(8, "leporello-gateway")
+        self._afterwards: set[asyncio.Task[None]] = set()
+
+    async def thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run blocking work beside the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: work(*args, **kwargs))
+
+    def afterwards(self, plan: Plan, usage: CanonicalUsage | None) -> None:
+        """Count an answer and fold if due, while the client reads."""
+        if usage is not None:
+            self.metrics.count_usage(usage)
+        if plan.live is None:
+            return
+        task = asyncio.create_task(self._settle(plan, usage))
+        self._afterwards.add(task)
+        task.add_done_callback(self._afterwards.discard)
+
+    async def _settle(self, plan: Plan, usage: CanonicalUsage | None) -> None:
+        try:
+            await self.thread(self.planner.settle, plan, usage)
+        except LeporelloError as error:
+            # The answer has gone out; that its figures could not be stored is for the log.
+            log.error('{"problem": "settle", "kind": "%s"}', type(error).__name__)
+
+    async def drain(self) -> None:
+        """Wait for what is still to be written."""
+        while self._afterwards:
+            await asyncio.gather(*self._afterwards)
+        self.threads.shutdown(wait=True)
+
+
+class Endpoint:
+    """Serves one path of one dialect; subclasses say how."""
+
+    def __init__(self, proxy: Proxy, dialect: Dialect | None, route: str) -> None:
+        self.proxy = proxy
+        self.dialect = dialect
+        self.route = route
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve, and stop when the client is gone."""
+        outlet = Outlet(send, self.proxy.config.idle_timeout)
+        with RequestLog(self.route, self.proxy.metrics) as entry:
+            try:
+                await self._watched(scope, receive, outlet, entry)
+            except Refused as refused:
+                entry.problem = refused.fault.code
+                await outlet.fail(refused.fault, self.dialect)
+            except LeporelloError as error:
+                entry.problem = type(error).__name__
+                await outlet.fail(STORE_FAULT, self.dialect)
+            except (ClientGone, ConnectionError, TimeoutError):
+                entry.problem = "client_gone"
+            entry.status = outlet.status or 499
+
+    async def _watched(self, scope: Scope, receive: Receive, outlet: Outlet, entry: RequestLog) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        check_browser(headers, self.proxy.keys)
+        client = identify(headers, self.proxy.keys)
+        entry.key = client.key.name
+        with self.proxy.gate.passing(client):
+            data = b""
+            if scope["method"] == "POST":
+                most = self.proxy.config.max_body
+                async with asyncio.timeout(self.proxy.config.idle_timeout):
+                    data = await read_body(receive, most, headers.get("content-encoding", "").strip().lower())
+            work = asyncio.create_task(self.serve(Call(scope, headers, client, data), outlet, entry))
+            gone = asyncio.create_task(_disconnected(receive))
+            try:
+                await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+                if not work.done():
+                    work.cancel()
+                    raise ClientGone
+                await work
+            finally:
+                gone.cancel()
+                work.cancel()
+                await asyncio.gather(work, gone, return_exceptions=True)
+
+    async def serve(self, call: Call, outlet: Outlet, entry: RequestLog) -> None:
+        """Answer one request."""
+        raise NotImplementedError
+
+
+class Call:
+    """One request as it arrived."""
+
+    __slots__ = ("client", "data", "headers", "path")
+
+    def __init__(self, scope: Scope, headers: dict[str, str], client: Client, data: bytes) -> None:
+        query = scope.get("query_string", b"").decode("latin-1")
+        self.path = scope["path"] + (f"?{query}" if query else "")
+        self.headers = headers
+        self.client = client
+        self.data = data
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class ModelEndpoint(Endpoint):
+    """`chat/completions`, `responses` and `messages`."""
+
+    async def serve(self, call: Call, outlet: Outlet, entry: RequestLog) -> None:
+        """Plan, send, recover, relay."""
+        assert self.dialect is not None
+        request = read_request(self.dialect, call.data)
+        upstream = self._upstream(request)
+        began = time.perf_counter()
+        plan = await self.proxy.thread(
+            self.proxy.planner.plan, request, call.client, upstream, call.headers.get(NAME_HEADER, "")
+        )
+        self.proxy.metrics.planning.observe(time.perf_counter() - began)
+        headers = sent_headers(call.headers, call.client, upstream, self.dialect is Dialect.ANTHROPIC)
+        while True:
+            entry.done, entry.conversation = plan.done.value, plan.conversation
+            again = await self._attempt(plan, call.path, headers, outlet)
+            if again is None:
+                return
+            plan = again
+
+    def _upstream(self, request: WireRequest) -> Upstream:
+        assert self.dialect is not None
+        found = self.proxy.config.upstream(request.model, self.dialect)
+        if found is None:
+            raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
+        return found
+
+    async def _attempt(self, plan: Plan, path: str, headers: dict[str, str], outlet: Outlet) -> Plan | None:
+        """Send a plan and relay what comes; another plan when this one was refused and can be mended."""
+        url = plan.upstream.url(path)
+        async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
+            if response.status >= 400:
+                return await self._refused(plan, response, outlet)
+            about = headers_about(plan)
+            if response.content_type == "text/event-stream":
+                tally = await relay_stream(outlet, response, plan.request.dialect, about)
+                if tally.error is not None and not outlet.started:
+                    return await self._refused_in_stream(plan, tally.error, outlet)
+                if tally.ended:
+                    self.proxy.afterwards(plan, tally.usage)
+            else:
+                usage = await relay_whole(outlet, response, plan.request.dialect, about)
+                self.proxy.afterwards(plan, usage)
+        return None
+
+    async def _refused(self, plan: Plan, response: aiohttp.ClientResponse, outlet: Outlet) -> Plan | None:
+        body = await read_reply(response)
+        verdict = classify(response.status, body[:MOST_ERROR], dict(response.headers), now=time.time())
+        mended = await self.proxy.thread(self.proxy.planner.recover, plan, verdict)
+        if mended is not None:
+            return mended
+        await outlet.refusal(response, body, plan.request.dialect, headers_about(plan))
+        return None
+
+    async def _refused_in_stream(self, plan: Plan, error: object, outlet: Outlet) -> Plan | None:
+        """An error that came first inside a stream that began well."""
+        verdict = classify(None, error, now=time.time())
+        mended = await self.proxy.thread(self.proxy.planner.recover, plan, verdict)
+        if mended is None:
+            await outlet.release()
+        return mended
+
+
+def headers_about(plan: Plan) -> list[tuple[bytes, bytes]]:
+    """What was done to a request, for the client."""
+    found = [(b"x-leporello", plan.done.value.encode())]
+    if plan.conversation:
+        found.append((NAME_HEADER.encode(), plan.conversation.encode()))
+    return found
+
+
+class CountEndpoint(ModelEndpoint):
+    """`messages/count_tokens`: how large the request would be, known folds included."""
+
+    async def serve(self, call: Call, outlet: Outlet, entry: RequestLog) -> None:
+        """Count what would be sent; nothing is stored."""
+        assert self.dialect is not None
+        request = read_request(self.dialect, call.data)
+        upstream = self._upstream(request)
+        name = call.headers.get(NAME_HEADER, "")
+        plan = await self.proxy.thread(self.proxy.planner.preview, request, call.client, upstream, name)
+        entry.done = plan.done.value
+        headers = sent_headers(call.headers, call.client, upstream, anthropic=True)
+        async with self.proxy.upstreams.call("POST", upstream.url(call.path), headers, plan.body) as response:
+            body = await read_reply(response)
+            if response.status >= 400:
+                await outlet.refusal(response, body, self.dialect, headers_about(plan))
+            else:
+                await outlet.whole(response, body, headers_about(plan))
+
+
+class ModelsEndpoint(Endpoint):
+    """`/v1/models`: what the upstream of the asked dialect offers."""
+
+    async def serve(self, call: Call, outlet: Outlet, entry: RequestLog) -> None:
+        """Ask the upstream; the header every Anthropic client sends tells which API is meant."""
+        dialect = Dialect.ANTHROPIC if "anthropic-version" in call.headers else Dialect.OPENAI_CHAT
+        asked = call.path.partition("?")[0].removeprefix("/v1/models").strip("/")
+        upstream = self.proxy.config.upstream(asked, dialect)
+        if upstream is None:
+            raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
+        entry.done = Done.PASSED.value
+        headers = sent_headers(call.headers, call.client, upstream, dialect is Dialect.ANTHROPIC)
+        async with self.proxy.upstreams.call("GET", upstream.url(call.path), headers, None) as response:
+            body = await read_reply(response)
+            if response.status >= 400:
+                await outlet.refusal(response, body, dialect, [])
+            else:
+                await outlet.whole(response, body, [])

@@ -1,0 +1,235 @@
+"""The conversations a proxy has seen: found by their chain, continued, branched where a client went another way.
+
+A conversation's id is made of the chain after its first request, so that any worker finds it again in the store without
+an index of its own. The log holds what the client sent; a reply enters it when the client sends it back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from leporello.config import Settings
+from leporello.conversation import Conversation
+from leporello.errors import NotFound, StoreConflict
+from leporello.gateway.recognise import chain, common
+from leporello.messages import Message
+from leporello.store.base import Store
+from leporello.store.records import Metadata
+from leporello.summary.base import Narrator
+
+PLATFORM = "gateway"
+SHARDS = 64
+MOST_BYTES = 192 * 1024 * 1024
+"""Text of conversations kept at hand; beyond it the longest unused is read from the store when it comes back."""
+
+
+@dataclass(slots=True)
+class Live:
+    """A conversation at hand. `guard` is held while it is planned or folded."""
+
+    talk: Conversation
+    values: list[bytes]
+    size: int = 0
+    turn: int = 0
+    """Raised by every request that is planned: late figures of an earlier one are told apart."""
+    thoughtless: bool = False
+    """The model refused thinking that was signed before the last fold; it is left out from then on."""
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def id(self) -> str:
+        """The conversation's id for life."""
+        return self.talk.id
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a request tells about its conversation."""
+
+    start: bytes
+    messages: Sequence[Message]
+    owner: str
+    model: str
+    window: int | None
+    size: int
+
+
+class Talks:
+    """Finds and keeps conversations; safe to use from several threads."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        shared: bool = False,
+        narrator: Callable[[], Narrator | None] = lambda: None,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self._shared = shared
+        """Whether other processes write to the same conversations."""
+        self._narrator = narrator
+        self._most_bytes = most_bytes
+        self._live: OrderedDict[str, Live] = OrderedDict()
+        self._index: dict[bytes, str] = {}
+        self._bytes = 0
+        self._book = threading.Lock()
+        self._shards = [threading.Lock() for _ in range(SHARDS)]
+
+    def take(self, wanted: Wanted) -> Live | None:
+        """The conversation of a request, its new messages stored; None when only an earlier state is repeated."""
+        values = chain(wanted.start, wanted.messages)
+        with self._shards[values[0][0] % SHARDS]:
+            for _ in range(3):
+                try:
+                    live = self._taken(wanted, values)
+                except StoreConflict:
+                    # Another worker was quicker: what it wrote is read, and the request is looked at again.
+                    self._forget_all(values)
+                    continue
+                if live is not None:
+                    self._touch(live, wanted.size)
+                return live
+        return None
+
+    def look(self, start: bytes, messages: Sequence[Message]) -> Live | None:
+        """The conversation a list continues or repeats, without storing anything."""
+        values = chain(start, messages)
+        if not values:
+            return None
+        with self._shards[values[0][0] % SHARDS]:
+            live, known = self._find(values)
+            return live if live is not None and known == len(live.values) else None
+
+    def _taken(self, wanted: Wanted, values: list[bytes]) -> Live | None:
+        live, known = self._find(values)
+        if live is None:
+            live = self._begun(wanted, values)
+        elif known < len(live.values):
+            if known == len(values) and not live.talk.view.folds:
+                return None
+            live = self._branched(live, known, values)
+        self._append(live, wanted.messages[len(live.values) :], values)
+        return live
+
+    # -- finding
+
+    def _find(self, values: Sequence[bytes]) -> tuple[Live | None, int]:
+        """The conversation with the longest common beginning, and how long that is."""
+        live, known = self._at_hand(values)
+        if live is not None and known == len(live.values) and not self._shared:
+            return live, known
+        for place in range(len(values), known, -1):
+            stored = self._from_store(id_of(values[place - 1]), values)
+            if stored is not None:
+                return stored, common(stored.values, values)
+        if live is not None and self._shared and self.store.log.count(live.id) != len(live.values):
+            self._forget(live)
+            found = self._from_store(live.id, values)
+            return (found, common(found.values, values)) if found else (None, 0)
+        return live, known
+
+    def _at_hand(self, values: Sequence[bytes]) -> tuple[Live | None, int]:
+        for place in range(len(values), 0, -1):
+            id = self._index.get(values[place - 1])
+            live = self._live.get(id) if id is not None else None
+            if live is not None:
+                return live, place
+        return None, 0
+
+    def _from_store(self, id: str, values: Sequence[bytes]) -> Live | None:
+        known = self._live.get(id)
+        if known is not None:
+            return known
+        try:
+            record = self.store.conversations.resolve(id)
+        except NotFound:
+            return None
+        talk = Conversation(self.store, record, self.settings, narrator=self._narrator())
+        start = bytes.fromhex(str(record.metadata.custom.get("chain", "")))
+        said = [stored.message for stored in self.store.log.iterate(talk.id)]
+        return self._keep(Live(talk, chain(start, said), sum(len(str(message)) for message in said)))
+
+    # -- beginning, branching, adding
+
+    def _begun(self, wanted: Wanted, values: Sequence[bytes]) -> Live:
+        about = Metadata(
+            platform=PLATFORM, model=wanted.model, owner=wanted.owner, custom={"chain": wanted.start.hex()}
+        )
+        record = self.store.conversations.create(id_of(values[-1]), about)
+        talk = Conversation(
+            self.store, record, self.settings, model=wanted.model, window=wanted.window, narrator=self._narrator()
+        )
+        return self._keep(Live(talk, []))
+
+    def _branched(self, live: Live, at: int, values: Sequence[bytes]) -> Live:
+        """The client changed its history, or went back: from there on it is another conversation."""
+        wanted: str | None = id_of(values[-1])
+        if self.store.conversations.exists(str(wanted)):
+            wanted = None
+        record = self.store.conversations.branch(live.id, at, wanted)
+        talk = Conversation(self.store, record, self.settings, model=live.talk.model, narrator=self._narrator())
+        return self._keep(Live(talk, list(live.values[:at]), live.size))
+
+    def _append(self, live: Live, messages: Sequence[Message], values: Sequence[bytes]) -> None:
+        if not messages:
+            return
+        with live.guard:
+            if self._shared:
+                self.store.log.append(live.id, list(messages), after=len(live.values))
+                live.talk.refresh()
+            else:
+                live.talk.append(*messages)
+            fresh = values[len(live.values) :]
+            live.values.extend(fresh)
+        with self._book:
+            self._index.update(dict.fromkeys(fresh, live.id))
+
+    # -- what is at hand
+
+    def _keep(self, live: Live) -> Live:
+        with self._book:
+            self._live[live.id] = live
+            self._bytes += live.size
+            for value in live.values:
+                self._index.setdefault(value, live.id)
+        return live
+
+    def _touch(self, live: Live, size: int) -> None:
+        with self._book:
+            if live.id not in self._live:
+                return
+            self._bytes += size - live.size
+            live.size = size
+            self._live.move_to_end(live.id)
+            while self._bytes > self._most_bytes and len(self._live) > 1:
+                _, oldest = next(iter(self._live.items()))
+                self._drop(oldest)
+
+    def _forget(self, live: Live) -> None:
+        with self._book:
+            self._drop(live)
+
+    def _forget_all(self, values: Sequence[bytes]) -> None:
+        with self._book:
+            for id in {self._index.get(value) for value in values}:
+                if id is not None and id in self._live:
+                    self._drop(self._live[id])
+
+    def _drop(self, live: Live) -> None:
+        if self._live.pop(live.id, None) is None:
+            return
+        self._bytes -= live.size
+        for value in live.values:
+            if self._index.get(value) == live.id:
+                del self._index[value]
+
+
+def id_of(value: bytes) -> str:
+    """The id of a conversation whose first request ended in this chain value."""
+    return f"gw-{value.hex()}"

@@ -1,0 +1,125 @@
+"""A client's request seen twice: as the messages it says, and as the text it was written in.
+
+Each message of the conversation knows which items of the client's list it stands in. One Anthropic turn may hold
+several messages (results and words), several Responses items may make one (reasoning, words, calls).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from leporello.caching import without_marks
+from leporello.codecs import Dialect, Target, anthropic, openai_chat, openai_responses
+from leporello.gateway.faults import refuse
+from leporello.gateway.raw import Body
+from leporello.messages import Message, is_instruction, text_of
+
+CODECS: dict[Dialect, Any] = {
+    Dialect.ANTHROPIC: anthropic,
+    Dialect.OPENAI_CHAT: openai_chat,
+    Dialect.OPENAI_RESPONSES: openai_responses,
+}
+LIST = {Dialect.ANTHROPIC: "messages", Dialect.OPENAI_CHAT: "messages", Dialect.OPENAI_RESPONSES: "input"}
+OUTPUT_FIELDS = {
+    Dialect.ANTHROPIC: ("max_tokens",),
+    Dialect.OPENAI_CHAT: ("max_completion_tokens", "max_tokens"),
+    Dialect.OPENAI_RESPONSES: ("max_output_tokens",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """A request as it came, and what it means. `messages` leave out the leading instructions and all marks."""
+
+    dialect: Dialect
+    data: bytes
+    fields: Mapping[str, Any]
+    messages: tuple[Message, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
+    """For each message the items it stands in: first and one behind the last."""
+    system: str = ""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    stateful: bool = False
+    """The provider keeps (part of) the conversation: only what is new is here."""
+
+    @property
+    def model(self) -> str:
+        """The model's name; empty when the client gave none."""
+        name = self.fields.get("model")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def stream(self) -> bool:
+        """Whether the client wants events."""
+        return self.fields.get("stream") is True
+
+    @property
+    def max_output(self) -> int | None:
+        """The longest answer the client wants."""
+        found = (self.fields.get(name) for name in OUTPUT_FIELDS[self.dialect])
+        return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), None)
+
+    def body(self) -> Body | None:
+        """The request's text, taken apart."""
+        return Body.read(self.data, LIST[self.dialect])
+
+    def target(self) -> Target:
+        """The receiver as the codecs know it: what the client sent back belongs to whom it sends it to."""
+        return Target("upstream", self.model, cache_marks=True)
+
+
+def read_request(dialect: Dialect, data: bytes) -> WireRequest:
+    """Understand a request. What is no JSON object is refused; what is odd inside is the provider's to judge."""
+    try:
+        fields = orjson.loads(data)
+    except ValueError:
+        raise refuse(400, "invalid_json", "We could not parse the JSON body of your request.") from None
+    if not isinstance(fields, dict):
+        raise refuse(400, "invalid_json", "The body of the request must be a JSON object.")
+    items = fields.get(LIST[dialect])
+    if not isinstance(items, list) or not all(_is_message(dialect, item) for item in items):
+        return WireRequest(dialect, data, fields, stateful=_is_stateful(dialect, fields))
+    return _understood(dialect, data, fields, len(items))
+
+
+def _understood(dialect: Dialect, data: bytes, fields: dict[str, Any], count: int) -> WireRequest:
+    decoded = CODECS[dialect].decode_request(fields, "upstream")
+    origins: Sequence[int] = decoded.origins
+    said: list[Message] = without_marks(decoded.messages)
+    start = next((k for k, message in enumerate(said) if not is_instruction(message)), len(said))
+    spans = []
+    for k in range(start, len(said)):
+        later = next((origin for origin in origins[k + 1 :] if origin > origins[k]), count)
+        spans.append((origins[k], later))
+    return WireRequest(
+        dialect,
+        data,
+        fields,
+        tuple(said[start:]),
+        tuple(spans),
+        "\n\n".join(text_of(message) for message in said[:start]),
+        tuple(decoded.tools),
+        _is_stateful(dialect, fields),
+    )
+
+
+def _is_message(dialect: Dialect, item: Any) -> bool:
+    if not isinstance(item, dict):
+        return False
+    if dialect is Dialect.OPENAI_RESPONSES:
+        return isinstance(item.get("type", "message"), str)
+    return isinstance(item.get("role"), str)
+
+
+def _is_stateful(dialect: Dialect, fields: Mapping[str, Any]) -> bool:
+    if dialect is not Dialect.OPENAI_RESPONSES:
+        return False
+    if any(fields.get(name) for name in ("previous_response_id", "conversation", "prompt")):
+        return True
+    items = fields.get("input")
+    listed = items if isinstance(items, list) else ()
+    return any(isinstance(item, dict) and item.get("type") == "item_reference" for item in listed)

@@ -1,0 +1,88 @@
+"""A gateway in this process on a real socket, in front of the strict stub server, and clients of every kind for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from leporello.config import Home, load_settings
+from leporello.gateway.app import Gateway
+from leporello.gateway.auth import Keys
+from leporello.gateway.config import GatewayConfig
+from leporello.gateway.server import listen, server_options
+from leporello.store import open_store
+from leporello.store.base import Store
+from leporello.testing.stub_server import Seen, Step, StubServer
+
+
+@dataclass(slots=True)
+class House:
+    """What a test holds: the gateway's address, its upstream and its store."""
+
+    url: str
+    stub: StubServer
+    store: Store
+    gateway: Gateway
+
+    @property
+    def model_calls(self) -> list[Seen]:
+        """Requests that reached the model's server, as they came."""
+        return [seen for seen in self.stub.requests if seen.dialect is not None]
+
+
+class _Server(uvicorn.Server):
+    def install_signal_handlers(self) -> None:
+        """None: it runs in a thread."""
+
+
+@contextmanager
+def running(app: Any, config: GatewayConfig) -> Iterator[str]:
+    """An application on a free port of this machine."""
+    listener = listen(config)
+    server = _Server(server_options(app))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started and thread.is_alive():
+        threading.Event().wait(0.005)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+        assert not thread.is_alive()
+
+
+@contextmanager
+def opened(
+    folder: Path,
+    script: Iterable[Step] = (),
+    *,
+    window: int | None = None,
+    flags: Mapping[str, object] | None = None,
+    keys: Keys | None = None,
+    upstream: str = "",
+    **stub: Any,
+) -> Iterator[House]:
+    """A gateway over a stub that plays the script."""
+    with StubServer(script, **stub) as server, open_store(f"sqlite:///{folder}/gateway.db") as store:
+        entry: dict[str, Any] = {"base_url": upstream or server.url, "models": "*"}
+        if window:
+            entry["window"] = window
+        given = {
+            "gateway.port": 0,
+            "gateway.rate": 100_000,
+            "gateway.upstreams": {"stub": entry},
+            **(flags or {}),
+        }
+        settings = load_settings(given, environ={}, home=Home(folder / "home"))
+        config = GatewayConfig.read(settings)
+        gateway = Gateway(settings, config, keys or Keys(), store)
+        with running(gateway.app(), config) as url:
+            yield House(url, server, store, gateway)
