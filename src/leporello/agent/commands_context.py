@@ -18,6 +18,7 @@ class Part(StrEnum):
     SYSTEM = "system"
     TOOLS = "tools"
     RULES = "rules"
+    PINS = "pins"
     SUMMARY = "summary"
     USER = "your messages"
     ANSWERS = "answers"
@@ -57,9 +58,11 @@ def window_use(talk: Conversation) -> WindowUse:
     for position, line in enumerate(lines):
         size = talk.counter.message(line.message)
         if line.fold:
-            rules = min(size, talk.counter.text(_rules(line.message)))
+            rules = min(size, talk.counter.text(_section(line.message, Section.CONSTRAINTS)))
+            pins = min(size - rules, talk.counter.text(_section(line.message, Section.PINNED)))
             parts[Part.RULES] += rules
-            parts[Part.SUMMARY] += size - rules
+            parts[Part.PINS] += pins
+            parts[Part.SUMMARY] += size - rules - pins
         elif position >= first_of_tail:
             parts[Part.TAIL] += size
         else:
@@ -92,9 +95,9 @@ def _tail_start(talk: Conversation, lines: tuple[ViewLine, ...]) -> int:
     return start
 
 
-def _rules(message: Message) -> str:
+def _section(message: Message, section: Section) -> str:
     fold = read_fold(message)
-    return "\n".join(line.text for line in fold.handoff[Section.CONSTRAINTS]) if fold else ""
+    return "\n".join(line.text for line in fold.handoff[section]) if fold else ""
 
 
 def _split(talk: Conversation, message: Message, size: int, parts: dict[Part, int]) -> None:
@@ -116,6 +119,7 @@ def rows(use: WindowUse) -> list[tuple[Part, int, str]]:
         Part.TAIL: f"the newest {use.tail_messages}, kept as they are",
         Part.SUMMARY: f"folded {use.folds}×" if use.folds else "",
         Part.RULES: "yours, word for word",
+        Part.PINS: "word for word",
         Part.FREE: f"{use.reserve:,} of it for the answer",
     }
     return [(part, tokens, remarks.get(part, "")) for part, tokens in use.parts.items() if tokens]

@@ -8,8 +8,8 @@ from typing import Any
 
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.engines.builtin import BUILTIN
 from leporello.messages import text_of
+from leporello.plugins.host import Status
 from leporello.redact import redact
 from leporello.store.base import Store
 from leporello.store.records import ConversationRecord, InsightsQuery, UsageTotals
@@ -133,16 +133,15 @@ def first_words(store: Store, record: ConversationRecord) -> str:
 
 
 def plugins(talk: Conversation, _: str) -> str:
-    """Engines that are there: built in, and folders of plugins."""
-    chosen = talk.settings.engine
-    folder = talk.settings.home.plugins_dir / "context_engine"
-    found = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    lines = [f"{'*' if name == chosen else ' '} {name}  built in" for name in BUILTIN]
-    lines += [f"{'*' if name == chosen else ' '} {name}  {folder / name}" for name in found]
-    if talk.engine.name != chosen:
-        lines.append(f"context.engine names {chosen!r}, but {talk.engine.name!r} is in use.")
-    lines.append("Another one: leporello --set context.engine=NAME chat")
-    return "\n".join(lines)
+    """Engines and plugins that are there, and what is wrong with them."""
+    listed = talk.plugins.listing()
+    width = max(len(line.name) for line in listed)
+    lines = []
+    for line in listed:
+        mark = "*" if line.status in (Status.IN_USE, Status.ENABLED) else " "
+        about = line.why or line.description or line.where
+        lines.append(f"{mark} {line.name:{width}}  {line.status:9}  {_short(about, SHOWN_CHARS)}".rstrip())
+    return "\n".join([*lines, *talk.troubles])
 
 
 def config(talk: Conversation, argument: str) -> str:

@@ -14,6 +14,7 @@ from leporello.agent.commands import COMMANDS, Command, parse, run_command
 from leporello.agent.commands_context import window_use
 from leporello.agent.commands_store import recent
 from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
+from leporello.agent.plugin_commands import plugin_commands
 from leporello.agent.session import Chosen, choose_model, open_agent
 from leporello.cancel import CancelToken
 from leporello.chat.demo import PREFIX, WINDOW, demo_provider
@@ -24,6 +25,7 @@ from leporello.chat.recap import recap
 from leporello.chat.status import Status
 from leporello.chat.trouble import advice
 from leporello.errors import InputError, LeporelloError, NotFound
+from leporello.local.provider import LocalProvider
 from leporello.messages import is_result
 from leporello.records import Span
 from leporello.store import open_store
@@ -58,7 +60,7 @@ class Chat:
         self._newest_output = ""
         self.failed = False
         """Whether the last turn ended with an error."""
-        self.commands: Mapping[str, Command] = {**COMMANDS, **options.more(), **self._own_commands()}
+        self._own: Mapping[str, Command] = {**options.more(), **self._own_commands()}
         self.status = self._measured()
 
     @classmethod
@@ -75,6 +77,11 @@ class Chat:
     def agent(self) -> Agent:
         """The agent of the present conversation."""
         return self._agent
+
+    @property
+    def commands(self) -> dict[str, Command]:
+        """Every command; those of plugins change with the conversation."""
+        return {**COMMANDS, **plugin_commands(self._agent.talk), **self._own}
 
     # -- conversations
 
@@ -124,6 +131,8 @@ class Chat:
 
     def _end(self, reason: str) -> None:
         talk = self._agent.talk
+        talk.leave(reason)
+        talk.close()
         if self._store.log.count(talk.id):
             self._store.conversations.end(talk.id, reason)
         else:
@@ -146,7 +155,7 @@ class Chat:
         parts = [self._chosen.provider_name, f"window {self._agent.talk.limits.window:,}"]
         if use.marks:
             parts.append(f"prompt cache on ({ttl})")
-        return " · ".join(parts)
+        return "\n".join([" · ".join(parts), *self._agent.talk.troubles])
 
     def show_recap(self) -> None:
         """What the resumed conversation was about."""
@@ -161,6 +170,11 @@ class Chat:
 
     def warm_up(self) -> None:
         """Load what the first call needs: the vendor's client takes longer to import than all the rest."""
+        if isinstance(self._chosen.provider, LocalProvider):
+            # What goes wrong here goes wrong again at the first call, and is told there.
+            with contextlib.suppress(LeporelloError):
+                self._chosen.provider.start()
+            return
         package = "anthropic" if self._chosen.dialect == "anthropic" else "openai"
         if self._chosen.dialect and find_spec(package) is not None:
             import_module(package)
@@ -239,6 +253,7 @@ class Chat:
             totals.cost if priced else None,
             totals.cache_hit_rate if counted else None,
             talk.compressions,
+            warning="see /plugins" if talk.troubles else "",
         )
 
     # -- commands of a terminal
@@ -291,6 +306,7 @@ class Chat:
             )
         self._chosen = choose(name, self._options)
         talk = self._agent.talk
+        talk.close()
         self._agent = self._opened(talk.id)
         self._store.conversations.update(talk.id, model=self._chosen.model)
         return f"Going on with {self._chosen.model}, window {self._agent.talk.limits.window:,}."

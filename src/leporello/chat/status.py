@@ -18,6 +18,8 @@ class Status:
     cost: float | None = None
     hit_rate: float | None = None
     folds: int = 0
+    warning: str = ""
+    """Something that is wrong and stays so; it comes right behind the model."""
     note: str = ""
     """Stands in for the numbers while there are none."""
 
@@ -50,6 +52,8 @@ def parts(status: Status) -> list[str]:
     pieces = [status.model or "no model"]
     if status.note:
         return [*pieces, status.note]
+    if status.warning:
+        pieces.append(f"! {status.warning}")
     if status.window:
         used = f"{short_count(status.used)}/{short_count(status.window)}"
         pieces.append(f"{gauge(status.share)} {status.share:.0%} {used}")

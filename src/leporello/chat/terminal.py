@@ -25,6 +25,7 @@ COLOURS = {
     Part.SYSTEM: "magenta",
     Part.TOOLS: "blue",
     Part.RULES: "yellow",
+    Part.PINS: "bright_yellow",
     Part.SUMMARY: "cyan",
     Part.USER: "bright_green",
     Part.ANSWERS: "green",
@@ -33,7 +34,7 @@ COLOURS = {
     Part.TAIL: "white",
     Part.FREE: "bright_black",
 }
-LETTERS = dict(zip(Part, "SURYMAKET.", strict=True))
+LETTERS = dict(zip(Part, "SURPYMAKET.", strict=True))
 """Without colours a bar is told apart by letters."""
 
 

@@ -39,6 +39,10 @@ class LocalProvider:
         """Run one request to its end; `on_text` sees the text while it streams."""
         return self._ready().complete(replace(request, model=ALIAS), on_text)
 
+    def start(self) -> None:
+        """Start the server now, so that the first call need not wait for it."""
+        self._ready()
+
     def close(self) -> None:
         """End the server; the next call starts another."""
         with self._lock:
