@@ -26,7 +26,7 @@ from leporello.compaction.view import Item
 from leporello.engines.lcm import state as state_writer
 from leporello.engines.lcm.nodes import Desk, Written
 from leporello.engines.lcm.nodes import write as write_nodes
-from leporello.engines.lcm.tree import Branch, grow, leaf_size, standing
+from leporello.engines.lcm.tree import LEAST_NODE_TOKENS, Branch, grow, leaf_size, standing
 from leporello.messages import is_instruction
 from leporello.records import Span
 from leporello.summary.fold import Fold, prompt
@@ -42,8 +42,13 @@ from leporello.summary.frontier import (
 from leporello.summary.handoff import Handoff, joined, render
 from leporello.turns import closing_role, groups, opening_role
 
-NODE_SHARE = 0.7
-"""What the nodes may take of the tokens that are folded; the rest is the state's."""
+NODE_SHARE = 0.2
+"""What the nodes may take of the tokens that are folded; the rest is the state's, which can choose anew each time.
+
+Measured with the exam: what a node keeps was chosen before anybody knew what would matter, so that small nodes and a
+large state keep most."""
+LEAST_NODES, MOST_NODE_SHARE = 6, 0.7
+"""In a small window the nodes may take more, up to the second figure, so that six can stand side by side."""
 LEAST_STATE_SHARE = 0.15
 """What the state has at least for what became important later, beside rules and requests."""
 PART_TOKENS = 12
@@ -136,7 +141,8 @@ def _nodes_cap(ground: _Ground, desk: Desk, whole: int) -> int:
         if not is_instruction(ground.items[index].message)
     )
     usual = job.limits.aim_tokens * AIM_SHARE - head - job.limits.tail_tokens * USUAL_TAIL - FOLD_FRAME_TOKENS
-    steady = int(min(max(usual, whole / 2), MOST_FOLD_TOKENS) * NODE_SHARE)
+    room = min(max(usual, whole / 2), MOST_FOLD_TOKENS)
+    steady = int(max(room * NODE_SHARE, min(room * MOST_NODE_SHARE, LEAST_NODES * LEAST_NODE_TOKENS)))
     fixed = desk.count(render(state_writer.plain(desk, ground.covered, whole)))
     return max(1, min(steady, whole - fixed - int(whole * LEAST_STATE_SHARE)))
 

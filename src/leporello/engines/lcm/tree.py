@@ -15,7 +15,7 @@ from leporello.compaction.view import Item
 from leporello.records import Span
 from leporello.summary.frontier import Node
 
-LEAVES = 8
+LEAVES = 12
 """How many leaves of usual size fill the frontier's cap."""
 LARGEST_LEAF = 2
 """A leaf over an unusually long span has the room of this many."""
