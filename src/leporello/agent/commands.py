@@ -7,6 +7,7 @@ commands of its own (`more`): a terminal can begin another conversation, a serve
 from __future__ import annotations
 
 import difflib
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -65,11 +66,15 @@ def unknown(name: str, known: Mapping[str, object]) -> str:
     return f"There is no command /{name}.{hint} Known: {', '.join('/' + name for name in sorted(known))}."
 
 
-def help_text(known: Mapping[str, Command]) -> str:
-    """One line for each command."""
+def help_text(known: Mapping[str, Command], columns: int = 0) -> str:
+    """One line for each command; with a number of columns, long ones go on below their beginning."""
     heads = {name: f"/{name} {command.argument}".strip() for name, command in known.items()}
-    width = max(len(head) for head in heads.values())
-    return "\n".join(f"{heads[name]:{width}}  {command.help}" for name, command in known.items())
+    width = max(len(head) for head in heads.values()) + 2
+    lines = []
+    for name, command in known.items():
+        words = textwrap.wrap(command.help, columns - width) if columns > 2 * width else [command.help]
+        lines.append(f"{heads[name]:{width}}" + f"\n{' ' * width}".join(words))
+    return "\n".join(lines)
 
 
 def describe_report(report: CompactionReport) -> str:
@@ -125,12 +130,12 @@ def _expand(talk: Conversation, argument: str) -> str:
 
 COMMANDS: dict[str, Command] = {
     "help": Command("what can be said here", lambda _, __: help_text(COMMANDS)),
-    "compress": Command("fold now; with a topic, keep what is about it in detail", _compress, "[topic]"),
+    "compress": Command("fold now; what is about the topic is kept in detail", _compress, "[topic]"),
     "undo": Command("take the last folding back", _undo),
-    "context": Command("where the window goes; --explain shows the limits and their sources", _context, "[--explain]"),
+    "context": Command("where the window goes; --explain: limits and sources", _context, "[--explain]"),
     "search": Command("search the whole conversation, folded parts included", _search, "WORDS"),
     "expand": Command("reopen a message, a span or a fold", _expand, "m12|m10-m20|f3"),
-    "pin": Command("keep a message word for word; without one, show the pins", pin, "[m12 [note]]"),
+    "pin": Command("keep a message word for word; alone, show the pins", pin, "[m12 [note]]"),
     "unpin": Command("let a pinned message go", unpin, "m12"),
     "usage": Command("tokens, cache hits and cost of this conversation", usage),
     "insights": Command("the same for everything in the store", insights, "[days]"),

@@ -140,7 +140,7 @@ def plugins(talk: Conversation, _: str) -> str:
     for line in listed:
         mark = "*" if line.status in (Status.IN_USE, Status.ENABLED) else " "
         about = line.why or line.description or line.where
-        lines.append(f"{mark} {line.name:{width}}  {line.status:9}  {_short(about, SHOWN_CHARS)}".rstrip())
+        lines.append(f"{mark} {line.name:{width}}  {line.status:9}  {_short(about, 50)}".rstrip())
     return "\n".join([*lines, *talk.troubles])
 
 

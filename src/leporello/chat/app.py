@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 from leporello import caching
 from leporello.agent.agent import Agent
-from leporello.agent.commands import COMMANDS, Command, parse, run_command
+from leporello.agent.commands import COMMANDS, Command, help_text, parse, run_command
 from leporello.agent.commands_context import window_use
 from leporello.agent.commands_store import recent
 from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
@@ -200,6 +200,9 @@ class Chat:
         if found == ("context", ""):
             self._agent.measure()
             self._face.window(window_use(self._agent.talk))
+            return True
+        if found == ("help", ""):
+            self._face.say(help_text(self.commands, self._face.width))
             return True
         if found is not None and found[0] == "compress":
             with self._face.working("Folding the conversation"):

@@ -25,6 +25,10 @@ class TurnView(Protocol):
 class Face(Protocol):
     """A way of showing things."""
 
+    @property
+    def width(self) -> int:
+        """Columns there are for text."""
+
     def say(self, text: str) -> None:
         """The answer of a command."""
 

@@ -84,6 +84,7 @@ class PlainFace:
     def __init__(self, interactive: bool) -> None:
         self._interactive = interactive
         self._turn: PlainTurn | None = None
+        self.width = WIDTH
 
     def say(self, text: str) -> None:
         """To stdout: it is what was asked for."""

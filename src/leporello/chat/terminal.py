@@ -46,6 +46,11 @@ class TerminalFace:
         self._area = LiveArea(_write, terminal_size)
         self._turn: TerminalTurn | None = None
 
+    @property
+    def width(self) -> int:
+        """Columns that are painted on."""
+        return self._painter.width
+
     def say(self, text: str) -> None:
         """The answer of a command, as it is."""
         self._show(Text(f"\n{clean(text)}\n"))
