@@ -1,6 +1,7 @@
 """`python -m benchmarks [NAME ...] [--quick | --write]`: measure and print; with --write the docs get the new figures.
 
---quick takes less data where there is much: it shows that a benchmark works, not what it would find.
+--quick takes less data where there is much: it shows that a benchmark works, not what it would find. --messages=N is
+the size of the store benchmark, which otherwise takes most of an hour.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import platform
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks import compare, overhead, startup, steady, store
@@ -39,6 +41,10 @@ def main(arguments: list[str]) -> int:
     """Run what was asked for; everything without a name."""
     quick = "--quick" in arguments
     write = "--write" in arguments and not quick
+    parts = QUICK if quick else PARTS
+    for argument in arguments:
+        if argument.startswith("--messages="):
+            parts = parts | {"store": partial(store.run_sized, int(argument.partition("=")[2]))}
     names = [argument for argument in arguments if not argument.startswith("--")] or list(PARTS)
     unknown = [name for name in names if name not in PARTS]
     if unknown:
@@ -48,7 +54,7 @@ def main(arguments: list[str]) -> int:
     print(where)
     for name in names:
         print(f"\n## {name}\n", flush=True)
-        result = (QUICK if quick else PARTS)[name]()
+        result = parts[name]()
         print(result, flush=True)
         if write:
             PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), name, f"{where}\n\n{result}"), encoding="utf-8")

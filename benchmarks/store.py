@@ -118,6 +118,11 @@ def run_quick() -> str:
     return _run(QUICK)
 
 
+def run_sized(messages: int) -> str:
+    """The same on so many messages; the scale is measured up to ten times as many."""
+    return _run(Size(messages, few=min(FULL.few, messages), many=messages * 10))
+
+
 def _run(size: Size) -> str:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
