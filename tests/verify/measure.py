@@ -23,7 +23,9 @@ from leporello.summary.base import SummaryTask
 from leporello.summary.handoff import Handoff, Line, Origin, Section
 from leporello.summary.verify import Source, verify
 from leporello.testing.sessions import SessionSpec, Style, generate
+from tests.verify.fifth_mutations import FIFTH_KINDS
 from tests.verify.fourth_mutations import FOURTH_KINDS
+from tests.verify.last_true_lines import LAST_TRUE_KINDS
 from tests.verify.more_true_lines import MORE_TRUE_KINDS
 from tests.verify.mutations import KINDS, Mutation
 from tests.verify.second_mutations import SECOND_KINDS
@@ -44,8 +46,9 @@ ERRORS: dict[str, Mapping[str, Mutation]] = {
     "second": SECOND_KINDS,
     "third": THIRD_KINDS,
     "fourth": FOURTH_KINDS,
+    "fifth": FIFTH_KINDS,
 }
-TRUE: dict[str, Mapping[str, TrueLines]] = {"first": TRUE_KINDS, "more": MORE_TRUE_KINDS}
+TRUE: dict[str, Mapping[str, TrueLines]] = {"first": TRUE_KINDS, "more": MORE_TRUE_KINDS, "last": LAST_TRUE_KINDS}
 
 
 @dataclass(slots=True)

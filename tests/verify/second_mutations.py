@@ -23,7 +23,7 @@ def _replace_one(text: str, table: dict[str, str], rng: Random) -> str | None:
 def quantity(text: str, line: TrueLine, others: Sequence[TrueLine], rng: Random) -> str | None:
     """All for some, both for one, two for three."""
     table = {
-        "All": "Some of the", "all": "some", "both": "only one of the", "Both": "Only one of the",
+        "All": "Some of the", "all": "some of the", "both": "only one of the", "Both": "Only one of the",
         "every": "hardly any", "each": "no", "two": "three", "twice": "three times", "None": "All", "several": "no",
         "Nothing": "Everything",
     }  # fmt: skip

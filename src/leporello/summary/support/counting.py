@@ -10,6 +10,8 @@ from leporello.summary.support.figures import Figure, any_same, looks_same
 from leporello.summary.support.lexicon import in_other_script, synonyms_of
 from leporello.summary.support.reading import Reading, read
 
+_OF = (" of ", " of the ", " out of ", "/")
+
 
 class Counting:
     """Looks numbers up."""
@@ -20,6 +22,8 @@ class Counting:
     def wrong(self, claim: Reading, scope: Scope) -> str:
         """Which number of a claim is wrong in a scope, and how; empty when none is."""
         for figure in free_figures(claim):
+            if self._summed(claim, figure, scope.region):
+                continue
             shown = claim.text[figure.start : figure.end]
             keys = neighbours(claim, figure)
             plainly = "contradicts: " if scope.cited else ""
@@ -32,15 +36,21 @@ class Counting:
                 if beside:
                     break
             else:
-                if keys and not may_be_counted(figure) and not self._together(figure, keys, scope.region):
+                if (
+                    keys
+                    and not figure.kind
+                    and not may_be_counted(claim, figure)
+                    and not self._together(figure, keys, scope.region)
+                ):
                     return f"unknown count {shown}"
-                if not may_be_counted(figure) and not any_same(figure, self.evidence.figures(scope.region)):
+                if not may_be_counted(claim, figure) and not any_same(figure, self.evidence.figures(scope.region)):
                     return f"unknown number {shown}"
         return "counts of different places" if self._mixed(claim, scope) else ""
 
     def _mixed(self, claim: Reading, scope: Scope) -> bool:
         """Whether some of a claim's counts stand in the messages it is about, and others only in those around."""
-        counts = [(figure, keys) for figure in free_figures(claim) if (keys := neighbours(claim, figure))]
+        figures = [figure for figure in free_figures(claim) if not self._summed(claim, figure, scope.region)]
+        counts = [(figure, keys) for figure in figures if (keys := neighbours(claim, figure))]
         if len(counts) < 2:
             return False
         there = [self._counts(figure, keys, scope.core) for figure, keys in counts]
@@ -55,6 +65,18 @@ class Counting:
         words = {word for key in keys for word in (key, *synonyms_of(key), *in_other_script(key))}
         places = {place for word in words for place in self.evidence.segments_with(word, region)}
         return any(any_same(figure, read(self.evidence.segments[place].text).figures) for place in places)
+
+    def _summed(self, claim: Reading, figure: Figure, region: Collection[int]) -> bool:
+        """Whether "2 of 12" adds up: two numbers of one segment, 2 and 10, make the second."""
+        part = next((other for other in claim.figures if claim.text[other.end : figure.start] in _OF), None)
+        if part is None:
+            return False
+        for number in region:
+            for text in self.evidence.lines(number):
+                known = {other.bare for other in read(text).figures if not other.kind}
+                if part.bare in known and figure.bare - part.bare in known:
+                    return True
+        return False
 
     def _counts(self, figure: Figure, keys: Iterable[str], numbers: Collection[int]) -> bool:
         """Whether a number stands beside one of its words."""

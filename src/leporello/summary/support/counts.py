@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from leporello.summary.support.figures import Figure
 from leporello.summary.support.lexicon import root
 from leporello.summary.support.reading import QUOTED, Reading, Token
@@ -13,7 +15,7 @@ def neighbours(reading: Reading, figure: Figure) -> list[str]:
     """The words that say what a number counts: the next ones, or the one right before it."""
     found: list[str] = []
     assigned = reading.text[figure.start - 1 : figure.start] == "="
-    for token in [] if assigned else [token for token in reading.tokens if token.start >= figure.end][:3]:
+    for token in [] if assigned else [token for token in reading.tokens if token.start >= figure.end][:4]:
         if token.boundary or token.name or token.text.casefold() in _APART:
             break
         found.extend(_telling(token))
@@ -31,7 +33,7 @@ def neighbours(reading: Reading, figure: Figure) -> list[str]:
     return []
 
 
-_APART = frozenset("in on at to and of after with for by or but from".split())
+_APART = frozenset("in on at to and after with for by or but from".split())
 _LINKS = frozenset("is was of at to under on are over".split())
 
 
@@ -50,6 +52,11 @@ def free_figures(claim: Reading) -> list[Figure]:
     return [figure for figure in claim.figures if not any(start <= figure.start < end for start, end in inside)]
 
 
-def may_be_counted(figure: Figure) -> bool:
-    """Small whole numbers may be the writer's own count."""
+def may_be_counted(claim: Reading, figure: Figure) -> bool:
+    """Small whole numbers may be the writer's own count; a rate or a factor is measured, not counted."""
+    if _RATE.match(claim.text, figure.end):
+        return False
     return figure.word or (not figure.kind and figure.bare <= SMALL_COUNT and figure.bare == int(figure.bare))
+
+
+_RATE = re.compile(r"\s*(?:\w+ per\b|\w+/s\b|times (?:faster|slower|as|more|less))")

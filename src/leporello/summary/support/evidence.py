@@ -270,6 +270,11 @@ class Evidence:
                 known = self._figures[number] = amounts("\n".join(s.text for s in self.segments[start:stop]))
             yield from known
 
+    def lines(self, number: int) -> list[str]:
+        """The segments of a message."""
+        start, stop = self._ranges[number]
+        return [segment.text for segment in self.segments[start:stop]]
+
     def text(self, number: int) -> str:
         """The text of a message, case and white space folded."""
         known = self._folded.get(number)
@@ -286,6 +291,19 @@ class Evidence:
         """Whether a piece of text occurs verbatim in a scope, said by `role` when given."""
         wanted = fold(piece)
         return any(wanted in self.text(number) for number in scope if not role or self.roles.get(number) == role)
+
+    def says_whole(self, piece: str, scope: Collection[int]) -> bool:
+        """Whether a piece of text occurs verbatim in a scope and ends where a word ends."""
+        wanted = fold(piece)
+        for number in scope:
+            text = self.text(number)
+            place = text.find(wanted)
+            while place >= 0:
+                end = place + len(wanted)
+                if not (wanted[-1:].isalnum() and text[end : end + 1].isalnum() and wanted.isascii()):
+                    return True
+                place = text.find(wanted, place + 1)
+        return False
 
 
 def _segments(number: int, role: str, message: Message) -> Iterator[Segment]:

@@ -17,14 +17,13 @@ from leporello.summary.support.counting import Counting
 from leporello.summary.support.deeds import ACTED, done
 from leporello.summary.support.evidence import Deed, Evidence, Scope
 from leporello.summary.support.figures import any_same
-from leporello.summary.support.lexicon import in_other_script, is_general, sides_of, words_of
+from leporello.summary.support.lexicon import in_other_script, is_general, root, sides_of, words_of
 from leporello.summary.support.quantities import misjudged
-from leporello.summary.support.reading import LINE_NUMBER, QUOTED, Reading, Token, is_hash, read
+from leporello.summary.support.reading import ELLIPSIS, LINE_NUMBER, QUOTED, Reading, Token, is_hash, read
 from leporello.summary.support.vocabulary import Vocabulary, is_other_language, is_specific
 
 _CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
 _HAN = re.compile(r"[\u3400-\u9fff]")
-_ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[…\])\s*")
 ALIGNED_SHARE = 0.3
 NEAR_BEST = 0.6
 LEAST_LIKENESS = 0.4
@@ -33,7 +32,8 @@ AS_LIKE = 0.97
 MOST_SIDES = 60
 MOMENT = re.compile(
     r"(?<![\w:.])\d{1,2}:\d{2}(?![\w:])|\b(?:yesterday|tonight|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|(?:last|next) (?:night|week|month|year)|(?:january|february|april|june|july|august|september|october"
+    r"|(?:last|next) (?:night|week|month|year)|(?:before|previous|earlier|another) (?:this )?session"
+    r"|(?:january|february|april|june|july|august|september|october"
     r"|november|december)|\w+ (?:days?|weeks?|months?|years?) ago|\d{1,2} (?:march|may))\b",
     re.IGNORECASE,
 )
@@ -156,6 +156,9 @@ class Judge:
         for moment in MOMENT.finditer(claim.text):
             if not self.evidence.says(moment.group(), scope):
                 return f"unknown time {moment.group()}"
+        for person in _PERSON.finditer(claim.text):
+            if not any(self.evidence.has(root(person[1] or person[2]), (number,)) for number in scope):
+                return f"unknown person {person.group()}"
         for token in _proper_names(claim, capitals=not is_other_language(claim)):
             if not self.evidence.has(token.key, scope):
                 return f"unknown name {token.text}"
@@ -177,7 +180,7 @@ class Judge:
         return False
 
     def _has_path(self, name: str, whole: str, scope: Collection[int]) -> bool:
-        pieces = [piece for piece in _ELLIPSIS.split(name) if piece]
+        pieces = [piece for piece in ELLIPSIS.split(name) if piece]
         texts = [self.evidence.text(number) for number in scope]
         if whole != name and not any(whole.rpartition(":")[2] in text for text in texts):
             return False
@@ -188,14 +191,14 @@ class Judge:
 
     def _missing_quote(self, claim: Reading, scope: tuple[int, ...]) -> str:
         for quote in claim.quotes:
-            pieces = [piece for piece in _ELLIPSIS.split(quote) if len(piece) > 1]
+            pieces = [piece for piece in ELLIPSIS.split(quote) if len(piece) > 1]
             if not all(self._quoted(piece, scope) for piece in pieces):
                 return f"unknown quotation {quote}"
         return ""
 
     def _quoted(self, piece: str, scope: Collection[int]) -> bool:
         bare = piece.strip().rstrip(".,;:!?")
-        return self.evidence.says(bare, scope) or ("/" in bare and " " not in bare and self.has_name(bare, scope))
+        return self.evidence.says_whole(bare, scope) or ("/" in bare and " " not in bare and self.has_name(bare, scope))
 
     # --- what is said of it ------------------------------------------------------------------------------------------
 
@@ -310,11 +313,21 @@ def _proper_names(claim: Reading, *, capitals: bool) -> Iterable[Token]:
             continue
         text = token.text
         capital = (text.isupper() or (text.istitle() and not opened)) and not is_general(token.key)
-        if token.content and len(text) > 2 and ((capital and capitals) or (text in _BRANCHES and before in _AT)):
+        if (
+            token.content
+            and len(text) > 2
+            and ((capital and capitals) or (text in _BRANCHES and (opened or before in _AT)))
+        ):
             yield token
         opened = False
         before = text.casefold()
 
 
 _BRANCHES = frozenset("main master develop dev trunk staging production prod stable nightly canary beta".split())
+_PERSON = re.compile(
+    r"\b(?:an?|the|another|some|our|their) (reviewer|colleague|customer|client|manager|teammate|maintainer|tester"
+    r"|developer|designer|admin|administrator|boss|team|intern|contractor|auditor|stakeholder|owner)s?\b"
+    r"|\b(nobody|everybody|everyone|somebody|someone)\b",
+    re.IGNORECASE,
+)
 _AT = frozenset("on to into onto from in at branch against off auf nach von sur vers".split())

@@ -169,10 +169,15 @@ def is_hash(text: str) -> bool:
     return bool(_HEX.match(text))
 
 
+ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[…\])\s*")
+_LEFT_OUT = re.compile(r"(?:\.\.\.|…|\[…\])/")
+
+
 @lru_cache(maxsize=20_000)
 def read(text: str) -> Reading:
     """Read a sentence; marks of emphasis are left out."""
     text = text.replace("**", "").replace("__", "") if "**" in text or text.startswith("__") else text
+    text = _LEFT_OUT.sub("", text)
     numbers = tuple(figures(text))
     tokens = _with_negation([_outside(_token(match), numbers) for match in TOKEN.finditer(text)])
     facets = tuple(

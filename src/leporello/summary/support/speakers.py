@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from leporello.summary.handoff import Line
 from leporello.summary.support.evidence import Evidence
-from leporello.summary.support.reading import Reading, read
+from leporello.summary.support.reading import ELLIPSIS, Reading, read
 
 BACKED_SHARE = 0.6
 FOREIGN_SHARE = 0.9
@@ -72,7 +72,8 @@ class Speakers:
     def said_by(self, role: str, text: str, sources: Collection[int]) -> bool:
         """Whether one role said what a text says: in one message or around the cited ones, and nobody else more so."""
         claim = read(text)
-        if not all(self.evidence.says(quote, self.evidence.numbers, role) for quote in claim.quotes if " " in quote):
+        pieces = [piece for quote in claim.quotes if " " in quote for piece in ELLIPSIS.split(quote) if piece]
+        if not all(self.evidence.says(piece, self.evidence.numbers, role) for piece in pieces):
             return False
         repeated = self.evidence.repeated(text.strip(" :,-"))
         if repeated and all(segment.role != role for segment in repeated):

@@ -36,7 +36,10 @@ _PLANNED = _any(
 )
 _AHEAD = _any(
     r"""
-    will|'ll|going to|about to|yet to|to be \w+ed
+    will|'ll|going to|about to|yet to|to be \w+ed|plans? (?:is|are)? ?to|scheduled (?:to|for)|due to be
+    still running|still in progress|in progress|ongoing|underway|under way|gave up|given up|in vain
+    unfinished|half[- ]done|halfway
+    (?:began|begun|started|tried|attempted) to|without success|abandoned
     (?:still )?(?:has|have|needs?) to be
     still (?:to|has to|needs to)
     next|tomorrow|upcoming

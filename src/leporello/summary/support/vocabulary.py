@@ -132,9 +132,12 @@ def clauses(claim: Reading) -> list[list[Token]]:
     for token in claim.tokens:
         if (token.boundary and token.text in ",，;；:(—–") or token.text.casefold() in _JOINS:
             found.append([])
-        elif token.content:
+        elif token.content and token.text.casefold() not in _LEAD_INS:
             found[-1].append(token)
     return [clause for clause in found if clause]
+
+
+_LEAD_INS = frozenset("note notice remember recall observe mind consider".split())
 
 
 def reasons(claim: Reading) -> list[list[Token]]:
@@ -154,7 +157,7 @@ def reasons(claim: Reading) -> list[list[Token]]:
 
 _CAUSES = frozenset("because due owing thanks".split())
 _UNIVERSAL = re.compile(
-    r"\b(?:all|every|each) (?:\w+ )?(file|function|module|folder|caller|class|method|director|page)(?:s|es|ies|y)?\b",
+    r"\b(?:all|every|each) (?:[a-z]+ )?(?:of )?(?:the )?([a-z]{3,}?)(?:s|es|ies|y)?\b",
     re.I,
 )
 _JOINS = frozenset("and which after because while but so then when where whose".split())
