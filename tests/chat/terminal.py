@@ -44,6 +44,7 @@ class Terminal:
     ) -> None:
         self.screen = pyte.HistoryScreen(columns, rows, history=20_000, ratio=0.5)
         self.stream = pyte.Stream(self.screen)
+        self._text: str | None = None
         self.raw = ""
         """Everything the program wrote, control codes included."""
         self.child = pexpect.spawn(
@@ -71,6 +72,7 @@ class Terminal:
             return False
         self.raw += text
         self.stream.feed(text)
+        self._text = None
         return True
 
     @property
@@ -81,8 +83,10 @@ class Terminal:
     @property
     def text(self) -> str:
         """The screen and everything that scrolled off it."""
-        old = [_drawn(line, self.screen.columns) for line in self.screen.history.top]
-        return "\n".join([*old, self.display])
+        if self._text is None:
+            old = [_drawn(line, self.screen.columns) for line in self.screen.history.top]
+            self._text = "\n".join([*old, self.display])
+        return self._text
 
     def wait(self, *wanted: str) -> None:
         """Wait until all texts have been shown."""
@@ -148,6 +152,7 @@ class Terminal:
         """Make the window another size."""
         self.read()
         self.screen.resize(rows, columns)
+        self._text = None
         self.child.setwinsize(rows, columns)
 
     def interrupt(self) -> None:

@@ -509,3 +509,43 @@ def test_typing_ahead(desk: Desk) -> None:
     assert seen.text.count("typed ahead") == 1
     seen.key("\r")
     seen.wait("The second answer.")
+
+
+def test_leaving_at_once(desk: Desk) -> None:
+    """Ctrl-D before anything has loaded ends cleanly and quietly."""
+    desk.serve()
+    seen = desk.chat()
+    seen.wait("›")
+    seen.key("\x04")
+    assert seen.ended() == 0
+    assert "Traceback" not in seen.raw
+    assert "Error" not in seen.raw
+
+
+def test_a_very_long_answer(desk: Desk) -> None:
+    """Two thousand lines of code in one block arrive whole, each line once."""
+    code = "".join(f"value_{k:04} = {k}\n" for k in range(2_000))
+    desk.serve(Say(f"Here:\n\n```python\n{code}```\n\nThat was all."))
+    seen = desk.chat()
+    seen.say("write it all")
+    seen.wait("That was all.")
+    seen.wait_prompt()
+    shown = seen.text
+    assert [shown.count(f"value_{k:04} ") for k in range(0, 2_000, 7)] == [1] * len(range(0, 2_000, 7))
+
+
+def test_background_commands_end_with_the_conversation(desk: Desk) -> None:
+    """What the agent started in the background survives another model, and is stopped and named on leaving."""
+    begin = json.dumps({"command": "sleep 600", "background": True})
+    desk.serve(
+        Say(None, calls=(("terminal", begin),)), Say("Started."), Say(None, calls=(("jobs", "{}"),)), Say("Runs.")
+    )
+    seen = desk.chat("--yes")
+    seen.say("start a server")
+    seen.wait("Started.")
+    seen.say("/model gpt-4o-mini")
+    seen.wait("Going on with")
+    seen.say("is it there?")
+    seen.wait("Runs.", "│ j1")
+    assert seen.leave() == 0
+    assert "Stopped the background command j1: sleep 600" in seen.text

@@ -36,6 +36,7 @@ from leporello.providers.errors import CallCancelled
 from leporello.tokens.meter import Reading
 from leporello.tools.base import OutputLimits, ToolContext, ToolResult
 from leporello.tools.budget import Budgeted, OutputBudget
+from leporello.tools.jobs import Jobs
 from leporello.tools.toolbox import Toolbox
 from leporello.turns import open_group
 from leporello.usage import CanonicalUsage
@@ -66,6 +67,8 @@ class Agent:
     base_url: str = ""
     dialect: str = ""
     max_output: int | None = None
+    jobs: Jobs = field(default_factory=Jobs)
+    """Commands that run in the background; whoever ends the conversation closes them."""
     watchers: list[Watcher] = field(default_factory=list)
     _watch_turn: Watcher | None = None
     _told: set[str] = field(default_factory=set)

@@ -147,6 +147,7 @@ def open_agent(
     platform: str = "cli",
     today: date | None = None,
     plugins: PluginHost | None = None,
+    jobs: Jobs | None = None,
 ) -> Agent:
     """An agent for a new or an existing conversation."""
     counter = TokenCounter.for_model(chosen.model)
@@ -163,7 +164,7 @@ def open_agent(
     )
     folder = (workdir or Path.cwd()).resolve()
     outputs = outputs_folder(settings.home, talk.id)
-    jobs = Jobs()
+    jobs = jobs or Jobs()
     names = () if chosen.small and settings.tools.names is None else settings.tools.names
     own = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(talk)).select(names, talk.limits.window)
     toolbox = own if chosen.small else with_plugin_tools(talk, own)
@@ -196,6 +197,7 @@ def open_agent(
         provider_name=chosen.provider_name,
         base_url=chosen.base_url,
         dialect=chosen.dialect,
+        jobs=jobs,
         max_output=min(settings.model.max_output or talk.limits.output_reserve, talk.limits.output_reserve),
     )
 

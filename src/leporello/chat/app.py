@@ -34,6 +34,7 @@ from leporello.summary.model import ModelNarrator
 from leporello.tokens import TokenCounter
 from leporello.tools.approval import Answer
 from leporello.tools.base import ApprovalRequest
+from leporello.tools.jobs import Jobs
 
 LISTED = 20
 _ENDINGS = {
@@ -95,7 +96,7 @@ class Chat:
             raise InputError("There is no conversation to go on with yet. Start one with: leporello chat")
         return newest[0].id
 
-    def _opened(self, id: str | None) -> Agent:
+    def _opened(self, id: str | None, jobs: Jobs | None = None) -> Agent:
         scripted = self._chosen.provider_name == "scripted"
         agent = open_agent(
             self._options.settings,
@@ -105,6 +106,7 @@ class Chat:
             workdir=self._options.workdir,
             ask=self._ask,
             narrator=ModelNarrator([], TokenCounter.for_model(self._chosen.model)) if scripted else None,
+            jobs=jobs,
         )
         if id is not None:
             self._store.conversations.reopen(agent.talk.id)
@@ -131,6 +133,10 @@ class Chat:
 
     def _end(self, reason: str) -> None:
         talk = self._agent.talk
+        running = self._agent.jobs.running()
+        self._agent.jobs.close()
+        for job in running:
+            self._face.note(f"Stopped the background command {job.id}: {job.command}")
         talk.leave(reason)
         talk.close()
         if self._store.log.count(talk.id):
@@ -310,7 +316,7 @@ class Chat:
         self._chosen = choose(name, self._options)
         talk = self._agent.talk
         talk.close()
-        self._agent = self._opened(talk.id)
+        self._agent = self._opened(talk.id, self._agent.jobs)
         self._store.conversations.update(talk.id, model=self._chosen.model)
         return f"Going on with {self._chosen.model}, window {self._agent.talk.limits.window:,}."
 
