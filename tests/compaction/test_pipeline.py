@@ -140,3 +140,23 @@ def test_orphans_go_and_lost_results_get_a_stub() -> None:
     assert validate(done) == []
     assert "boo" not in str([m for m in done if m["role"] == "tool"])
     assert any(m.get("tool_call_id") == "lost" for m in done)
+
+
+@pytest.mark.parametrize("engine", ["compressor", "lcm"])
+@pytest.mark.parametrize("results", [1, 3])
+def test_the_result_the_model_waits_for_is_cut_and_not_cleared(engine: str, results: int) -> None:
+    """Cleared, it would be asked for again, and again be too long."""
+    text = "\n".join(f"line {number}: value {number * 7919}" for number in range(9_000))
+    calls = [
+        {"id": f"c{k}", "type": "function", "function": {"name": "read_file", "arguments": f'{{"path": "{k}"}}'}}
+        for k in range(results)
+    ]
+    messages = [user("Start"), assistant("ok"), *(m for k in range(20) for m in step(k, 150)), user("read them")]
+    messages += [{"role": "assistant", "content": "", "tool_calls": calls}]
+    messages += [{"role": "tool", "tool_call_id": f"c{k}", "content": f"file {k}\n{text}"} for k in range(results)]
+    done = compress(messages, window=12_000, engine=engine)
+    assert done.report.committed, done.report.reason
+    assert done.report.tokens_after <= 12_000
+    for k, shown in enumerate(done.messages[-results:]):
+        assert shown["content"].startswith(f"file {k}\nline 0: value 0\n")
+        assert shown["content"].endswith(f"value {8_999 * 7919}")

@@ -29,7 +29,16 @@ def grown(view: View, messages: list[Message]) -> View:
 @given(any_conversation(longest=24), st.lists(st.integers(1, 4), min_size=24, max_size=24))
 def test_line_by_line_is_the_same_as_the_whole(messages: list[Message], steps: list[int]) -> None:
     sent = Sent()
-    view = View(conversation="a", session="a", generation=3, last=0, lines=(), folds=0, waits_for_hard_limit=False)
+    view = View(
+        conversation="a",
+        session="a",
+        generation=3,
+        last=0,
+        lines=(),
+        folds=0,
+        compactions=0,
+        waits_for_hard_limit=False,
+    )
     done = 0
     for step in steps:
         view = grown(view, messages[done : done + step])
@@ -40,7 +49,16 @@ def test_line_by_line_is_the_same_as_the_whole(messages: list[Message], steps: l
 @given(any_conversation(longest=12), any_conversation(longest=12), st.booleans())
 def test_another_view_is_read_afresh(one: list[Message], other: list[Message], same_generation: bool) -> None:
     sent = Sent()
-    empty = View(conversation="a", session="a", generation=1, last=0, lines=(), folds=0, waits_for_hard_limit=False)
+    empty = View(
+        conversation="a",
+        session="a",
+        generation=1,
+        last=0,
+        lines=(),
+        folds=0,
+        compactions=0,
+        waits_for_hard_limit=False,
+    )
     sent.messages(grown(empty, one))
     following = grown(replace(empty, generation=1 if same_generation else 2), other)
     assert sent.messages(following) == from_the_whole(other)

@@ -7,6 +7,7 @@ lies further back than the tail, the fold goes around it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -118,7 +119,11 @@ def _tail(
     protection: Protection,
     head_stop: int,
 ) -> _Tail:
-    """Walk back from the end. Groups come in whole while they fit, then with their tool bodies as pointers."""
+    """Walk back from the end. Groups come in whole while they fit, then with their tool bodies as pointers.
+
+    Results at the very end are what the model waits for: they are cut when they are long, never cleared, or it would
+    only make the same call again.
+    """
     start = len(messages)
     used = 0
     pointers: set[int] = set()
@@ -127,8 +132,10 @@ def _tail(
         if group.start < head_stop:
             break
         count = len(messages) - start
-        whole = sum(measure(messages[index]) for index in range(group.start, group.stop))
-        bodies = {index for index in range(group.start, group.stop) if can_be_pointer(messages[index])}
+        awaited = group is all_groups[-1]
+        most = limits.tail_tokens if awaited else sys.maxsize
+        whole = sum(min(measure(messages[index]), most) for index in range(group.start, group.stop))
+        bodies = {index for index in range(group.start, group.stop) if not awaited and can_be_pointer(messages[index])}
         slim = whole - sum(max(0, measure(messages[index]) - POINTER_TOKENS) for index in bodies)
         wanted = count < protection.last
         if not pointers and used + whole <= (stretched if wanted else limits.tail_tokens):

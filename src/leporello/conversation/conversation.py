@@ -381,7 +381,7 @@ class Conversation:
     @property
     def compressions(self) -> int:
         """How many times this conversation was folded."""
-        return self._view.folds
+        return self._view.compactions
 
     def undo(self) -> View:
         """Show again what was shown before the last compaction, with all that came since."""

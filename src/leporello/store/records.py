@@ -144,6 +144,8 @@ class View:
     lines: tuple[ViewLine, ...]
     folds: int
     """How many folds the conversation has ever had; the next is `f<folds + 1>`."""
+    compactions: int
+    """How many compactions were committed; an engine may write several folds in one, or none."""
     waits_for_hard_limit: bool
     """True after an undo: automatic compaction leaves the view alone until the hard limit."""
 

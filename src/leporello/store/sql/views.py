@@ -174,7 +174,9 @@ def read_view(tx: Transaction, key: int) -> View:
     """The current view: the entries of the newest generation, then what the log has beyond them."""
     row = tx.row(
         "SELECT f.id, s.id, c.generation, c.last, g.kind, g.base_last, g.entries, "
-        "(SELECT count(*) FROM folds d WHERE d.conversation = c.conversation) FROM conversations c "
+        "(SELECT count(*) FROM folds d WHERE d.conversation = c.conversation), "
+        "(SELECT count(*) FROM generations k WHERE k.conversation = c.conversation AND k.kind = 'compaction') "
+        "FROM conversations c "
         "JOIN sessions f ON f.conversation = c.conversation AND f.ordinal = 1 "
         "JOIN sessions s ON s.conversation = c.conversation AND s.ordinal = c.tip "
         "JOIN generations g ON g.conversation = c.conversation AND g.generation = c.generation "
@@ -183,7 +185,7 @@ def read_view(tx: Transaction, key: int) -> View:
     )
     if row is None:
         raise NotFound("The conversation was deleted meanwhile.")
-    id, session, generation, last, kind, base_last, packed, folds = row
+    id, session, generation, last, kind, base_last, packed, folds, compactions = row
     entries = unpack_entries(unpack_body(packed, f"the view of {shown(unpack(id))}"))
     return View(
         conversation=unpack(id),
@@ -192,6 +194,7 @@ def read_view(tx: Transaction, key: int) -> View:
         last=last,
         lines=_resolve(tx, key, entries, Span(base_last + 1, last)),
         folds=folds,
+        compactions=compactions,
         waits_for_hard_limit=kind == "undo",
     )
 
