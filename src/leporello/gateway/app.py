@@ -54,7 +54,11 @@ class Gateway:
                 self.ready = False
                 await proxy.drain()
 
-        return Starlette(routes=[*self._care_routes(), *proxy_routes(proxy)], lifespan=lifespan)
+        return Starlette(
+            routes=[*self._care_routes(), *proxy_routes(proxy)],
+            lifespan=lifespan,
+            exception_handlers={404: not_found, 405: not_found, Exception: broken},
+        )
 
     # -- care
 
@@ -86,10 +90,24 @@ class Gateway:
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-def fault_response(fault: Fault) -> Response:
-    """An error of our own API."""
+def fault_response(fault: Fault, request: Request | None = None) -> Response:
+    """An error in the shape of the API that was asked."""
+    path = request.url.path if request is not None else ""
+    dialect = Dialect.ANTHROPIC if path.startswith("/v1/messages") else None
     headers = {name.decode(): value.decode() for name, value in fault.headers()}
-    return Response(fault.body(), fault.status, headers)
+    return Response(fault.body(dialect), fault.status, headers)
+
+
+async def not_found(request: Request, error: Exception) -> Response:
+    """A path or method that does not exist, in the shape of the API it looks like."""
+    status = getattr(error, "status_code", 404)
+    words = "There is no such path here." if status == 404 else "This path does not take that method."
+    return fault_response(Fault(status, "not_found" if status == 404 else "method_not_allowed", words), request)
+
+
+async def broken(request: Request, _: Exception) -> Response:
+    """An error nobody expected: the log has it, the client learns only that it is not its fault."""
+    return fault_response(Fault(500, "internal_error", "The gateway failed; its log says why."), request)
 
 
 def proxy_routes(proxy: Proxy) -> list[BaseRoute]:

@@ -111,7 +111,7 @@ class Talks:
         if live is None:
             live = self._begun(wanted, values)
         elif known < len(live.values):
-            if known == len(values) and not live.talk.view.folds:
+            if known == len(values) and not live.talk.compressions:
                 return None
             live = self._branched(live, known, values)
         self._append(live, wanted.messages[len(live.values) :], values)

@@ -1,0 +1,171 @@
+"""Which conversation a request belongs to: chains of hashes, continuations, forks, edits, strangers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leporello.config import Home, load_settings
+from leporello.gateway.recognise import chain, common, seed
+from leporello.gateway.talks import Live, Talks, Wanted
+from leporello.messages import Message
+from leporello.store import open_store
+from leporello.store.records import Kind
+
+words = st.text("abé \n", min_size=1, max_size=6)
+mark = {"type": "ephemeral"}
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    role = draw(st.sampled_from(["user", "assistant", "tool"]))
+    content: Any = draw(words | st.lists(st.builds(lambda text: {"type": "text", "text": text}, words), min_size=1))
+    message: Message = {"role": role, "content": content}
+    if role == "tool":
+        message["tool_call_id"] = draw(words)
+    if role == "assistant" and draw(st.booleans()):
+        arguments = draw(st.sampled_from(['{"a": 1}', '{"a":2}', "broken"]))
+        message["tool_calls"] = [
+            {"id": draw(words), "type": "function", "function": {"name": "f", "arguments": arguments}}
+        ]
+    return message
+
+
+lists = st.lists(messages(), min_size=1, max_size=8)
+START = seed("owner")
+
+
+def marked(message: Message) -> Message:
+    """As a client sends it that sets a cache mark: a text becomes a list of one block."""
+    content = message["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else copy.deepcopy(content)
+    parts[-1]["cache_control"] = mark
+    return {**message, "content": parts}
+
+
+@given(lists, st.data())
+def test_marks_and_thinking_change_nothing(said: list[Message], data: st.DataObject) -> None:
+    """Cache marks, the form of a text and opaque state are not part of what was said."""
+    place = data.draw(st.integers(0, len(said) - 1))
+    other = [*said]
+    other[place] = {**marked(said[place]), "provider_state": {"x": 1}}
+    assert chain(START, other) == chain(START, said)
+
+
+@given(lists, lists)
+def test_common_beginning(first: list[Message], second: list[Message]) -> None:
+    """Two chains agree exactly as far as the messages do."""
+    ours, theirs = chain(START, first), chain(START, first[: len(first) // 2] + second)
+    plain = 0
+    while plain < min(len(ours), len(theirs)) and ours[plain] == theirs[plain]:
+        plain += 1
+    assert common(ours, theirs) == plain >= len(first) // 2
+    assert all(a != b for a, b in zip(ours[plain:], theirs[plain:], strict=False))
+
+
+@given(lists, st.data())
+def test_every_word_counts(said: list[Message], data: st.DataObject) -> None:
+    """A changed word, role, call or owner gives another chain from there on, and none before."""
+    place = data.draw(st.integers(0, len(said) - 1))
+    changed = [*said]
+    changed[place] = {**said[place], "content": "something else"}
+    found = common(chain(START, said), chain(START, changed))
+    assert found == place
+    assert common(chain(START, said), chain(seed("another"), said)) == 0
+    assert common(chain(START, said), chain(seed("owner", "named"), said)) == 0
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> Iterator[Talks]:
+    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
+        yield Talks(store, load_settings({}, environ={}, home=Home(tmp_path)))
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def wanted(said: list[Message], owner: str = "o", name: str = "") -> Wanted:
+    return Wanted(seed(owner, name), said, owner, "gpt-4o", 10_000, 100)
+
+
+def log_of(live: Live) -> list[Message]:
+    return [stored.message for stored in live.talk.store.log.iterate(live.id)]
+
+
+def turns(count: int, tag: str = "") -> list[Message]:
+    said: list[Message] = []
+    for turn in range(count):
+        said += [user(f"ask {turn}{tag}"), {"role": "assistant", "content": f"answer {turn}{tag}"}]
+    return said
+
+
+def test_a_conversation_goes_on(talks: Talks) -> None:
+    """Each longer request of one history is the same conversation, and stores only what is new."""
+    said = turns(5)
+    ids = {talks.take(wanted(said[: k + 1])).id for k in range(0, len(said), 2)}
+    assert len(ids) == 1
+    live = talks.take(wanted(said))
+    assert log_of(live) == said
+
+
+def test_an_edit_is_a_branch(talks: Talks) -> None:
+    """A client that changes its history goes on in a branch; the conversation it left is as it was."""
+    said = turns(4)
+    first = talks.take(wanted(said[:7]))
+    edited = [*said[:4], user("something else"), {"role": "assistant", "content": "well"}, user("more")]
+    second = talks.take(wanted(edited))
+    assert second.id != first.id
+    assert talks.store.conversations.resolve(second.id).kind is Kind.BRANCH
+    assert log_of(first) == said[:7]
+    assert log_of(second) == edited
+    # Both go on, each where it stands.
+    assert talks.take(wanted([*said[:7], said[7], user("next")])).id == first.id
+    assert talks.take(wanted([*edited, user("and more")])).id == second.id
+
+
+def test_own_compaction_is_a_new_conversation(talks: Talks) -> None:
+    """A client that replaced its history by a summary of its own shares no beginning with what was before."""
+    first = talks.take(wanted(turns(4)))
+    second = talks.take(wanted([user("Summary of everything so far"), *turns(1, "x")]))
+    assert second.id != first.id
+    assert talks.store.conversations.resolve(second.id).kind is Kind.ROOT
+
+
+def test_going_back_writes_nothing(talks: Talks) -> None:
+    """The same question asked again, later ones forgotten: nothing is stored, the conversation stays whole."""
+    said = turns(4)
+    first = talks.take(wanted(said[:7]))
+    assert talks.take(wanted(said[:3])) is None
+    assert log_of(first) == said[:7]
+
+
+def test_strangers_share_nothing(talks: Talks) -> None:
+    """The same words under another key, or under another name of the client's choosing, are another conversation."""
+    said = turns(2)
+    made = {talks.take(wanted(said, owner, name)).id for owner in ("a", "b") for name in ("", "x", "y")}
+    assert len(made) == 6
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=12))
+def test_never_mixed_up(tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]) -> None:
+    """Whatever clients do (go on, go back, change), the log of the conversation found is exactly what was sent."""
+    folder = tmp_path_factory.mktemp("mix")
+    with open_store(f"sqlite:///{folder}/t.db") as store:
+        settings = load_settings({}, environ={}, home=Home(folder))
+        talks = Talks(store, settings)
+        said: list[Message] = [user("begin")]
+        for number, (keep, words_) in enumerate(moves):
+            said = [*said[: max(1, len(said) - keep)], *(user(f"w{words_}") for _ in range(1 + words_))]
+            if number % 5 == 4:
+                # A gateway that was started again knows what the store knows.
+                talks = Talks(store, settings)
+            live = talks.take(wanted(said))
+            if live is not None:
+                assert log_of(live) == said
