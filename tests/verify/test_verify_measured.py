@@ -57,7 +57,7 @@ def test_a_third_of_the_kinds_was_written_after_the_verifier() -> None:
 
 def test_recorded_sessions_give_the_same_figures(real_sessions: Path) -> None:
     result = measure(recorded(real_sessions))
-    assert result.planted.share() >= LEAST_CAUGHT - 0.01, told(result)
+    assert result.planted.share() >= LEAST_CAUGHT, told(result)
     assert result.true.share() <= MOST_DROPPED, told(result)
 
 
@@ -126,7 +126,7 @@ def test_a_line_with_a_wrong_id_gets_the_right_one() -> None:
     task = SummaryTask(list(enumerate(TURNS, 1)), None, 1_000)
     line = Line("Test run: 2 failed, 40 passed", (1,), Origin.MODEL)
     checked, _ = verify(Handoff({Section.STATE: (line,)}), task)
-    assert checked[Section.STATE][0].sources in ((1,), (3,))
+    assert checked[Section.STATE][0].sources == (3,)
 
 
 def test_what_only_a_tool_said_is_no_constraint() -> None:
