@@ -36,6 +36,23 @@ def test_output_in_a_pipe_is_the_answers_and_nothing_else(desk: Desk) -> None:
     assert "\x1b" not in ran.stdout + ran.stderr
 
 
+def test_a_pipe_needs_no_extra(desk: Desk) -> None:
+    """Without prompt_toolkit and rich a chat is plain, and works."""
+    desk.serve(Say("Still here."))
+    missing = "import sys; sys.modules.update(dict.fromkeys(['rich', 'prompt_toolkit', 'markdown_it']))"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{missing}; {PROGRAM}", "chat"],
+        input="hello\n",
+        env=desk.variables(),
+        cwd=desk.work,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, "Still here.\n"), ran.stderr
+
+
 def test_commands_work_in_a_pipe(desk: Desk) -> None:
     """A script can ask for the window, the usage and an export."""
     desk.serve(Say("Hello."))
@@ -79,6 +96,7 @@ def test_going_on_in_a_pipe(desk: Desk) -> None:
     piped(desk, "my cat is Momo\n")
     assert piped(desk, "my cat?\n", "--continue").stdout == "Momo.\n"
     with_store = [line.split()[0] for line in _sessions(desk).splitlines() if line]
+    assert "my cat is Momo" in _sessions(desk), "a conversation is known by its first words"
     assert piped(desk, "again?\n", "--resume", with_store[-1]).stdout == "Still Momo.\n"
     assert "my cat is Momo" in str(server.bodies()[-1]["messages"])
     unknown = piped(desk, "hi\n", "--resume", "nonsense")

@@ -6,9 +6,11 @@ import json
 import re
 import stat
 from itertools import repeat
+from pathlib import Path
 
 import pytest
 
+from leporello.local.install import is_installed
 from leporello.store import open_store
 from leporello.testing.stub_server import Fail, Hold, Say, Seen
 from leporello.usage import CanonicalUsage
@@ -549,3 +551,18 @@ def test_background_commands_end_with_the_conversation(desk: Desk) -> None:
     seen.wait("Runs.", "│ j1")
     assert seen.leave() == 0
     assert "Stopped the background command j1: sleep 600" in seen.text
+
+
+@pytest.mark.slow
+def test_the_model_on_this_machine(desk: Desk) -> None:
+    """`--model local` answers with nothing but what `setup --local` fetched."""
+    models = Path(__file__).resolve().parents[2] / "build" / "local" / "models"
+    if not is_installed(models):
+        pytest.skip("the local model is not in build/ (tests/local fetches it)")
+    (desk.home / "models").symlink_to(models)
+    seen = desk.chat("--model", "local", env={"OPENAI_API_KEY": ""})
+    seen.say("What is the capital of France?")
+    seen.wait("Paris")
+    seen.wait_prompt()
+    assert "/8.2K" in seen.display
+    assert seen.leave() == 0

@@ -12,9 +12,10 @@ from leporello.messages import text_of
 from leporello.plugins.host import Status
 from leporello.redact import redact
 from leporello.store.base import Store
-from leporello.store.records import ConversationRecord, InsightsQuery, UsageTotals
+from leporello.store.records import ConversationFilter, ConversationRecord, InsightsQuery, UsageTotals
 
 SHOWN_CHARS = 60
+TITLE_CHARS = 40
 LISTED = 10
 DAYS = 30
 MOST_LOOKED_AT = 200
@@ -104,18 +105,19 @@ def sessions(talk: Conversation, argument: str) -> str:
     for place, record in enumerate(records, 1):
         when = datetime.fromtimestamp(record.updated_at).strftime("%Y-%m-%d %H:%M")
         here = "*" if record.id == talk.id else " "
-        about = _short(record.metadata.title, 40) or first_words(talk.store, record)
+        about = title_of(record.metadata.title) or first_words(talk.store, record)
         lines.append(f"{here}{place:>2}  {record.id}  {when}  {record.messages:>5,} messages  {about}")
     return "\n".join(lines)
 
 
-def recent(store: Store, count: int) -> list[ConversationRecord]:
-    """Conversations with at least one message, newest activity first."""
+def recent(store: Store, count: int, platform: str | None = None) -> list[ConversationRecord]:
+    """Conversations with at least one message, newest activity first; all, or those of one platform."""
+    where = ConversationFilter(platform=platform)
     found: list[ConversationRecord] = []
     cursor: str | None = None
     looked_at = 0
     while len(found) < count and looked_at < MOST_LOOKED_AT + count:
-        page = store.conversations.page(limit=50, cursor=cursor)
+        page = store.conversations.page(where, limit=50, cursor=cursor)
         looked_at += len(page.conversations)
         found += [record for record in page.conversations if record.messages]
         cursor = page.cursor
@@ -126,7 +128,12 @@ def recent(store: Store, count: int) -> list[ConversationRecord]:
 
 def first_words(store: Store, record: ConversationRecord) -> str:
     """The beginning of the first message, secrets masked."""
-    return _short(text_of(store.log.message(record.id, 1).message), 40) if record.messages else ""
+    return title_of(text_of(store.log.message(record.id, 1).message)) if record.messages else ""
+
+
+def title_of(text: str) -> str:
+    """A few words to know a conversation by, secrets masked."""
+    return _short(text, TITLE_CHARS)
 
 
 # -- engines and settings

@@ -12,7 +12,7 @@ from leporello import caching
 from leporello.agent.agent import Agent
 from leporello.agent.commands import COMMANDS, Command, help_text, parse, run_command
 from leporello.agent.commands_context import window_use
-from leporello.agent.commands_store import recent
+from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
 from leporello.agent.plugin_commands import plugin_commands
 from leporello.agent.session import Chosen, choose_model, open_agent
@@ -37,6 +37,8 @@ from leporello.tools.base import ApprovalRequest
 from leporello.tools.jobs import Jobs
 
 LISTED = 20
+PLATFORM = "cli"
+"""Where these conversations come from; imported ones have names of their own."""
 _ENDINGS = {
     "length": "The answer reached its longest length. Say `go on` for the rest.",
     "steps": "The turn was ended after very many steps. Say `go on` to continue.",
@@ -91,7 +93,7 @@ class Chat:
             return self._find(self._options.resume)
         if not self._options.go_on:
             return None
-        newest = recent(self._store, 1)
+        newest = recent(self._store, 1, PLATFORM)
         if not newest:
             raise InputError("There is no conversation to go on with yet. Start one with: leporello chat")
         return newest[0].id
@@ -105,6 +107,7 @@ class Chat:
             id=id,
             workdir=self._options.workdir,
             ask=self._ask,
+            platform=PLATFORM,
             narrator=ModelNarrator([], TokenCounter.for_model(self._chosen.model)) if scripted else None,
             jobs=jobs,
         )
@@ -222,6 +225,8 @@ class Chat:
     def _turn(self, text: str) -> None:
         token = CancelToken()
         self._in_turn = True
+        if not self._agent.talk.view.last:
+            self._store.conversations.update(self._agent.talk.id, title=title_of(text))
         try:
             with self._face.turn() as view, soft_interrupts(token, lambda: view.uninterruptible):
                 ended = self._agent.turn(text, view, token)

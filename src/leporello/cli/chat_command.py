@@ -20,6 +20,7 @@ from leporello.errors import NoModel
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _EXTRA = ("prompt_toolkit", "rich")
+_UNIX = "termios"
 
 
 @click.command("chat")
@@ -48,10 +49,10 @@ def command(
         note(f"No model is set yet.\n\n{WAYS}")
         return ExitCode.BAD_INPUT
     folder = (workdir or Path.cwd()).resolve()
-    options = ChatOptions(settings, folder, resume, go_on, plain or not _on_terminal(), more=_more)
-    if not options.plain and not all(find_spec(package) for package in _EXTRA):
+    if not plain and _on_terminal() and not all(find_spec(package) for package in _EXTRA):
         note("The full view needs: pip install 'leporello[chat]'. Going on plainly.")
-        options = ChatOptions(settings, folder, resume, go_on, plain=True, more=_more)
+        plain = True
+    options = ChatOptions(settings, folder, resume, go_on, plain or not _on_terminal(), more=_more)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a letter shows a question mark; the conversation goes on.
@@ -65,7 +66,7 @@ def command(
 
 
 def _on_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and can_redraw()
+    return sys.stdin.isatty() and sys.stdout.isatty() and can_redraw() and find_spec(_UNIX) is not None
 
 
 def _more() -> dict[str, object]:
