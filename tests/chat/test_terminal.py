@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import stat
+import termios
 from itertools import repeat
 from pathlib import Path
 
@@ -551,6 +553,23 @@ def test_background_commands_end_with_the_conversation(desk: Desk) -> None:
     seen.wait("Runs.", "│ j1")
     assert seen.leave() == 0
     assert "Stopped the background command j1: sleep 600" in seen.text
+
+
+def test_told_to_end_in_the_middle_of_a_turn(desk: Desk) -> None:
+    """SIGTERM gives the terminal back as it was: echo and line editing work again."""
+    desk.serve(Hold(Say("A long answer."), desk.hold(), after=3))
+    seen = desk.chat()
+    before = termios.tcgetattr(seen.child.child_fd)[3]
+    seen.say("go")
+    seen.wait("A ", "Ctrl-C stops")
+    assert not termios.tcgetattr(seen.child.child_fd)[3] & termios.ECHO
+    seen.child.kill(signal.SIGTERM)
+    held = True
+    while held and seen.read():
+        held = not termios.tcgetattr(seen.child.child_fd)[3] & termios.ECHO
+    assert not held
+    assert before & termios.ECHO
+    assert seen.ended() == 143
 
 
 @pytest.mark.slow

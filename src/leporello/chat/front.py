@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from leporello.chat.interrupt import orderly_end
 from leporello.chat.opening import Opening
 from leporello.chat.options import ChatOptions
 from leporello.config import colours_wanted
@@ -67,11 +68,12 @@ def _lines(person: bool) -> Iterator[str]:
 
 def chat_on_terminal(options: ChatOptions) -> bool:
     """The prompt first, the rest behind it."""
-    front = _Front(options)
-    try:
-        front.run()
-    finally:
-        front.close()
+    with orderly_end():
+        front = _Front(options)
+        try:
+            front.run()
+        finally:
+            front.close()
     return True
 
 
