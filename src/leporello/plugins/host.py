@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from leporello.config import Settings
+from leporello.engines.base import ContextEngine
 from leporello.engines.builtin import BUILTIN
 from leporello.engines.guard import Guard
 from leporello.engines.guest import Guest
@@ -161,6 +162,16 @@ class PluginHost:
         general = code.found.kind is Kind.GENERAL
         extras = Extras() if general else _extras(guard, registered)
         return Hosted(Guest(registered.engine, guard, name), extras)
+
+    def bare_engine(self, name: str) -> ContextEngine | None:
+        """A new engine without a guard around it, for an examination; runs the plugin's code in this very thread."""
+        code = self._engine_code(name)
+        if code is None:
+            return None
+        code.check_trust()
+        registered = code.register()
+        self._check(name, code, registered)
+        return registered.engine
 
     def _check(self, name: str, code: PluginCode, registered: Registered) -> None:
         if registered.engine is None:

@@ -1,0 +1,192 @@
+"""`leporello plugins`: what is installed, which engine is used, whether an engine keeps its promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from leporello.cli.exits import ExitCode
+from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.output import dim, json_option, note, print_json, print_table, say, strong, warn
+from leporello.cli.store_text import safe
+from leporello.config import write_setting
+from leporello.errors import InputError, LeporelloError
+from leporello.plugins.host import DEFAULT_ENGINE, Listed, PluginHost, Status
+from leporello.plugins.install import HOSTS, install
+
+HERMES_HOME = "~/.hermes"
+
+
+@click.group("plugins", invoke_without_command=True)
+@click.pass_context
+@pass_frame
+def command(frame: Frame, ctx: click.Context) -> None:
+    """Engines and other plugins: list them, choose one, examine one.
+
+    Without a command it lets you pick an engine on a terminal, and lists them elsewhere. An engine is a folder in
+    LEPORELLO_HOME/plugins/context_engine or an installed package; nothing is active unless the settings name it.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        _pick(frame)
+    else:
+        _print_list(_listing(frame))
+
+
+@command.command("list")
+@json_option
+@pass_frame
+def list_command(frame: Frame, as_json: bool) -> ExitCode:
+    """Show every engine and plugin, its state, and why it is not loaded."""
+    listed = _listing(frame)
+    if as_json:
+        print_json([asdict(line) for line in listed])
+    else:
+        _print_list(listed)
+    return ExitCode.OK
+
+
+@command.command("use")
+@click.argument("name")
+@pass_frame
+def use_command(frame: Frame, name: str) -> ExitCode:
+    """Fold conversations with the engine NAME from now on. It is loaded once before it is written down."""
+    _use(frame, name)
+    return ExitCode.OK
+
+
+@command.command("doctor")
+@click.argument("name")
+@json_option
+@pass_frame
+def doctor_command(frame: Frame, name: str, as_json: bool) -> ExitCode:
+    """Examine the engine NAME: one line for each promise that hosts rely on. Exit code 4 when one is broken."""
+    lines = []
+    for line in _examined(frame, name):
+        lines.append(line)
+        if not as_json:
+            mark = click.style("ok    ", fg="green") if line["kept"] else click.style("BROKEN", fg="red")
+            say(f"{mark} {line['promise']}" + (f"\n       {safe(str(line['why']))}" if line["why"] else ""))
+    broken = [line for line in lines if not line["kept"]]
+    if as_json:
+        print_json({"engine": name, "promises": lines, "broken": len(broken)})
+    elif broken:
+        note(
+            f"{len(broken)} of {len(lines)} promises are broken. In use, the host catches this: what can't be sent is "
+            "not used, and the built-in compressor folds instead."
+        )
+    else:
+        note(f"{name} keeps all {len(lines)} promises.")
+    return ExitCode.BLOCKED if broken else ExitCode.OK
+
+
+@command.command("install")
+@click.option("--host", type=click.Choice(HOSTS), required=True, help="The program to put Leporello's engines into.")
+@click.option("--home", "folder", type=click.Path(path_type=Path), help=f"Its home folder. [{HERMES_HOME}]")
+@json_option
+def install_command(host: str, folder: Path | None, as_json: bool) -> ExitCode:
+    """Put Leporello's engines into another host, as a plugin that it finds by itself."""
+    done = install(host, folder or Path(HERMES_HOME))
+    if as_json:
+        print_json(asdict(done))
+    else:
+        note(f"Written: {done.folder}")
+        say(done.next)
+    return ExitCode.OK
+
+
+# -- parts
+
+
+def _listing(frame: Frame) -> list[Listed]:
+    """Everything that is there; the chosen engine is loaded, so that its state is true."""
+    host = PluginHost(frame.settings)
+    chosen = frame.settings.engine
+    if chosen != DEFAULT_ENGINE:
+        try:
+            hosted = host.guest(chosen)
+        except LeporelloError:
+            hosted = None  # the listing says why
+        if hosted is not None:
+            hosted.guest.close()
+    listed = host.listing()
+    for text in host.troubles:
+        warn(safe(text))
+    return listed
+
+
+def _print_list(listed: list[Listed]) -> None:
+    shown = {Status.IN_USE: "*", Status.ENABLED: "+", Status.BROKEN: "!", Status.MISSING: "!"}
+    print_table(
+        [
+            (
+                shown.get(line.status, " "),
+                safe(line.name),
+                line.kind,
+                safe(line.version),
+                line.status.value,
+                _about(line),
+            )
+            for line in listed
+        ],
+        ("", "name", "kind", "version", "status", ""),
+    )
+    say(dim("Another engine: leporello plugins use NAME"))
+
+
+def _about(line: Listed) -> str:
+    return safe(" · ".join(filter(None, (line.why, line.description, line.where))))
+
+
+def _pick(frame: Frame) -> None:
+    listed = [line for line in _listing(frame) if line.kind != "general" and line.status is not Status.MISSING]
+    for number, line in enumerate(listed, 1):
+        here = strong("*") if line.status is Status.IN_USE else " "
+        say(f"{here} {number}  {safe(line.name)}  {dim(line.kind)}  {_about(line)}")
+    picked = click.prompt("Which engine shall fold?", type=click.IntRange(1, len(listed)), err=True)
+    _use(frame, listed[picked - 1].name)
+
+
+def _use(frame: Frame, name: str) -> None:
+    settings = frame.settings_with({"context.engine": name})
+    host = PluginHost(settings)
+    if name != DEFAULT_ENGINE:
+        hosted = host.guest(name)
+        if hosted is not None:
+            hosted.guest.close()
+        elif not any(line.name == name and line.status is not Status.MISSING for line in host.listing()):
+            raise InputError(host.missing(name))
+    write_setting(frame.home, "context.engine", name)
+    note(f"context.engine is {name} now ({frame.home.config_file}). Conversations that are open keep theirs.")
+    source = frame.settings.source("context.engine")
+    if source.origin.value in ("environment", "flag"):
+        warn(f"For this run it is still {frame.settings.engine}: {source}.")
+
+
+def _examined(frame: Frame, name: str) -> Iterator[dict[str, Any]]:
+    unsafe = ["unsafe"] if frame.settings.allow_unsafe_plugins else []
+    # In a process of its own: a plugin under examination may hang, print or exit.
+    command_line = [sys.executable, "-m", "leporello.testing.engine_doctor", name, str(frame.home.path), *unsafe]
+    ended = False
+    with subprocess.Popen(command_line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        try:
+            for raw in process.stdout:
+                line: dict[str, Any] = orjson.loads(raw)
+                if "error" in line:
+                    raise InputError(str(line["error"]))
+                ended = "ended" in line
+                if not ended:
+                    yield line
+        finally:
+            process.kill()
+    if not ended:
+        yield {"promise": "the examination comes to its end", "kept": False, "why": "the plugin ended the program"}
