@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sessions": ("Sessions", "List, show, search, export, rename and remove conversations."),
     "exam": ("Measure", "Replay sessions into engines and ask what is still known."),
     "serve": ("Connect", "Serve the proxy for model clients and agent sessions over HTTP."),
+    "mcp": ("Connect", "Let MCP clients search and open stored conversations."),
     "plugins": ("Settings", "List engines and plugins, choose an engine, examine one."),
     "setup": ("Settings", "Choose provider, model and key; --local fetches a model that needs none."),
     "config": ("Settings", "Show every setting with its value and where it comes from."),
