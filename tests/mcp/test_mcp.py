@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp import Client, MCPError, StdioServerParameters
 
 from leporello.config import Home, load_settings
 from leporello.mcp.server import make_server
@@ -20,7 +21,6 @@ from leporello.mcp.service import RecallService
 from leporello.store import Store, open_store
 from leporello.store.records import Metadata
 from leporello.testing.sessions import generate
-from mcp import Client, MCPError, StdioServerParameters
 from tests.conftest import RunCli
 
 PROGRAM = str(Path(sys.executable).with_name("leporello"))
