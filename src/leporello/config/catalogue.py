@@ -107,6 +107,12 @@ SETTINGS: tuple[Setting, ...] = (
         "Tools and command beginnings that run without asking, such as `write_file` or `git status`.",
     ),
     Setting("tools.paths", (), Names("a list of folders"), "Folders outside the working directory tools may use."),
+    Setting(
+        "recall.vectors",
+        False,
+        Flag(),
+        "Search by meaning beside words, in conversations of up to 4,000 messages; needs `leporello[vectors]`.",
+    ),
     Setting("plugins.enabled", (), Names("a list of plugins"), "General plugins to load."),
     Setting(
         "plugins.allow_unsafe_folders",

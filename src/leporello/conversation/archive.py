@@ -12,6 +12,7 @@ from leporello.messages import Message
 from leporello.recall.base import FoldRecord, RecallQuery, Window
 from leporello.recall.memory import MemoryRecall
 from leporello.recall.stored import Scope, StoreRecall
+from leporello.recall.vectors import StaticVectors
 from leporello.records import Span
 from leporello.store.base import Store
 
@@ -21,10 +22,13 @@ MOST_IN_MEMORY = 4_000
 class StoredArchive:
     """The archive of one conversation in a store."""
 
-    def __init__(self, store: Store, conversation: str, most_in_memory: int = MOST_IN_MEMORY) -> None:
+    def __init__(
+        self, store: Store, conversation: str, most_in_memory: int = MOST_IN_MEMORY, *, by_meaning: bool = False
+    ) -> None:
         self._store = store
         self._conversation = conversation
         self._most_in_memory = most_in_memory
+        self._by_meaning = by_meaning
         self._recall: MemoryRecall | None = None
         self._known = 0
 
@@ -49,7 +53,8 @@ class StoredArchive:
             self._recall = None
             return StoreRecall(self._store, Scope(self._conversation)).search(query)
         if self._recall is None:
-            self._recall, self._known = MemoryRecall(), 0
+            self._recall = MemoryRecall(embedding=StaticVectors.load() if self._by_meaning else None)
+            self._known = 0
         for number, message in self.read(Span(self._known + 1, newest)):
             self._recall.add(number, message)
             self._known = number

@@ -79,7 +79,7 @@ class Conversation:
         self._restore_measure()
         self._platform = record.metadata.platform
         self._begin_session()
-        self.archive = StoredArchive(store, self.id)
+        self.archive = StoredArchive(store, self.id, by_meaning=settings.get("recall.vectors"))
 
     @classmethod
     def open(

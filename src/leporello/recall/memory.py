@@ -13,6 +13,7 @@ from leporello.recall.base import DEFAULT_TOKENS, Mode, RecallQuery, Window
 from leporello.recall.collection import Collection
 from leporello.recall.question import understand
 from leporello.recall.ranking import containing, rank
+from leporello.recall.vectors import Embedding, LineVectors, fused
 from leporello.recall.windows import Count, choose, render
 from leporello.tokens import TokenCounter
 
@@ -20,8 +21,14 @@ from leporello.tokens import TokenCounter
 class MemoryRecall:
     """A conversation's messages, searchable."""
 
-    def __init__(self, messages: Iterable[Mapping[str, Any]] = (), count: Count | None = None) -> None:
+    def __init__(
+        self,
+        messages: Iterable[Mapping[str, Any]] = (),
+        count: Count | None = None,
+        embedding: Embedding | None = None,
+    ) -> None:
         self._collection = Collection()
+        self._vectors = LineVectors(embedding) if embedding is not None else None
         self._count = count or TokenCounter.for_model(None).text
         self._newest = 0
         for message in messages:
@@ -38,6 +45,8 @@ class MemoryRecall:
         scored = rank(self._collection, question)
         if not scored and not question.is_question:
             scored = containing(self._collection, query.text)
+        if self._vectors is not None and question.is_question:
+            scored = fused(scored, self._vectors.nearest(self._collection, query.text))
         if query.roles:
             entries, entry_of = self._collection.entries, self._collection.entry_of
             scored = [found for found in scored if entries[entry_of[found.line]].passage.role in query.roles]
