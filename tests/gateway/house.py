@@ -11,11 +11,13 @@ from typing import Any
 
 import uvicorn
 
+from leporello.agent.session import Chosen
 from leporello.config import Home, load_settings
 from leporello.gateway.app import Gateway
 from leporello.gateway.auth import Keys
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.server import listen, server_options
+from leporello.providers.base import Provider
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.testing.stub_server import Seen, Step, StubServer
@@ -68,6 +70,7 @@ def opened(
     flags: Mapping[str, object] | None = None,
     keys: Keys | None = None,
     upstream: str = "",
+    provider: Provider | None = None,
     **stub: Any,
 ) -> Iterator[House]:
     """A gateway over a stub that plays the script."""
@@ -84,5 +87,7 @@ def opened(
         settings = load_settings(given, environ={}, home=Home(folder / "home"))
         config = GatewayConfig.read(settings)
         gateway = Gateway(settings, config, keys or Keys(), store)
+        if provider is not None:
+            gateway.choose = lambda _, model: Chosen(model or "gpt-4o", provider, "openai", "", window, small=True)
         with running(gateway.app(), config) as url:
             yield House(url, server, store, gateway)

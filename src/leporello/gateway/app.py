@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from leporello.agent.session import choose_model
 from leporello.codecs import Dialect
 from leporello.config import Settings
 from leporello.errors import LeporelloError
@@ -20,8 +22,12 @@ from leporello.gateway.config import GatewayConfig
 from leporello.gateway.faults import Fault, Refused
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.narrator import proxy_narrator
+from leporello.gateway.openapi import document
 from leporello.gateway.planning import Planner
+from leporello.gateway.platforms import Inbox, Platform
 from leporello.gateway.proxy import CountEndpoint, ModelEndpoint, ModelsEndpoint, Proxy
+from leporello.gateway.session_routes import session_routes
+from leporello.gateway.sessions import Chooser, Sessions
 from leporello.gateway.talks import Talks
 from leporello.gateway.upstream import Upstreams
 from leporello.store.base import Store
@@ -37,6 +43,10 @@ class Gateway:
     store: Store
     shared: bool = False
     """Whether other processes serve the same store."""
+    choose: Chooser = choose_model
+    """Finds the model of an agent session."""
+    platforms: Sequence[Platform] = ()
+    """Chat services whose messages the agent answers."""
     metrics: Metrics = field(default_factory=Metrics)
     ready: bool = False
 
@@ -46,16 +56,24 @@ class Gateway:
         talks = Talks(self.store, self.settings, shared=self.shared, narrator=lambda: proxy_narrator(self.settings))
         proxy = Proxy(self.config, self.keys, Planner(talks, self.settings), upstreams, self.metrics)
 
+        sessions = Sessions(self.store, self.settings, self.config.session_idle, self.choose)
+
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            beside = [asyncio.create_task(sessions.sweep())]
+            beside += [asyncio.create_task(platform.run(Inbox(platform.name, sessions))) for platform in self.platforms]
             async with upstreams:
                 self.ready = True
                 yield
                 self.ready = False
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
+                await sessions.close()
                 await proxy.drain()
 
         return Starlette(
-            routes=[*self._care_routes(), *proxy_routes(proxy)],
+            routes=[*self._care_routes(), *proxy_routes(proxy), *session_routes(sessions, proxy)],
             lifespan=lifespan,
             exception_handlers={404: not_found, 405: not_found, Exception: broken},
         )
@@ -67,6 +85,7 @@ class Gateway:
             Route("/healthz", self._health, methods=["GET"]),
             Route("/readyz", self._readiness, methods=["GET"]),
             Route("/metrics", self._metrics, methods=["GET"]),
+            Route("/openapi.json", self._document, methods=["GET"]),
         ]
 
     async def _health(self, _: Request) -> Response:
@@ -80,6 +99,9 @@ class Gateway:
         except LeporelloError:
             return JSONResponse({"status": "store unavailable"}, 503)
         return JSONResponse({"status": "ok", "time": int(time.time())})
+
+    async def _document(self, _: Request) -> Response:
+        return JSONResponse(document())
 
     async def _metrics(self, request: Request) -> Response:
         try:
