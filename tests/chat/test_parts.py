@@ -198,6 +198,8 @@ def test_pastes_come_back_whole() -> None:
     line = f"see {pastes.shorten(first)} and {pastes.shorten(second)} and {pastes.shorten('short')}"
     assert len(line) < 120
     assert pastes.expand(line) == f"see {first} and {second} and short"
+    quoted = pastes.shorten("[pasted text 1: 101 lines]\n" * 50)
+    assert pastes.expand(quoted) == "[pasted text 1: 101 lines]\n" * 50
 
 
 def test_completion(tmp_path: Path) -> None:

@@ -122,6 +122,39 @@ def test_refusals_and_reasons_reach_the_model(desk: Desk) -> None:
     assert "exit code 0" in results[3]
 
 
+def test_a_long_change_can_be_seen_whole(desk: Desk) -> None:
+    """A diff of many lines is shown in part; `v` shows the rest before the answer."""
+    lines = "".join(f"row {k}\n" for k in range(60))
+    desk.serve(Say(None, calls=(("write_file", json.dumps({"path": "rows.txt", "content": lines})),)), Say("Kept."))
+    seen = desk.chat()
+    seen.say("write it")
+    seen.wait_question("more lines: v shows them")
+    assert "+row 59" not in seen.text
+    seen.key("v")
+    seen.wait("+row 59")
+    seen.wait_question("+row 59")
+    seen.key("y")
+    seen.wait("✓ write_file rows.txt", "Kept.")
+    assert (desk.work / "rows.txt").read_text() == lines
+
+
+def test_leaving_with_the_keyboard(desk: Desk) -> None:
+    """Ctrl-C clears a line, then says how to leave, then leaves."""
+    desk.serve()
+    seen = desk.chat()
+    seen.wait_prompt()
+    seen.key("half a thought")
+    seen.wait("half a thought")
+    seen.interrupt()
+    seen.wait_prompt()
+    assert "half a thought" not in seen.display
+    seen.interrupt()
+    seen.wait("Ctrl-D or /quit leaves.")
+    seen.wait_prompt()
+    seen.interrupt()
+    assert seen.ended() == 0
+
+
 def test_keys_typed_before_a_question_do_not_answer_it(desk: Desk) -> None:
     """Typing ahead must never approve anything."""
     held = desk.hold()

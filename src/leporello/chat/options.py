@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leporello.config import Settings
+
+if TYPE_CHECKING:
+    from leporello.agent.commands import Command
 
 HISTORY_FILE = "history"
 
@@ -23,8 +26,8 @@ class ChatOptions:
     go_on: bool = False
     """Take up the newest conversation."""
     plain: bool = False
-    more: Callable[[], Mapping[str, Any]] = dict
-    """Loads the commands that the face's owner adds (`Command` by name)."""
+    more: Callable[[], Mapping[str, Command]] = dict
+    """Loads the commands that the command line adds; called behind the prompt."""
 
     @property
     def model(self) -> str:

@@ -57,10 +57,11 @@ class Pastes:
         return name
 
     def expand(self, text: str) -> str:
-        """The text with every stand-in replaced."""
-        for name, whole in self._texts.items():
-            text = text.replace(name, whole)
-        return text
+        """The text with every stand-in replaced, once: what was pasted is not looked into."""
+        if not self._texts:
+            return text
+        names = "|".join(map(re.escape, self._texts))
+        return re.sub(names, lambda found: self._texts[found[0]], text)
 
 
 class ChatCompleter(Completer):
@@ -133,10 +134,6 @@ class Prompt:
         self.flush()
         self._session.reserve_space_for_menu = 0
         return self._pastes.expand(self._session.prompt(pre_run=self._check))
-
-    def refresh(self) -> None:
-        """The status changed."""
-        self._session.app.invalidate()
 
     def announce(self, text: str) -> None:
         """Print a line above the prompt, from any thread."""

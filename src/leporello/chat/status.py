@@ -75,4 +75,8 @@ def status_line(status: Status, width: int) -> str:
         pieces[0] = pieces[0][: spare - 1] + "…" if spare < len(pieces[0]) else pieces[0]
     while len(pieces) > 1 and len(" · ".join(pieces)) > width:
         pieces.pop()
+    if len(pieces) == 1 and status.window:
+        # Too narrow for the gauge: how full the window is still stands there in figures.
+        figure = f" {status.share:.0%}"
+        return pieces[0][: max(0, width - len(figure))] + figure
     return " · ".join(pieces)[:width]

@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,9 @@ from leporello.cli.model_ways import WAYS
 from leporello.cli.output import note
 from leporello.config import can_redraw
 from leporello.errors import NoModel
+
+if TYPE_CHECKING:
+    from leporello.agent.commands import Command
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _EXTRA = ("prompt_toolkit", "rich")
@@ -69,7 +73,7 @@ def _on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and can_redraw() and find_spec(_UNIX) is not None
 
 
-def _more() -> dict[str, object]:
+def _more() -> dict[str, Command]:
     """Commands that need the command line's own code; loaded behind the prompt."""
-    commands: dict[str, object] = import_module("leporello.cli.slash_commands").COMMANDS
+    commands: dict[str, Command] = import_module("leporello.cli.slash_commands").COMMANDS
     return commands
