@@ -9,14 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count, repeat
 
 import pytest
 
 from leporello.store import open_store
-from leporello.testing.stub_server import Hold, Say
+from leporello.testing.stub_server import Hold, Say, Seen
 from tests.chat.conftest import Desk
 from tests.chat.terminal import PROGRAM
-from tests.chat.test_terminal import run, stored
+from tests.chat.test_terminal import HARBOUR, SUMMARY, run, stored
 
 
 def going_on(desk: Desk, *expected: str) -> str:
@@ -81,16 +82,28 @@ def test_killed_before_anything_was_said(desk: Desk) -> None:
     assert "keep this" in going_on(desk, "keep this")
 
 
+class _Answers:
+    """A model with long answers, each another one, that also writes summaries."""
+
+    def __init__(self, attempt: int) -> None:
+        self._names = (f"Answer {attempt}-{k}." for k in count())
+
+    def __call__(self, seen: Seen) -> Say:
+        if not seen.body.get("tools"):
+            return Say(SUMMARY, usage=None)
+        return Say(f"{next(self._names)} " + "The pier is long and the sea is wide. " * 60, usage=None)
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment(desk: Desk) -> None:
-    """Many runs killed after random times: whatever was acknowledged is there, in order, and the store is whole."""
+    """Runs killed after random times, folds in between: whatever was shown is there, and the store is whole."""
     chance = random.Random(6)
     told: list[str] = []
     for attempt in range(8):
-        desk.serve(*(Say(f"Answer {attempt}-{k}.") for k in range(50)))
+        desk.serve(*repeat(_Answers(attempt), 200))
         arguments = ["chat", "--plain", "--yes", *(["--continue"] if told else [])]
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *arguments],
+            [sys.executable, "-c", PROGRAM, *HARBOUR, *arguments],
             env=desk.variables(),
             cwd=desk.work,
             stdin=subprocess.PIPE,
@@ -101,15 +114,17 @@ def test_killed_at_any_moment(desk: Desk) -> None:
         assert process.stdout is not None
         process.stdin.write("".join(f"message {attempt}-{k}\n" for k in range(50)).encode())
         process.stdin.flush()
-        for _ in range(chance.randrange(1, 6)):
+        for _ in range(chance.randrange(4, 14)):
             told.append(process.stdout.readline().decode().strip())
-        time.sleep(chance.random() * 0.05)  # a little further into whatever it does next
+        time.sleep(chance.random() * 0.1)  # a little further into whatever it does next
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         process.stdin.close()
         process.stdout.close()
-        answers = [message["content"] for message in stored(desk) if message["role"] == "assistant"]
+        answers = [message["content"].strip() for message in stored(desk) if message["role"] == "assistant"]
         missing = [answer for answer in told if answer not in answers]
         assert missing == [], f"shown to the user but lost: {missing}"
     with open_store(f"sqlite:///{desk.home}/leporello.db") as store:
         assert store.care.checkup().clean
+        newest = store.conversations.page(limit=1).conversations[0]
+        assert store.views.view(newest.id).folds >= 3, "it was meant to fold between the kills"

@@ -253,6 +253,26 @@ def test_folding_by_hand_with_a_topic(desk: Desk) -> None:
     assert seen.leave() == 0
 
 
+def test_a_pinned_message_stays_word_for_word(desk: Desk) -> None:
+    """What was pinned is in the next request after a fold, whole; `/context` shows its place."""
+    server = desk.serve(*repeat(harbour_master, 40))
+    seen = desk.start(*HARBOUR, "--set", "compression.enabled=false", "chat")
+    for number in range(8):
+        seen.say(f"question {number}")
+        seen.wait(f"Answer {number}.")
+    seen.say("/pin m6")
+    seen.wait("Pinned m6 (")
+    seen.say("/compress")
+    seen.wait("Folded m")
+    seen.say("/context")
+    seen.wait("pins", "word for word")
+    seen.say("question 9")
+    seen.wait("Answer 9.")
+    sent = json.dumps(server.bodies()[-1]["messages"])
+    assert "Pier 2 has port 9002. " * 59 in sent
+    assert "Pier 3 has port 9003. " * 20 not in sent
+
+
 def test_folding_when_it_is_due(desk: Desk) -> None:
     """Automatic compaction shows one line of result; `/context` shows where the window goes."""
     desk.serve(*repeat(harbour_master, 40))

@@ -78,7 +78,8 @@ def pin(talk: Conversation, argument: str) -> str:
         return "\n".join(f"m{held.number}  {held.note or _opening(talk, held.number)}" for held in pins)
     id, _, note = argument.partition(" ")
     size = talk.pins.add(id, note.strip())
-    return f"Pinned {id} ({size:,} tokens)."
+    later = "" if _is_shown(talk, id) else " It is folded now; from the next folding on it is shown again."
+    return f"Pinned {id} ({size:,} tokens).{later}"
 
 
 def unpin(talk: Conversation, argument: str) -> str:
@@ -86,6 +87,10 @@ def unpin(talk: Conversation, argument: str) -> str:
     if not argument:
         return "Say which: /unpin m12"
     return f"{argument} is no longer pinned." if talk.pins.remove(argument) else f"{argument} was not pinned."
+
+
+def _is_shown(talk: Conversation, id: str) -> bool:
+    return any(f"m{line.number}" == id.strip("[]").lower() for line in talk.view.lines if not line.shortened)
 
 
 def _opening(talk: Conversation, number: int) -> str:
