@@ -17,6 +17,9 @@ from leporello.usage import CanonicalUsage
 HOLD_SECONDS = 5.0
 """How long the announcement of an answer is held back to see whether an error follows it."""
 
+MOST_HELD = 4 * 1024 * 1024
+BROKEN = Fault(502, "upstream_broken", "The model's server ended the answer before it was whole.")
+
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -128,25 +131,42 @@ async def relay_stream(outlet: Outlet, response: aiohttp.ClientResponse, dialect
     """A stream, piece by piece. Returns early, with nothing sent, when an error stands where the answer should."""
     tally = Tally(dialect)
     outlet.hold(response.status, [*returned_headers(response.headers), *about])
+    whole = WholeEvents()
     content = response.content
-    if not await _opened(outlet, content, tally):
+    if not await _opened(outlet, content, tally, whole):
         return tally
     try:
         while piece := await content.readany():
             tally.feed(piece)
-            await outlet.write(piece)
+            await outlet.write(whole.feed(piece))
     except (aiohttp.ClientError, TimeoutError) as error:
         await outlet.fail(fault_of(error), dialect)
         return tally
-    if not tally.ended:
-        broken = Fault(502, "upstream_broken", "The model's server ended the answer before it was whole.")
-        await outlet.fail(broken, dialect)
+    if not tally.ended or whole.rest.strip() not in (b"", b"data: [DONE]"):
+        await outlet.fail(BROKEN, dialect)
         return tally
+    await outlet.write(whole.rest)
     await outlet.finish()
     return tally
 
 
-async def _opened(outlet: Outlet, content: aiohttp.StreamReader, tally: Tally) -> bool:
+class WholeEvents:
+    """Holds back the piece of an event that is not whole yet: behind half a line no error could be told."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """What is whole now."""
+        data = self.rest + data
+        end = max(data.rfind(b"\n\n") + 2, data.rfind(b"\r\r") + 2, data.rfind(b"\n\r\n") + 3)
+        if end <= 2 and not data.startswith((b"\n\n", b"\r\r")):
+            end = len(data) if len(data) > MOST_HELD else 0
+        self.rest = data[end:]
+        return data[:end]
+
+
+async def _opened(outlet: Outlet, content: aiohttp.StreamReader, tally: Tally, whole: WholeEvents) -> bool:
     """Hold the announcement back until the answer begins; False when an error came instead of it."""
     deadline = asyncio.get_running_loop().time() + HOLD_SECONDS
     pending: asyncio.Task[bytes] | None = None
@@ -169,9 +189,9 @@ async def _opened(outlet: Outlet, content: aiohttp.StreamReader, tally: Tally) -
             break
         tally.feed(piece)
         if outlet.started:
-            await outlet.write(piece)
+            await outlet.write(whole.feed(piece))
         else:
-            outlet.keep(piece)
+            outlet.keep(whole.feed(piece))
     if tally.error is not None and not outlet.started:
         return False
     if not outlet.started:

@@ -1,0 +1,280 @@
+"""When things go wrong between the client and the model: clean errors in the provider's own shape, nothing leaked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import anthropic
+import httpx2
+import openai
+import pytest
+
+from leporello.codecs import Dialect, Target, openai_chat, openai_responses
+from leporello.codecs import anthropic as claude_codec
+from leporello.gateway.faults import Refused
+from leporello.gateway.relay import Outlet, relay_stream
+from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
+from leporello.usage import CanonicalUsage
+
+from .house import House, opened
+from .rough import HEAD, rough
+
+PATHS = {
+    Dialect.OPENAI_CHAT: "/v1/chat/completions",
+    Dialect.OPENAI_RESPONSES: "/v1/responses",
+    Dialect.ANTHROPIC: "/v1/messages",
+}
+CODECS: dict[Dialect, Any] = {
+    Dialect.OPENAI_CHAT: openai_chat,
+    Dialect.OPENAI_RESPONSES: openai_responses,
+    Dialect.ANTHROPIC: claude_codec,
+}
+
+
+def body(dialect: Dialect, stream: bool = False) -> dict[str, Any]:
+    key = "input" if dialect is Dialect.OPENAI_RESPONSES else "messages"
+    said: dict[str, Any] = {"model": "m", key: [{"role": "user", "content": "Hello"}], "stream": stream}
+    if dialect is Dialect.ANTHROPIC:
+        said["max_tokens"] = 100
+    return said
+
+
+def post(house: House, dialect: Dialect, stream: bool = False) -> httpx2.Response:
+    return httpx2.post(house.url + PATHS[dialect], json=body(dialect, stream), timeout=30)
+
+
+def is_error(dialect: Dialect, shape: Any) -> bool:
+    """Whether a body is an error of this API."""
+    if dialect is Dialect.ANTHROPIC:
+        return shape["type"] == "error" and {"type", "message"} <= set(shape["error"])
+    return {"message", "type", "code", "param"} <= set(shape["error"])
+
+
+def stream_of(dialect: Dialect) -> bytes:
+    """A whole stream of the dialect, with a character of several bytes in it."""
+    message = {"role": "assistant", "content": "Grüße, 世界. All is well."}
+    usage = CanonicalUsage(10, 5, 90, 0, 0)
+    reply = CODECS[dialect].encode_reply(message, target=Target("", "m"), usage=usage)
+    more = {"include_usage": True} if dialect is Dialect.OPENAI_CHAT else {}
+    data = b""
+    for event in CODECS[dialect].reply_events(reply, **more):
+        name = b"" if dialect is Dialect.OPENAI_CHAT else f"event: {event['type']}\n".encode()
+        data += name + b"data: " + json.dumps(event, ensure_ascii=False).encode() + b"\n\n"
+    return data + (b"data: [DONE]\n\n" if dialect is Dialect.OPENAI_CHAT else b"")
+
+
+class FakeBody:
+    """Pieces as a client library hands them out; an exception among them is raised in its turn."""
+
+    def __init__(self, pieces: list[bytes | Exception]) -> None:
+        self.pieces = pieces
+
+    async def readany(self) -> bytes:
+        if not self.pieces:
+            return b""
+        piece = self.pieces.pop(0)
+        if isinstance(piece, Exception):
+            raise piece
+        return piece
+
+
+class FakeAnswer:
+    """The head of an upstream's answer."""
+
+    status = 200
+
+    def __init__(self, pieces: list[bytes | Exception]) -> None:
+        self.headers = {"content-type": "text/event-stream"}
+        self.content = FakeBody(pieces)
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+async def test_cut_at_every_byte(dialect: Dialect) -> None:
+    """Whatever the pieces, the client gets the same bytes and the same usage is read; cut off anywhere, it is told."""
+    whole = stream_of(dialect)
+
+    async def relayed(pieces: list[bytes | Exception]) -> tuple[bytes, Any]:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        tally = await relay_stream(Outlet(send, 5), FakeAnswer(pieces), dialect, [])  # type: ignore[arg-type]
+        return b"".join(message.get("body", b"") for message in sent), tally
+
+    for cut in range(1, len(whole)):
+        data, tally = await relayed([whole[:cut], whole[cut:]])
+        assert data == whole
+        assert tally.usage == CanonicalUsage(10, 5, 90, 0, 0)
+    for cut in range(1, len(whole)):
+        try:
+            data, tally = await relayed([whole[:cut], aiohttp.ClientPayloadError("torn")])
+        except (Refused, aiohttp.ClientPayloadError):
+            # Not one whole event: there is an error with a status instead of an answer.
+            assert b"\n\n" not in whole[:cut] or dialect is not Dialect.OPENAI_CHAT
+            continue
+        # Whole events as far as they came, then one that says that the rest is missing.
+        events = [json.loads(event.rpartition(b"data: ")[2]) for event in data.strip().split(b"\n\n")]
+        said = whole[: whole.rfind(b"\n\n", 0, cut) + 2]
+        assert data.startswith(said)
+        assert "error" in (events[-1].get("type"), *events[-1])
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+@pytest.mark.parametrize("status", [500, 502, 503, 529])
+def test_server_errors(tmp_path: Path, dialect: Dialect, status: int) -> None:
+    """A page of HTML, or nothing at all, becomes an error of the API with the same status."""
+    with opened(tmp_path, [Fail(status, "<html>secret-host-17</html>", {"content-type": "text/html"})]) as house:
+        reply = post(house, dialect)
+        assert reply.status_code == status
+        assert is_error(dialect, reply.json())
+        assert "secret-host" not in reply.text
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_garbage(tmp_path: Path, dialect: Dialect) -> None:
+    """Something that is no answer, with status 200, is not handed on."""
+    garbage = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n\xff\xfe<not json"
+    with rough([garbage], [HEAD, b"\x00\x01\x02"]) as bad, opened(tmp_path, upstream=bad.url) as house:
+        for stream in (False, True):
+            reply = post(house, dialect, stream)
+            assert reply.status_code == 502
+            assert is_error(dialect, reply.json())
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_resets(tmp_path: Path, dialect: Dialect) -> None:
+    """A torn connection: before the answer an error with a status, inside a stream an error event."""
+    half = stream_of(dialect)[:-60]
+    with rough(["reset"], [HEAD, half, "reset"]) as bad, opened(tmp_path, upstream=bad.url) as house:
+        reply = post(house, dialect)
+        assert reply.status_code == 502
+        assert is_error(dialect, reply.json())
+        reply = post(house, dialect, stream=True)
+        assert reply.status_code == 200
+        assert reply.content.startswith(half[:100])
+        last = json.loads(reply.text.strip().rpartition("data: ")[2])
+        assert "error" in (last.get("type"), *last)
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_stalls(tmp_path: Path, dialect: Dialect) -> None:
+    """A server that falls silent is given up after the configured time, before and inside an answer."""
+    half = stream_of(dialect)[:-60]
+    flags = {"gateway.idle_timeout": 0.3}
+    with rough([None], [HEAD, half, None]) as bad, opened(tmp_path, upstream=bad.url, flags=flags) as house:
+        reply = post(house, dialect)
+        assert reply.status_code == 504
+        assert is_error(dialect, reply.json())
+        assert b"in time" in post(house, dialect, stream=True).content
+
+
+def test_unreachable(tmp_path: Path) -> None:
+    """Nobody listens: an error that names neither address nor port."""
+    with opened(tmp_path, upstream="http://127.0.0.1:9") as house:
+        for dialect in PATHS:
+            reply = post(house, dialect)
+            assert reply.status_code == 502
+            assert is_error(dialect, reply.json())
+            assert "127.0.0.1" not in reply.text
+
+
+def test_libraries_see_a_broken_stream(tmp_path: Path) -> None:
+    """The official clients raise when a stream breaks, with what was sent before it."""
+    with opened(tmp_path, [Cut(Say("Half of an answer"), after=3), Cut(Say("Half of an answer"), after=4)]) as house:
+        chat = openai.OpenAI(base_url=house.url + "/v1", api_key="k", max_retries=0)
+        stream = chat.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hello"}], stream=True)
+        with pytest.raises(openai.APIError):
+            list(stream)
+        messages = anthropic.Anthropic(base_url=house.url, api_key="k", max_retries=0).messages
+        with (
+            pytest.raises(anthropic.APIError),
+            messages.stream(model="m", max_tokens=9, messages=[{"role": "user", "content": "Hello"}]) as events,
+        ):
+            list(events)
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_overflow_inside_a_stream(tmp_path: Path, dialect: Dialect) -> None:
+    """A refusal that comes as the first event of a stream is mended like any other, before the client sees a byte."""
+    said = [{"role": "user", "content": "Look at the next file, please."}]
+    for number in range(60):
+        said.append({"role": "assistant", "content": f"File {number} is fine. " * 30})
+        said.append({"role": "user", "content": f"Go on with file {number + 1}. " * 30})
+    message = "This model's maximum context length is 9000 tokens. However, your messages resulted in 20000 tokens."
+    inner = {"type": "invalid_request_error", "code": "context_length_exceeded", "message": message, "param": None}
+    errors: dict[Dialect, Any] = {
+        Dialect.OPENAI_CHAT: (0, {"error": inner}),
+        Dialect.OPENAI_RESPONSES: (1, {"type": "error", **inner, "sequence_number": 1}),
+        Dialect.ANTHROPIC: (0, {"type": "error", "error": inner}),
+    }
+    after, error = errors[dialect]
+    with opened(tmp_path, [StreamError(Say("x"), after, error), Say("All is well.")], window=100_000) as house:
+        asked = body(dialect, stream=True)
+        asked["input" if dialect is Dialect.OPENAI_RESPONSES else "messages"] = said
+        reply = httpx2.post(house.url + PATHS[dialect], json=asked, timeout=60)
+        assert reply.headers["x-leporello"] == "recovered"
+        assert "context_length" not in reply.text
+        assert "well" in reply.text
+        assert [seen.violations for seen in house.model_calls] == [(), ()]
+        assert len(house.model_calls[1].raw) < len(house.model_calls[0].raw) / 2
+
+
+def test_a_vanished_client(tmp_path: Path) -> None:
+    """When the client hangs up, the call to the model ends, and the client's place is free again."""
+    with (
+        rough([HEAD, stream_of(Dialect.OPENAI_CHAT)[:200], None], [HEAD, stream_of(Dialect.OPENAI_CHAT)]) as bad,
+        opened(tmp_path, upstream=bad.url, flags={"gateway.streams": 1}) as house,
+    ):
+        with httpx2.stream(
+            "POST", house.url + PATHS[Dialect.OPENAI_CHAT], json=body(Dialect.OPENAI_CHAT, True)
+        ) as reply:
+            pieces = reply.iter_bytes()
+            next(pieces)
+            busy = post(house, Dialect.OPENAI_CHAT)
+            assert busy.status_code == 429
+        assert bad.gone.wait(10)
+        while (again := post(house, Dialect.OPENAI_CHAT, stream=True)).status_code == 429:
+            threading.Event().wait(0.02)
+        assert again.status_code == 200
+
+
+def test_a_client_that_does_not_read(tmp_path: Path) -> None:
+    """A client that asks for much and reads nothing is given up after the configured time."""
+    piece = b'data: {"choices":[{"delta":{"content":"' + b"x" * 60_000 + b'"}}]}\n\n'
+    with (
+        rough([HEAD, *[piece] * 400]) as bad,
+        opened(tmp_path, upstream=bad.url, flags={"gateway.idle_timeout": 0.5, "gateway.streams": 1}) as house,
+    ):
+        host, port = house.url.removeprefix("http://").split(":")
+        said = json.dumps(body(Dialect.OPENAI_CHAT, stream=True)).encode()
+        with socket.create_connection((host, int(port))) as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(said)}\r\n\r\n"
+            line.sendall(head.encode() + said)
+            page = ""
+            while 'status="200"' not in page:
+                threading.Event().wait(0.05)
+                page = httpx2.get(house.url + "/metrics").text
+            assert "leporello_active_requests 0.0" in page
+
+
+async def test_a_slow_client_gets_everything(tmp_path: Path) -> None:
+    """A client that reads slowly holds the model's server back instead of filling our memory, and misses nothing."""
+    release = threading.Event()
+    with opened(tmp_path, [Hold(Say("word " * 400), release, after=5)]) as house:
+        async with httpx2.AsyncClient() as web:
+            said = body(Dialect.OPENAI_CHAT, stream=True)
+            async with web.stream("POST", house.url + PATHS[Dialect.OPENAI_CHAT], json=said) as reply:
+                text = ""
+                async for piece in reply.aiter_text():
+                    text += piece
+                    release.set()
+                    await asyncio.sleep(0.001)
+        assert text.rstrip().endswith("[DONE]")
