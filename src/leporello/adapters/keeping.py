@@ -29,7 +29,6 @@ class KeptLog:
         self._platform = platform
         self._session = ""
         self._conversation = ""
-        self._checked = False
         self.archive: KeptArchive | None = None
 
     def open(self, session: str, older: str = "") -> None:
@@ -49,9 +48,8 @@ class KeptLog:
         if self.archive is None:
             return
         fresh = {item.number: item.message for item in items if item.fold is None and _as_it_was(item)}
-        if afresh or (not self._checked and self._differs(fresh)):
+        if afresh or self._differs(fresh):
             self._use(self._next_name())
-        self._checked = True
         last = self._store.log.count(self._conversation)
         new = sorted(number for number in fresh if number > last)
         if not new:
@@ -69,11 +67,15 @@ class KeptLog:
             self._store.conversations.create(conversation, Metadata(platform=self._platform))
         self._store.state.set(None, _SESSION_KEY + self._session, conversation)
         self._conversation = conversation
-        self._checked = False
         self.archive = KeptArchive(self._store, conversation)
 
     def _differs(self, messages: dict[int, Message]) -> bool:
-        stored = self._store.log.pick(self._conversation, messages)
+        """Whether the list was rewritten: its first or newest message is not what the log has under that number.
+
+        Others may differ without harm: folding shortens tool outputs of the tail.
+        """
+        ends = {1, max(messages, default=1)} & messages.keys()
+        stored = self._store.log.pick(self._conversation, ends)
         return any(message_hash(known.message) != message_hash(messages[known.number]) for known in stored)
 
     def _next_name(self) -> str:

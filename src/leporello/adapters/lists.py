@@ -1,0 +1,126 @@
+"""`FoldedLists`: shows growing message lists folded, for frameworks that hand over the whole list at each call.
+
+What was folded once is shown the same way as long as the list only grows, so that the provider's prompt cache holds.
+The list itself is left alone; every message that stays is told by its place in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leporello.engines.builtin import make_builtin
+from leporello.engines.compressor import ContextCompressor
+from leporello.messages import Message, Messages, message_hash
+from leporello.models import resolve_limits
+from leporello.recall.archives import MemoryArchive
+from leporello.recall.base import FoldRecord
+from leporello.summary.fold import read_fold
+from leporello.summary.frontier import read_frontier
+from leporello.tokens import TokenCounter
+
+MOST_REMEMBERED = 256
+"""Lists whose folding is remembered; the oldest are forgotten first, and would be folded afresh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of the shown list, and where in the given list it stands; None for one that folding wrote."""
+
+    message: Message
+    place: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """How a list was shown: all of it up to some length."""
+
+    lines: tuple[Line, ...]
+    length: int
+    engine: ContextCompressor
+
+
+class FoldedLists:
+    """Folds any number of conversations for one model. Safe to use from several threads."""
+
+    def __init__(
+        self, *, window: int | None = None, model: str | None = None, engine: str = "compressor", recall: bool = False
+    ) -> None:
+        self._limits = resolve_limits(model, declared_window=window)
+        self._counter = TokenCounter.for_model(model)
+        self._name = engine
+        self._recall = recall
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def show(self, messages: Messages, fixed_tokens: int = 0) -> list[Line]:
+        """The list as it should be sent. `fixed_tokens`: what stands before it, such as tools."""
+        with self._lock:
+            chain = _chain(messages)
+            known = self._before(chain)
+            lines = [*known.lines, *(Line(messages[k], k) for k in range(known.length, len(messages)))]
+            engine = known.engine
+            engine.tool_tokens = fixed_tokens
+            if messages and engine.should_compress(engine.estimate([line.message for line in lines])):
+                engine.attempts = 0
+                lines = _placed(engine.compress([line.message for line in lines]), lines)
+                # What came to nothing is remembered too: the engine then waits for the hard limit.
+                self._remember(chain[-1], _Known(tuple(lines), len(messages), engine))
+            return lines
+
+    def archive(self, messages: Messages) -> MemoryArchive:
+        """The whole list for the recall tools, with the folds that stand in its place."""
+        found = MemoryArchive(messages)
+        for line in self.show(messages):
+            frontier = read_frontier(line.message)
+            fold = read_fold(line.message)
+            if frontier is not None:
+                for node in frontier.nodes:
+                    found.add_fold(FoldRecord(node.id, node.span))
+            elif fold is not None:
+                found.add_fold(FoldRecord(fold.id, fold.span))
+        return found
+
+    def count(self, text: str) -> int:
+        """Tokens of a text, as the model counts."""
+        return self._counter.text(text)
+
+    def _before(self, chain: Sequence[str]) -> _Known:
+        for length in range(len(chain), 0, -1):
+            known = self._known.get(chain[length - 1])
+            if known is not None:
+                self._known.move_to_end(chain[length - 1])
+                return known
+        engine = make_builtin(self._name, self._limits, self._counter, None)
+        engine.recall = self._recall
+        return _Known((), 0, engine)
+
+    def _remember(self, key: str, known: _Known) -> None:
+        self._known[key] = known
+        while len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+
+def _chain(messages: Messages) -> list[str]:
+    """For each length of the list a hash of the list up to there."""
+    found: list[str] = []
+    before = hashlib.blake2b(digest_size=16)
+    for message in messages:
+        before.update(message_hash(message).encode())
+        found.append(before.copy().hexdigest())
+    return found
+
+
+def _placed(result: Sequence[Message], lines: Sequence[Line]) -> list[Line]:
+    """The new list, each message with the place of the equal one it was before; of equal ones the newest stay."""
+    places: dict[str, list[int | None]] = defaultdict(list)
+    for line in lines:
+        places[message_hash(line.message)].append(line.place)
+    shown = []
+    for message in reversed(result):
+        known = places[message_hash(message)]
+        shown.append(Line(message, known.pop() if known else None))
+    return shown[::-1]
