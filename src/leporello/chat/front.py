@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from leporello.chat.files import ProjectFiles
 from leporello.chat.interrupt import orderly_end
 from leporello.chat.opening import Opening
 from leporello.chat.options import ChatOptions
+from leporello.chat.status import Status
 from leporello.config import colours_wanted
 from leporello.errors import LeporelloError
 
@@ -79,10 +81,10 @@ def chat_on_terminal(options: ChatOptions) -> bool:
 
 class _Front:
     def __init__(self, options: ChatOptions) -> None:
-        prompt = import_module("leporello.chat.prompt")
+        prompt = import_module("leporello.chat.prompt")  # of the extra: plain chats must not need it
         self._options = options
-        self._status = import_module("leporello.chat.status").Status(options.model, note="opening …")
-        files = import_module("leporello.chat.files").ProjectFiles(options.workdir)
+        self._status = Status(options.model, note="opening …")
+        files = ProjectFiles(options.workdir)
         self._prompt = prompt.Prompt(
             options.history,
             prompt.ChatCompleter(self._commands, self._arguments, files),
@@ -137,7 +139,7 @@ class _Front:
         model = self._options.model
         self._write(f"{_bold('Leporello')} · {model}\n{_dim('/help for commands · Alt-Enter for a new line')}\n")
 
-    def _present(self) -> object:
+    def _present(self) -> Status:
         chat = self._opening.value
         return self._status if chat is None else chat.status
 
