@@ -520,6 +520,19 @@ def test_going_on_with_another_model(desk: Desk) -> None:
     assert "First." in json.dumps(server.bodies()[1]["messages"])
 
 
+def test_the_prompt_cache_is_told_at_the_start(desk: Desk) -> None:
+    """With a model whose cache takes marks, the start says so, with the provider and the time it lives."""
+    server = desk.serve(Say("Cached."))
+    desk.url = server.url
+    claude = {"LEPORELLO_MODEL__PROVIDER": "anthropic", "LEPORELLO_MODEL__DEFAULT": "claude-sonnet-4-5"}
+    seen = desk.chat(env={**claude, "ANTHROPIC_API_KEY": KEY})
+    seen.wait("anthropic · window", "prompt cache on (5m)")
+    seen.say("hello")
+    seen.wait("Cached.")
+    assert "cache_control" in json.dumps(server.bodies()[0])
+    assert seen.leave() == 0
+
+
 def test_the_scripted_demo_needs_nothing(desk: Desk) -> None:
     """`--model scripted:demo` talks without a key and a network."""
     seen = desk.chat("--model", "scripted:demo", env={"OPENAI_API_KEY": ""})
