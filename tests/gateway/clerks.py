@@ -22,6 +22,29 @@ NOTHING: Any = []
 takes minutes for a long conversation and changes nothing of what is sent."""
 
 
+_opened: list[openai.OpenAI | anthropic.Anthropic] = []
+
+
+def openai_client(url: str, key: str = "key", **more: Any) -> openai.OpenAI:
+    """A client of the gateway; it is closed when the test ends."""
+    made = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=0, **more)
+    _opened.append(made)
+    return made
+
+
+def anthropic_client(url: str, key: str = "key") -> anthropic.Anthropic:
+    """A client of the gateway; it is closed when the test ends."""
+    made = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
+    _opened.append(made)
+    return made
+
+
+def close_clients() -> None:
+    """Close everything that was opened."""
+    while _opened:
+        _opened.pop().close()
+
+
 class Clerk(Protocol):
     """A client with a history."""
 
@@ -45,7 +68,7 @@ class ChatClerk:
     """Chat Completions."""
 
     def __init__(self, url: str, model: str = "gpt-4o", **more: Any) -> None:
-        self.client = openai.OpenAI(base_url=url + "/v1", api_key="chat", max_retries=0, **more)
+        self.client = openai_client(url, "chat", **more)
         self.model = model
         self.said: list[Any] = [{"role": "system", "content": SYSTEM}]
         self.tools: Any = [{"type": "function", "function": {"name": "read", "parameters": SCHEMA}}]
@@ -91,7 +114,7 @@ class ResponsesClerk:
     """The Responses API, without state at the provider."""
 
     def __init__(self, url: str) -> None:
-        self.client = openai.OpenAI(base_url=url + "/v1", api_key="responses", max_retries=0)
+        self.client = openai_client(url, "responses")
         self.said: list[Any] = []
         self.fixed: Any = {
             "model": "gpt-4o",
@@ -132,7 +155,7 @@ class ClaudeClerk:
     """Anthropic Messages; `marks` moves two breakpoints along the history, as coding agents do."""
 
     def __init__(self, url: str, marks: bool = False) -> None:
-        self.client = anthropic.Anthropic(base_url=url, api_key="claude", max_retries=0)
+        self.client = anthropic_client(url, "claude")
         self.said: list[Any] = []
         self.marks = marks
         self.fixed: Any = {

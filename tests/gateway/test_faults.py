@@ -22,6 +22,7 @@ from leporello.gateway.relay import Outlet, relay_stream
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
 from leporello.usage import CanonicalUsage
 
+from .clerks import anthropic_client, openai_client
 from .house import House, opened
 from .rough import HEAD, rough
 
@@ -188,11 +189,11 @@ def test_unreachable(tmp_path: Path) -> None:
 def test_libraries_see_a_broken_stream(tmp_path: Path) -> None:
     """The official clients raise when a stream breaks, with what was sent before it."""
     with opened(tmp_path, [Cut(Say("Half of an answer"), after=3), Cut(Say("Half of an answer"), after=4)]) as house:
-        chat = openai.OpenAI(base_url=house.url + "/v1", api_key="k", max_retries=0)
+        chat = openai_client(house.url)
         stream = chat.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hello"}], stream=True)
         with pytest.raises(openai.APIError):
             list(stream)
-        messages = anthropic.Anthropic(base_url=house.url, api_key="k", max_retries=0).messages
+        messages = anthropic_client(house.url).messages
         with (
             pytest.raises(anthropic.APIError),
             messages.stream(model="m", max_tokens=9, messages=[{"role": "user", "content": "Hello"}]) as events,

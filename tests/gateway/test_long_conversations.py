@@ -159,3 +159,18 @@ def test_counting_sees_the_folds(tmp_path: Path) -> None:
         reply = httpx2.post(house.url + "/v1/messages/count_tokens", json=body, headers={"x-api-key": "claude"})
         assert reply.headers["x-leporello"] == "folded"
         assert len(house.stub.requests[-1].raw) < len(json.dumps(body))
+
+
+def test_instructions_among_the_messages(tmp_path: Path) -> None:
+    """Agents put instructions between the turns: they survive a fold, and stand where the API takes them."""
+    model = Model(WINDOW)
+    with opened(tmp_path, model.script(), window=WINDOW) as house:
+        clerk = ClaudeClerk(house.url)
+        for turn in range(40):
+            clerk.ask(f"Read {turn} please", stream=False)
+            if turn % 6 == 2:
+                clerk.said.insert(-1, {"role": "system", "content": f"Reminder {turn}: be brief."})
+        assert [seen.violations for seen in house.model_calls] == [()] * len(house.model_calls)
+        assert folds(house) >= 1
+        last = house.model_calls[-1].raw.decode()
+        assert all(f"Reminder {turn}: be brief." in last for turn in range(2, 38, 6))

@@ -17,6 +17,8 @@ from leporello.codecs import Dialect
 from leporello.testing.sessions.images import screenshot
 from leporello.testing.stub_server import Fail, Say, StubServer
 
+from .clerks import anthropic_client as claude
+from .clerks import openai_client as chat
 from .house import opened
 
 TOOL = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -42,14 +44,6 @@ def both(folder: Path, script: list[Any], ask: Any) -> tuple[Any, Any]:
         through = ask(house.url)
         assert [seen.violations for seen in house.model_calls] == [()] * len(house.model_calls)
         return plain, through
-
-
-def chat(url: str) -> openai.OpenAI:
-    return openai.OpenAI(base_url=url + "/v1", api_key="key", max_retries=0)
-
-
-def claude(url: str) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=url, api_key="key", max_retries=0)
 
 
 def test_chat_is_the_same(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def apply_view(request: WireRequest, lines: Sequence[ViewLine], *, ttl: str = "5
     pieces = [Piece(place, body.items[place]) for place in range(start)]
     pieces += _pieces(request, body, lines)
     if request.dialect is Dialect.ANTHROPIC:
-        pieces = _alternating(pieces, start)
+        pieces = _alternating(_user_first(pieces), start)
         if lay_marks:
             return _marked(request, body, pieces, start, ttl)
     return body.with_items(piece.text for piece in pieces)
@@ -138,6 +138,19 @@ def _alternating(pieces: Sequence[Piece], start: int) -> list[Piece]:
         else:
             turns.append(piece)
     return turns
+
+
+def _user_first(pieces: Sequence[Piece]) -> list[Piece]:
+    """A view shows instructions of the folded part at its front; here they may only stand behind a user's turn."""
+    first = next((k for k, piece in enumerate(pieces) if _role(piece) == "user"), 0)
+    leading, rest = list(pieces[:first]), list(pieces[first:])
+    if not leading or any(_role(piece) != "system" for piece in leading):
+        return [*pieces]
+    moved = leading[0]
+    follows = rest[1:2] if len(rest) > 1 and _role(rest[1]) == "system" else []
+    for piece in [*leading[1:], *follows]:
+        moved = _joined(moved, piece)
+    return [rest[0], moved, *rest[1 + len(follows) :]]
 
 
 def _role(piece: Piece) -> str:
