@@ -256,7 +256,9 @@ def test_schemas_are_the_same_bytes_every_time(workshop: Any) -> None:
 
 
 SIGINT_SCRIPT = """
-import json, sys
+import json, signal, sys
+# A shell starts its background jobs deaf to Ctrl-C, and tests may be run as one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from leporello.messages import Call
 from leporello.tools.approval import Mode, PolicyApprover
