@@ -95,8 +95,8 @@ def wanted(said: list[Message], owner: str = "o", name: str = "") -> Wanted:
     return Wanted(seed(owner, name), said, owner, "gpt-4o", 10_000, 100)
 
 
-def log_of(live: Live) -> list[Message]:
-    return [stored.message for stored in live.talk.store.log.iterate(live.id)]
+def log_of(talks: Talks, live: Live) -> list[Message]:
+    return [stored.message for stored in talks.store.log.iterate(live.id)]
 
 
 def turns(count: int, tag: str = "") -> list[Message]:
@@ -112,7 +112,7 @@ def test_a_conversation_goes_on(talks: Talks) -> None:
     ids = {talks.take(wanted(said[: k + 1])).id for k in range(0, len(said), 2)}
     assert len(ids) == 1
     live = talks.take(wanted(said))
-    assert log_of(live) == said
+    assert log_of(talks, live) == said
 
 
 def test_an_edit_is_a_branch(talks: Talks) -> None:
@@ -123,8 +123,8 @@ def test_an_edit_is_a_branch(talks: Talks) -> None:
     second = talks.take(wanted(edited))
     assert second.id != first.id
     assert talks.store.conversations.resolve(second.id).kind is Kind.BRANCH
-    assert log_of(first) == said[:7]
-    assert log_of(second) == edited
+    assert log_of(talks, first) == said[:7]
+    assert log_of(talks, second) == edited
     # Both go on, each where it stands.
     assert talks.take(wanted([*said[:7], said[7], user("next")])).id == first.id
     assert talks.take(wanted([*edited, user("and more")])).id == second.id
@@ -143,7 +143,7 @@ def test_going_back_writes_nothing(talks: Talks) -> None:
     said = turns(4)
     first = talks.take(wanted(said[:7]))
     assert talks.take(wanted(said[:3])) is None
-    assert log_of(first) == said[:7]
+    assert log_of(talks, first) == said[:7]
 
 
 def test_strangers_share_nothing(talks: Talks) -> None:
@@ -168,4 +168,4 @@ def test_never_mixed_up(tmp_path_factory: pytest.TempPathFactory, moves: list[tu
                 talks = Talks(store, settings)
             live = talks.take(wanted(said))
             if live is not None:
-                assert log_of(live) == said
+                assert log_of(talks, live) == said

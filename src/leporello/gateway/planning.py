@@ -5,7 +5,9 @@ Everything here blocks (database, counting, summaries), so it runs in threads.
 
 from __future__ import annotations
 
+import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -14,6 +16,7 @@ import orjson
 from leporello import caching
 from leporello.codecs import Dialect
 from leporello.config import Settings
+from leporello.conversation import Conversation
 from leporello.conversation.conversation import ATTEMPTS_KEY
 from leporello.errors import FixedPartTooLarge
 from leporello.gateway.auth import Client
@@ -23,6 +26,7 @@ from leporello.gateway.raw import Body
 from leporello.gateway.recognise import seed
 from leporello.gateway.talks import Live, Talks, Wanted
 from leporello.gateway.wire import LIST, OUTPUT_FIELDS, WireRequest
+from leporello.limits import limits_of
 from leporello.models import LearnedLimits, cost, model_facts
 from leporello.providers.errors import ErrorKind, ErrorVerdict
 from leporello.store.records import Call
@@ -55,8 +59,8 @@ class Plan:
     done: Done
     live: Live | None = None
     turn: int = 0
+    window: int | None = None
     recoveries: int = 0
-    tokens: int = 0
 
     @property
     def conversation(self) -> str:
@@ -70,6 +74,7 @@ class Planner:
     def __init__(self, talks: Talks, settings: Settings) -> None:
         self.talks = talks
         self.settings = settings
+        self._thresholds: dict[tuple[str, int | None], int] = {}
         self._learned = LearnedLimits.load(settings.home.limits_file, now=time.time())
 
     def plan(self, request: WireRequest, client: Client, upstream: Upstream, name: str = "") -> Plan:
@@ -92,10 +97,11 @@ class Planner:
             return Plan(request, upstream, request.data, Done.PASSED)
         with live.guard:
             live.turn += 1
-            if live.talk.model != request.model:
-                live.talk.use_model(request.model, window)
-            tokens = self._fold_when_due(live, request)
-            return self._planned(Plan(request, upstream, request.data, Done.PASSED, live, live.turn, tokens=tokens))
+            plan = Plan(request, upstream, request.data, Done.PASSED, live, live.turn, window)
+            if not live.folded and self._most(live, request) < self._threshold(request.model, window):
+                return plan
+            self._fold_when_due(plan)
+            return self._planned(plan)
 
     def preview(self, request: WireRequest, client: Client, upstream: Upstream, name: str = "") -> Plan:
         """The request with the folds that are known; nothing is stored and nothing is folded."""
@@ -105,23 +111,42 @@ class Planner:
         if live is None:
             return Plan(request, upstream, request.data, Done.PASSED)
         with live.guard:
-            return self._planned(Plan(request, upstream, request.data, Done.PASSED, live, live.turn))
+            window = self._window(upstream, request.model)
+            plan = Plan(request, upstream, request.data, Done.PASSED, live, live.turn, window)
+            return self._planned(plan) if live.folded else plan
+
+    def _most(self, live: Live, request: WireRequest) -> int:
+        """More tokens than this the request can't have: what was counted, and a token for each byte since."""
+        tokens, size = live.counted
+        return tokens + max(0, len(request.data) - size)
+
+    def _threshold(self, model: str, window: int | None) -> int:
+        """Where folding begins; nothing is ever due when it is switched off."""
+        if not self.settings.compression.enabled:
+            return sys.maxsize
+        known = self._thresholds.get((model, window))
+        if known is None:
+            known = limits_of(self.settings, model, served_window=window).threshold_tokens
+            self._thresholds[model, window] = known
+        return known
+
+    def _talk(self, plan: Plan) -> Conversation:
+        assert plan.live is not None
+        return self.talks.open(plan.live, plan.request.model, plan.window)
 
     def _window(self, upstream: Upstream, model: str) -> int | None:
         learned = self._learned.window(model, "gateway", upstream.base_url, now=time.time())
         return min((size for size in (upstream.window, learned) if size), default=None)
 
-    def _fold_when_due(self, live: Live, request: WireRequest) -> int:
-        try:
-            return live.talk.request(request.tools, request.system).tokens
-        except FixedPartTooLarge:
-            # An estimate: the provider's own count decides.
-            return live.talk.reading.tokens
+    def _fold_when_due(self, plan: Plan) -> None:
+        # That it is too large for its window is an estimate: the provider's own count decides.
+        with suppress(FixedPartTooLarge):
+            self._talk(plan).request(plan.request.tools, plan.request.system)
 
     def _planned(self, plan: Plan) -> Plan:
         live, request = plan.live, plan.request
         assert live is not None
-        lines = live.talk.view.lines
+        lines = self._talk(plan).view.lines
         if not is_folded(lines):
             return plan
         caching_settings = self.settings.prompt_caching
@@ -146,20 +171,21 @@ class Planner:
         live = plan.live
         with live.guard:
             self._learn(plan, verdict)
-            report = live.talk.shrink(f"overflow {plan.recoveries + 1}")
+            talk = self._talk(plan)
+            talk.measure_fixed(plan.request.tools, plan.request.system)
+            report = talk.shrink(f"overflow {plan.recoveries + 1}")
             if not report.committed:
                 return None
             # What goes out now is what the count that comes back is about.
-            self._fold_when_due(live, plan.request)
+            self._fold_when_due(plan)
             made = self._planned(replace(plan, recoveries=plan.recoveries + 1))
         return replace(made, done=Done.RECOVERED)
 
     def _learn(self, plan: Plan, verdict: ErrorVerdict) -> None:
-        live, limit = plan.live, verdict.stated_limit
-        assert live is not None
-        if limit is None or limit >= live.talk.limits.window:
+        talk, limit = self._talk(plan), verdict.stated_limit
+        if limit is None or limit >= talk.limits.window:
             return
-        live.talk.use_window(limit)
+        talk.use_window(limit)
         if self._learned.learn(limit, plan.request.model, "gateway", plan.upstream.base_url, now=time.time()):
             self._learned.save(self.settings.home.limits_file)
 
@@ -189,19 +215,27 @@ class Planner:
         live = plan.live
         if live is None:
             return
-        talk = live.talk
         with live.guard:
             if usage is not None:
                 facts = model_facts(plan.request.model or None)
                 self.talks.store.usage.add(live.id, Call(usage, plan.request.model, "chat", cost(usage, facts)))
             if live.turn != plan.turn:
                 return
-            attempted = talk.engine.attempts
-            talk.engine.attempts = 0
-            if usage is not None:
-                talk.meter.observe(usage.prompt_tokens)
-                talk.engine.update_from_response(usage.as_engine_dict())
-            if attempted:
-                talk.store.state.remove(talk.id, ATTEMPTS_KEY)
-            if self.settings.compression.enabled and talk.engine.should_compress(talk.reading.tokens):
-                self._fold_when_due(live, plan.request)
+            if usage is not None and plan.done is Done.PASSED:
+                live.counted = usage.prompt_tokens, len(plan.request.data)
+            if live.talk is None and self._most(live, plan.request) < self._threshold(plan.request.model, plan.window):
+                return
+            self._settle(plan, usage)
+
+    def _settle(self, plan: Plan, usage: CanonicalUsage | None) -> None:
+        talk = self._talk(plan)
+        attempted = talk.engine.attempts
+        talk.engine.attempts = 0
+        if usage is not None:
+            talk.meter.observe(usage.prompt_tokens)
+            talk.engine.update_from_response(usage.as_engine_dict())
+        if attempted:
+            talk.store.state.remove(talk.id, ATTEMPTS_KEY)
+        talk.measure_fixed(plan.request.tools, plan.request.system)
+        if self.settings.compression.enabled and talk.engine.should_compress(talk.reading.tokens):
+            self._fold_when_due(plan)

@@ -28,21 +28,30 @@ MOST_BYTES = 192 * 1024 * 1024
 
 @dataclass(slots=True)
 class Live:
-    """A conversation at hand. `guard` is held while it is planned or folded."""
+    """A conversation at hand. `guard` is held while it is planned or folded.
 
-    talk: Conversation
+    The conversation itself is opened only when there is something to decide: most requests are far from any limit, and
+    their messages need only be stored.
+    """
+
+    id: str
     values: list[bytes]
     size: int = 0
+    generation: int = 0
+    """Of the view when it was read; raised by compactions."""
+    talk: Conversation | None = None
     turn: int = 0
     """Raised by every request that is planned: late figures of an earlier one are told apart."""
+    counted: tuple[int, int] = (0, 0)
+    """Tokens that a provider counted, and the bytes of the request and answer it counted."""
     thoughtless: bool = False
     """The model refused thinking that was signed before the last fold; it is left out from then on."""
     guard: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def id(self) -> str:
-        """The conversation's id for life."""
-        return self.talk.id
+    def folded(self) -> bool:
+        """Whether it was ever folded."""
+        return (self.talk.view.generation if self.talk else self.generation) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +120,7 @@ class Talks:
         if live is None:
             live = self._begun(wanted, values)
         elif known < len(live.values):
-            if known == len(values) and not live.talk.compressions:
+            if known == len(values) and not live.folded:
                 return None
             live = self._branched(live, known, values)
         self._append(live, wanted.messages[len(live.values) :], values)
@@ -150,10 +159,21 @@ class Talks:
             record = self.store.conversations.resolve(id)
         except NotFound:
             return None
-        talk = Conversation(self.store, record, self.settings, narrator=self._narrator())
         start = bytes.fromhex(str(record.metadata.custom.get("chain", "")))
-        said = [stored.message for stored in self.store.log.iterate(talk.id)]
-        return self._keep(Live(talk, chain(start, said), sum(len(str(message)) for message in said)))
+        said = [stored.message for stored in self.store.log.iterate(record.id)]
+        size = sum(len(str(message)) for message in said)
+        return self._keep(Live(record.id, chain(start, said), size, record.generation))
+
+    def open(self, live: Live, model: str, window: int | None) -> Conversation:
+        """The conversation itself, with its ledger and its measure. Call it with the guard held."""
+        if live.talk is None:
+            record = self.store.conversations.resolve(live.id)
+            live.talk = Conversation(
+                self.store, record, self.settings, model=model, window=window, narrator=self._narrator()
+            )
+        elif live.talk.model != model:
+            live.talk.use_model(model, window)
+        return live.talk
 
     # -- beginning, branching, adding
 
@@ -162,10 +182,7 @@ class Talks:
             platform=PLATFORM, model=wanted.model, owner=wanted.owner, custom={"chain": wanted.start.hex()}
         )
         record = self.store.conversations.create(id_of(values[-1]), about)
-        talk = Conversation(
-            self.store, record, self.settings, model=wanted.model, window=wanted.window, narrator=self._narrator()
-        )
-        return self._keep(Live(talk, []))
+        return self._keep(Live(record.id, []))
 
     def _branched(self, live: Live, at: int, values: Sequence[bytes]) -> Live:
         """The client changed its history, or went back: from there on it is another conversation."""
@@ -173,18 +190,18 @@ class Talks:
         if self.store.conversations.exists(str(wanted)):
             wanted = None
         record = self.store.conversations.branch(live.id, at, wanted)
-        talk = Conversation(self.store, record, self.settings, model=live.talk.model, narrator=self._narrator())
-        return self._keep(Live(talk, list(live.values[:at]), live.size))
+        return self._keep(Live(record.id, list(live.values[:at]), live.size, record.generation))
 
     def _append(self, live: Live, messages: Sequence[Message], values: Sequence[bytes]) -> None:
         if not messages:
             return
         with live.guard:
-            if self._shared:
-                self.store.log.append(live.id, list(messages), after=len(live.values))
-                live.talk.refresh()
-            else:
+            if live.talk is not None and not self._shared:
                 live.talk.append(*messages)
+            else:
+                self.store.log.append(live.id, list(messages), after=len(live.values))
+            if live.talk is not None and self._shared:
+                live.talk.refresh()
             fresh = values[len(live.values) :]
             live.values.extend(fresh)
         with self._book:
