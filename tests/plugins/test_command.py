@@ -65,10 +65,7 @@ def test_doctor_names_the_promises_that_are_broken(house: House, plugins) -> Non
     assert "usage lands in the counters" in broken, "the sample keeps only one of the three counters"
 
 
-def test_doctor_passes_a_good_engine_and_copes_with_bad_ones(house: House, plugins) -> None:
-    house.sample("steady")
-    ran = plugins("doctor", "steady")
-    assert ran.code == 0, ran.out
+def test_doctor_copes_with_engines_that_exit_or_can_not_be_loaded(house: House, plugins) -> None:
     leaves = TINY.replace('"tiny"', '"gone"').replace("self.compression_count += 1", "__import__('os')._exit(5)")
     house.write("gone", leaves)
     ran = plugins("doctor", "gone")

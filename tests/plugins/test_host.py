@@ -273,3 +273,14 @@ def test_an_installed_distribution_brings_an_engine(
     assert "leporello_far" not in sys.modules
     talk = house.talk(context__engine="far")
     assert (talk.engine.name, talk.troubles) == ("far", [])
+
+
+def test_a_plugin_gets_its_own_section_of_the_settings(house: House) -> None:
+    code = TINY.replace("ctx.register", "assert ctx.config == {'depth': 3}, ctx.config\n    ctx.register")
+    house.write("tiny", code)
+    house.write("other", code, kind="")
+    house.home.config_file.write_text(
+        "tiny:\n  depth: 3\nplugins:\n  enabled: [other]\n  other:\n    depth: 3\ncontext:\n  engine: tiny\n"
+    )
+    talk = house.talk()
+    assert (talk.engine.name, talk.troubles) == ("tiny", [])

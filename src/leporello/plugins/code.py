@@ -48,7 +48,8 @@ class PluginCode:
 
     def _registered(self) -> Registered:
         code = self._code()
-        context = PluginContext(self.found.name)
+        name, sections = self.found.name, self._facts.config
+        context = PluginContext(name, sections.get(name) or sections.get(f"plugins.{name}"))
         register = getattr(code, "register", None) if not isinstance(code, type) else None
         if register is None and callable(code) and not isinstance(code, type):
             register = code

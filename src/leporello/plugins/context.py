@@ -62,8 +62,10 @@ class Registered:
 class PluginContext:
     """Collects what a plugin registers. Methods take what other hosts pass as well and leave it aside."""
 
-    def __init__(self, plugin: str) -> None:
+    def __init__(self, plugin: str, config: Mapping[str, Any] | None = None) -> None:
         self.plugin = plugin
+        self.config = dict(config or {})
+        """The plugin's own section of the settings: `<engine>` or `plugins.<name>`, as it was written."""
         self.registered = Registered()
 
     def register_context_engine(self, engine: object) -> None:
