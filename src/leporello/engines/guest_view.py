@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from leporello.compaction.memo import Hashes
 from leporello.compaction.view import Item, Shown
@@ -89,7 +90,7 @@ def _check_valid(given: Given, returned: Sequence[Message]) -> None:
     if not returned:
         raise Unfit("returned an empty list")
     hashes = [*map(given.hash_of, given.messages)]
-    side_by_side = {*zip(hashes, hashes[1:], strict=False)}
+    side_by_side = set(pairwise(hashes))
     before = {violation.fault for violation in validate(given.messages)} & _TOLERATED
     for violation in validate(list(returned)):
         pair = (*map(given.hash_of, returned[max(0, violation.index - 1) : violation.index + 1]),)
