@@ -13,7 +13,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := chat,openai,anthropic,gateway,postgres,mcp,vectors,dev
-PYTEST := $(BIN)/python -m pytest -q
+# Two workers: a file of tests stays with one of them, which shares its servers among its tests.
+PYTEST := $(BIN)/python -m pytest -q --numprocesses=2 --dist=loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast lint types bench docs fuzz soak clean
