@@ -155,3 +155,14 @@ def test_answers_are_counted_even_when_no_summary_came_of_them() -> None:
     told = narrator(model, window=8_000).narrate(task(turns))
     assert told.handoff is None
     assert told.usage.input_tokens == 100 * (len(model.requests) - 1) > 0
+
+
+def test_a_summary_of_which_nothing_is_true_is_no_summary() -> None:
+    """Without it the next model is asked, and the program's own decisions are not left out for a model's."""
+    invented = (
+        "## Goal\nMigrate zebra-9 to Kubernetes 1.99 [m1]\n## Critical Context\nThe host is q-77.example/z [m2]\n"
+    )
+    alone = narrator(Model(invented)).narrate(task())
+    assert alone.handoff is None
+    assert "none of its 2 lines" in " ".join(alone.warnings)
+    assert narrator(Model(invented), Model(GOOD)).narrate(task()).summariser == "model:m1"

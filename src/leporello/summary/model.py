@@ -71,6 +71,8 @@ class ModelNarrator:
             writer = _Writer(candidate, task, TokenCounter.for_model(candidate.model), left)
             try:
                 handoff, verification = verify(_usable(writer.write(), task.budget, self.counter), task)
+                if verification.lines_dropped == verification.lines_checked:
+                    raise SummaryError(f"none of its {verification.lines_checked} lines is in the turns.")
             except (ProviderError, SummaryError, FutureTimeout) as error:
                 self._resting[candidate.model] = self.clock() + _rest(error)
                 warnings.append(f"{candidate.model} gave no summary: {_why(error)}")
