@@ -115,8 +115,8 @@ def test_lines_with_unknown_facts_are_dropped_and_counted() -> None:
 
 
 def test_turns_beyond_the_models_window_are_read_in_parts_and_merged() -> None:
-    turns = [(k, {"role": "user", "content": f"message {k} " + "word " * 300}) for k in range(1, 60)]
-    model = Model(GOOD.replace("tests/test_port.py", "it").replace("8443", "open").replace("2 failed", "failed"))
+    turns = [*TURNS, *((k, {"role": "user", "content": f"message {k} " + "word " * 300}) for k in range(4, 60))]
+    model = Model(GOOD)
     told = narrator(model, window=8_000).narrate(task(turns))
     assert told.handoff is not None
     counter = TokenCounter.for_model(None)
