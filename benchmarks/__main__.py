@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks import compare, overhead, startup, steady, store
+from benchmarks import compare, gateway, overhead, startup, steady, store
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 PARTS: dict[str, Callable[[], str]] = {
@@ -23,9 +23,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "steady": steady.run,
     "overhead": overhead.run,
     "startup": startup.run,
+    "gateway": gateway.run,
     "store": store.run,
 }
-QUICK = PARTS | {"store": store.run_quick}
+QUICK = PARTS | {"store": store.run_quick, "gateway": gateway.run_quick}
 
 
 def machine() -> str:

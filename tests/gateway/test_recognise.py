@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from leporello.config import Home, load_settings
 from leporello.gateway.recognise import chain, common, seed
 from leporello.gateway.talks import Live, Talks, Wanted
+from leporello.ledger import snapshot
 from leporello.messages import Message
 from leporello.store import open_store
 from leporello.store.records import Kind
@@ -144,6 +145,21 @@ def test_going_back_writes_nothing(talks: Talks) -> None:
     first = talks.take(wanted(said[:7]))
     assert talks.take(wanted(said[:3])) is None
     assert log_of(talks, first) == said[:7]
+
+
+def test_what_is_put_down_is_taken_up(talks: Talks) -> None:
+    """Only so much is kept at hand: the rest comes back from the store, the same conversation, its ledger with it."""
+    small = Talks(talks.store, talks.settings, most_bytes=1_000)
+    first = small.take(wanted(turns(3)))
+    with first.guard:
+        small.open(first, "gpt-4o", 10_000)
+    small.take(wanted(turns(3, "other")))
+    assert talks.store.ledgers.latest(first.id, snapshot.VERSION).base == 6
+    again = small.take(wanted([*turns(3), user("more")]))
+    assert again is not first
+    assert again.id == first.id
+    assert log_of(talks, again) == [*turns(3), user("more")]
+    assert small.open(again, "gpt-4o", 10_000).engine.ledger.last == 7
 
 
 def test_strangers_share_nothing(talks: Talks) -> None:

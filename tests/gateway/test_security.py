@@ -35,7 +35,7 @@ def post(house: House, headers: dict[str, str] | None = None, **more: Any) -> ht
 
 def test_keys_are_stored_as_hashes(tmp_path: Path) -> None:
     """The file holds no key, only its owner may read it, and what is read back knows the key."""
-    keys, secret = Keys().add("laptop", recall=True)
+    keys, secret = Keys().add("laptop", agent=False)
     keys.save(tmp_path)
     path = tmp_path / "gateway-keys.json"
     assert secret not in path.read_text()
@@ -43,7 +43,7 @@ def test_keys_are_stored_as_hashes(tmp_path: Path) -> None:
     read = Keys.load(tmp_path)
     found = read.find(secret)
     assert found is not None
-    assert (found.name, found.recall) == ("laptop", True)
+    assert (found.name, found.agent) == ("laptop", False)
     assert read.find(secret + "x") is None
     assert not read.remove("laptop")
     with pytest.raises(ConfigError, match="already"):

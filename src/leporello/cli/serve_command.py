@@ -17,7 +17,6 @@ from leporello.errors import InputError
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that serve.")
 @click.option("--upstream", metavar="URL", help="Send every model's requests to this server.")
 @click.option("--add-key", metavar="NAME", help="Make a key for a client, print it once, and end.")
-@click.option("--recall", is_flag=True, help="With --add-key: its models may search what was folded.")
 @click.option("--no-agent", is_flag=True, help="With --add-key: it may use the proxy only.")
 @click.option("--remove-key", metavar="NAME", help="Remove a key, and end.")
 @click.option("--list-keys", is_flag=True, help="Print the names of all keys, and end.")
@@ -30,7 +29,6 @@ def command(
     workers: int,
     upstream: str | None,
     add_key: str | None,
-    recall: bool,
     no_agent: bool,
     remove_key: str | None,
     list_keys: bool,
@@ -56,7 +54,7 @@ def command(
             keys.remove(remove_key).save(home)
             note(f"The key {remove_key} is removed; a running server goes on with it until it is started again.")
         if add_key:
-            made, secret = keys.add(add_key, recall=recall, agent=not no_agent)
+            made, secret = keys.add(add_key, agent=not no_agent)
             made.save(home)
             note(f"The key of {add_key}; it is not shown again:")
             click.echo(secret)

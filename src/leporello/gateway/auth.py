@@ -36,8 +36,6 @@ class Key:
     name: str
     hash: str
     created: float = 0.0
-    recall: bool = False
-    """Whether the recall tools are offered to the model and answered in the proxy."""
     agent: bool = True
     """Whether it may run agent sessions, which use tools on this machine."""
     rate: int | None = None
@@ -87,12 +85,12 @@ class Keys:
             file.write(orjson.dumps({"keys": [asdict(key) for key in self.keys]}, option=orjson.OPT_INDENT_2))
         os.replace(name, home / FILE)
 
-    def add(self, name: str, *, recall: bool = False, agent: bool = True) -> tuple[Keys, str]:
+    def add(self, name: str, *, agent: bool = True) -> tuple[Keys, str]:
         """The list with a new key, and the key: it is shown once and nowhere stored."""
         if any(key.name == name for key in self.keys):
             raise ConfigError(f"There is a key named {name!r} already. Remove it first, or use another name.")
         secret = PREFIX + secrets.token_urlsafe(32)
-        made = Key(name, _hash(secret), time.time(), recall, agent)
+        made = Key(name, _hash(secret), time.time(), agent)
         return Keys((*self.keys, made)), secret
 
     def remove(self, name: str) -> Keys:

@@ -15,15 +15,18 @@ from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.errors import NotFound, StoreConflict
 from leporello.gateway.recognise import chain, common
+from leporello.ledger import snapshot
 from leporello.messages import Message
 from leporello.store.base import Store
-from leporello.store.records import Metadata
+from leporello.store.records import LedgerSnapshot, Metadata
 from leporello.summary.base import Narrator
 
 PLATFORM = "gateway"
 SHARDS = 64
-MOST_BYTES = 192 * 1024 * 1024
-"""Text of conversations kept at hand; beyond it the longest unused is read from the store when it comes back."""
+MOST_BYTES = 448 * 1024 * 1024
+"""What conversations at hand may weigh; beyond it the longest unused is read from the store when it comes back."""
+OPEN_WEIGHT = 9
+"""An open conversation takes about so many times the memory of its text: messages, ledger, counts."""
 
 
 @dataclass(slots=True)
@@ -47,6 +50,11 @@ class Live:
     thoughtless: bool = False
     """The model refused thinking that was signed before the last fold; it is left out from then on."""
     guard: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def weight(self) -> int:
+        """Roughly the bytes it takes."""
+        return self.size * OPEN_WEIGHT if self.talk else 100 * len(self.values)
 
     @property
     def folded(self) -> bool:
@@ -86,7 +94,6 @@ class Talks:
         self._most_bytes = most_bytes
         self._live: OrderedDict[str, Live] = OrderedDict()
         self._index: dict[bytes, str] = {}
-        self._bytes = 0
         self._book = threading.Lock()
         self._shards = [threading.Lock() for _ in range(SHARDS)]
 
@@ -212,21 +219,34 @@ class Talks:
     def _keep(self, live: Live) -> Live:
         with self._book:
             self._live[live.id] = live
-            self._bytes += live.size
             for value in live.values:
                 self._index.setdefault(value, live.id)
         return live
 
     def _touch(self, live: Live, size: int) -> None:
+        """Note that a conversation was used, and let those go that weigh too much together."""
+        gone: list[Live] = []
         with self._book:
-            if live.id not in self._live:
-                return
-            self._bytes += size - live.size
             live.size = size
-            self._live.move_to_end(live.id)
-            while self._bytes > self._most_bytes and len(self._live) > 1:
-                _, oldest = next(iter(self._live.items()))
-                self._drop(oldest)
+            if live.id in self._live:
+                self._live.move_to_end(live.id)
+            weight = sum(kept.weight for kept in self._live.values())
+            for oldest in list(self._live.values())[:-1]:
+                if weight <= self._most_bytes:
+                    break
+                if not oldest.guard.locked():
+                    weight -= oldest.weight
+                    self._drop(oldest)
+                    gone.append(oldest)
+        for old in gone:
+            self._put_down(old)
+
+    def _put_down(self, live: Live) -> None:
+        """Keep what was extracted so far, so that the conversation opens quickly when it comes back."""
+        if live.talk is None:
+            return
+        ledger = live.talk.engine.ledger
+        self.store.ledgers.save(live.id, LedgerSnapshot(ledger.last, snapshot.VERSION, snapshot.save(ledger)))
 
     def _forget(self, live: Live) -> None:
         with self._book:
@@ -241,7 +261,6 @@ class Talks:
     def _drop(self, live: Live) -> None:
         if self._live.pop(live.id, None) is None:
             return
-        self._bytes -= live.size
         for value in live.values:
             if self._index.get(value) == live.id:
                 del self._index[value]
