@@ -232,6 +232,18 @@ INPUTS: tuple[Sizes, ...] = (
         _re(rf"input \((?P<input>{_N}) tokens\) is longer than the model's context length \((?P<limit>{_N})"),
         "sglang-longer",
     ),
+    Sizes(
+        _re(
+            rf"(?:input|prompt|messages) \((?P<input>{_N}) tokens\) exceeds? (?:the )?(?:model's )?(?:maximum |max )?"
+            rf"context (?:length|window|size)(?: of| is|:)? \(?(?P<limit>{_N})"
+        ),
+        "variant-input-exceeds-length",
+    ),
+    # Only the window, and no word about the answer: what asks for too large an answer says so.
+    Sizes(
+        _re(rf"^(?!.*(?:max_\w*tokens|output|completion)).*maximum context length is (?P<limit>{_N}) tokens"),
+        "variant-maximum-context-length",
+    ),
 )
 
 PHRASES: tuple[Phrase, ...] = (
@@ -274,6 +286,27 @@ PHRASES: tuple[Phrase, ...] = (
     Phrase(ErrorKind.INPUT_OVERFLOW, _re(r"context size has been exceeded"), "lmstudio-exceeded"),
     Phrase(ErrorKind.INPUT_OVERFLOW, _re(r"context window exceeds limit"), "minimax-window-exceeds"),
     Phrase(ErrorKind.INPUT_OVERFLOW, _re(r"greater than the context length"), "lmstudio-keep-greater"),
+    # The answer's limit is judged before the vaguer sentences: it may be the reason for them.
+    Phrase(
+        ErrorKind.OUTPUT_CAP,
+        _re(r"max_(?:completion_|output_|new_)?tokens\b[^.\n]{0,40}?(?:too (?:large|high|big)|exceeds?\b)"),
+        "variant-max-tokens-too-large",
+    ),
+    Phrase(ErrorKind.INPUT_OVERFLOW, _re(r"(?<!system )\bprompt (?:is |was )?too long"), "variant-prompt-too-long"),
+    # Not behind the name of a parameter: a name or a label that is too long is no overflow.
+    Phrase(
+        ErrorKind.INPUT_OVERFLOW,
+        _re(r"""(?:^|\n|[.!-] |["']|(?:errors?|exception): )(?:the |your )?input (?:is |was )?too long"""),
+        "variant-input-too-long",
+    ),
+    Phrase(
+        ErrorKind.INPUT_OVERFLOW,
+        _re(r"context (?:length|window|size) (?:limit )?(?:is |was |has been )?exceeded"),
+        "variant-context-length-exceeded",
+    ),
+    Phrase(
+        ErrorKind.INPUT_OVERFLOW, _re(r"reduce the length of (?:the|your) (?:messages|prompt|input)"), "variant-reduce"
+    ),
 )
 
 STATUSES: dict[int, ErrorKind] = {
