@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from leporello.agent.agent import PROMPT_KEY, Agent
+from leporello.agent.endpoints import Place, endpoint, main_place, summary_place
 from leporello.agent.plugin_tools import with_plugin_tools
 from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_system_prompt
 from leporello.config import Settings
@@ -65,33 +66,11 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     if name == LOCAL:
         own = local_provider(settings.home.models_dir)
         return Chosen(LOCAL, own, LOCAL, served_window=SMOLLM2.window, small=True)
-    wanted = _provider_settings(settings, name)
+    wanted = endpoint(settings, name, main_place(settings))
     provider = make_provider(wanted)
     who = choose_provider(wanted)
     window = _stated_window(settings, wanted, who)
     return Chosen(name, provider, who, wanted.base_url, window, choose_dialect(wanted, who).value)
-
-
-def _provider_settings(settings: Settings, model: str, name: str | None = None) -> ProviderSettings:
-    chosen = name or settings.model.provider or "auto"
-    base_url = settings.model.base_url or ""
-    dialect = "auto"
-    key = ""
-    if chosen in settings.provider_names:
-        known = settings.provider(chosen)
-        base_url = base_url or known.base_url or ""
-        dialect = known.api_mode
-        key = settings.api_key(chosen) or ""
-    wanted = ProviderSettings(model, chosen, base_url, dialect)
-    if not key:
-        who = choose_provider(wanted)
-        key = (settings.api_key(who) if who in settings.provider_names else None) or ""
-        if not key and who in ADDRESSES and not base_url:
-            raise NoModel(
-                f"There is no key for {who}, which serves {model}. Set its environment variable or put it into "
-                f"{settings.home.keys_file}; `leporello config` shows where each key is looked for."
-            )
-    return ProviderSettings(model, chosen, base_url, dialect, key or "none")
 
 
 def _stated_window(settings: Settings, wanted: ProviderSettings, who: str) -> int | None:
@@ -125,14 +104,21 @@ def summary_models(settings: Settings, main: Chosen) -> list[SummaryModel]:
     ladder: list[SummaryModel] = []
     auxiliary = settings.summary_model
     if auxiliary.model:
-        name = None if auxiliary.provider in (None, "main") else auxiliary.provider
-        wanted = _provider_settings(settings, auxiliary.model, name)
+        place = summary_place(settings, auxiliary.model, _place_of(settings, main))
+        wanted = endpoint(settings, auxiliary.model, place)
         window = auxiliary.context_length or limits_of(settings, auxiliary.model).window
         ladder.append(SummaryModel(make_provider(wanted), auxiliary.model, window))
     if not main.small:
         window = limits_of(settings, main.model, served_window=main.served_window).window
         ladder.append(SummaryModel(main.provider, main.model, window))
     return ladder
+
+
+def _place_of(settings: Settings, main: Chosen) -> Place:
+    """Where the main model is; a name that told its provider does not tell the summary model's."""
+    place = main_place(settings)
+    told_by_name = place == Place() and main.provider_name in settings.provider_names
+    return Place(main.provider_name) if told_by_name else place
 
 
 def open_agent(
