@@ -41,6 +41,30 @@ ENDED = [
 ]
 
 KEPT = [
+    # Consent to one thing is no end of the rule.
+    ("Ask me before each commit.", "Yes, commit."),
+    ("Never delete anything.", "Yes, delete it."),
+    ("Don't push without asking me.", "OK, push."),
+    ("Never push to main.", "You can push now."),
+    ("Never email customers.", "You may email me."),
+    ("Do not modify schema.sql.", "You can modify the tests for schema.sql."),
+    ("Never delete files.", "You can delete the temp file you just made."),
+    ("Never restart the server.", "You can restart the dev server."),
+    ("Never delete backups.", "You can delete the old backups from 2019."),
+    # A contrast that says the same again.
+    ("Never push to main.", "Push the fix to the feature branch, not main."),
+    ("Never print the password.", "Print the user name, not the password."),
+    ("Never commit secrets.", "Commit the config, but not secrets."),
+    ("Never log passwords.", "Log everything else, not the passwords."),
+    ("Don't use eval.", "Use ast.literal_eval instead of eval."),
+    # Several of a kind stand side by side.
+    ("Never use port 8080.", "Never use port 9090."),
+    ("Don't touch ticket 12.", "Don't touch ticket 15."),
+    ("Always support Python 3.9.", "Always support Python 3.12."),
+    ("Always test on staging.", "Always test on production."),
+    ("Always keep the English translation.", "Always keep the German translation."),
+    ("Always test the public endpoints.", "Always test the private endpoints."),
+    ("Use postgres.", "The tests should use sqlite."),
     ("Never push to main.", "You may push to develop now."),
     ("Always run tests before you push.", "You may push now."),
     ("Use tabs in Makefiles.", "Use spaces."),

@@ -17,6 +17,7 @@ from leporello.ledger.own_words import own_words, prose
 from leporello.ledger.signals import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.messages import Call, Message, calls_of, is_result, message_hash, result_id, role_of, text_of
 
+MOST_COMPARED = 200
 ROOT_SHARE = 0.75
 OUTCOME_CHARS = 90
 
@@ -174,10 +175,16 @@ class Ledger:
         """Mark the rules that a sentence ends; of several that it may replace only the newest is meant."""
         ended = False
         replaced = False
+        compared = 0
+        # What takes a rule back may mean any of them; whether two rules contradict is asked of the newest ones.
+        most = len(self.rules) if said.revokes or phrasing.permits(sentence) else MOST_COMPARED
         for index in range(len(self.rules) - 1, -1, -1):
             rule = self.rules[index]
             if rule.ended_by is not None or rule.text == sentence:
                 continue
+            compared += 1
+            if compared > most:
+                break
             another_value = not replaced and said.rule and conflicts.replaces(rule.text, sentence)
             if another_value or conflicts.ends(rule.text, sentence):
                 self.rules[index] = replace(rule, ended_by=number)

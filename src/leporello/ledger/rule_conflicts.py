@@ -34,7 +34,7 @@ _MANNER = """
     entire that this you your want don't dont not can't cannot won't make prefer avoid stop leave remember may can
     free go ahead think like directly anything everything something whatever thing things time else really just
     also too ask asking me us our we i'd i'll let's it's that's ok yes no back take call name new be there here end
-    ended story history matter apply applies valid force restrict most least
+    ended story history matter apply applies valid force restrict most least writable editable unlocked unfrozen
 """
 """Words that say how something is ordered or allowed, not what it is about."""
 _COMMON = STOP_WORDS | frozenset(_MANNER.split()) | {stem(word) for word in _MANNER.split()} | frozenset(_NUMBER_WORDS)
@@ -67,6 +67,22 @@ _CLOSED = re.compile(
     _I,
 )
 """Other ways to close something than a ban: an approval opens it again."""
+_LIFTS = re.compile(
+    r"\b(?:now|again|any ?more|any longer|no longer|from (?:now|here) on|after all|in (?:the )?future|henceforth|always"
+    r"|allowed|permitted|acceptable|lifted|fine to|okay to|ok to|feel free|no need|outside|elsewhere|anywhere|too)\b"
+    r"|现在|以后|今后|从现在|允许|不用再|不再|取消|可以.*了",
+    _I,
+)
+"""What makes an approval a general one: it changes what holds from here on, and not only answers a question."""
+_ADDS = re.compile(
+    r"(?:^|\b(?:always|please|must|should|to)\s+)"
+    r"(?:(?:support|test|document|include|cover|handle|translate|export|maintain)\b|keep (?:the|all|both)\b)",
+    _I,
+)
+"""Orders of which several stand side by side: supporting one version does not end the support of another."""
+_ASSENT = re.compile(r"\W*(?:yes|yeah|yep|yup|ok|okay|sure|fine|alright|all right|please do|good)\b|[好行嗯]", _I)
+_BEYOND = frozenset(map(stem, ("outside", "elsewhere", "anywhere")))
+_HAS_SUBJECT = re.compile(r"\W*(?:the|all|our|my|every|each|these|those)\b", _I)
 _SCOPE = re.compile(
     r"\b(?:in|for|inside|within|when|while|during|across|except|outside|under(?! \d))\s+"
     r"((?:(?:the|this|that|these|those|all|any|our|my|your|new)\s+)*[\w`./-]+(?:\s+[\w`./-]+)?)",
@@ -138,7 +154,7 @@ class Subject:
         return self.words | self.names
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def subject(sentence: str) -> Subject:
     """What a sentence is about."""
     text = sentence.replace("’", "'")
@@ -213,25 +229,52 @@ def ends(earlier: str, later: str) -> bool:
     if said.revokes:
         return _covers(old, new, 0.6) or _covers(new, old, 0.75)
     if said.kind is RuleKind.APPROVAL or rules.permits(later):
+        if _bans(later) or not _is_general(old, new, later):
+            return False
         closed = bool(old.banned & new.all) or (not old.banned and _CLOSED.search(earlier) is not None)
-        return closed and _covers(old, new, 0.6) and not _bans(later)
+        return closed and _covers(old, new, 0.6)
     if said.rule and _bans(earlier) != _bans(later):
         forbidden = old.banned | new.banned
-        return bool(forbidden & old.all & new.all) and _covers(old, new, 0.75) and not new.scope - old.all
+        repeated = new.unwanted & old.all
+        return bool(forbidden & old.all & new.all) and _covers(old, new, 0.75) and not new.scope - old.all | repeated
     return False
+
+
+def _is_general(old: Subject, new: Subject, later: str) -> bool:
+    """Whether an approval lifts the rule; consent to one thing or to a part of what is forbidden leaves it as it is."""
+    if _HAN.search(later):
+        # Pairs of characters differ with every particle: they can't tell a part from the whole.
+        return _LIFTS.search(later) is not None
+    if new.words - old.all - _BEYOND:
+        return False
+    if _LIFTS.search(later):
+        return _covers(new, old, 0.6)
+    return len(old.all) > 1 and old.all <= new.all and not _ASSENT.match(later)
 
 
 def replaces(earlier: str, later: str) -> bool:
     """Whether a later rule gives another value for the same thing: other number, other tool, other name."""
     old, new = subject(earlier), subject(later)
-    if new.unwanted & (old.all | old.members) and not new.unwanted & old.banned:
+    if _bans(earlier):
+        # A ban is not replaced by another ban, nor by a sentence that says the same in other words ("X, not Y").
+        return False
+    if new.unwanted & (old.all | old.members):
         return bool(new.frame & old.frame) or not (old.words - new.unwanted)
-    if _bans(earlier) != _bans(later) or _other_names(old, new) or old.scope - new.all or new.scope - old.all:
+    if (
+        _bans(later)
+        or _ADDS.search(earlier)
+        or _ADDS.search(later)
+        or _other_names(old, new)
+        or old.scope - new.all
+        or new.scope - old.all
+    ):
         return False
     if old.numbers and new.numbers and not old.numbers & new.numbers:
         same = _same_frame(old.words, new.words) and not _other_words(old, new)
         return old.names == new.names and bool(old.words) and same
     if not _bans(later) and _other_member(old, new):
+        if _HAS_SUBJECT.match(later) and not _same_frame(old.frame, new.frame):
+            return False
         return not old.frame or not new.frame or _same_frame(old.frame, new.frame)
     return False
 
@@ -244,6 +287,7 @@ def _other_member(old: Subject, new: Subject) -> bool:
     return False
 
 
+@lru_cache(maxsize=16_384)
 def _bans(text: str) -> bool:
     return any(not _NOT_A_BAN.match(text, match.start()) for match in _BAN.finditer(text))
 

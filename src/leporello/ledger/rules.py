@@ -17,7 +17,8 @@ from functools import lru_cache
 from leporello.ledger import rule_phrases as say
 from leporello.ledger.units import clip, sentences_of
 
-MAX_RULE_CHARS = 600
+MAX_RULE_CHARS = 2_000
+LONGEST_BLOCK = 4_000
 MOST_CLAUSES = 40
 LEAST_NAMED_CHARS = 3
 _QUESTION = re.compile(r"[?？]\W*$")
@@ -80,15 +81,15 @@ def spoken(text: str) -> list[str]:
         found.extend(_block(banned))
         banned = []
         if say.BAN_HEADING.match(line):
-            found.extend(sentences_of("\n".join(plain)))
+            found.extend(sentences_of("\n".join(plain), MAX_RULE_CHARS))
             plain, banned = [], [line]
         else:
             plain.append(line)
-    return [*found, *_block(banned), *sentences_of("\n".join(plain))]
+    return [*found, *_block(banned), *sentences_of("\n".join(plain), MAX_RULE_CHARS)]
 
 
 def _block(lines: list[str]) -> list[str]:
-    return [clip("\n".join(line for line in lines if line.strip()), MAX_RULE_CHARS)] if len(lines) > 1 else []
+    return [clip("\n".join(line for line in lines if line.strip()), LONGEST_BLOCK)] if len(lines) > 1 else []
 
 
 def is_cancel(text: str) -> bool:
@@ -96,6 +97,7 @@ def is_cancel(text: str) -> bool:
     return len(text) < 80 and bool(say.CANCEL.match(text.strip()))
 
 
+@lru_cache(maxsize=8192)
 def permits(sentence: str) -> bool:
     """Whether a sentence allows something."""
     return bool(say.PERMITS.search(sentence) or say.ZH_PERMITS.search(sentence))

@@ -42,7 +42,7 @@ def lines_of(text: str) -> Iterator[tuple[str, int, int]]:
         yield clip(line.rstrip()), position, total
 
 
-def sentences_of(text: str) -> list[str]:
+def sentences_of(text: str, limit: int = MAX_UNIT_CHARS) -> list[str]:
     """The sentences of prose: paragraphs and list items are split at sentence ends, code lines stay whole."""
     found: list[str] = []
     for line in text.split("\n"):
@@ -50,7 +50,7 @@ def sentences_of(text: str) -> list[str]:
         if not bare or _BLANK_OR_RULE.match(bare) or _MARKUP_NOISE.match(bare):
             continue
         pieces = _SENTENCE_END.split(bare) if len(bare) > 60 else [bare]
-        found.extend(clip(piece.strip()) for piece in pieces if piece and piece.strip())
+        found.extend(clip(piece.strip(), limit) for piece in pieces if piece and piece.strip())
     return found
 
 
