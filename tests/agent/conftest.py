@@ -39,7 +39,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.workdir = folder / "work"
-        self.workdir.mkdir()
+        self.workdir.mkdir(exist_ok=True)
         self.home = Home(folder / "home")
         self.flags: dict[str, object] = {"tools.approval": "auto"}
         self.store = open_store(f"sqlite:///{folder}/talk.db")

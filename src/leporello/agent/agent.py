@@ -34,7 +34,7 @@ from leporello.models import cost, model_facts
 from leporello.providers.base import ModelReply, ModelRequest, Provider
 from leporello.providers.errors import CallCancelled
 from leporello.tokens.meter import Reading
-from leporello.tools.base import OutputLimits, ToolContext, ToolResult
+from leporello.tools.base import OutputLimits, ToolContext
 from leporello.tools.budget import Budgeted, OutputBudget
 from leporello.tools.jobs import Jobs
 from leporello.tools.toolbox import Toolbox
@@ -144,21 +144,20 @@ class Agent:
         )
 
     def _run_tools(self, calls: Sequence[Call], token: CancelToken) -> bool:
-        """Run the calls of one reply and store their results; True when the user interrupted."""
+        """Run the calls of one reply, each result stored before the next call begins; True when interrupted."""
         context = replace(self.context, cancel=token, emit=lambda text: self._emit(ToolOutput(text)))
-        results: list[tuple[Call, ToolResult]] = []
-        took: list[float] = []
-        for call in calls:
+        interrupted = False
+        used = 0
+        for waiting, call in zip(reversed(range(len(calls))), calls, strict=True):
             self._emit(ToolStarted(call.id, call.name, describe(call).heading))
             began = time.monotonic()
-            found = self.toolbox.run_all([call], context)[0]
-            took.append(time.monotonic() - began)
-            results.append((call, found))
-        shown = self.budget.turn([(call, self.toolbox.get(call.name), result) for call, result in results])
-        ids = self.talk.append(*(entry.message() for entry in shown))
-        for entry, id, seconds in zip(shown, ids, took, strict=True):
-            self._emit(_finished(entry, id, seconds))
-        return any(result.details.get("interrupted") for _, result in results)
+            result = self.toolbox.run_all([call], context)[0]
+            seconds = time.monotonic() - began
+            shown = self.budget.one(call, self.toolbox.get(call.name), result, used=used, waiting=waiting)
+            used += len(shown.text)
+            self._emit(_finished(shown, self.talk.append(shown.message())[0], seconds))
+            interrupted = interrupted or bool(result.details.get("interrupted"))
+        return interrupted
 
     def _make_room(self, folded_before: int) -> None:
         """The answer filled the window and broke off: fold, unless recording it did so, and say what to do."""

@@ -77,9 +77,13 @@ class OutputBudget:
         shown = [self._one(call, tool, result) for call, tool, result in results]
         return self._fit(shown, self._limits.turn_chars - used)
 
-    def one(self, call: Call, tool: Tool | None, result: ToolResult, used: int = 0) -> Budgeted:
-        """A single result, when results of a turn arrive one by one."""
-        return self.turn([(call, tool, result)], used)[0]
+    def one(self, call: Call, tool: Tool | None, result: ToolResult, *, used: int = 0, waiting: int = 0) -> Budgeted:
+        """A single result, when results of a turn arrive one by one and each is kept at once.
+
+        What was shown can't shrink any more, so room is left for a block of each call that still waits.
+        """
+        block = min(_WORTH_SAVING, self._limits.turn_chars // (waiting + 1))
+        return self.turn([(call, tool, result)], used + waiting * block)[0]
 
     def _one(self, call: Call, tool: Tool | None, result: ToolResult) -> Budgeted:
         """Layer 2."""
