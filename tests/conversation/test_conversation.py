@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,33 @@ def test_the_footer_names_recovery_calls_only_when_the_model_can_make_them(url: 
         talk.append(*messages)
         talk.request()
         assert "lcm_" not in next(text_of(line.message) for line in talk.view.lines if line.fold)
+
+
+def test_a_conversation_whose_answers_are_appended_goes_on_for_ever(url: str) -> None:
+    """Not every host records usage: an answer in the log is an answer."""
+    with Conversation.open("a", window=8_000, store=url) as talk:
+        for turn in range(160):
+            talk.append({"role": "user", "content": f"Question {turn}: " + "what about it? " * 12})
+            assert talk.request(system="s").tokens <= 8_000
+            talk.append({"role": "assistant", "content": f"Answer {turn}: " + "nothing new there. " * 12})
+        assert talk.compressions > 4
+
+
+def test_nothing_is_refused_that_a_fold_would_cure(url: str) -> None:
+    """Three attempts without an answer are enough, unless the request would not fit at all."""
+    with Conversation.open("a", window=8_000, store=url) as talk:
+        for turn in range(400):
+            talk.append({"role": "user", "content": f"Note {turn}: " + "keep this in mind. " * 12})
+            if turn % 4 == 0:
+                assert talk.request(system="s").tokens <= 8_000
+
+
+def test_a_fold_by_another_process_is_waited_for(url: str) -> None:
+    with Conversation.open("a", window=8_000, store=url) as talk, Conversation.open("a", store=url) as other:
+        talk.append(*({"role": "user", "content": f"Note {k}: " + "keep this in mind. " * 40} for k in range(80)))
+        held = other.store.leases.acquire("a", "other", 60.0)
+        assert held is not None
+        release = threading.Timer(0.6, other.store.leases.release, [held])
+        release.start()
+        assert talk.request(system="s").tokens <= 8_000
+        release.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,20 +11,20 @@ from leporello import caching
 from leporello.config import Settings, load_settings
 from leporello.conversation.archive import StoredArchive
 from leporello.conversation.engine import EngineSlot, view_facts
-from leporello.conversation.folding import fold_stored
+from leporello.conversation.folding import HELD, fold_stored
 from leporello.conversation.outputs import StoredArtifacts, outputs_folder
 from leporello.conversation.pins import Pinboard
 from leporello.conversation.replies import decode
 from leporello.conversation.request import Request
 from leporello.conversation.sent import Sent
 from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
-from leporello.errors import FixedPartTooLarge, InputError
+from leporello.errors import FixedPartTooLarge, InputError, StoreBusy
 from leporello.events import CompactionEvent, Listener
 from leporello.ledger import snapshot
 from leporello.ledger.ledger import Ledger
 from leporello.limits import limits_of
 from leporello.messages import Call as ToolCall
-from leporello.messages import Message, decode_json, is_instruction, text_of
+from leporello.messages import Message, decode_json, is_instruction, role_of, text_of
 from leporello.models import Limits, cost, model_facts
 from leporello.plugins.host import Extras, PluginHost
 from leporello.providers.base import ModelReply
@@ -39,6 +40,8 @@ from leporello.tokens.meter import PromptMeter, Reading
 from leporello.tools.base import OutputLimits, ToolResult
 from leporello.tools.budget import OutputBudget
 
+MOST_WAITS = 40
+WAIT_SECONDS = 0.25
 ATTEMPTS_KEY = "compaction.attempts"
 METER_KEY = "tokens.meter"
 
@@ -215,7 +218,14 @@ class Conversation:
         """Store messages durably and return their ids for life."""
         numbers = self.store.log.append(self.id, list(messages))
         self._catch_up(numbers, messages)
+        if self.engine.attempts and any(role_of(message) == "assistant" for message in messages):
+            self._answered()
         return [f"m{number}" for number in numbers]
+
+    def _answered(self) -> None:
+        """A model answered: automatic attempts to fold count from zero again."""
+        self.engine.attempts = 0
+        self.store.state.remove(self.id, ATTEMPTS_KEY)
 
     def tool_result(self, call_id: str, output: str) -> str:
         """Store the result of a tool call and return its id; one that is too long is kept whole and shown in part."""
@@ -262,6 +272,9 @@ class Conversation:
         reading = self.meter.read(self.messages, tools, words)
         if self.settings.compression.enabled and self.engine.should_compress(reading.tokens):
             self._fold("preflight")
+            reading = self.meter.read(self.messages, tools, words)
+        if reading.tokens > self.limits.window and self.settings.compression.enabled:
+            self._make_fit()
             reading = self.meter.read(self.messages, tools, words)
         if reading.tokens > self.limits.window:
             self._refuse(reading.tokens)
@@ -319,8 +332,7 @@ class Conversation:
         if answer.has_usage:
             self.meter.observe(answer.usage.prompt_tokens)
             self.engine.update_from_response(answer.usage.as_engine_dict())
-        self.engine.attempts = 0
-        self.store.state.remove(self.id, ATTEMPTS_KEY)
+        self._answered()
         self._keep_measure()
         # Output counts only as far as it stays in the conversation: thinking that is not sent back never does.
         over = not answer.message.get("tool_calls") and self.settings.compression.enabled
@@ -358,6 +370,25 @@ class Conversation:
         for listener in self.listeners:
             listener(event)
         return report
+
+    def _make_fit(self) -> None:
+        """Fold once more, without a model and whatever was tried before: nothing is refused that a fold would cure.
+
+        Another process that is folding is waited for.
+        """
+        for _ in range(MOST_WAITS):
+            narrator, self.engine.narrator = self.engine.narrator, None
+            try:
+                report = self._fold("hard limit")
+            finally:
+                self.engine.narrator = narrator
+            if not report.details.get(HELD):
+                return
+            time.sleep(WAIT_SECONDS)
+            self.refresh()
+            if self.reading.tokens <= self.limits.window:
+                return
+        raise StoreBusy(f"Another process has been folding {self.id} for a while; try again.")
 
     def shrink(self, why: str) -> CompactionReport:
         """Fold because a provider refused the request as too long, whatever the threshold says."""

@@ -31,6 +31,8 @@ from leporello.summary.fold import read_fold
 from leporello.summary.handoff import to_json
 
 LEASE_SECONDS = 10.0
+HELD = "held"
+"""In the details of a report: another process had the lease."""
 
 
 def view_items(view: View) -> list[Item]:
@@ -61,7 +63,11 @@ def fold_stored(
     with _leased(store, conversation) as lease:
         if lease is None:
             report = CompactionReport(
-                Outcome.BLOCKED, "Another process is folding this conversation.", engine.name, trigger=trigger
+                Outcome.BLOCKED,
+                "Another process is folding this conversation.",
+                engine.name,
+                trigger=trigger,
+                details={HELD: True},
             )
             store.views.record_attempt(conversation, report)
             return report

@@ -260,23 +260,25 @@ def replaces(earlier: str, later: str) -> bool:
         return False
     if new.unwanted & (old.all | old.members):
         return bool(new.frame & old.frame) or not (old.words - new.unwanted)
-    if (
-        _bans(later)
-        or _ADDS.search(earlier)
-        or _ADDS.search(later)
-        or _other_names(old, new)
-        or old.scope - new.all
-        or new.scope - old.all
-    ):
+    if not (old.numbers and new.numbers) and not (old.members and new.members):
+        return False
+    if _bans(later) or _other_names(old, new) or old.scope - new.all or new.scope - old.all:
+        return False
+    if _adds(earlier) or _adds(later):
         return False
     if old.numbers and new.numbers and not old.numbers & new.numbers:
         same = _same_frame(old.words, new.words) and not _other_words(old, new)
         return old.names == new.names and bool(old.words) and same
-    if not _bans(later) and _other_member(old, new):
+    if _other_member(old, new):
         if _HAS_SUBJECT.match(later) and not _same_frame(old.frame, new.frame):
             return False
         return not old.frame or not new.frame or _same_frame(old.frame, new.frame)
     return False
+
+
+@lru_cache(maxsize=16_384)
+def _adds(text: str) -> bool:
+    return _ADDS.search(text) is not None
 
 
 def _other_member(old: Subject, new: Subject) -> bool:
