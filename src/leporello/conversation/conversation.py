@@ -16,6 +16,7 @@ from leporello.conversation.outputs import StoredArtifacts, outputs_folder
 from leporello.conversation.pins import Pinboard
 from leporello.conversation.replies import decode
 from leporello.conversation.request import Request
+from leporello.conversation.results import waiting_call
 from leporello.conversation.sent import Sent
 from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
 from leporello.errors import FixedPartTooLarge, InputError, StoreBusy
@@ -23,7 +24,6 @@ from leporello.events import CompactionEvent, Listener
 from leporello.ledger import snapshot
 from leporello.ledger.ledger import Ledger
 from leporello.limits import limits_of
-from leporello.messages import Call as ToolCall
 from leporello.messages import Message, decode_json, is_instruction, role_of, text_of
 from leporello.models import Limits, cost, model_facts
 from leporello.plugins.host import Extras, PluginHost
@@ -37,7 +37,7 @@ from leporello.store.records import Call, ConversationRecord, Metadata, UsageTot
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter, Reading
-from leporello.tools.base import OutputLimits, ToolResult
+from leporello.tools.base import OutputLimits
 from leporello.tools.budget import OutputBudget
 
 MOST_WAITS = 40
@@ -228,14 +228,16 @@ class Conversation:
         self.store.state.remove(self.id, ATTEMPTS_KEY)
 
     def tool_result(self, call_id: str, output: str) -> str:
-        """Store the result of a tool call and return its id; one that is too long is kept whole and shown in part."""
-        budget = OutputBudget(
-            outputs_folder(self.settings.home, self.id),
-            OutputLimits.for_window(self.limits.window),
-            (),
-            StoredArtifacts(self.store, self.id),
-        )
-        shown = budget.one(ToolCall(call_id, "", "", 0), None, ToolResult(output))
+        """Store the result of a tool call and return its id; one that is too long is kept whole and shown in part.
+
+        All results of one turn together have a limit too. What comes from reading a saved output is not saved again.
+        """
+        folder = outputs_folder(self.settings.home, self.id)
+        limits = OutputLimits.for_window(self.limits.window)
+        budget = OutputBudget(folder, limits, (), StoredArtifacts(self.store, self.id))
+        waiting = waiting_call(self._view.messages, call_id)
+        result = waiting.result(output, folder)
+        shown = budget.one(waiting.call, None, result, used=waiting.used, waiting=waiting.others)
         return self.append(shown.message())[0]
 
     def _catch_up(self, numbers: Sequence[int], messages: Sequence[Message]) -> None:

@@ -143,7 +143,7 @@ class OutputBudget:
         path = str(entry.result.details.get("path", ""))
         text = (
             f"{OPENING}\nThis read of {path or 'a saved output'} does not fit beside the other results of this turn. "
-            f"Nothing is lost: make the same call again, with fewer calls beside it.\n{CLOSING}"
+            f"Nothing is lost: make the same call again, with fewer calls beside it or for a smaller part.\n{CLOSING}"
         )
         return replace(entry, text=text, saved=SavedOutput(Path(path), 0, 0))
 
