@@ -3,8 +3,8 @@
     redact('DB_PASSWORD=hunter2 make deploy')   ->   'DB_PASSWORD=[REDACTED] make deploy'
 
 A library knows the vendors' key formats; our own rules add what it leaves to others: assignments in code, config files
-and command lines, passwords in addresses, key blocks. Ordinary code that only *mentions* a password is left alone.
-Live tool arguments and results are never passed through here.
+and command lines, passwords in addresses and in sentences, key blocks. Ordinary code that only *mentions* a password is
+left alone. Live tool arguments and results are never passed through here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from leporello.redact.finding import lowered_of
 from leporello.redact.library import library_spans
 from leporello.redact.shapes import shape_spans
 from leporello.redact.spans import PLACEHOLDER, SecretSpan, merge
+from leporello.redact.spoken import spoken_spans
 
 __all__ = ["PLACEHOLDER", "Redaction", "SecretSpan", "redact", "redact_counted", "redact_spans"]
 
@@ -47,7 +48,8 @@ def redact_counted(text: str) -> Redaction:
 def redact_spans(text: str) -> list[SecretSpan]:
     """Where the secrets are: in order, not overlapping, placeholders excluded."""
     lowered = lowered_of(text)
-    return merge(text, [*shape_spans(text, lowered), *assignment_spans(text, lowered), *library_spans(text)])
+    ours = (*shape_spans(text, lowered), *assignment_spans(text, lowered), *spoken_spans(text, lowered))
+    return merge(text, [*ours, *library_spans(text)])
 
 
 def _replace(text: str, spans: list[SecretSpan]) -> str:

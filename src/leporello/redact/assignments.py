@@ -18,8 +18,10 @@ from leporello.redact.values import (
     is_made_of_words,
     is_number,
     is_opaque,
+    is_pass_phrase,
     is_plain_word,
     is_reference,
+    is_term,
     is_variable_like,
 )
 
@@ -88,7 +90,9 @@ def assignment_spans(text: str, lowered: str) -> Iterator[SecretSpan]:
             continue
         done = found.start
         if _is_quoted_secret(found) if found.quoted else _is_bare_secret(found):
-            end = found.end if found.quoted else found.start + len(found.value.rstrip(")]}"))
+            # A sentence goes on behind its value; a setting ends with it.
+            outside = ")]}" if found.separator["says"] is None else ")]}.:!?*"
+            end = found.end if found.quoted else found.start + len(found.value.rstrip(outside))
             yield SecretSpan(found.start, end, "assignment")
             done = end
         elif found.start < run_end:
@@ -109,7 +113,9 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
         start -= 1
     name = text[start:name_end]
     strength = strength_of(name)
-    if strength is None or (separator["space"] is not None and not _is_flag(text, start, name)):
+    if strength is None:
+        return None
+    if separator["space"] is not None and not _is_flag(text, start, name) and not _is_named_key(name, strength):
         return None
     value = _QUOTED.match(text, separator.end()) or _BARE.match(text, separator.end())
     if value is None:
@@ -123,6 +129,11 @@ def _is_flag(text: str, start: int, name: str) -> bool:
     return name.startswith("--") or text[max(0, start - 4) : start] == "ENV "
 
 
+def _is_named_key(name: str, strength: Strength) -> bool:
+    """`AWS_SECRET_ACCESS_KEY x`: the sign was left out, the name says enough."""
+    return strength is Strength.KEY and "_" in name and is_shell_name(name)
+
+
 def _is_quoted_secret(found: _Assignment) -> bool:
     value = found.value.strip()
     if is_reference(value):
@@ -130,8 +141,8 @@ def _is_quoted_secret(found: _Assignment) -> bool:
     if found.separator["says"] is not None:
         return is_opaque(value)
     if " " in value:
-        # A sentence about passwords is common in code; a pass phrase in clear is rare and named as such.
-        return "phrase" in found.name.lower()
+        # A sentence about passwords is common in code; a pass phrase in clear is rare.
+        return "phrase" in found.name.lower() or (found.strength is Strength.PASSWORD and is_pass_phrase(value))
     if is_filler(value):
         return False
     if found.strength is Strength.PASSWORD:
@@ -162,7 +173,7 @@ def _is_bare_secret(found: _Assignment) -> bool:
 
 def _is_bare_password(found: _Assignment, value: str, shell: bool) -> bool:
     if found.separator["says"] is not None:
-        return is_opaque(value)
+        return is_opaque(value) and not is_term(value)
     if not found.sign:  # a flag, or an annotated name
         return not value.startswith("-") and (found.separator["space"] is not None or is_opaque(value))
     if shell:

@@ -115,7 +115,9 @@ _SHAPES: tuple[Shape, ...] = (
 )
 
 _COOKIE = re.compile(r"""cookie\\{0,3}["']?[ \t]{0,3}:[ \t]{0,3}([^\n]{1,4096})""", re.IGNORECASE)
-_COOKIE_VALUE = re.compile(r"""[\w.-]{1,64}=([^;\s"'\\]{16,1024})""")
+_COOKIE_VALUE = re.compile(r"""([\w.-]{1,64})=([^;\s"'\\]{4,1024})""")
+_COOKIE_NAME = re.compile(r"sess|sid$|csrf|xsrf|token|auth|jwt|remember|login|secret|key$", re.IGNORECASE)
+_LONG_COOKIE = 16
 
 _KEY_START = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?)-----")
 _KEY_LINES = re.compile(r"""(?:(?:\s|\\[nr]|["'+>|,]|\d+→)*+[A-Za-z0-9+/=]{16,}+)*+""")
@@ -169,5 +171,12 @@ def _key_blocks(text: str) -> Iterator[SecretSpan]:
 def _cookies(text: str, lowered: str) -> Iterator[SecretSpan]:
     for header in matches(_COOKIE, text, "cookie", lowered):
         for match in _COOKIE_VALUE.finditer(text, *header.span(1)):
-            if is_opaque_literal(match[1]):
-                yield SecretSpan(*match.span(1), "cookie")
+            if _is_cookie_secret(match[1], match[2]):
+                yield SecretSpan(*match.span(2), "cookie")
+
+
+def _is_cookie_secret(name: str, value: str) -> bool:
+    """A session's cookie may be short; of others only what looks generated counts."""
+    if len(value) >= _LONG_COOKIE and is_opaque_literal(value):
+        return True
+    return _COOKIE_NAME.search(name) is not None and is_literal(value) and not value.isalpha()

@@ -147,3 +147,83 @@ def _case_changes(value: str) -> int:
     return sum(
         1 for left, right in pairwise(value) if left.isalpha() and right.isalpha() and left.isupper() != right.isupper()
     )
+
+
+# What is said of passwords, not what they are: words of sentences, labels and messages.
+_SENTENCE_WORDS = frozenset(
+    (
+        "after again all also an and any are as at be because been before being but by can cannot change changed "
+        "characters chars check choose confirm contain contains correctly current digits do does doesn't don't empty "
+        "encrypted enter expired field for forgot from has hash hashed have here hidden i if in incorrect input inside "
+        "into invalid is it it's its kept last least length letters like long longer match matching may mismatch "
+        "missing more most must my need needed needs never new no not now of old on one only optional or our per "
+        "please present prompt read repeat required reset same sent set shared short shorter should show so stored "
+        "string strong such than that the their then there they this to too two type unset until up update use used "
+        "user username using valid value via wants was weak were when where which while will with without wrong yet "
+        "you your"
+    ).split()
+)
+_SECRET_WORD = re.compile(r"passw|passphrase|token|secret|credential", re.IGNORECASE)
+_TERM = re.compile(
+    r"^(?:base\d+|b64|sha\d*|md\d|argon2\w*|pbkdf2|utf\d*|oauth2?|x509|aes\d*|pkcs\d+|ed25519|rsa\d*|[bs]?crypt\d*|[tms2]fa"
+    r"|[12]fa|h?otp|i18n|s3|ec2|k8s|p12|v\d+|python\d*|1password|keepass\w*)(?:$|[^A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_MAIL_ADDRESS = re.compile(r"^[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}$")
+_NUMBERED = re.compile(r"^(?:[a-z]+\d|\w*_\w*)$")
+"""`password2`, `new_password_2`: how code names a second one."""
+_SIGNS = frozenset("!@#$%^&*+?~|§€£")
+_LEAST_CHOSEN = 4
+_LEAST_DIGITS = 6
+_PHRASE_LENGTH = range(2, 25)
+
+
+def is_chosen(value: str) -> bool:
+    """What a person picks as a password: letters with digits or signs among them, or many digits."""
+    if not _LEAST_CHOSEN <= len(value) <= _ENOUGH or is_reference(value) or is_filler(value):
+        return False
+    if is_variable_like(value) and _NUMBERED.match(value):
+        return False
+    if value.isdigit():
+        return len(value) >= _LEAST_DIGITS
+    if not any(character.isalpha() for character in value):
+        return False
+    if not any(character.isdigit() or character in _SIGNS for character in value[1:]):
+        return False
+    return not (is_code(value) or is_number(value) or is_made_of_words(value) or is_term(value))
+
+
+def is_strange(value: str) -> bool:
+    """So mixed that no sentence has it: letters, digits and signs, or generated through and through."""
+    if not is_chosen(value):
+        return False
+    if value.isalnum():
+        return is_opaque(value)
+    return (
+        "_" not in value
+        and any(character.isdigit() for character in value)
+        and any(character in _SIGNS for character in value)
+    )
+
+
+def is_pass_phrase(value: str) -> bool:
+    """Several words that say nothing: `correct horse battery`, but neither a message nor a label."""
+    words = value.split()
+    if len(words) not in _PHRASE_LENGTH or is_reference(value) or is_filler(value) or _SECRET_WORD.search(value):
+        return False
+    if value[0].isupper() and all(word.isalpha() for word in words):
+        return False
+    if any(character in "()[]{}=<>:;," for character in value):
+        return False
+    return not any(word.strip(".,!?").lower() in _SENTENCE_WORDS for word in words)
+
+
+def is_phrase_word(word: str, *, first: bool) -> bool:
+    """A word that may belong to a pass phrase. The first one says what follows: `derived ...` begins a sentence."""
+    lowered = word.lower()
+    return lowered not in _SENTENCE_WORDS and not (first and lowered.endswith(("ed", "ing"))) and word == lowered
+
+
+def is_term(value: str) -> bool:
+    """`base64-encoded`, `sha256`, a mail address, a path: what is said of passwords, with a digit in it."""
+    return _TERM.match(value) is not None or _MAIL_ADDRESS.match(value) is not None or _is_path(value)
