@@ -7,7 +7,8 @@ from typing import Any
 
 from leporello.engines.builtin import make_builtin
 from leporello.messages import Message, Messages
-from leporello.models import resolve_limits
+from leporello.models import Limits, resolve_limits
+from leporello.models.limits import PROTECT_LAST_N, TARGET_RATIO, THRESHOLD
 from leporello.records import CompactionReport
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
@@ -38,11 +39,39 @@ def compress(
     system: str = "",
     engine: str = "compressor",
     narrator: Narrator | None = None,
+    threshold: float = THRESHOLD,
+    target_ratio: float = TARGET_RATIO,
+    protect_last_n: int = PROTECT_LAST_N,
 ) -> Compressed:
-    """Fold a message list now, whatever its size. The input is left alone; without gain it is returned as it was."""
+    """Fold a message list now, whatever its size. The input is left alone; without gain it is returned as it was.
+
+    Reads no settings: `threshold`, `target_ratio` and `protect_last_n` mean what `compression.*` means in config.yaml.
+    """
+    limits = resolve_limits(
+        model,
+        declared_window=window if window or model else DEFAULT_WINDOW,
+        threshold=threshold,
+        target_ratio=target_ratio,
+        protect_last_n=protect_last_n,
+    )
+    return compress_within(
+        messages, limits, model=model, focus=focus, tools=tools, system=system, engine=engine, narrator=narrator
+    )
+
+
+def compress_within(
+    messages: Messages,
+    limits: Limits,
+    *,
+    model: str | None = None,
+    focus: str = "",
+    tools: Sequence[dict[str, Any]] = (),
+    system: str = "",
+    engine: str = "compressor",
+    narrator: Narrator | None = None,
+) -> Compressed:
+    """The same within limits that are already known."""
     counter = TokenCounter.for_model(model)
-    declared = window if window or model else DEFAULT_WINDOW
-    limits = resolve_limits(model, declared_window=declared)
     folder = make_builtin(engine, limits, counter, narrator)
     folder.tool_tokens = counter.tools(tools)
     folder.system_tokens = counter.text(system) if system else 0

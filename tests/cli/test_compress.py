@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from leporello import compress
+from leporello.config import Home
 from leporello.testing.sessions import generate
+from tests.conftest import RunCli
 
 
 @pytest.fixture
@@ -105,6 +109,51 @@ def test_out_is_written_whole_or_not_at_all(long_list: Path, run_cli) -> None:
     ran = run_cli("compress", str(long_list), "--window", "16000", "--out", str(folder / "out.json"))
     assert ran.code == 2
     assert not folder.exists()
+
+
+def _folded(run_cli: RunCli, path: Path, *flags: str) -> list[dict]:
+    ran = run_cli(*flags, "compress", str(path), "--window", "16000")
+    assert ran.code == 0
+    messages: list[dict] = json.loads(ran.out)
+    return messages
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("threshold", 0.9), ("target_ratio", 0.8), ("protect_last_n", 3)], ids=lambda value: str(value)
+)
+def test_the_settings_in_force_count(
+    long_list: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch, key: str, value: float
+) -> None:
+    """From a flag, from the environment and from the file; and the library takes the same as an argument."""
+    name = f"compression.{key}"
+    plain = _folded(run_cli, long_list)
+    by_flag = _folded(run_cli, long_list, "--set", f"{name}={value}")
+    assert by_flag != plain
+    arguments: dict[str, Any] = {key: value}
+    assert list(compress(json.loads(long_list.read_text()), window=16_000, **arguments)) == by_flag
+    home = Home.from_environment()
+    home.path.mkdir(parents=True, exist_ok=True)
+    home.config_file.write_text(f"compression: {{{key}: {value}}}\n")
+    assert _folded(run_cli, long_list) == by_flag
+    home.config_file.unlink()
+    monkeypatch.setenv(f"LEPORELLO_COMPRESSION__{key.upper()}", str(value))
+    assert _folded(run_cli, long_list) == by_flag
+
+
+def test_a_model_has_the_window_that_the_settings_give_it(long_list: Path, run_cli: RunCli) -> None:
+    """`models.<name>.window`, as `leporello explain` shows it."""
+    home = Home.from_environment()
+    home.path.mkdir(parents=True, exist_ok=True)
+    home.config_file.write_text("models: {mine: {window: 16000}}\n")
+    ran = run_cli("compress", str(long_list), "--model", "mine", "--json")
+    declared = run_cli("compress", str(long_list), "--model", "mine", "--window", "16000", "--json")
+    assert json.loads(ran.out)["messages"] == json.loads(declared.out)["messages"]
+
+
+def test_a_bad_setting_is_bad_input(long_list: Path, run_cli: RunCli) -> None:
+    ran = run_cli("--set", "compression.threshold=7", "compress", str(long_list))
+    assert ran.code == 2
+    assert "compression.threshold" in ran.err
 
 
 def test_real_trajectories(real_sessions: Path, run_cli, tmp_path: Path) -> None:

@@ -7,10 +7,14 @@ from typing import Any
 
 import click
 
-from leporello.api import DEFAULT_WINDOW, Compressed, compress
+from leporello.api import DEFAULT_WINDOW, Compressed, compress_within
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import Document, read_document, write_atomically
+from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import json_option, note, print_json, warn
+from leporello.config import Settings
+from leporello.limits import limits_of
+from leporello.models import Limits, resolve_limits
 from leporello.records import CompactionReport, Outcome
 
 _CODES = {
@@ -30,8 +34,16 @@ _CODES = {
 @click.option("--engine", metavar="NAME", default="compressor", show_default=True, help="Which engine folds.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the result here, not to stdout.")
 @json_option
+@pass_frame
 def command(
-    source: str, window: int | None, model: str | None, focus: str, engine: str, out: Path | None, as_json: bool
+    frame: Frame,
+    source: str,
+    window: int | None,
+    model: str | None,
+    focus: str,
+    engine: str,
+    out: Path | None,
+    as_json: bool,
 ) -> ExitCode:
     """Fold the message list in FILE (`-` reads standard input) and print it in the same shape.
 
@@ -39,9 +51,9 @@ def command(
     The report goes to stderr. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or failed.
     """
     document = read_document(source)
-    result = compress(
+    result = compress_within(
         document.messages,
-        window=window,
+        _limits(frame.settings, window, model),
         model=model,
         focus=focus,
         tools=document.tools,
@@ -52,6 +64,20 @@ def command(
     if not as_json:
         _tell(result.report, window, model, out)
     return _CODES[result.report.outcome]
+
+
+def _limits(settings: Settings, window: int | None, model: str | None) -> Limits:
+    """The window that was asked for, else the model's as every other command knows it."""
+    if model and not window:
+        return limits_of(settings, model)
+    return resolve_limits(
+        model,
+        declared_window=window or DEFAULT_WINDOW,
+        threshold=settings.compression.threshold,
+        target_ratio=settings.compression.target_ratio,
+        protect_last_n=settings.compression.protect_last_n,
+        overrides=settings.model_overrides,
+    )
 
 
 def _write(document: Document, result: Compressed, out: Path | None, as_json: bool) -> None:
