@@ -109,3 +109,11 @@ def test_images_of_old_turns_become_notes_and_other_parts_stay() -> None:
     parts = without_images(message)["content"]
     assert "data:x" not in str(parts)
     assert parts[1] is odd
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_thinking_stays_with_calls_the_model_has_not_gone_on_from(answered: bool) -> None:
+    message = {"role": "assistant", "content": "x" * 9_000, "reasoning_content": "because", "tool_calls": []}
+    short = clipped(message, 900, answered=answered)
+    assert ("reasoning_content" in short) is not answered
+    assert len(short["content"]) < 1_000

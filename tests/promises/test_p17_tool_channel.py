@@ -41,8 +41,6 @@ def test_argument_values_are_the_originals_or_absent(messages: list[Message], wi
     done = fold_once(messages, window)
     if done.report.committed:
         assert checks.invented_arguments(messages, done.messages) == []
-    else:
-        assert done.messages == messages
 
 
 @given(conversations(longest=20), WINDOWS)

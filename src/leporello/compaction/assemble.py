@@ -88,6 +88,7 @@ def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
     messages = [items[index].message for index in plan.tail]
     repeated = result_bodies(messages)
     callers = _callers(messages)
+    unanswered = groups(messages)[-1].start if messages else 0
     newest = max((k for k, index in enumerate(plan.tail) if items[index].role == "user"), default=-1)
     shown = []
     for k, index in enumerate(plan.tail):
@@ -102,7 +103,7 @@ def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
         elif index in plan.pointers:
             message = pointer(message, callers.get(k), item.number)
         elif len(text_of(message)) + sum(len(call.arguments) for call in calls_of(message)) > tail_chars:
-            message = clipped(message, tail_chars)
+            message = clipped(message, tail_chars, answered=k < unanswered)
         if plan.pointers and index <= max(plan.pointers):
             message = without_images(shorten_arguments(message))
         shown.append(_shown(item, message))

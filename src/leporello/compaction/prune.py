@@ -122,10 +122,13 @@ def is_json(text: str) -> bool:
     return text.strip() == "null" or parse_json(text) is not None
 
 
-def clipped(message: Message, max_chars: int) -> Message:
-    """The message with its text cut to a beginning and an end around a visible mark; thinking blocks go whole."""
+def clipped(message: Message, max_chars: int, *, answered: bool = True) -> Message:
+    """The message with its text cut to a beginning and an end around a visible mark.
+
+    Thinking goes whole, but not where the model has not yet gone on from it: providers want it back with the results.
+    """
     text = text_of(message)
-    slim = {key: value for key, value in message.items() if key not in _THINKING_KEYS}
+    slim = {key: value for key, value in message.items() if not answered or key not in _THINKING_KEYS}
     if len(text) > max_chars:
         front = max(1, max_chars * 2 // 3)
         cut = text[:front] + f"\n{CUT_MARK.strip()}\n" + text[-max(1, max_chars - front) :]
