@@ -35,6 +35,33 @@ def test_config_of_named_keys(run_cli: RunCli) -> None:
     assert "compression.threshold" in ran.err
 
 
+@pytest.mark.parametrize("section", ["compression", "auxiliary", "auxiliary.compression", "providers.openai", "model"])
+def test_config_of_a_section(run_cli: RunCli, section: str) -> None:
+    """Everything below it and nothing else: `model` is not `models`."""
+    every = json.loads(run_cli("config", "--json").out)["settings"]
+    below = {name: value for name, value in every.items() if name.startswith(f"{section}.")}
+    assert below
+    assert json.loads(run_cli("config", section, "--json").out) == {"settings": below}
+    text = run_cli("config", section)
+    assert text.code == 0
+    assert [line.split()[0] for line in text.out.splitlines()] == list(below)
+
+
+def test_config_of_a_plugins_section(run_cli: RunCli) -> None:
+    """What was written there, keys masked; a section nobody wrote is an error."""
+    home = Home.from_environment()
+    home.path.mkdir(parents=True, exist_ok=True)
+    home.config_file.write_text(f"plugins: {{enabled: [], notes: {{api_key: '{KEY}', size: 3}}}}\n")
+    document = json.loads(run_cli("config", "plugins.notes", "--json").out)
+    assert document["settings"] == {}
+    assert document["sections"]["plugins.notes"]["size"] == 3
+    whole = run_cli("config", "plugins")
+    assert "plugins.enabled" in whole.out
+    assert "plugins.notes" in whole.out
+    assert KEY not in whole.out
+    assert run_cli("config", "plugins.other").code == 2
+
+
 def test_config_never_shows_a_key(run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not from keys.yaml, not from a variable, not from an address, not from a plugin's section."""
     home = Home.from_environment()

@@ -22,15 +22,21 @@ def command(frame: Frame, keys: tuple[str, ...], as_json: bool) -> None:
     API keys are never shown, only where they are.
     """
     settings = frame.settings
-    shown = {key: _masked(key, settings.get(key)) for key in keys or settings}
+    names = [name for key in keys for name in _named(settings, key)] if keys else list(settings)
+    shown = {name: _masked(name, settings.get(name)) for name in names}
+    free = {
+        name: _masked(name, dict(section))
+        for name, section in settings.free_sections.items()
+        if not keys or any(_is_below(name, key) for key in keys)
+    }
     if as_json:
-        print_json(_document(settings, shown, whole=not keys))
+        print_json(_document(settings, shown, free, whole=not keys))
         return
     print_table((key, _plain(value), dim(str(settings.source(key)))) for key, value in shown.items())
+    for name, section in free.items():
+        say(f"{name}: {_plain(section)}")
     if keys:
         return
-    for name, section in settings.free_sections.items():
-        say(f"{name}: {_plain(_masked(name, dict(section)))}")
     say()
     for name in settings.provider_names:
         source = settings.api_key_source(name)
@@ -38,14 +44,26 @@ def command(frame: Frame, keys: tuple[str, ...], as_json: bool) -> None:
     say(dim(f"home: {settings.home.path}"))
 
 
-def _document(settings: Settings, shown: dict[str, Any], *, whole: bool) -> dict[str, Any]:
+def _named(settings: Settings, key: str) -> list[str]:
+    """The settings that a key or the name of a section stands for; none when the section is a plugin's own."""
+    below = [name for name in settings if _is_below(name, key)]
+    if not below and not any(_is_below(name, key) for name in settings.free_sections):
+        settings.get(key)  # Raises, with the key that was probably meant.
+    return below
+
+
+def _is_below(name: str, key: str) -> bool:
+    return name == key or name.startswith(f"{key}.")
+
+
+def _document(settings: Settings, shown: dict[str, Any], free: dict[str, Any], *, whole: bool) -> dict[str, Any]:
     values = {key: {"value": value, "source": _source(settings, key)} for key, value in shown.items()}
     if not whole:
-        return {"settings": values}
+        return {"settings": values, **({"sections": free} if free else {})}
     return {
         "home": str(settings.home.path),
         "settings": values,
-        "sections": {name: _masked(name, dict(section)) for name, section in settings.free_sections.items()},
+        "sections": free,
         "keys": {name: _key_source(settings, name) for name in settings.provider_names},
     }
 

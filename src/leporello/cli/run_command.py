@@ -54,6 +54,8 @@ def command(
 
     --json prints one event a line. Without a terminal, tools that need approval are refused unless --yes is given.
     """
+    if go_on and resume is not None:
+        raise click.UsageError("--continue and --resume name two conversations; give one of them.")
     settings = frame.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
     chosen = choose_model(settings)
     with open_store(settings.store_url) as store:

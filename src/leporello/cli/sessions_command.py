@@ -18,6 +18,7 @@ from leporello.cli.store_portrait import conversation_json, portrait_json, portr
 from leporello.cli.store_show import print_portrait
 from leporello.cli.store_text import iso, moment, parse_age, parse_moment, plural, safe, short
 from leporello.errors import InputError
+from leporello.messages import ROLES
 from leporello.store.records import ConversationFilter, ConversationRecord, Hit, Kind, SearchMode, SearchQuery
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -105,7 +106,14 @@ def show(frame: Frame, id: str, last: int, url: str | None, as_json: bool) -> Ex
 @command.command("search")
 @click.argument("query")
 @click.option("--conversation", metavar="ID", help="Only in this conversation.")
-@click.option("--role", "roles", multiple=True, metavar="ROLE", help="Only messages of this role. May be repeated.")
+@click.option(
+    "--role",
+    "roles",
+    type=click.Choice(ROLES),
+    multiple=True,
+    metavar="ROLE",
+    help="Only messages of this role. May be repeated.",
+)
 @click.option("--tool", "tools", multiple=True, metavar="NAME", help="Only this tool's calls and results.")
 @click.option("--since", metavar="TIME", help="Only messages since a date (2026-01-31) or an age (7d).")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many hits.")
@@ -126,6 +134,8 @@ def search(
     as_json: bool,
 ) -> ExitCode:
     """Find messages by words, folded parts included, best first. Secrets are masked."""
+    if not query.strip():
+        raise click.UsageError("QUERY is empty: give the words to look for.")
     with open_existing(frame, url) as store:
         asked = SearchQuery(
             text=query,
