@@ -48,6 +48,8 @@ def command(
 
     Input and output may be pipes: then each line is a message, and answers come as plain text.
     """
+    if resume and go_on:
+        raise click.UsageError("--continue and --resume name two conversations; give one of them.")
     settings = frame.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
     if not settings.model.default:
         note(f"No model is set yet.\n\n{WAYS}")
