@@ -57,6 +57,8 @@ class Verification:
     rules_added: int = 0
     identifiers_added: int = 0
     dropped: tuple[str, ...] = ()
+    lines_quoted: int = 0
+    """Lines that were replaced by the words of the messages they are nearest to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,9 @@ def unquoted(line: Line, messages: list[Message]) -> list[str]:
     new="if False:",
 )
 def test_what_the_user_asked_must_be_a_users_words() -> None:
-    """Everything in the line was said, but by the assistant."""
+    """Everything in the line was said, but by the assistant: what it said may be quoted, as the assistant's."""
     said = next(text_of(m) for m in SESSION.messages if role_of(m) == "assistant" and text_of(m))
     done = summarised((f"The user asked for this: {said}",))
-    assert done.report.verification.lines_dropped == 1
+    checked = done.report.verification
+    assert checked.lines_dropped + checked.lines_quoted == 1
+    assert not checks.holds(done.messages, f"The user asked for this: {said}")

@@ -1,4 +1,4 @@
-"""Measuring the verifier: how many planted errors it catches, how many true lines it drops.
+"""Measuring the verifier: how many planted errors it catches, how many true lines it loses, how many it quotes.
 
     python -m tests.verify.measure            # on generated sessions
     python -m tests.verify.measure FOLDER     # on recorded sessions, one sub-folder per format
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -23,8 +23,11 @@ from leporello.summary.base import SummaryTask
 from leporello.summary.handoff import Handoff, Line, Origin, Section
 from leporello.summary.verify import Source, verify
 from leporello.testing.sessions import SessionSpec, Style, generate
+from tests.verify.carried import carries
 from tests.verify.fifth_mutations import FIFTH_KINDS
 from tests.verify.fourth_mutations import FOURTH_KINDS
+from tests.verify.heldout_mutations import HELD_OUT_KINDS
+from tests.verify.heldout_true_lines import HELD_OUT_TRUE_KINDS
 from tests.verify.last_true_lines import LAST_TRUE_KINDS
 from tests.verify.more_true_lines import MORE_TRUE_KINDS
 from tests.verify.mutations import KINDS, Mutation
@@ -34,6 +37,8 @@ from tests.verify.true_lines import TRUE_KINDS, TrueLine, TrueLines
 
 CITED = 0.7
 """The share of lines that carry the id of their source."""
+ROOM = 1_000_000
+"""Tokens: all the lines stand in one handoff."""
 EACH = 10
 """The most lines of one kind from one session: no kind outweighs the others."""
 SEEDS = (1, 2, 3, 4, 5)
@@ -47,22 +52,41 @@ ERRORS: dict[str, Mapping[str, Mutation]] = {
     "third": THIRD_KINDS,
     "fourth": FOURTH_KINDS,
     "fifth": FIFTH_KINDS,
+    "held out": HELD_OUT_KINDS,
 }
-TRUE: dict[str, Mapping[str, TrueLines]] = {"first": TRUE_KINDS, "more": MORE_TRUE_KINDS, "last": LAST_TRUE_KINDS}
+TRUE: dict[str, Mapping[str, TrueLines]] = {
+    "first": TRUE_KINDS,
+    "more": MORE_TRUE_KINDS,
+    "last": LAST_TRUE_KINDS,
+    "held out": HELD_OUT_TRUE_KINDS,
+}
 
 
 @dataclass(slots=True)
 class Score:
-    """Counts by kind, of true lines that were dropped or of planted errors that were caught."""
+    """Counts by kind: all lines, those that stand in their own words, those replaced by words that carry the same."""
 
     lines: Counter[str] = field(default_factory=Counter)
-    gone: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
+    stand: Counter[str] = field(default_factory=Counter)
+    quoted: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
 
-    def share(self, kinds: Iterable[str] | None = None) -> float:
-        """How many of the lines of these kinds went."""
+    def standing(self, kinds: Iterable[str] | None = None) -> float:
+        """The share of the lines of these kinds that stand in their own words."""
+        return self._share(self.stand, kinds)
+
+    def carried(self, kinds: Iterable[str] | None = None) -> float:
+        """The share that was replaced by the words it came from."""
+        return self._share(self.quoted, kinds)
+
+    def lost(self, kinds: Iterable[str] | None = None) -> float:
+        """The share that neither stands nor was replaced by words that carry its essentials."""
         chosen = list(self.lines if kinds is None else kinds)
-        return sum(self.gone[kind] for kind in chosen) / max(1, sum(self.lines[kind] for kind in chosen))
+        return 1.0 - self.standing(chosen) - self.carried(chosen)
+
+    def _share(self, counts: Counter[str], kinds: Iterable[str] | None) -> float:
+        chosen = list(self.lines if kinds is None else kinds)
+        return sum(counts[kind] for kind in chosen) / max(1, sum(self.lines[kind] for kind in chosen))
 
 
 @dataclass(slots=True)
@@ -72,40 +96,46 @@ class Result:
     true: Score = field(default_factory=Score)
     planted: Score = field(default_factory=Score)
 
-    def table(self) -> Iterator[str]:
-        """The lines of a Markdown table."""
-        yield "| kind | set | lines | dropped or caught |"
-        yield "|---|---|---:|---:|"
+    def table(self, *, whole: bool = True) -> Iterator[str]:
+        """The lines of a Markdown table; `whole` gives every kind a line."""
+        yield "| kind | set | lines | in its own words | in the words of the source | gone |"
+        yield "|---|---|---:|---:|---:|---:|"
         for title, score, sets in (("true lines", self.true, TRUE), ("planted errors", self.planted, ERRORS)):
             for name, kinds in sets.items():
-                yield from (_row(kind, name, score, [kind]) for kind in kinds if score.lines[kind])
+                if whole:
+                    yield from (_row(kind, name, score, [kind]) for kind in kinds if score.lines[kind])
                 yield _row(f"**{title}: {name}**", name, score, kinds)
             yield _row(f"**{title}: all**", "", score, list(score.lines))
 
 
 def _row(title: str, name: str, score: Score, kinds: Iterable[str]) -> str:
     kinds = list(kinds)
-    return f"| {title} | {name} | {sum(score.lines[kind] for kind in kinds)} | {score.share(kinds):.1%} |"
+    lines = sum(score.lines[kind] for kind in kinds)
+    shares = (score.standing(kinds), score.carried(kinds), score.lost(kinds))
+    return f"| {title} | {name} | {lines} | {' | '.join(f'{abs(share):.1%}' for share in shares)} |"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the summary under test: true, or made false in one way."""
+    """One line of the summary under test: true, or made false in one way; `places` are all messages that say it."""
 
     kind: str
     line: Line
     section: Section
     origin: str
     false: bool
+    places: frozenset[int]
 
 
 def entries(messages: Sequence[Message], rng: Random, each: int) -> list[Entry]:
     """True lines and planted errors of a session, at most so many of each kind."""
-    by_kind = {
-        kind: list({line.text: line for line in make(messages, rng)}.values())
-        for kinds in TRUE.values()
-        for kind, make in kinds.items()
-    }
+    by_kind: dict[str, list[TrueLine]] = {}
+    places: dict[str, set[int]] = {}
+    for kind, make in ((kind, make) for kinds in TRUE.values() for kind, make in kinds.items()):
+        made = list(make(messages, rng))
+        for line in made:
+            places.setdefault(line.text, set()).update(line.sources)
+        by_kind[kind] = list({line.text: line for line in made}.values())
     everything = [line for lines in by_kind.values() for line in lines]
     true = {_bare(line.text) for line in everything}
     found = []
@@ -114,15 +144,22 @@ def entries(messages: Sequence[Message], rng: Random, each: int) -> list[Entry]:
         for line in rng.sample(lines, min(each, len(lines))):
             sources = line.sources if rng.random() < CITED else ()
             material.append((line, sources))
-            found.append(Entry(kind, Line(line.text, sources, Origin.MODEL), line.section, line.text, false=False))
+            found.append(_entry(kind, line, line.text, sources, places))
     for kind, mutate in ((kind, mutate) for kinds in ERRORS.values() for kind, mutate in kinds.items()):
-        made = []
+        planted = []
         for line, sources in material:
             text = mutate(line.text, line, everything, rng)
             if text is not None and _bare(text) not in true:
-                made.append(Entry(kind, Line(text, sources, Origin.MODEL), line.section, line.text, false=True))
-        found.extend(rng.sample(made, min(each, len(made))))
+                planted.append(_entry(kind, line, text, sources, places))
+        found.extend(rng.sample(planted, min(each, len(planted))))
     return found
+
+
+def _entry(
+    kind: str, line: TrueLine, text: str, sources: tuple[int, ...], places: Mapping[str, Collection[int]]
+) -> Entry:
+    shown = Line(text, sources, Origin.MODEL)
+    return Entry(kind, shown, line.section, line.text, text != line.text, frozenset(places[line.text]))
 
 
 def _bare(text: str) -> str:
@@ -141,18 +178,42 @@ def measure(sessions: Iterable[Sequence[Message]], each: int = EACH) -> Result:
                 for section in dict.fromkeys(entry.section for entry in chosen)
             }
         )
-        task = SummaryTask(list(enumerate(messages, 1)), None, 10_000)
-        kept = {(section, line.text) for section, line in verify(handoff, task)[0].lines()}
+        task = SummaryTask(list(enumerate(messages, 1)), None, ROOM)
+        checked = list(verify(handoff, task)[0].lines())
         source = Source(task)
         for entry in chosen:
-            score = result.planted if entry.false else result.true
-            stands = (entry.section, entry.line.text) in kept
-            score.lines[entry.kind] += 1
-            score.gone[entry.kind] += not stands
-            if stands == entry.false:
-                why = f"<- {entry.origin}" if entry.false else f"({source.why_not(entry.line, entry.section)})"
-                score.wrong.append(f"{entry.kind}: {entry.line.text} {list(entry.line.sources)} {why}")
+            _count(result, entry, checked, source, messages)
     return result
+
+
+def _count(
+    result: Result,
+    entry: Entry,
+    checked: Sequence[tuple[Section, Line]],
+    source: Source,
+    messages: Sequence[Message],
+) -> None:
+    score = result.planted if entry.false else result.true
+    score.lines[entry.kind] += 1
+    if any(section is entry.section and line.text == entry.line.text for section, line in checked):
+        score.stand[entry.kind] += 1
+        if entry.false:
+            score.notes.append(f"STANDS {entry.kind}: {entry.line.text} {list(entry.line.sources)} <- {entry.origin}")
+        return
+    quotations = [line for _, line in source.quoted(entry.line, entry.section)]
+    there = [line for line in quotations if any(_same(line, other) for _, other in checked)]
+    if len(there) == len(quotations) and carries(entry.origin, entry.places, there, messages):
+        score.quoted[entry.kind] += 1
+    if not entry.false:
+        why = source.why_not(entry.line, entry.section)
+        lost = "LOST" if not carries(entry.origin, entry.places, there, messages) else "QUOTED"
+        said = [f"{line.text} {list(line.sources)}" for line in quotations]
+        score.notes.append(f"{lost} {entry.kind}: {entry.line.text} {list(entry.line.sources)} ({why}) -> {said}")
+
+
+def _same(one: Line, other: Line) -> bool:
+    """Whether two lines say the same of the same message; one of them may be the model's verbatim copy."""
+    return one.sources == other.sources and one.text.rstrip(".").casefold() == other.text.rstrip(".").casefold()
 
 
 def generated() -> Iterator[Sequence[Message]]:
@@ -182,7 +243,7 @@ def main(arguments: Sequence[str]) -> None:
     result = measure(recorded(folders[0]) if folders else generated())
     print("\n".join(result.table()))
     if "--show" in arguments:
-        print("\nDropped though true:", *result.true.wrong, "\nKept though false:", *result.planted.wrong, sep="\n")
+        print(*result.true.notes, *result.planted.notes, sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
-"""Checking a model's narrative against the turns it covers. Deterministic; what has no support goes.
+"""Checking a model's narrative against the turns it covers. Deterministic; quotes when in doubt.
 
-A line stays when the turns hold every name, number and quotation in it, when they say the same of them (not the
-opposite, not of something else, not as a plan what it calls done), and when whoever it says asked for something did so.
+A line stays in the model's words when the turns plainly say it: every name, number, word and "not" of it is accounted
+for, of the same things, by whom it says. A line that is wrong or in doubt gives way to the one or two sentences it is
+nearest to, verbatim, with their ids and their true origin; when no sentence holds its names and numbers, it goes.
 Instructions come from the user alone: a line among the constraints, tasks and pending asks must be in a user's words.
 What the model left out and a successor needs is counted, and named.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
+from leporello.ledger.units import clip
 from leporello.records import Verification
+from leporello.redact import redact
 from leporello.summary.base import SummaryTask
 from leporello.summary.handoff import Handoff, Line, Origin, Section
-from leporello.summary.support.evidence import Evidence, fold
+from leporello.summary.support.evidence import Evidence, Segment, fold, plain
 from leporello.summary.support.judge import Judge, Verdict
 from leporello.summary.support.reading import is_name
 from leporello.summary.support.speakers import Speakers
@@ -25,30 +29,65 @@ LEAST_NAME_CHARS = 5
 MOST_NAMED = 8
 
 
+CHARS_PER_TOKEN = 3
+"""A summary in which lines became quotations still has room for this much."""
+
+
 def verify(handoff: Handoff, task: SummaryTask) -> tuple[Handoff, Verification]:
-    """The handoff without unsupported lines and with the names it lacked, and the counts."""
+    """The handoff as its source has it, with the names it lacked, and the counts."""
     source = Source(task)
-    kept: dict[Section, list[Line]] = {}
+    checked = list(handoff.lines())
+    made = _Made(spare=task.budget * CHARS_PER_TOKEN - sum(len(line.text) for _, line in checked))
     dropped: list[str] = []
-    checked = 0
-    for section, line in handoff.lines():
-        checked += 1
+    quoted = 0
+    for section, line in checked:
         if source.supports(line, section):
-            kept.setdefault(section, []).append(source.located(line))
+            made.put(section, source.located(line))
+        elif made.quote(source.quoted(line, section), len(line.text)):
+            quoted += 1
         else:
             dropped.append(line.text)
-    told = fold("\n".join(line.text for lines in kept.values() for line in lines))
+    told = fold("\n".join(line.text for lines in made.sections.values() for line in lines))
     lacking = [name for name in source.heavy_names() if name not in told][:MOST_NAMED]
     if lacking:
-        line = Line("Also named more than once: " + ", ".join(lacking), (), Origin.PROGRAM)
-        kept.setdefault(Section.CRITICAL, []).append(line)
-    return Handoff({section: tuple(kept[section]) for section in Section if section in kept}), Verification(
-        lines_checked=checked,
+        made.put(Section.CRITICAL, Line("Also named more than once: " + ", ".join(lacking), (), Origin.PROGRAM))
+    return made.handoff(), Verification(
+        lines_checked=len(checked),
         lines_dropped=len(dropped),
         rules_added=sum(fold(rule) not in told for rule in task.rules),
         identifiers_added=len(lacking),
         dropped=tuple(dropped),
+        lines_quoted=quoted,
     )
+
+
+@dataclass(slots=True)
+class _Made:
+    """The handoff in the making. Nothing is quoted twice, and quotations don't take more room than there is."""
+
+    spare: int
+    sections: dict[Section, list[Line]] = field(default_factory=dict)
+    _said: set[tuple[str, tuple[int, ...]]] = field(default_factory=set)
+
+    def put(self, section: Section, line: Line) -> None:
+        """Add a line."""
+        self.sections.setdefault(section, []).append(line)
+        self._said.add((plain(line.text), line.sources))
+
+    def quote(self, quotations: Sequence[tuple[Section, Line]], freed: int) -> bool:
+        """Add what is not there yet in place of a line of so many characters; False when there is none, or no room."""
+        new = [(section, line) for section, line in quotations if (plain(line.text), line.sources) not in self._said]
+        growth = sum(len(line.text) for _, line in new) - freed
+        if not quotations or growth > max(0, self.spare):
+            return False
+        self.spare -= growth
+        for section, line in new:
+            self.put(section, line)
+        return True
+
+    def handoff(self) -> Handoff:
+        """All of it, in the order of the sections."""
+        return Handoff({section: tuple(self.sections[section]) for section in Section if section in self.sections})
 
 
 class Source:
@@ -61,7 +100,7 @@ class Source:
         self._verdicts: dict[Line, Verdict] = {}
 
     def supports(self, line: Line, section: Section) -> bool:
-        """Whether a line may stay where it stands."""
+        """Whether a line may stay where it stands, in its own words."""
         return not self.why_not(line, section)
 
     def why_not(self, line: Line, section: Section) -> str:
@@ -72,7 +111,27 @@ class Source:
             return "only a tool's words"
         if not self.speakers.rightly_named(line):
             return "said by somebody else"
-        return self._verdict(line).why_not
+        verdict = self._verdict(line)
+        return verdict.wrong or verdict.doubt
+
+    def quoted(self, line: Line, section: Section) -> list[tuple[Section, Line]]:
+        """What the turns say in place of a line, with the true ids and origins; empty when nothing is near enough."""
+        quotations = []
+        for segment in self.judge.nearest(line):
+            origin = self._origin(segment)
+            place = place_for(section, origin)
+            if place is None:
+                return []
+            lead = f"{segment.call}: " if segment.call else ""
+            sources = (segment.number,) if segment.number else ()
+            quotations.append((place, Line(clip(redact(lead + segment.text)), sources, origin)))
+        return quotations
+
+    def _origin(self, segment: Segment) -> Origin:
+        if segment.role == "assistant" and self.evidence.roles[segment.number] == "program":
+            # A line of an earlier handoff that is neither the user's nor a tool's.
+            return Origin.MODEL
+        return _ORIGINS.get(segment.role, Origin.ASSISTANT)
 
     def _verdict(self, line: Line) -> Verdict:
         known = self._verdicts.get(line)
@@ -96,3 +155,19 @@ class Source:
             if count >= LEAST_MENTIONS and any(segment.role in ("user", "assistant") for segment in places):
                 heavy.append((count, key))
         return [name for _, name in sorted(heavy, key=lambda entry: (-entry[0], entry[1]))]
+
+
+_ORIGINS = {"user": Origin.USER, "tool": Origin.TOOL}
+_FINISHED = (Section.COMPLETED, Section.RESOLVED)
+
+
+def place_for(section: Section, origin: Origin) -> Section | None:
+    """Where a quotation may stand in place of a line of a section; None when nowhere.
+
+    What a tool printed is nobody's order, and what the user said is not done because it was said.
+    """
+    if section in INSTRUCTIONS and origin is not Origin.USER:
+        return None if origin is Origin.TOOL else Section.CRITICAL
+    if section is Section.GOAL and origin is Origin.TOOL:
+        return Section.CRITICAL
+    return Section.CRITICAL if section in _FINISHED and origin is Origin.USER else section

@@ -214,4 +214,5 @@ def _checked(one: Verification, other: Verification) -> Verification:
         one.rules_added + other.rules_added,
         one.identifiers_added + other.identifiers_added,
         (*one.dropped, *other.dropped),
+        one.lines_quoted + other.lines_quoted,
     )

@@ -22,7 +22,7 @@ class Counting:
     def wrong(self, claim: Reading, scope: Scope) -> str:
         """Which number of a claim is wrong in a scope, and how; empty when none is."""
         for figure in free_figures(claim):
-            if self._summed(claim, figure, scope.region):
+            if self.summed(claim, figure, scope.region):
                 continue
             shown = claim.text[figure.start : figure.end]
             keys = neighbours(claim, figure)
@@ -49,7 +49,7 @@ class Counting:
 
     def _mixed(self, claim: Reading, scope: Scope) -> bool:
         """Whether some of a claim's counts stand in the messages it is about, and others only in those around."""
-        figures = [figure for figure in free_figures(claim) if not self._summed(claim, figure, scope.region)]
+        figures = [figure for figure in free_figures(claim) if not self.summed(claim, figure, scope.region)]
         counts = [(figure, keys) for figure in figures if (keys := neighbours(claim, figure))]
         if len(counts) < 2:
             return False
@@ -66,14 +66,14 @@ class Counting:
         places = {place for word in words for place in self.evidence.segments_with(word, region)}
         return any(any_same(figure, read(self.evidence.segments[place].text).figures) for place in places)
 
-    def _summed(self, claim: Reading, figure: Figure, region: Collection[int]) -> bool:
+    def summed(self, claim: Reading, figure: Figure, region: Collection[int]) -> bool:
         """Whether "2 of 12" adds up: two numbers of one segment, 2 and 10, make the second."""
         part = next((other for other in claim.figures if claim.text[other.end : figure.start] in _OF), None)
         if part is None:
             return False
         for number in region:
-            for text in self.evidence.lines(number):
-                known = {other.bare for other in read(text).figures if not other.kind}
+            for segment in self.evidence.of(number):
+                known = {other.bare for other in read(segment.text).figures if not other.kind}
                 if part.bare in known and figure.bare - part.bare in known:
                     return True
         return False

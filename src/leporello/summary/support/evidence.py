@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from leporello.ledger.calls import describe, exit_code, looks_failed, result_text
 from leporello.ledger.own_words import own_words
@@ -29,6 +30,8 @@ _FRINGE = re.compile(r"^[\s>*#•\-–—|`\d.)]+(?=\S)|[\s.;:,。；，*`|]+$")
 MOST_POSTINGS = 1_500
 """A word in more segments says nothing about where to look."""
 QUOTED_SCORE = 100.0
+COMMAND_WORDS = 3
+"""`command: git commit`: the name of an argument, a program, and what it is to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,10 @@ class Segment:
     number: int
     role: str
     text: str
+    call: str = ""
+    """The tool that was called, when it is an argument of a call."""
+    verbatim: bool = True
+    """Whether these are words of the message, and not what they mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,8 @@ class Evidence:
         self._groups: dict[int, tuple[int, ...]] = {}
         self._figures: dict[int, list[Figure]] = {}
         self._folded: dict[int, str] = {}
+        self._called: dict[int, frozenset[str]] = {}
+        self._changing: frozenset[int] | None = None
         self._whole: str | None = None
         self._amounts: dict[str, list[tuple[float, int]]] | None = None
         self.deeds: list[Deed] = []
@@ -270,10 +279,10 @@ class Evidence:
                 known = self._figures[number] = amounts("\n".join(s.text for s in self.segments[start:stop]))
             yield from known
 
-    def lines(self, number: int) -> list[str]:
+    def of(self, number: int) -> list[Segment]:
         """The segments of a message."""
         start, stop = self._ranges[number]
-        return [segment.text for segment in self.segments[start:stop]]
+        return self.segments[start:stop]
 
     def text(self, number: int) -> str:
         """The text of a message, case and white space folded."""
@@ -282,6 +291,25 @@ class Evidence:
             start, stop = self._ranges[number]
             known = self._folded[number] = fold(" ".join(segment.text for segment in self.segments[start:stop]))
         return known
+
+    def called(self, number: int) -> frozenset[str]:
+        """The words for what was called: the names of the tools, and how their first arguments begin."""
+        known = self._called.get(number)
+        if known is None:
+            calls = [s for member in self.groups((number,)) for s in self.of(member) if s.role == "call"]
+            begins = [call.text for call in calls if not call.verbatim]
+            firsts = [after for before, after in pairwise(calls) if not before.verbatim and after.verbatim]
+            begins.extend(" ".join(first.text.split()[:COMMAND_WORDS]) for first in firsts)
+            keys = (key for text in begins for raw in TOKEN.findall(text) for key in keys_of(raw))
+            known = self._called[number] = frozenset(keys)
+        return known
+
+    def changes(self, number: int) -> bool:
+        """Whether a message makes a call that edits something, or answers one."""
+        if self._changing is None:
+            edits = (deed.number for deed in self.deeds if deed.work == "edit" and not deed.failed)
+            self._changing = frozenset(self.groups(edits))
+        return number in self._changing
 
     def deeds_in(self, scope: Collection[int]) -> list[Deed]:
         """The calls whose results stand in a scope; all of them when there is none."""
@@ -323,13 +351,13 @@ def _segments(number: int, role: str, message: Message) -> Iterator[Segment]:
     code = exit_code(text) if role == "tool" else None
     if code is not None:
         # What the number means, for claims that say so in words.
-        yield Segment(number, "tool", f"exit code {code}: {'failure' if code else 'success'}")
+        yield Segment(number, "tool", f"exit code {code}: {'failure' if code else 'success'}", verbatim=False)
     for call in calls_of(message):
         value = parse_json(call.arguments)
-        yield Segment(number, "call", call.name)
+        yield Segment(number, "call", call.name, verbatim=False)
         for piece in _strings(value) if isinstance(value, dict | list) else [call.arguments]:
             for line in split(piece, lines=True):
-                yield Segment(number, "call", line)
+                yield Segment(number, "call", line, call.name)
 
 
 def _strings(value: object) -> Iterator[str]:

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leporello.summary.handoff import Line
 from leporello.summary.support.contradiction import Passage, at_odds, contradicted, opposed, substituted
 from leporello.summary.support.copies import faithful
 from leporello.summary.support.counting import Counting
+from leporello.summary.support.counts import free_figures
 from leporello.summary.support.deeds import ACTED, done
-from leporello.summary.support.evidence import Deed, Evidence, Scope
+from leporello.summary.support.evidence import Deed, Evidence, Scope, Segment
 from leporello.summary.support.figures import any_same
 from leporello.summary.support.lexicon import in_other_script, is_general, root, sides_of, words_of
+from leporello.summary.support.nearest import Nearest, holds_name
+from leporello.summary.support.plain import telling, unaccounted
 from leporello.summary.support.quantities import misjudged
-from leporello.summary.support.reading import ELLIPSIS, LINE_NUMBER, QUOTED, Reading, Token, is_hash, read
+from leporello.summary.support.reading import ELLIPSIS, LINE_NUMBER, NEGATORS, QUOTED, Reading, Token, is_hash, read
+from leporello.summary.support.speakers import without_speaker
 from leporello.summary.support.vocabulary import Vocabulary, is_other_language, is_specific
 
 _CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
@@ -42,15 +46,16 @@ MOMENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a line stands; why not; and where it is supported, when that is elsewhere than it says."""
+    """Why a line is wrong, or why it is in doubt; and where it is supported, when that is elsewhere than it says."""
 
-    why_not: str = ""
+    wrong: str = ""
+    doubt: str = ""
     sources: tuple[int, ...] = ()
 
     @property
-    def stands(self) -> bool:
-        """Whether the line may stay."""
-        return not self.why_not
+    def plain(self) -> bool:
+        """Whether the line may stay in its own words."""
+        return not self.wrong and not self.doubt
 
 
 STANDS = Verdict()
@@ -63,18 +68,37 @@ class Judge:
         self.evidence = evidence
         self.counting = Counting(evidence)
         self.vocabulary = Vocabulary(evidence)
+        self.near = Nearest(evidence)
 
     def judge(self, line: Line) -> Verdict:
         """The verdict on a line."""
         region = self.evidence.region(line.sources)
         cited = Scope(tuple(number for number in line.sources if number in region), region)
-        moved: list[int] = []
-        for text in claims(line.text):
-            verdict = self._claim(text, cited)
-            if not verdict.stands:
-                return verdict
-            moved.extend(verdict.sources)
-        return Verdict("", tuple(dict.fromkeys(moved)))
+        verdicts = [self._claim(text, cited) for text in claims(line.text)]
+        moved = tuple(dict.fromkeys(number for verdict in verdicts for number in verdict.sources))
+        worst = next((v for v in verdicts if v.wrong), None) or next((v for v in verdicts if v.doubt), STANDS)
+        return replace(worst, sources=moved)
+
+    def nearest(self, line: Line) -> tuple[Segment, ...]:
+        """The one or two segments that a line is nearest to; none when that is not clear."""
+        claim = read(without_speaker(line.text))
+        weights = self._weights(claim)
+        cited = [number for number in line.sources if number in self.evidence.roles]
+        places = [cited, self.evidence.groups(cited), self.evidence.region(cited)] if cited else []
+        found = self.near.quotable(claim, weights, places, cited)
+        if found:
+            return found
+        anywhere = [number for region in self.evidence.candidates(claim, weights) for number in region]
+        return self.near.quotable(claim, weights, [tuple(dict.fromkeys(anywhere)) or self._naming(claim)])
+
+    def _naming(self, claim: Reading) -> tuple[int, ...]:
+        """The messages that hold a name of a claim, in whatever form."""
+        names = [token.text for token in claim.names]
+        return tuple(
+            number
+            for number in self.evidence.numbers
+            if any(holds_name(name, (self.evidence.text(number),)) for name in names)
+        )
 
     def _claim(self, text: str, cited: Scope) -> Verdict:
         if any(not cited.region or segment.number in cited.region for segment in self.evidence.repeated(text)):
@@ -83,7 +107,9 @@ class Judge:
         if not _checkable(claim):
             return STANDS
         why = self._check(claim, cited) if cited.region else ""
-        if cited.region and (not why or why.startswith("contradicts")):
+        if cited.region and not why:
+            return Verdict(doubt=self._doubt(claim, cited))
+        if cited.region and why.startswith("contradicts"):
             return Verdict(why)
         return self._elsewhere(claim, why, moved=bool(cited.region))
 
@@ -94,14 +120,34 @@ class Judge:
         best = max((likeness for likeness, _, _ in rated), default=0.0)
         if best < LEAST_LIKENESS:
             return Verdict(why or ("nothing like it" if _says_something(claim) else ""))
+        doubted: Verdict | None = None
         for likeness, core, region in sorted(rated, key=lambda entry: -entry[0]):
             if likeness < NEARLY_AS_LIKE * best or (likeness < AS_LIKE * best and why.startswith("contradicts")):
                 break
-            found = self._check(claim, Scope((core,), region, cited=False))
+            scope = Scope((core,), region, cited=False)
+            found = self._check(claim, scope)
             if not found:
-                return Verdict("", (core,) if moved else ())
+                verdict = Verdict(doubt=self._doubt(claim, scope), sources=(core,) if moved else ())
+                if verdict.plain:
+                    return verdict
+                doubted = doubted or verdict
             why = found if found.startswith("contradicts") else why or found
-        return Verdict(why)
+        return doubted or Verdict(why)
+
+    def _doubt(self, claim: Reading, scope: Scope) -> str:
+        """What in a supported claim is not accounted for word by word."""
+        if any(" " in quote for quote in claim.quotes):
+            claim = read(QUOTED.sub(_without_prose, claim.text))
+        told = read(without_speaker(claim.text))
+        segments = [s for _, s in self.near.candidates(told, self._weights(told), scope.region)]
+        sums = {f.start for f in free_figures(told) if self.counting.summed(told, f, scope.region)}
+        words = [token for token in telling(told) if token.start not in sums]
+        # What a call shows, the agent did, and nobody else.
+        if told.text == claim.text and done(claim, self._deeds(scope), self.passages(claim, scope.region)):
+            words = [t for t in words if t.key not in ACTED and t.text.casefold() not in NEGATORS]
+            told = replace(told, statuses=frozenset())
+        left = unaccounted(told, words, segments, self.evidence)
+        return f"not accounted for: {' '.join(left)}" if left else ""
 
     def _likeness(self, claim: Reading, region: tuple[int, ...]) -> tuple[float, int]:
         """How much of a claim is in a region, and which message of it is most like the claim."""
@@ -166,28 +212,14 @@ class Judge:
 
     def has_name(self, raw: str, scope: Collection[int]) -> bool:
         """Whether a name occurs in a scope: whole, or shortened at the end of a path, or as the start of a hash."""
-        name = LINE_NUMBER.sub("", raw.strip(".,;:()[]\"'`*")).casefold()
         whole = raw.strip(".,;:()[]\"'`*").casefold()
         if self.evidence.has(whole, scope):
             return True
-        if is_hash(name):
-            begins = re.compile(rf"(?<![0-9a-z]){name[:12]}")
-            return any(begins.search(self.evidence.text(number)) for number in scope)
-        if name == whole and self.evidence.says(whole, scope) and len(whole) > 5:
+        if len(whole) > 5 and not is_hash(whole) and not LINE_NUMBER.search(whole) and self.evidence.says(whole, scope):
             return True
-        if "/" in name or "." in name:
-            return self._has_path(name, whole, scope)
-        return False
-
-    def _has_path(self, name: str, whole: str, scope: Collection[int]) -> bool:
-        pieces = [piece for piece in ELLIPSIS.split(name) if piece]
-        texts = [self.evidence.text(number) for number in scope]
-        if whole != name and not any(whole.rpartition(":")[2] in text for text in texts):
+        if not is_hash(whole) and "/" not in whole and "." not in whole:
             return False
-        if len(pieces) > 1:
-            return any(all(piece.strip("/") in text for piece in pieces) for text in texts)
-        bounded = re.compile(rf"(?<![\w.-]){re.escape(name.removeprefix('./'))}(?![\w-]|\.\w)")
-        return any(bounded.search(text) for text in texts)
+        return holds_name(raw, [self.evidence.text(number) for number in scope])
 
     def _missing_quote(self, claim: Reading, scope: tuple[int, ...]) -> str:
         for quote in claim.quotes:

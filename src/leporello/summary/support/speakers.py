@@ -56,6 +56,20 @@ _TOOL = _claims(
 )
 
 
+_NAMED = (("user", _USER), ("user", _USER_DID), ("assistant", _ASSISTANT), ("tool", _TOOL))
+_FRAME = re.compile(
+    r"(?<![\w/.-])(?:the )?(?:user|assistant|agent)(?![\w/.-])(?:'s)?"
+    r"(?: (?:has |have |had )?(?:asks?|asked|wants?|wanted|requests?|requested|says|said|reports?|reported|told|wrote"
+    r")\b)?(?: (?:for|that|to)\b)?:?|用户(?:要求|希望|说|想|报告|提出)?[：:]?|助手(?:说|提出)?[：:]?",
+    re.IGNORECASE,
+)
+
+
+def without_speaker(text: str) -> str:
+    """A claim without the words that say whose it is, which `Speakers` judges; approval and the like are more."""
+    return _FRAME.sub(" ", text, count=1)
+
+
 class Speakers:
     """Looks up who said what."""
 
@@ -64,7 +78,7 @@ class Speakers:
 
     def rightly_named(self, line: Line) -> bool:
         """Whether the speaker that a line names said it; lines that name nobody are right."""
-        for role, pattern in (("user", _USER), ("user", _USER_DID), ("assistant", _ASSISTANT), ("tool", _TOOL)):
+        for role, pattern in _NAMED:
             if pattern.search(line.text):
                 return self.said_by(role, pattern.sub(" ", line.text), line.sources)
         return True
