@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from leporello.errors import ConfigError
-from leporello.messages import Message, Messages, is_instruction, is_result, role_of
+from leporello.messages import Message, Messages, is_instruction, is_result, role_of, text_of
 from leporello.models.names import provider_name, routes, vendor_of
 
 MARK = "cache_control"
@@ -76,9 +76,13 @@ def anchored(
 
 
 def _system_end(messages: Messages) -> list[int]:
-    """The index of the last leading instruction, as a list of none or one."""
+    """The index of the last leading instruction that says anything, as a list of none or one.
+
+    An empty one is not sent, and its mark would be lost with it.
+    """
     end = next((index for index, message in enumerate(messages) if not is_instruction(message)), len(messages))
-    return [end - 1] if end else []
+    said = (index for index in range(end - 1, -1, -1) if text_of(messages[index]).strip())
+    return list(islice(said, 1))
 
 
 def _before_last_answer(messages: Messages, end: int) -> int | None:

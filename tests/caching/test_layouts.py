@@ -104,6 +104,15 @@ def test_the_wire_accepts_every_layout(layout: str, ttl: str, messages: list[Mes
         assert wire["system"][-1][MARK]
 
 
+@LAYOUT
+def test_an_empty_instruction_carries_no_mark(layout: str) -> None:
+    """It is not sent: the mark stands on the last one that is."""
+    said = {"role": "system", "content": "Be brief."}
+    messages = [said, {"role": "developer", "content": ""}, {"role": "user", "content": "hello"}]
+    wire = anthropic.encode_request(LAYOUTS[layout](messages, "5m"), target=CLAUDE)
+    assert wire["system"][-1][MARK]
+
+
 @given(messages=conversations(open_calls=False))
 def test_the_router_accepts_every_layout(messages: list[Message]) -> None:
     """Through a chat endpoint marks stand on text parts."""
