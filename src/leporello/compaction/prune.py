@@ -113,7 +113,8 @@ def _repair_call(item: Any, call: Call) -> Any:
     if isinstance(raw, str) and (not raw.strip() or is_json(raw)):
         return item
     text = call.arguments if not isinstance(raw, str) and is_json(call.arguments) else None
-    arguments = text or encode_json({"invalid_json": call.arguments}).decode("utf-8", "replace")
+    # As escapes, so that half a surrogate pair stays what it was.
+    arguments = text or json.dumps({"invalid_json": call.arguments}, separators=(",", ":"))
     return {**item, "function": {**body, "arguments": arguments}}
 
 
