@@ -78,8 +78,10 @@ def test_without_a_model_the_plugin_hears_so_and_the_built_in_folds(house: House
     assert "call_llm: there is no model" in report.warnings[0]
 
 
-def notes_of() -> list:
-    module = next(module for name, module in sys.modules.items() if name.endswith("_notes") and hasattr(module, "told"))
+def notes_of(house: House) -> list:
+    """What the hooks of this house's plugin were told; other tests of the process may have loaded theirs."""
+    source = str(house.home.plugins_dir / "notes" / "__init__.py")
+    (module,) = [module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == source]
     return module.told
 
 
@@ -98,9 +100,9 @@ def test_a_general_plugin_brings_tool_command_hooks_and_summariser(house: House,
     talk.append(*SESSION)
     report = talk.compact()
     assert report.summariser == "model:plugin:notes"
-    told = list(notes_of())
+    told = list(notes_of(house))
     talk.leave("exit")
-    names = [name for name, _ in notes_of()]
+    names = [name for name, _ in notes_of(house)]
     assert names == ["session_start", "pre_compaction", "post_compaction", "session_end"]
     before, after = (facts for _, facts in told[-2:])
     assert before["generation"] + 1 == after["generation"]
