@@ -68,10 +68,12 @@ _CACHED_NUMBER = 4
 _LONGEST_NAME = 5
 
 # Scripts written without blanks between words (and Hangul, whose endings hide the word): pairs of characters.
-_UNSPACED = re.compile(
+UNSPACED = (
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf"
-    "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
+    "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]"
 )
+"""One character of them, as a pattern."""
+_UNSPACED = re.compile(UNSPACED + "+")
 
 _FILLER = """
     a about after again all also am an and any are as at be because been before being both but by can could did do does

@@ -22,12 +22,21 @@ from leporello.summary.support.lexicon import in_other_script, is_general, root,
 from leporello.summary.support.nearest import Nearest, holds_name
 from leporello.summary.support.plain import telling, unaccounted
 from leporello.summary.support.quantities import misjudged
-from leporello.summary.support.reading import ELLIPSIS, LINE_NUMBER, NEGATORS, QUOTED, Reading, Token, is_hash, read
+from leporello.summary.support.reading import (
+    ELLIPSIS,
+    HAN,
+    LINE_NUMBER,
+    NEGATORS,
+    QUOTED,
+    Reading,
+    Token,
+    is_hash,
+    read,
+)
 from leporello.summary.support.speakers import without_speaker
 from leporello.summary.support.vocabulary import Vocabulary, is_other_language, is_specific
 
 _CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
-_HAN = re.compile(r"[\u3400-\u9fff]")
 ALIGNED_SHARE = 0.3
 NEAR_BEST = 0.6
 LEAST_LIKENESS = 0.4
@@ -243,7 +252,7 @@ class Judge:
                 continue
             if other and not token.name and not self.evidence.knows(token.key):
                 continue
-            if token.name or not _HAN.match(token.text) or any(self.evidence.knows(key) for key in token.keys):
+            if token.name or not HAN.match(token.text) or any(self.evidence.knows(key) for key in token.keys):
                 weights[token.key] = self.evidence.weight(token.key) * (1.5 if token.name else 1.0)
             else:
                 known = [word for key in token.keys for word in in_other_script(key) if self.evidence.knows(word)]
@@ -311,7 +320,7 @@ class Judge:
 def _without_prose(quotation: re.Match[str]) -> str:
     """Nothing in place of a quoted sentence; code stays."""
     text = quotation.group()
-    return text if text.startswith("`") or (" " not in text and not _HAN.search(text)) else " "
+    return text if text.startswith("`") or (" " not in text and not HAN.search(text)) else " "
 
 
 def claims(text: str) -> list[str]:

@@ -13,20 +13,21 @@ from functools import lru_cache
 from leporello.summary.support.figures import Figure, figures
 from leporello.summary.support.lexicon import Side, root, sides_of
 from leporello.summary.support.status import Status, statuses_of
-from leporello.words import STOP_WORDS
+from leporello.words import STOP_WORDS, UNSPACED
 
 QUOTED = re.compile(r"“([^”]{2,})”|\"([^\"]{2,})\"|(?<![\w`])`([^`]{1,})`|「([^」]{2,})」|『([^』]{2,})』")
 TOKEN = re.compile(
     r"https?://[^\s<>\"'`)\]]+"
     r"|(?<![\w-])--?[A-Za-z][\w-]*(?:=[^\s,;)`\"']+)?"
     r"|[A-Za-z]+(?:n['’]t|['’](?:s|re|ve|ll|d|m))(?![\w-])"
-    r"|[A-Za-z0-9_~.@#$\\/*-]*[A-Za-z0-9_](?:[\w./:@#~+*\\-]*[\w/*+])?"
-    r"|[\u3400-\u9fff]+|[^\W\d_]+(?:'[^\W\d_]+)?"
+    rf"|[A-Za-z0-9_~.@#$\\/*-]*[A-Za-z0-9_](?:(?:(?!{UNSPACED})[\w./:@#~+*\\-])*(?!{UNSPACED})[\w/*+])?"
+    rf"|{UNSPACED}+|(?:(?!{UNSPACED})[^\W\d_])+(?:'[^\W\d_]+)?"
     r"|[.;:!?。；：！？，,、()\[\]{}→]|->|—|–|\n"
 )
 _PLAIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f\u0400-\u04ff]+(?:['’][A-Za-z]+)?\Z")
 _HYPHENED = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)+\Z")
-_HAN = re.compile(r"[\u3400-\u9fff]")
+HAN = re.compile(UNSPACED)
+"""Han and the other scripts without blanks between words."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 _HEX = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\Z")
 LINE_NUMBER = re.compile(r":\d+(?:[-:]\d+)?\Z")
@@ -66,7 +67,7 @@ class Token:
     @property
     def denying(self) -> bool:
         """Whether it holds its negation within itself, as Chinese words do."""
-        return self.negated and bool(_HAN.match(self.text))
+        return self.negated and bool(HAN.match(self.text))
 
     @property
     def key(self) -> str:
@@ -113,7 +114,7 @@ class Reading:
 @lru_cache(maxsize=200_000)
 def keys_of(raw: str) -> tuple[str, ...]:
     """The keys of a token: for a name the whole and its parts, for a word its root, for Han its pairs."""
-    if _HAN.match(raw):
+    if HAN.match(raw):
         return (raw,) if len(raw) == 1 else tuple(raw[k : k + 2] for k in range(len(raw) - 1))
     text = _bare(raw)
     if not text:
@@ -151,7 +152,7 @@ def _mixed_case(text: str) -> bool:
 def is_name(raw: str) -> bool:
     """Whether a token names something exactly: a path, symbol, flag, hash, version or number with letters."""
     text = raw.strip(_TRIM)
-    if len(text) < 2 or _HAN.match(text):
+    if len(text) < 2 or HAN.match(text):
         return False
     if _PLAIN_WORD.match(text):
         return _mixed_case(text) and not text[1:].islower()
@@ -228,7 +229,7 @@ def _with_negation(tokens: list[Token]) -> tuple[Token, ...]:
             waiting = 0
         elif lowered in NEGATORS:
             waiting = 4
-        elif _HAN.match(token.text) and _HAN_NEGATORS.search(token.text):
+        elif HAN.match(token.text) and _HAN_NEGATORS.search(token.text):
             negated.add(position)
         elif waiting and (token.content or token.name) and lowered not in _SKIPPED:
             negated.add(position)

@@ -6,9 +6,8 @@ import re
 
 from leporello.summary.support.evidence import Evidence, Scope
 from leporello.summary.support.lexicon import consequences_of, is_general
-from leporello.summary.support.reading import Reading, Token, read
+from leporello.summary.support.reading import HAN, Reading, Token, read
 
-_HAN = re.compile(r"[\u3400-\u9fff]")
 MOST_NOVEL = 0.4
 _OTHER_LANGUAGES = frozenset(
     (
@@ -99,12 +98,12 @@ class Vocabulary:
         return bool(things) and not any(thing.key in claim.keys for thing in things)
 
     def _supports(self, token: Token, scope: tuple[int, ...]) -> bool:
-        if _HAN.match(token.text):
+        if HAN.match(token.text):
             return self._supports_han(token, scope)
         return any(self.evidence.has_any(key, scope) for key in token.keys)
 
     def _supports_han(self, token: Token, scope: tuple[int, ...]) -> bool:
-        if not any(_HAN.search(self.evidence.text(number)) for number in scope):
+        if not any(HAN.search(self.evidence.text(number)) for number in scope):
             return True
         known = sum(self.evidence.has(key, scope) for key in token.keys)
         return known * 2 >= len(token.keys)
@@ -112,7 +111,7 @@ class Vocabulary:
 
 def is_specific(token: Token) -> bool:
     """Whether a word carries a fact: neither grammar nor general vocabulary."""
-    if _HAN.match(token.text):
+    if HAN.match(token.text):
         return True
     return any(not is_general(key) for key in token.keys[:1]) and len(token.key) > 2
 
