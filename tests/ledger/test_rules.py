@@ -13,7 +13,16 @@ from leporello.ledger.own_words import own_words
 from leporello.ledger.rules import RuleKind, is_cancel, read
 from leporello.testing.sessions.speech import RuleWords, rule_words, slots
 from tests.ledger.conflicts import ENDED, KEPT
-from tests.ledger.phrasings import CHINESE, ENGLISH, LATER, LATER_NOT_RULES, NOT_RULES, OTHER
+from tests.ledger.phrasings import (
+    CHINESE,
+    ENGLISH,
+    FURTHER,
+    FURTHER_NOT_RULES,
+    LATER,
+    LATER_NOT_RULES,
+    NOT_RULES,
+    OTHER,
+)
 
 PLAIN = [words for words in rule_words() if words.plain and words.language in ("en", "zh")]
 
@@ -37,12 +46,12 @@ def active(ledger: Ledger) -> list[str]:
     return [rule.text for rule in ledger.active_rules]
 
 
-@pytest.mark.parametrize("sentence", [*ENGLISH, *CHINESE, *OTHER, *LATER])
+@pytest.mark.parametrize("sentence", [*ENGLISH, *CHINESE, *OTHER, *LATER, *FURTHER])
 def test_rules_are_recognised(sentence: str) -> None:
     assert read(sentence).rule
 
 
-@pytest.mark.parametrize("sentence", [*NOT_RULES, *LATER_NOT_RULES])
+@pytest.mark.parametrize("sentence", [*NOT_RULES, *LATER_NOT_RULES, *FURTHER_NOT_RULES])
 def test_other_sentences_are_not(sentence: str) -> None:
     assert not read(sentence).rule
 

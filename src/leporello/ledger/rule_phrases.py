@@ -84,7 +84,7 @@ ORDER = any_of(
     (?:prefer|favou?r|stick (?:to|with)|go with|adhere to|comply with|conform to|abide by)\b
     (?:follow|respect|obey|honou?r|mimic|match|mirror) (?:the|our|my|this|that|existing|its|these)\b
     use (?!it\b|that\b|them\b|this\b|for\b|of\b|case|.*:$)\S
-    (?:(?:re)?name (?:it|them|the|this)|call (?:it|them|the new|this)|pin|default to|treat|limit|cap|restrict)\b
+    (?:(?:re)?name (?:it|them|the|this|branches|files|commits|tests|variables|functions|classes|columns|tables|modules|keys)|call (?:it|them|the new|this)|pin|default to|treat|limit|cap|restrict)\b
     only\s+(?:ever\s+)?(?!\w+s\b|(?:one|two|three|four|five|six|ten|a|some|half|part|then|now|after|problem|thing|issue)\b|if there|if you)[a-z]+\b
     just (?:use|do|run|change|touch|edit|return|print|omit|keep|leave|skip|ignore|validate|check)\b
     (?:at (?:most|least)|no more than|max(?:imum)?\b[^.]{0,20}\d)\b
@@ -138,7 +138,7 @@ VERB = re.compile(
     r"(?:use|rename|make|create|add|put|move|run|write|call|return|print|show|set|send|pass|store|save|log|mock|test|change|update"
     r"|replace|do|try|take|give|treat|handle|build|wrap|format|indent|sort|group|split|merge|commit|push|deploy|release|install|import"
     r"|export|open|close|start|check|verify|pin|name|read|get|turn|switch|go|remove|delete|drop|place|have|let|rebase|squash|raise"
-    r"|throw|catch|render|hold|postpone|delay|block|pause|reject|refuse|answer|reply|respond|name|report|track|ship|order|declare|describe|mark|note|list|limit|display|convert|parse|load|copy|link|tag|sign|document|implement|extend|inherit|override|inline|extract)\b",
+    r"|throw|catch|fix|render|hold|postpone|delay|block|pause|reject|refuse|answer|reply|respond|name|report|track|ship|order|declare|describe|mark|note|list|limit|display|convert|parse|load|copy|link|tag|sign|document|implement|extend|inherit|override|inline|extract)\b",
     re.IGNORECASE,
 )
 """Verbs an order may begin with. By themselves they ask for work, which is no rule; with a condition or a contrast they are."""
@@ -148,15 +148,18 @@ REQUIRES = any_of(
     \bmust(?: not|n'?t)?\b
     \bshall(?: not)?\b
     \byou may not\b
+    \b(?:you|we) (?:can'?t|can ?not) (?:ever |just )?(?:use|touch|change|modify|edit|delete|remove|push|commit|merge|deploy|add|install|rename|break|skip|import|rely|depend|assume|exceed|share|log|store|introduce|ship|release|mock|disable|upgrade)\b
     \bmay not (?:be (?:changed|modified|used|touched|removed|edited|renamed|committed|logged|stored|printed|called|deleted|exceeded)|drop|exceed|fall|contain|use|change|go)\b
     \b(?:is|are) (?:not )?to be\b
     \b(?:is|are) not to\b
     \b(?:has|ought) to\b
     \bneeds? to be\b
     \b(?:you|every\w*|each|all|any|they|these|those|\w+s)\b[^,]{0,40} (?:have|needs?) to (?!do a lot|know|say|go now)
-    \b(?:every\w*|each|any\w*|all)\b[^,]{0,40} needs? (?:a|an|its own|to) \w+
+    \b(?:every\w*|each|any\w*|all)\b[^,]{0,40} needs? (?:a|an|its own|to|at least|\d+|one|two|three) \w+
     ^\W*(?:every|each|any) (?:new |single )?[\w-]+(?: [\w-]+)? (?:gets|goes|uses|starts with|comes with|carries|lives)\b
     ^\W*all\b.{1,40}\b(?:go|goes) (?:through|via|into|to|in|under)\b
+    ^\W*all\b.{1,40}\bare (?:stored|kept|written|saved|named|formatted|measured|expressed|given) (?:in|as|with|under)\b
+    ^\W*(?:deploy\w*|releases?|merges|migrations|commits|pushes) only (?:happen|go|run|land)\b
     \bcan be as (?:large|long|big|many) as\b
     \b(?:names|messages|subjects|titles|branches|commits|ids|keys) (?:start|begin|end) with\b
     \bnot supposed to\b
@@ -228,7 +231,9 @@ CONVENTION = any_of(
     \beverywhere\b(?!.*\b(?:is|are|was|were)\b)
     \b(?:lower ?case|upper ?case|snake_case|camelcase|kebab-case|pascalcase|title case)\b(?!.*\b(?:is|are|was|were)\b)
     \bwe (?:don'?t|do not) (?:use|do|write|want|allow|commit|push|ship|need to|mix|touch|add)\b
-    \b(?:our|my|the|house|team|project) (?:convention|policy|rule|guideline|standard|preference|budget|limit|deadline|style|invariant)s?\b[^.]{0,60}(?:\bis\b|\bare\b|:|\bsays?\b)
+    \b(?:our|my|the|house|team|project) (?:[\w-]+ )?(?:convention|policy|rule|guideline|standard|preference|budget|limit|deadline|style|invariant)s?\b[^.]{0,60}(?:\bis\b|\bare\b|:|\bsays?\b)
+    \b(?:policy|convention|guidelines?|standards?|style guide) (?:requires?|demands?|forbids?|wants?)\b
+    \bwe (?:need|have) to (?:support|comply|stay (?:with|on|under|within|compatible)|remain|keep (?:support\w*|compatib\w*|the|our|all)|avoid)\b
     \bthe (?:rule|overriding directive|constraint|requirement) (?:is|here)\b
     \b(?:as a rule|by convention|no exceptions|house style)\b
     \b(?:from now on|going forward|henceforth|from here on)\b
@@ -363,6 +368,7 @@ ZH_ORDER = any_of(
     总是(?:用|使用|要|先|在)|永远(?:不|别|要|用)|绝(?:对)?不(?:能|要|可|允许|准)
     不(?:能|可以?|应该?|应当)(?!运行|工作|用了|跑|正常|启动|编译|打开|访问|连接|登录|显示|复现|确定|通过)
     (?:应该|应当|需要|得)(?:用|使用|先|改|放|写|统一|保留|是.{1,30}(?:不是|而不是))
+    我们从?不(?:用|写|做|搞)|默认.{1,12}(?:设为|设成|用)
     改用|换成|换用|改成|改为|采用|沿用|限制在|不超过|最多|至少|坚持|遵循|遵守|按照|以.{1,12}为准
     (?:写|用|说|回复?)(?:英文|中文|英语|日文|日语|德语)
     先.{1,20}再
@@ -415,10 +421,16 @@ ZH_REFUSES = re.compile(r"^\W*(?:不，|先别|不行|不同意|先不|暂时不
 
 OTHER_LANGUAGES = any_of(
     r"""
-    \b(?:niemals|immer|darfst|dürfen|muss|müssen|bitte kein\w*|bitte nicht|nicht \w+en)\b
+    \b(?:niemals|immer|darfst|dürfen|muss|müssen|bitte kein\w*|bitte nicht|nicht \w+en|ausschließlich|nur noch|keine neuen?)\b
+    \b(?:darf|sollst|sollen|soll) (?:nicht|nie|kein\w*)\b|^\W*(?:bitte )?nie\b
+    \b(?:nooit|altijd|niet (?:gebruiken|aanraken|wijzigen|verwijderen))\b
     \b(?:nunca|siempre|jamás|debes?|evita|no (?:uses|toques|cambies|borres|hagas))\b
-    \b(?:jamais|toujours|ne .{1,30} pas|doit|il faut|sempre)\b
-    \b(?:никогда|всегда|нельзя|не надо|должен|обязательно)\b
+    \b(?:jamais|toujours|doit|il faut|sempre)\b|(?:^|[,;:] )\W*(?:merci de |veuillez )?n(?:e |['’])\w.{0,30}? (?:pas|plus)\b
+    \b(?:non (?:usare|usate|toccare|toccate|modificare|cambiare|cancellare|eliminare|aggiungere|scrivere|fare)|devi|dovete|evita\w*|solo (?:con|in|la|il))\b
+    \bnão (?:use|usem|toque|mude|altere|apague|faça|adicione|modifique|remova|mexa|escreva)\b|\b(?:deve|devem|evite)\b
+    \b(?:никогда|всегда|нельзя|не надо|не нужно|должен|должны|обязательно|запрещено|избегай\w*)\b
+    \bне (?:используй|трогай|меняй|изменяй|удаляй|добавляй|пиши|коммить|делай|пушь|забывай|забудь|ломай|трожь)(?:те)?\b
+    \b(?:nigdy|zawsze|nie (?:używaj|zmieniaj|usuwaj|dodawaj|dotykaj))\b
     絶対に|必ず|しないで|してはいけ|ないでください|使わないで|は禁止
     항상|절대|하지 마|반드시
     """
