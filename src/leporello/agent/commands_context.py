@@ -7,9 +7,11 @@ from enum import StrEnum
 
 from leporello.conversation import Conversation
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
+from leporello.models import Limits
 from leporello.store.records import ViewLine
 from leporello.summary.fold import read_fold
 from leporello.summary.handoff import Section
+from leporello.tokens import TokenCounter
 
 
 class Part(StrEnum):
@@ -47,48 +49,82 @@ class WindowUse:
     """Whether a real count is part of `used`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What must be known to say where a window goes; a conversation need not be open for it."""
+
+    lines: tuple[ViewLine, ...]
+    counter: TokenCounter
+    limits: Limits
+    system: int
+    """Tokens of the system prompt."""
+    tools: int
+    """Tokens of the tools."""
+    used: int
+    measured: bool
+    folds: int
+
+
 def window_use(talk: Conversation) -> WindowUse:
-    """The window of the next request as things stand. Parts are estimates, scaled to what the provider counted."""
+    """The window of the next request as things stand."""
     reading = talk.reading
-    lines = talk.view.lines
-    first_of_tail = _tail_start(talk, lines)
+    engine = talk.engine
+    return divide(
+        Room(
+            talk.view.lines,
+            talk.counter,
+            talk.limits,
+            engine.system_tokens,
+            engine.tool_tokens,
+            reading.tokens,
+            reading.measured,
+            talk.compressions,
+        )
+    )
+
+
+def divide(room: Room) -> WindowUse:
+    """Tokens by part. Parts are estimates, scaled to what the provider counted."""
+    lines, counter = room.lines, room.counter
+    first_of_tail = _tail_start(room)
     parts = dict.fromkeys(Part, 0)
-    parts[Part.SYSTEM] = talk.engine.system_tokens
-    parts[Part.TOOLS] = talk.engine.tool_tokens
+    parts[Part.SYSTEM] = room.system
+    parts[Part.TOOLS] = room.tools
     for position, line in enumerate(lines):
-        size = talk.counter.message(line.message)
+        size = counter.message(line.message)
         if line.fold:
-            rules = min(size, talk.counter.text(_section(line.message, Section.CONSTRAINTS)))
-            pins = min(size - rules, talk.counter.text(_section(line.message, Section.PINNED)))
+            rules = min(size, counter.text(_section(line.message, Section.CONSTRAINTS)))
+            pins = min(size - rules, counter.text(_section(line.message, Section.PINNED)))
             parts[Part.RULES] += rules
             parts[Part.PINS] += pins
             parts[Part.SUMMARY] += size - rules - pins
         elif position >= first_of_tail:
             parts[Part.TAIL] += size
         else:
-            _split(talk, line.message, size, parts)
+            _split(counter, line.message, size, parts)
     counted = sum(parts.values())
-    scale = reading.tokens / counted if counted else 1.0
+    scale = room.used / counted if counted else 1.0
     parts = {part: round(tokens * scale) for part, tokens in parts.items()}
-    parts[Part.FREE] = max(0, talk.limits.window - reading.tokens)
+    parts[Part.FREE] = max(0, room.limits.window - room.used)
     return WindowUse(
         parts,
-        talk.limits.window,
-        reading.tokens,
-        talk.limits.threshold_tokens,
-        talk.limits.output_reserve,
+        room.limits.window,
+        room.used,
+        room.limits.threshold_tokens,
+        room.limits.output_reserve,
         len(lines) - first_of_tail,
-        talk.compressions,
-        reading.measured,
+        room.folds,
+        room.measured,
     )
 
 
-def _tail_start(talk: Conversation, lines: tuple[ViewLine, ...]) -> int:
+def _tail_start(room: Room) -> int:
     """Where the newest messages begin that a folding would leave as they are."""
-    left = talk.limits.tail_tokens
+    lines = room.lines
+    left = room.limits.tail_tokens
     start = len(lines)
     while start > 0 and not lines[start - 1].fold:
-        left -= talk.counter.message(lines[start - 1].message)
+        left -= room.counter.message(lines[start - 1].message)
         if left < 0 and len(lines) - start >= 1:
             break
         start -= 1
@@ -100,13 +136,13 @@ def _section(message: Message, section: Section) -> str:
     return "\n".join(line.text for line in fold.handoff[section]) if fold else ""
 
 
-def _split(talk: Conversation, message: Message, size: int, parts: dict[Part, int]) -> None:
+def _split(counter: TokenCounter, message: Message, size: int, parts: dict[Part, int]) -> None:
     if is_result(message):
         parts[Part.RESULTS] += size
     elif role_of(message) == "user":
         parts[Part.USER] += size
     elif calls_of(message):
-        words = min(size, talk.counter.text(text_of(message)))
+        words = min(size, counter.text(text_of(message)))
         parts[Part.ANSWERS] += words
         parts[Part.CALLS] += size - words
     else:

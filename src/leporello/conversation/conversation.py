@@ -12,6 +12,7 @@ from leporello.config import Settings, load_settings
 from leporello.conversation.archive import StoredArchive
 from leporello.conversation.engine import EngineSlot, view_facts
 from leporello.conversation.folding import HELD, fold_stored
+from leporello.conversation.later import FoldOrder
 from leporello.conversation.outputs import StoredArtifacts, outputs_folder
 from leporello.conversation.pins import Pinboard
 from leporello.conversation.replies import decode
@@ -19,6 +20,7 @@ from leporello.conversation.request import Request
 from leporello.conversation.results import waiting_call
 from leporello.conversation.sent import Sent
 from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
+from leporello.engines.guest import GuestEngine
 from leporello.errors import FixedPartTooLarge, InputError, StoreBusy
 from leporello.events import CompactionEvent, Listener
 from leporello.ledger import snapshot
@@ -30,7 +32,7 @@ from leporello.plugins.host import Extras, PluginHost
 from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.tools import RecallTools
-from leporello.records import CompactionReport, Outcome
+from leporello.records import CompactionReport, Outcome, Span
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.records import Call, ConversationRecord, Metadata, UsageTotals, View, ViewLine
@@ -60,7 +62,9 @@ class Conversation:
         narrator: Narrator | None = None,
         plugins: PluginHost | None = None,
         owns_store: bool = False,
+        beside: bool = False,
     ) -> None:
+        """`beside`: another process leads the session, so that none begins or ends here."""
         self.store = store
         self.id = record.id
         self.settings = settings
@@ -68,6 +72,8 @@ class Conversation:
         self.listeners: list[Listener] = []
         self.before_folding: list[Callable[[str], None]] = []
         """Told that a folding begins, and why."""
+        self.later: Callable[[FoldOrder], bool] | None = None
+        """Takes foldings that are due but can wait, to be done beside the conversation; False when it can't."""
         self._owns_store = owns_store
         self._window = window
         self._narrator = narrator
@@ -81,7 +87,8 @@ class Conversation:
         self.engine = self._make_engine(self._load_ledger())
         self._restore_measure()
         self._platform = record.metadata.platform
-        self._begin_session()
+        if not beside:
+            self._begin_session()
         self.archive = StoredArchive(store, self.id, by_meaning=settings.get("recall.vectors"))
 
     @classmethod
@@ -186,12 +193,21 @@ class Conversation:
         if not isinstance(kept, dict) or kept.get("model") != self.model:
             return
         self.meter.restore(kept.get("meter") or {})
+        self.engine.system_tokens, self.engine.tool_tokens = kept.get("fixed") or (0, 0)
+        self.engine.recall = self._can_recall = bool(kept.get("recall"))
         if kept.get("waits_at") == self._view.generation:
             self.engine.wait_for = self.limits.hard_tokens
 
     def _keep_measure(self) -> None:
         waits_at = self._view.generation if self.engine.wait_for else None
-        measure = {"model": self.model, "meter": self.meter.export(), "waits_at": waits_at}
+        measure = {
+            "model": self.model,
+            "meter": self.meter.export(),
+            "waits_at": waits_at,
+            "fixed": [self.engine.system_tokens, self.engine.tool_tokens],
+            "recall": self._can_recall,
+            "window": self.limits.window,
+        }
         self.store.state.set(self.id, METER_KEY, measure)
 
     def _load_ledger(self) -> Ledger:
@@ -251,11 +267,33 @@ class Conversation:
             # Another process appended in between: its messages belong to the view and the ledger first.
             self.refresh()
 
-    def refresh(self) -> None:
-        """See what other processes did."""
-        self._view = self.store.views.view(self.id)
+    def refresh(self) -> bool:
+        """See what other processes did; whether it was anything. Costs one small query when it was nothing."""
+        pulse = self.store.conversations.pulse(self.id)
+        known = self._view
+        if (pulse.generation, pulse.messages) == (known.generation, known.last):
+            return False
+        if pulse.generation == known.generation:
+            fresh = self.store.log.span(self.id, Span(known.last + 1, pulse.messages))
+            lines = [ViewLine(stored.message, stored.number) for stored in fresh]
+            self._view = replace(known, lines=(*known.lines, *lines), last=pulse.messages)
+        else:
+            self._view = self.store.views.view(self.id)
         for stored in self.store.log.iterate(self.id, self.engine.ledger.last + 1, self._view.last):
             self.engine.ledger.add(stored.number, stored.message)
+        if pulse.generation != known.generation:
+            self._take_over()
+        return True
+
+    def _take_over(self) -> None:
+        """Another process folded or took a fold back: go on from its measure, as after a restart."""
+        self.engine.compression_count = self._view.folds
+        self.engine.attempts = int(self.store.state.get(self.id, ATTEMPTS_KEY) or 0)
+        self.engine.wait_for = self.limits.hard_tokens if self._view.waits_for_hard_limit else 0
+        self.meter.reset()
+        fixed = self.engine.system_tokens, self.engine.tool_tokens, self.engine.recall
+        self._restore_measure()
+        self.engine.system_tokens, self.engine.tool_tokens, self.engine.recall = fixed
 
     # -- one turn
 
@@ -272,7 +310,8 @@ class Conversation:
         words = text_of(first) if first else ""
         self.measure_fixed(tools, words)
         reading = self.meter.read(self.messages, tools, words)
-        if self.settings.compression.enabled and self.engine.should_compress(reading.tokens):
+        due = self.settings.compression.enabled and self.engine.should_compress(reading.tokens)
+        if due and not self._put_off(reading.tokens):
             self._fold("preflight")
             reading = self.meter.read(self.messages, tools, words)
         if reading.tokens > self.limits.window and self.settings.compression.enabled:
@@ -338,7 +377,8 @@ class Conversation:
         self._keep_measure()
         # Output counts only as far as it stays in the conversation: thinking that is not sent back never does.
         over = not answer.message.get("tool_calls") and self.settings.compression.enabled
-        if over and self.engine.should_compress(self.reading.tokens):
+        tokens = self.reading.tokens
+        if over and self.engine.should_compress(tokens) and not self._put_off(tokens):
             self._fold("threshold")
         return numbers[0]
 
@@ -347,6 +387,34 @@ class Conversation:
     def compact(self, focus: str = "") -> CompactionReport:
         """Fold now, by hand: never refused for earlier attempts, never counted as one."""
         return self._fold("manual", focus)
+
+    def _put_off(self, tokens: int) -> bool:
+        """Leave a folding to whoever does it beside the conversation, as long as the next request fits without it.
+
+        A plugin's engine may keep things in its own instance, so it folds where it is.
+        """
+        if self.later is None or isinstance(self.engine, GuestEngine) or tokens >= self.limits.hard_tokens:
+            return False
+        return self.later(
+            FoldOrder(
+                self.id,
+                self._view.generation,
+                self.model,
+                self._window,
+                self.engine.system_tokens,
+                self.engine.tool_tokens,
+                self.engine.recall,
+            )
+        )
+
+    def fold_as_ordered(self, order: FoldOrder) -> CompactionReport | None:
+        """Do what was put off; None when somebody folded since."""
+        self.refresh()
+        if self._view.generation != order.generation:
+            return None
+        self.engine.system_tokens, self.engine.tool_tokens = order.system_tokens, order.tool_tokens
+        self.engine.recall = self._can_recall = order.recall
+        return self._fold(order.trigger)
 
     def _fold(self, trigger: str, focus: str = "") -> CompactionReport:
         if trigger != "manual":

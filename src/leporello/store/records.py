@@ -86,10 +86,20 @@ class ConversationRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Pulse:
+    """How far a conversation has come: enough to tell whether anything happened since."""
+
+    messages: int
+    generation: int
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationFilter:
     """Which conversations a listing shows. Newest activity first."""
 
     platform: str | None = None
+    model: str | None = None
     owner: str | None = None
     kind: Kind | None = None
     active_since: float | None = None
@@ -98,7 +108,10 @@ class ConversationFilter:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a listing; `cursor` continues it, None at the end."""
+    """One page of a listing; `cursor` continues it, None at the end.
+
+    Where a filter leaves out nearly everything, a page may be shorter than asked for, or empty, and still go on.
+    """
 
     conversations: tuple[ConversationRecord, ...]
     cursor: str | None
@@ -167,6 +180,15 @@ class Fold:
     children: tuple[str, ...] = ()
     generation: int = 0
     """Set by the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldMark:
+    """What a fold covers and since when, without its text."""
+
+    id: str
+    covered: Span
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +301,15 @@ class UsageTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionUsage:
+    """What one session of a chain used."""
+
+    ordinal: int
+    started_at: float
+    totals: UsageTotals
+
+
+@dataclass(frozen=True, slots=True)
 class InsightsQuery:
     """Which part of the store insights are about."""
 
@@ -286,6 +317,9 @@ class InsightsQuery:
     until: float | None = None
     conversation: str | None = None
     platform: str | None = None
+    owner: str | None = None
+    catch_up: bool = True
+    """Messages and tools are counted on the way into the index. False writes nothing and leaves out what is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +381,11 @@ class SearchQuery:
     until: float | None = None
     limit: int = 10
     mode: SearchMode = SearchMode.HYBRID
+    platform: str | None = None
+    model: str | None = None
+    owner: str | None = None
+    catch_up: bool = True
+    """Whether what is not indexed yet is indexed first. False writes nothing and may miss the newest messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ _SMALLEST = 48
 _LARGE = 32 * 1024
 """From here on the dictionary no longer matters."""
 _LEVEL = 3
+HEADER = 19
+"""So many bytes of a stored body tell how large it is unpacked: the codec, and the longest head of a zstd frame."""
 
 _SKELETON = (
     rb'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
@@ -79,3 +81,14 @@ def unpack_body(stored: bytes, where: str) -> bytes:
     except zstandard.ZstdError as error:
         raise StoreCorrupt(f"The stored bytes of {where} are damaged ({error}). Restore them from a backup.") from error
     raise StoreCorrupt(f"The stored bytes of {where} have the unknown codec {codec.hex() or 'none'}.")
+
+
+def body_size(header: bytes, length: int) -> int:
+    """How many bytes `unpack_body` gives, from the beginning of what is stored and its length."""
+    if header[:1] in (_ZSTD, _ZSTD_SKELETON):
+        try:
+            return max(0, zstandard.frame_content_size(header[1:]))
+        except zstandard.ZstdError:
+            # Damage is found by reading; a size only tells how wide something is drawn.
+            return length
+    return max(0, length - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,11 +16,12 @@ from leporello.store.records import (
     Kind,
     Metadata,
     Page,
+    Pulse,
     SessionRecord,
 )
 from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.branching import copy_history
-from leporello.store.sql.common import Held, hold, locate, shown, to_json, unknown
+from leporello.store.sql.common import LARGEST_NUMBER, Held, hold, locate, shown, to_json, unknown
 from leporello.store.sql.database import Database, Row, Transaction
 from leporello.store.sql.entries import pack_entries
 from leporello.store.sql.schema import CONVERSATION_TABLES
@@ -33,6 +34,19 @@ _SESSION = (
 _FIRST = "JOIN sessions f ON f.conversation = s.conversation AND f.ordinal = 1"
 _PROMPT = "LEFT JOIN prompts p ON p.conversation = s.conversation AND p.hash = s.prompt"
 _TIP = "JOIN sessions s ON s.conversation = c.conversation AND s.ordinal = c.tip"
+_LISTED = (
+    f"SELECT c.kind, c.generation, c.last, c.created, c.updated, c.conversation, {_SESSION}, NULL "  # noqa: S608
+    f"FROM conversations c {_TIP} {_FIRST} "
+    "WHERE (c.updated, c.conversation) < (?, ?) AND (c.updated, c.conversation) >= (?, ?)"
+)
+_STRETCH = (
+    "SELECT c.updated, c.conversation FROM conversations c WHERE (c.updated, c.conversation) < (?, ?) "
+    "ORDER BY c.updated DESC, c.conversation DESC LIMIT 1 OFFSET ?"
+)
+_STRETCH_LENGTH = 2_000
+_MOST_STRETCHES = 10
+"""A page looks at so many conversations at most, however few of them its filter lets through."""
+_BATCH = 500
 _METADATA = tuple(field.name for field in fields(Metadata))
 
 Forget = Callable[[Transaction, int], None]
@@ -73,9 +87,31 @@ class SqlConversations:
         with self._db.read() as tx:
             return _conversation(tx, locate(tx, id)[0])
 
+    def pulse(self, id: str) -> Pulse:
+        with self._db.read() as tx:
+            row = tx.row(
+                "SELECT c.last, c.generation, c.updated FROM conversations c "
+                "WHERE c.conversation = (SELECT d.conversation FROM directory d WHERE d.name = ?)",
+                name_key(id),
+            )
+        if row is None:
+            raise unknown(id)
+        return Pulse(row[0], row[1], seconds(row[2]))
+
     def exists(self, id: str) -> bool:
         with self._db.read() as tx:
             return tx.row("SELECT 1 FROM directory WHERE name = ?", name_key(id)) is not None
+
+    def existing(self, ids: Sequence[str]) -> set[str]:
+        names = {name_key(id): id for id in ids}
+        found: set[str] = set()
+        with self._db.read() as tx:
+            for start in range(0, len(names), _BATCH):
+                some = list(names)[start : start + _BATCH]
+                marks = ", ".join("?" * len(some))
+                rows = tx.rows(f"SELECT name FROM directory WHERE name IN ({marks})", *some)  # noqa: S608
+                found.update(names[bytes(name)] for (name,) in rows)
+        return found
 
     def session(self, id: str) -> SessionRecord:
         with self._db.read() as tx:
@@ -171,21 +207,26 @@ class SqlConversations:
             return _conversation(tx, key)
 
     def page(self, where: ConversationFilter | None = None, limit: int = 50, cursor: str | None = None) -> Page:
-        conditions, params = _conditions(where or ConversationFilter(), cursor)
+        """Walks down the index of last activity, a stretch at a time, so that no page looks at everything."""
+        conditions, params = _conditions(where or ConversationFilter())
+        place = _place(cursor)
+        found: list[Row] = []
         with self._db.read() as tx:
-            rows = tx.rows(
-                f"SELECT c.kind, c.generation, c.last, c.created, c.updated, c.conversation, {_SESSION}, NULL "  # noqa: S608
-                f"FROM conversations c {_TIP} {_FIRST} WHERE {conditions} "
-                "ORDER BY c.updated DESC, c.conversation DESC LIMIT ?",
-                *params,
-                limit + 1,
-            )
-        shown_rows = rows[:limit]
-        more = len(rows) > limit and shown_rows
-        return Page(
-            tuple(_record(row[:5], row[6:]) for row in shown_rows),
-            f"{shown_rows[-1][4]}-{shown_rows[-1][5]}" if more else None,
-        )
+            for _ in range(_MOST_STRETCHES if limit > 0 else 0):
+                end = tx.row(_STRETCH, *place, _STRETCH_LENGTH - 1)
+                found += tx.rows(
+                    f"{_LISTED}{conditions} ORDER BY c.updated DESC, c.conversation DESC LIMIT ?",
+                    *(*place, *(end or (0, 0)), *params, limit + 1 - len(found)),
+                )
+                if len(found) > limit:
+                    found.pop()
+                    place = found[-1][4:6]
+                    break
+                if end is None:
+                    return Page(tuple(_record(row[:5], row[6:]) for row in found), None)
+                place = end[:2]
+        cursor = f"{place[0]}-{place[1]}" if limit > 0 else None
+        return Page(tuple(_record(row[:5], row[6:]) for row in found), cursor)
 
     def delete(self, conversation: str) -> None:
         with self._db.write() as tx:
@@ -380,20 +421,25 @@ def _session(row: Row) -> SessionRecord:
     )
 
 
-def _conditions(where: ConversationFilter, cursor: str | None) -> tuple[str, list[Any]]:
-    conditions, params = ["1 = 1"], list[Any]()
-    for column, value in (("s.platform", where.platform), ("s.owner", where.owner), ("c.kind", where.kind)):
+def _place(cursor: str | None) -> tuple[Any, ...]:
+    """Where a page begins: behind this time and conversation."""
+    if cursor is None:
+        return LARGEST_NUMBER, LARGEST_NUMBER
+    updated, _, key = cursor.partition("-")
+    if not (updated.isdecimal() and key.isdecimal()) or max(int(updated), int(key)) > LARGEST_NUMBER:
+        raise InputError(f"{shown(cursor)} is not a cursor of a listing. Begin again without one.")
+    return int(updated), int(key)
+
+
+def _conditions(where: ConversationFilter) -> tuple[str, list[Any]]:
+    conditions, params = list[str](), list[Any]()
+    columns = ("s.platform", where.platform), ("s.model", where.model), ("s.owner", where.owner), ("c.kind", where.kind)
+    for column, value in columns:
         if value is not None:
-            conditions.append(f"{column} = ?")
+            conditions.append(f" AND {column} = ?")
             params.append(pack(value))
     for test, moment in (("c.updated >= ?", where.active_since), ("c.updated < ?", where.active_before)):
         if moment is not None:
-            conditions.append(test)
+            conditions.append(f" AND {test}")
             params.append(millis(moment))
-    if cursor is not None:
-        updated, _, key = cursor.partition("-")
-        if not (updated.isdecimal() and key.isdecimal()):
-            raise InputError(f"{shown(cursor)} is not a cursor of a listing. Begin again without one.")
-        conditions.append("(c.updated < ? OR (c.updated = ? AND c.conversation < ?))")
-        params.extend((int(updated), int(updated), int(key)))
-    return " AND ".join(conditions), params
+    return "".join(conditions), params

@@ -15,7 +15,7 @@ from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
 from leporello.messages import Message, Messages, decode_json, hash_bytes
 from leporello.records import Span
 from leporello.store.records import StoredMessage
-from leporello.store.sql.bodies import pack_body, unpack_body
+from leporello.store.sql.bodies import HEADER, body_size, pack_body, unpack_body
 from leporello.store.sql.common import LARGEST_NUMBER, locate, shown, to_json, unknown
 from leporello.store.sql.database import Database, Row, Transaction
 from leporello.store.sql.entries import runs
@@ -33,10 +33,18 @@ _SELECT = (
     "SELECT m.number, m.created, CASE WHEN m.body IS NULL THEN o.body ELSE m.body END FROM messages m "
     "LEFT JOIN messages o ON o.conversation = m.conversation AND o.number = m.same_as WHERE m.conversation = ? AND "
 )
+_SIZES = (
+    "SELECT length(CASE WHEN m.body IS NULL THEN o.body ELSE m.body END), "
+    "substr(CASE WHEN m.body IS NULL THEN o.body ELSE m.body END, 1, ?) FROM messages m "
+    "LEFT JOIN messages o ON o.conversation = m.conversation AND o.number = m.same_as "
+    "WHERE m.conversation = ? AND m.number >= ? AND m.number <= ? ORDER BY m.number"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
+    """A message ready to be stored."""
+
     hash: bytes
     body: bytes
 
@@ -50,27 +58,12 @@ class SqlLog:
     def append(
         self, conversation: str, messages: Messages, at: Sequence[float] | None = None, after: int | None = None
     ) -> list[int]:
-        prepared = [_prepare(message, index) for index, message in enumerate(messages)]
+        prepared = [prepare_message(message, index) for index, message in enumerate(messages)]
         if at is not None and len(at) != len(prepared):
             raise InputError(f"{len(prepared)} messages were given {len(at)} times.")
         times = [self._db.now()] * len(prepared) if at is None else [millis(moment) for moment in at]
-        newest = max(times, default=0)
         with self._db.write() as tx:
-            claimed = tx.row(_CLAIM, len(prepared), newest, newest, name_key(conversation))
-            if claimed is None:
-                raise unknown(conversation)
-            key, last, dirty = claimed
-            first = last - len(prepared) + 1
-            if after is not None and first - 1 != after:
-                raise StoreConflict(
-                    f"{shown(conversation)} was expected to end at m{after}, but somebody appended up to m{first - 1}. "
-                    "Read what is new and append again."
-                )
-            if prepared:
-                _insert(tx, key, first, prepared, times)
-                if not dirty:
-                    tx.run("UPDATE conversations SET dirty = 1 WHERE conversation = ?", key)
-        return list(range(first, last + 1))
+            return append_prepared(tx, conversation, prepared, times, after)
 
     def message(self, conversation: str, number: int) -> StoredMessage:
         with self._db.read() as tx:
@@ -98,6 +91,12 @@ class SqlLog:
                 return
             yield from batch
 
+    def sizes(self, conversation: str, span: Span) -> list[int]:
+        first, last = max(span.first, 0), min(span.last, LARGEST_NUMBER)
+        with self._db.read() as tx:
+            rows = tx.rows(_SIZES, HEADER, locate(tx, conversation)[0], first, last)
+        return [body_size(bytes(header), length) for length, header in rows]
+
     def count(self, conversation: str) -> int:
         with self._db.read() as tx:
             row = tx.row(
@@ -114,7 +113,7 @@ class SqlLog:
         with self._db.read() as tx:
             key, _ = locate(tx, conversation)
             row = tx.row(
-                "SELECT number FROM hashes WHERE conversation = ? AND hash = ?", key, _prepare(message, 0).hash
+                "SELECT number FROM hashes WHERE conversation = ? AND hash = ?", key, prepare_message(message, 0).hash
             )
         return None if row is None else row[0]
 
@@ -158,14 +157,37 @@ def decode_message(body: bytes | None, where: str) -> Message:
     return message
 
 
-def _prepare(message: Any, index: int) -> _Prepared:
+def append_prepared(
+    tx: Transaction, conversation: str, prepared: Sequence[Prepared], times: Sequence[int], after: int | None = None
+) -> list[int]:
+    """Add messages to a log inside the caller's transaction, and return their numbers."""
+    newest = max(times, default=0)
+    claimed = tx.row(_CLAIM, len(prepared), newest, newest, name_key(conversation))
+    if claimed is None:
+        raise unknown(conversation)
+    key, last, dirty = claimed
+    first = last - len(prepared) + 1
+    if after is not None and first - 1 != after:
+        raise StoreConflict(
+            f"{shown(conversation)} was expected to end at m{after}, but somebody appended up to m{first - 1}. "
+            "Read what is new and append again."
+        )
+    if prepared:
+        _insert(tx, key, first, prepared, times)
+        if not dirty:
+            tx.run("UPDATE conversations SET dirty = 1 WHERE conversation = ?", key)
+    return list(range(first, last + 1))
+
+
+def prepare_message(message: Any, index: int) -> Prepared:
+    """A message as it is stored; `InputError` for what can't be."""
     if not isinstance(message, dict):
         raise InputError(f"A message is a dict, not {type(message).__name__}.", f"message {index}")
     data = to_json(message, f"Message {index}")
-    return _Prepared(hash_key(hash_bytes(data)), pack_body(data))
+    return Prepared(hash_key(hash_bytes(data)), pack_body(data))
 
 
-def _insert(tx: Transaction, key: int, first: int, prepared: Sequence[_Prepared], times: Sequence[int]) -> None:
+def _insert(tx: Transaction, key: int, first: int, prepared: Sequence[Prepared], times: Sequence[int]) -> None:
     known = _known(tx, key, {item.hash for item in prepared})
     fresh: list[tuple[int, bytes, int]] = []
     rows: list[tuple[int, int, int, int | None, bytes | None]] = []

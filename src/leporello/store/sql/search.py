@@ -15,7 +15,7 @@ from leporello.store.records import Hit, SearchMode, SearchQuery
 from leporello.store.sql.common import locate
 from leporello.store.sql.database import Database, Transaction
 from leporello.store.sql.indexing import Indexer
-from leporello.store.sql.texts import millis, pack_key, seconds
+from leporello.store.sql.texts import millis, pack, pack_key, seconds
 from leporello.words import index_words, joined_words, query_words
 
 LEAST_FRAGMENT = 3
@@ -38,12 +38,17 @@ class Scope:
     tools: tuple[str, ...]
     since: int | None
     until: int | None
+    about: tuple[tuple[str, str], ...] = ()
+    """Columns of the conversation's newest session, and what they must hold."""
 
     @property
     def narrow(self) -> bool:
         """Whether a filter leaves out most documents, so that a common word may well be a rare one here."""
         return (
-            self.key is not None or bool(self.roles or self.tools) or self.since is not None or self.until is not None
+            self.key is not None
+            or bool(self.roles or self.tools or self.about)
+            or self.since is not None
+            or self.until is not None
         )
 
     def condition(self) -> tuple[str, list[object]]:
@@ -58,6 +63,13 @@ class Scope:
             if moment is not None:
                 parts.append(test)
                 params.append(moment)
+        if self.about:
+            held = " AND ".join(f"s.{column} = ?" for column, _ in self.about)
+            parts.append(
+                "EXISTS (SELECT 1 FROM conversations c JOIN sessions s ON s.conversation = c.conversation "  # noqa: S608
+                f"AND s.ordinal = c.tip WHERE c.conversation = d.conversation AND {held})"
+            )
+            params.extend(value for _, value in self.about)
         return "".join(f" AND {part}" for part in parts), params
 
 
@@ -108,7 +120,8 @@ class SqlIndex:
     def search(self, query: SearchQuery) -> list[Hit]:
         if query.limit <= 0 or not query.text.strip():
             return []
-        self._indexer.finish(query.conversation)
+        if query.catch_up:
+            self._indexer.finish(query.conversation)
         with self._db.read() as tx:
             scope = _scope(tx, query)
             hits: list[Hit] = []
@@ -192,6 +205,11 @@ def _scope(tx: Transaction, query: SearchQuery) -> Scope:
         tools=tuple(map(pack_key, query.tools)),
         since=None if query.since is None else millis(query.since),
         until=None if query.until is None else millis(query.until),
+        about=tuple(
+            (column, pack(value))
+            for column, value in (("platform", query.platform), ("model", query.model), ("owner", query.owner))
+            if value is not None
+        ),
     )
 
 

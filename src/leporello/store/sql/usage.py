@@ -11,12 +11,13 @@ from leporello.store.records import (
     CompactionTotals,
     Insights,
     InsightsQuery,
+    SessionUsage,
     ToolUse,
     UsageTotals,
 )
 from leporello.store.sql.common import hold, locate
 from leporello.store.sql.database import Database, Row, Transaction
-from leporello.store.sql.texts import dollars, millis, nanos, pack, pack_key, unpack
+from leporello.store.sql.texts import dollars, millis, nanos, pack, pack_key, seconds, unpack
 from leporello.usage import CanonicalUsage
 
 MILLIS_PER_DAY = 86_400_000
@@ -76,10 +77,19 @@ class SqlUsage:
             row = tx.row(f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ?", key)  # noqa: S608 - constants
         return _totals(row)
 
+    def by_session(self, conversation: str) -> list[SessionUsage]:
+        with self._db.read() as tx:
+            rows = tx.rows(
+                f"SELECT s.ordinal, s.started, {_SUMS} {_USED} WHERE u.conversation = ? "
+                "GROUP BY s.ordinal, s.started ORDER BY s.ordinal",
+                locate(tx, conversation)[0],
+            )
+        return [SessionUsage(row[0], seconds(row[1]), _totals(row[2:])) for row in rows]
+
     def insights(self, query: InsightsQuery | None = None) -> Insights:
         chosen = query or InsightsQuery()
-        # Messages and tools are counted on the way into the index.
-        self._catch_up()
+        if chosen.catch_up:
+            self._catch_up()
         with self._db.read() as tx:
             key = None if chosen.conversation is None else locate(tx, chosen.conversation)[0]
             return _Collector(tx, chosen, key).insights()
@@ -176,9 +186,10 @@ class _Collector:
         if self._key is not None:
             conditions.append("s.conversation = ?")
             params.append(self._key)
-        if query.platform is not None:
-            conditions.append("s.platform = ?")
-            params.append(pack(query.platform))
+        for column, value in (("s.platform", query.platform), ("s.owner", query.owner)):
+            if value is not None:
+                conditions.append(f"{column} = ?")
+                params.append(pack(value))
         return " WHERE " + " AND ".join(conditions), params
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
 from leporello.messages import decode_json
 from leporello.records import CompactionReport, Entry, Span
-from leporello.store.records import COMPRESSION, Attempt, Compaction, Fold, Generation, Lease, View, ViewLine
+from leporello.store.records import COMPRESSION, Attempt, Compaction, Fold, FoldMark, Generation, Lease, View, ViewLine
 from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.common import LARGEST_NUMBER, Held, hold, locate, shown, to_json
 from leporello.store.sql.conversations import enter_directory, insert_session, new_id, write_prompt
@@ -136,13 +136,14 @@ class SqlViews:
             held = hold(self._db, tx, conversation)
             return _insert_attempt(tx, held.key, held.tip, self._db.now(), None, report)
 
-    def attempts(self, conversation: str, limit: int = 50) -> list[Attempt]:
+    def attempts(self, conversation: str, limit: int = 50, before: int | None = None) -> list[Attempt]:
         with self._db.read() as tx:
             rows = tx.rows(
                 "SELECT a.number, a.created, s.id, a.generation, a.report FROM attempts a "
                 "JOIN sessions s ON s.conversation = a.conversation AND s.ordinal = a.ordinal "
-                "WHERE a.conversation = ? ORDER BY a.number DESC LIMIT ?",
+                "WHERE a.conversation = ? AND a.number < ? ORDER BY a.number DESC LIMIT ?",
                 locate(tx, conversation)[0],
+                LARGEST_NUMBER if before is None else before,
                 limit,
             )
         return [
@@ -168,6 +169,14 @@ class SqlViews:
                 locate(tx, conversation)[0],
             )
         return [_fold(row) for row in rows]
+
+    def fold_marks(self, conversation: str) -> list[FoldMark]:
+        with self._db.read() as tx:
+            rows = tx.rows(
+                "SELECT id, first, last, generation FROM folds WHERE conversation = ? ORDER BY number",
+                locate(tx, conversation)[0],
+            )
+        return [FoldMark(unpack(id), Span(first, last), generation) for id, first, last, generation in rows]
 
 
 def read_view(tx: Transaction, key: int) -> View:
