@@ -17,11 +17,18 @@ from tests.store.server import Server
 
 # A released migration stays as it is: stores out there have run it. A change is a new migration at the end.
 RELEASED = {
-    "sqlite": {"0001-conversations": "0a50d511e02a3ea7", "0002-search": "6d64da0ee578bac3"},
+    "sqlite": {
+        "0001-conversations": "0a50d511e02a3ea7",
+        "0002-search": "6d64da0ee578bac3",
+        "0003-listing": "e44d89e433fddd95",
+        "0004-inbox": "11cc07b561318350",
+    },
     "postgres": {
         "0001-conversations": "0a50d511e02a3ea7",
         "0002-storage": "8e18b62312449b81",
         "0003-search": "9541d6df78932f30",
+        "0004-listing": "e44d89e433fddd95",
+        "0005-inbox": "11cc07b561318350",
     },
 }
 

@@ -88,6 +88,27 @@ class Agent:
         # Calls that a crash left open; not before a turn begins: another process may still be working on them.
         self.close_open_calls(LOST)
         self.talk.append(message)
+        return self._answered(token)
+
+    def go_on(self, watch: Watcher | None = None, cancel: CancelToken | None = None) -> TurnEnded:
+        """Run a turn to its answer whose message is in the log already, also one that was broken off in the middle."""
+        self._watch_turn = watch
+        self.tell_troubles()
+        self.close_open_calls(LOST)
+        return self._answered(cancel or CancelToken())
+
+    def refresh(self) -> None:
+        """See what other processes did with the conversation; their folds change the prompt here, too."""
+        folded = self.talk.compressions
+        if not self.talk.refresh() or self.talk.compressions == folded:
+            return
+        kept = self.talk.store.state.get(self.talk.id, PROMPT_KEY)
+        prompt = SystemPrompt.from_dict(kept) if kept else self.prompt
+        self.prompt = prompt.after_compression(self.sources)
+        if self.prompt != prompt:
+            self.talk.store.state.set(self.talk.id, PROMPT_KEY, self.prompt.as_dict())
+
+    def _answered(self, token: CancelToken) -> TurnEnded:
         used = CanonicalUsage()
         calls = 0
         try:

@@ -6,7 +6,8 @@
     store.usage           counters and insights
     store.artifacts       large outputs by hash
     store.pins  .ledgers  .state    what a conversation keeps beside its messages
-    store.leases          who may compact
+    store.inbox           letters to a conversation's agent
+    store.leases  .turns  who may compact, who may answer
     store.index           search, and keeping its indexes up to date
     store.care            check-up, repair of indexes, sizes, backup
 
@@ -23,6 +24,7 @@ from typing import Any, Protocol, TypeAlias
 
 from leporello.messages import Message, Messages
 from leporello.records import CompactionReport, Span
+from leporello.store.letters import Fence, Letter
 from leporello.store.records import (
     ArtifactInfo,
     Attempt,
@@ -32,6 +34,7 @@ from leporello.store.records import (
     ConversationFilter,
     ConversationRecord,
     Fold,
+    FoldMark,
     Generation,
     Hit,
     Insights,
@@ -42,8 +45,10 @@ from leporello.store.records import (
     Metadata,
     Page,
     Pin,
+    Pulse,
     SearchQuery,
     SessionRecord,
+    SessionUsage,
     StoredMessage,
     UsageTotals,
     View,
@@ -74,8 +79,14 @@ class Conversations(Protocol):
     def resolve(self, id: str) -> ConversationRecord:
         """The conversation any id of the chain belongs to, with its tip."""
 
+    def pulse(self, id: str) -> Pulse:
+        """How far the conversation has come; one row, for whoever watches it."""
+
     def exists(self, id: str) -> bool:
         """Whether any conversation or session has this id."""
+
+    def existing(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that a conversation or session has."""
 
     def session(self, id: str) -> SessionRecord:
         """One session by its own id."""
@@ -136,6 +147,9 @@ class Log(Protocol):
     def iterate(self, conversation: str, first: int = 1, last: int | None = None) -> Iterator[StoredMessage]:
         """All messages in order, read in batches."""
 
+    def sizes(self, conversation: str, span: Span) -> list[int]:
+        """Bytes of the messages of a span as JSON, in order, without reading them."""
+
     def count(self, conversation: str) -> int:
         """How many messages; also the newest number."""
 
@@ -171,14 +185,17 @@ class Views(Protocol):
     def record_attempt(self, conversation: str, report: CompactionReport) -> int:
         """Keep the report of an attempt that did not commit; returns its number."""
 
-    def attempts(self, conversation: str, limit: int = 50) -> list[Attempt]:
-        """Attempts, newest first, committed ones included."""
+    def attempts(self, conversation: str, limit: int = 50, before: int | None = None) -> list[Attempt]:
+        """Attempts, newest first, committed ones included; those with a number below `before`, if told."""
 
     def fold(self, conversation: str, fold: str) -> Fold:
         """One fold by its id."""
 
     def folds(self, conversation: str) -> list[Fold]:
         """All folds, oldest first."""
+
+    def fold_marks(self, conversation: str) -> list[FoldMark]:
+        """The same without texts: a long conversation has folds of many thousand words."""
 
 
 class Usage(Protocol):
@@ -192,6 +209,9 @@ class Usage(Protocol):
 
     def totals(self, conversation: str) -> UsageTotals:
         """What the whole chain used."""
+
+    def by_session(self, conversation: str) -> list[SessionUsage]:
+        """What each session of the chain used, oldest first; sessions without a call are left out."""
 
     def insights(self, query: InsightsQuery | None = None) -> Insights:
         """Totals by day, model, platform, purpose and tool; compactions."""
@@ -252,8 +272,39 @@ class State(Protocol):
         """All keys and values."""
 
 
+class Inbox(Protocol):
+    """Letters to the agent of a conversation: written down before they are answered, and each answered once."""
+
+    def post(self, conversation: str, id: str, text: str, most: int | None = None) -> Letter:
+        """Take a letter in, durably; where the id is known, the letter that is there, whatever it says.
+
+        `StoreBusy` when `most` letters wait already.
+        """
+
+    def get(self, conversation: str, id: str) -> Letter:
+        """One letter; `NotFound` when there is none of this id."""
+
+    def waiting(self, conversation: str) -> list[Letter]:
+        """Letters that have not ended, in the order of their arrival."""
+
+    def begin(self, conversation: str, id: str) -> Letter:
+        """Count an attempt to answer a letter."""
+
+    def enter(self, conversation: str, id: str, message: Message) -> int:
+        """Append a letter's message to the log, once and for all; its number, also when it was entered before."""
+
+    def end(self, conversation: str, id: str, outcome: Mapping[str, Any]) -> None:
+        """Write down how a letter ended; the first outcome stands."""
+
+    def cancel(self, conversation: str) -> int:
+        """Mark all letters that have not ended as not wanted any more; how many that are."""
+
+    def stranded(self, limit: int = 100) -> list[str]:
+        """Conversations with letters that have not ended and nobody who holds their turn."""
+
+
 class Leases(Protocol):
-    """The right to compact a conversation, held by one owner at a time."""
+    """The right to compact a conversation, or to answer in it, held by one owner at a time."""
 
     def acquire(self, conversation: str, owner: str, seconds: float = DEFAULT_LEASE_SECONDS) -> Lease | None:
         """Take the lease if it is free, expired or already this owner's; None while another holds it."""
@@ -337,6 +388,17 @@ class Store(Protocol):
 
     @property
     def leases(self) -> Leases: ...
+
+    @property
+    def inbox(self) -> Inbox: ...
+
+    @property
+    def turns(self) -> Leases:
+        """The right to answer in a conversation."""
+
+    def behind(self, fence: Fence) -> Store:
+        """The same store for the holder of a turn: every write raises `LeaseLost`, and leaves nothing behind, unless
+        the lease in the fence is still the newest of `turns`. Searching and taking turns are not fenced."""
 
     @property
     def index(self) -> Index: ...

@@ -8,7 +8,8 @@ from leporello.store.postgres.database import SCHEMA, PostgresDatabase
 from leporello.store.postgres.index import INDEX, PostgresIndexTables
 from leporello.store.postgres.upkeep import PostgresUpkeep
 from leporello.store.sql.database import Transaction
-from leporello.store.sql.schema import CORE, MIGRATIONS_TABLE, Dialect, Migration, apply, pending
+from leporello.store.sql.inbox import inbox_migration
+from leporello.store.sql.schema import CORE, LISTING, MIGRATIONS_TABLE, Dialect, Migration, apply, pending
 from leporello.store.sql.store import Backend, SqlStore
 from leporello.store.sqlite import open_sqlite
 
@@ -24,7 +25,13 @@ _STORAGE = Migration(
         "ALTER TABLE conversations SET (fillfactor = 50)",
     ),
 )
-MIGRATIONS: tuple[Migration, ...] = (CORE, _STORAGE, INDEX)
+MIGRATIONS: tuple[Migration, ...] = (
+    CORE,
+    _STORAGE,
+    INDEX,
+    Migration("0004-listing", LISTING),
+    inbox_migration("0005-inbox"),
+)
 DIALECT = Dialect(key="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", blob="BYTEA", clustered="")
 
 # Any number will do, as long as all workers take the same.

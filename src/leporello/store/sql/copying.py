@@ -44,10 +44,11 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "pins": ("number", "note", "created"),
     "ledgers": ("base", "version", "data"),
     "state": ("key", "count", "value"),
+    "inbox": (*("number", "name", "id", "created", "attempts", "message", "cancelled", "ended", "text", "outcome"),),
 }
 """What is copied of each table, beside the conversation's key."""
 
-LEFT_OUT = ("tools", "activity", "leases")
+LEFT_OUT = ("tools", "activity", "leases", "turns")
 """Tables that are derived, or mean nothing elsewhere."""
 
 _BATCH = 500

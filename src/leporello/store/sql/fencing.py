@@ -15,9 +15,7 @@ from leporello.store.sql.common import shown
 from leporello.store.sql.database import Database, Transaction
 from leporello.store.sql.texts import name_key
 
-_TOKEN = (
-    "SELECT t.token FROM turns t WHERE t.conversation = (SELECT d.conversation FROM directory d WHERE d.name = ?)"
-)
+_TOKEN = "SELECT t.token FROM turns t WHERE t.conversation = (SELECT d.conversation FROM directory d WHERE d.name = ?)"
 
 
 class FencedDatabase:

@@ -263,6 +263,17 @@ CORE = Migration(
     ),
 )
 
+LISTING = (
+    "CREATE INDEX conversations_by_activity ON conversations (updated, conversation)",
+    "CREATE INDEX sessions_by_start ON sessions (started)",
+    "CREATE INDEX usage_by_day ON usage (day)",
+    "CREATE INDEX tools_by_day ON tools (day)",
+    "CREATE INDEX activity_by_day ON activity (day)",
+    "CREATE INDEX attempts_by_time ON attempts (created)",
+    "CREATE INDEX generations_undone ON generations (created) WHERE kind = 'undo'",
+)
+"""Listings and insights read the part of a store they are about. Only the first of these columns ever changes."""
+
 CONVERSATION_TABLES = (
     "sessions",
     "prompts",
@@ -279,6 +290,8 @@ CONVERSATION_TABLES = (
     "ledgers",
     "state",
     "leases",
+    "inbox",
+    "turns",
 )
 """Tables whose rows belong to one conversation; deleting a conversation empties them of it."""
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leporello.redact import redact
+from leporello.store.letters import Fence
 from leporello.store.sql.checkup import SqlCare, Upkeep
 from leporello.store.sql.conversations import SqlConversations
 from leporello.store.sql.database import Database
+from leporello.store.sql.fencing import FencedDatabase
+from leporello.store.sql.inbox import SqlInbox
 from leporello.store.sql.indexing import Indexer, IndexTables
 from leporello.store.sql.keeps import SqlArtifacts, SqlLedgers, SqlPins, SqlState
 from leporello.store.sql.leases import SqlLeases
@@ -30,10 +33,11 @@ class Backend:
 class SqlStore:
     """`Store` of the port."""
 
-    def __init__(self, backend: Backend) -> None:
-        db = backend.db
-        indexer = Indexer(db, backend.tables, redact)
-        self.database = db
+    def __init__(self, backend: Backend, fence: Fence | None = None) -> None:
+        self._backend = backend
+        self.database = backend.db
+        indexer = Indexer(self.database, backend.tables, redact)
+        db: Database = self.database if fence is None else FencedDatabase(self.database, fence)
         self.conversations = SqlConversations(db, indexer.forget)
         self.log = SqlLog(db)
         self.views = SqlViews(db)
@@ -42,9 +46,15 @@ class SqlStore:
         self.pins = SqlPins(db)
         self.ledgers = SqlLedgers(db)
         self.state = SqlState(db)
+        self.inbox = SqlInbox(db)
         self.leases = SqlLeases(db)
-        self.index = SqlIndex(db, indexer, backend.finder)
-        self.care = SqlCare(db, backend.upkeep, indexer)
+        # Taking a turn, searching and looking after the store need no turn.
+        self.turns = SqlLeases(self.database, "turns")
+        self.index = SqlIndex(self.database, indexer, backend.finder)
+        self.care = SqlCare(self.database, backend.upkeep, indexer)
+
+    def behind(self, fence: Fence) -> SqlStore:
+        return SqlStore(self._backend, fence)
 
     @property
     def url(self) -> str:

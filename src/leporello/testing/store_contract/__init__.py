@@ -16,11 +16,13 @@ from __future__ import annotations
 from leporello.testing.store_contract.care import CareContract
 from leporello.testing.store_contract.chain import ChainContract
 from leporello.testing.store_contract.counters import CountersContract
+from leporello.testing.store_contract.inbox import InboxContract
 from leporello.testing.store_contract.keeps import KeepsContract
 from leporello.testing.store_contract.leases import LeasesContract
 from leporello.testing.store_contract.log import LogContract
 from leporello.testing.store_contract.search import SearchContract
 from leporello.testing.store_contract.views import ViewsContract
+from leporello.testing.store_contract.watching import WatchingContract
 
 __all__ = ["StoreContract"]
 
@@ -32,7 +34,9 @@ class StoreContract(
     CountersContract,
     KeepsContract,
     LeasesContract,
+    InboxContract,
     SearchContract,
     CareContract,
+    WatchingContract,
 ):
     """All parts of the contract."""
