@@ -132,14 +132,19 @@ class _Writer:
         previous = self._previous(room // 2)
         pieces = chunks(self.task.messages, room - self.counter.text(previous), self.counter.text)
         pieces = thin(pieces, MOST_CHUNKS)
-        texts = self._ask_all(pool, [f"{orders}\n\n{previous}<turns>\n{p}\n</turns>" for p in pieces], until)
+        # Small models follow what stands last: after thousands of tokens of turns they are told again what to do.
+        closing = prompt("closing")
+        asked = [f"{orders}\n\n{previous}<turns>\n{piece}\n</turns>\n\n{closing}" for piece in pieces]
+        texts = self._ask_all(pool, asked, until)
         while len(texts) > 1:
             groups = _fit_groups(texts, room, self.counter)
             if len(groups) == len(texts):
                 # Two parts don't fit side by side: keep the newest and what is short enough.
                 texts = [texts[-1]]
                 break
-            merged = [f"{orders}\n\n{prompt('merge')}\n\n" + "\n\n".join(group) for group in groups]
+            merged = [
+                f"{orders}\n\n{prompt('merge')}\n\n" + "\n\n".join(group) + f"\n\n{closing}" for group in groups
+            ]
             texts = self._ask_all(pool, merged, until)
         return texts[0]
 
