@@ -9,7 +9,7 @@ import click
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, print_json, print_table, say
 from leporello.config import Settings
-from leporello.redact import redact
+from leporello.redact.settings import masked_value
 
 
 @click.command("config", short_help="Show every setting with its value and where it comes from.")
@@ -23,9 +23,9 @@ def command(frame: Frame, keys: tuple[str, ...], as_json: bool) -> None:
     """
     settings = frame.settings
     names = [name for key in keys for name in _named(settings, key)] if keys else list(settings)
-    shown = {name: _masked(name, settings.get(name)) for name in names}
+    shown = {name: masked_value(name, settings.get(name)) for name in names}
     free = {
-        name: _masked(name, dict(section))
+        name: masked_value(name, dict(section))
         for name, section in settings.free_sections.items()
         if not keys or any(_is_below(name, key) for key in keys)
     }
@@ -76,18 +76,6 @@ def _source(settings: Settings, key: str) -> dict[str, str]:
 def _key_source(settings: Settings, provider: str) -> dict[str, str] | None:
     source = settings.api_key_source(provider)
     return {"origin": source.origin.value, "where": source.where} if source else None
-
-
-def _masked(name: str, value: Any) -> Any:
-    """The value without passwords in addresses, and without keys that somebody put into a plugin's section."""
-    if isinstance(value, dict):
-        return {key: _masked(str(key), inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_masked(name, inner) for inner in value)
-    if not isinstance(value, str):
-        return value
-    opening = f'{name}: "'
-    return redact(f'{opening}{value}"')[len(opening) : -1]
 
 
 def _plain(value: Any) -> str:

@@ -18,6 +18,8 @@ from leporello.errors import InputError
 @click.option("--upstream", metavar="URL", help="Send every model's requests to this server.")
 @click.option("--add-key", metavar="NAME", help="Make a key for a client, print it once, and end.")
 @click.option("--no-agent", is_flag=True, help="With --add-key: it may use the proxy only.")
+@click.option("--recall", is_flag=True, help="With --add-key: offer its models the recovery tools once it is folded.")
+@click.option("--operator", is_flag=True, help="With --add-key: it sees everybody's conversations in the dashboard.")
 @click.option("--remove-key", metavar="NAME", help="Remove a key, and end.")
 @click.option("--list-keys", is_flag=True, help="Print the names of all keys, and end.")
 @pass_frame
@@ -30,10 +32,12 @@ def command(
     upstream: str | None,
     add_key: str | None,
     no_agent: bool,
+    operator: bool,
+    recall: bool,
     remove_key: str | None,
     list_keys: bool,
 ) -> ExitCode:
-    """Serve the proxy (/v1/...) and agent sessions (/api/...) over HTTP.
+    """Serve the proxy (/v1/...), agent sessions (/api/...) and the dashboard (/) over HTTP.
 
     Without a key it listens on this machine only. A client sends its key where its library puts the API key.
     """
@@ -54,7 +58,7 @@ def command(
             keys.remove(remove_key).save(home)
             note(f"The key {remove_key} is removed; a running server goes on with it until it is started again.")
         if add_key:
-            made, secret = keys.add(add_key, agent=not no_agent)
+            made, secret = keys.add(add_key, agent=not no_agent, operator=operator, recall=recall)
             made.save(home)
             note(f"The key of {add_key}; it is not shown again:")
             click.echo(secret)

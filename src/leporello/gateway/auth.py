@@ -38,6 +38,10 @@ class Key:
     created: float = 0.0
     agent: bool = True
     """Whether it may run agent sessions, which use tools on this machine."""
+    operator: bool = False
+    """Whether its holder sees everybody's conversations in the dashboard, and this machine's settings."""
+    recall: bool = False
+    """Whether models it talks to may search what was folded."""
     rate: int | None = None
     """Requests a minute, instead of the configured number."""
     streams: int | None = None
@@ -85,12 +89,12 @@ class Keys:
             file.write(orjson.dumps({"keys": [asdict(key) for key in self.keys]}, option=orjson.OPT_INDENT_2))
         os.replace(name, home / FILE)
 
-    def add(self, name: str, *, agent: bool = True) -> tuple[Keys, str]:
+    def add(self, name: str, *, agent: bool = True, operator: bool = False, recall: bool = False) -> tuple[Keys, str]:
         """The list with a new key, and the key: it is shown once and nowhere stored."""
         if any(key.name == name for key in self.keys):
             raise ConfigError(f"There is a key named {name!r} already. Remove it first, or use another name.")
         secret = PREFIX + secrets.token_urlsafe(32)
-        made = Key(name, _hash(secret), time.time(), agent)
+        made = Key(name, _hash(secret), time.time(), agent, operator, recall)
         return Keys((*self.keys, made)), secret
 
     def remove(self, name: str) -> Keys:

@@ -1,0 +1,223 @@
+"""Charts as geometry: the template only draws. Places are percent across and pixels down, so text is never stretched.
+
+Every chart has the same figures as a table, for whoever does not see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from leporello.gateway.dashboard.words import count, money, percent, short_count
+from leporello.store.records import UsageTotals
+
+HEIGHT = 112
+"""Pixels between the lowest and the highest figure."""
+TOP = 10
+MOST_BARS = 60
+_MOST_LABELS = 5
+
+Point = tuple[str, UsageTotals]
+"""A name on the axis and what was used there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    """One part of a bar."""
+
+    name: str
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar, and what it says in words."""
+
+    x: float
+    width: float
+    rects: tuple[Rect, ...]
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A piece of a line from one figure to the next."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A figure on a line."""
+
+    x: float
+    y: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """All that is drawn, and the table that says the same."""
+
+    id: str
+    title: str
+    summary: str
+    ticks: tuple[tuple[float, str], ...]
+    labels: tuple[tuple[float, str, str], ...]
+    """Place, which end of the text stands there, text."""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    bars: tuple[Bar, ...] = ()
+    lines: tuple[Line, ...] = ()
+    dots: tuple[Dot, ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()
+    bottom: int = TOP + HEIGHT
+    height: int = TOP + HEIGHT + 20
+
+
+_TOKENS: tuple[tuple[str, str, Callable[[UsageTotals], int]], ...] = (
+    ("read", "read from the cache", lambda totals: totals.usage.cache_read_tokens),
+    ("write", "written to the cache", lambda totals: totals.usage.cache_write_tokens),
+    ("fresh", "neither", lambda totals: totals.usage.input_tokens),
+    ("output", "output", lambda totals: totals.usage.output_tokens),
+)
+
+
+def usage_charts(points: Sequence[Point], what: str) -> list[Chart]:
+    """Tokens, cost and cache hits of the same stretch of time; `what` names the axis."""
+    shown = grouped(points)
+    return [_tokens_chart(shown, what), _cost_chart(shown, what), _cache_chart(shown, what)]
+
+
+def grouped(points: Sequence[Point]) -> list[Point]:
+    """Few enough points to be drawn: neighbours are added up."""
+    size = -(-len(points) // MOST_BARS) or 1
+    made: list[Point] = []
+    for start in range(0, len(points), size):
+        some = points[start : start + size]
+        name = some[0][0] if len(some) == 1 else f"{some[0][0]} to {some[-1][0]}"
+        made.append((name, added(totals for _, totals in some)))
+    return made
+
+
+def added(several: Iterable[UsageTotals]) -> UsageTotals:
+    """Totals of totals."""
+    whole = UsageTotals()
+    for totals in several:
+        whole = UsageTotals(
+            whole.usage + totals.usage,
+            whole.calls + totals.calls,
+            whole.cost + totals.cost,
+            whole.unpriced_calls + totals.unpriced_calls,
+        )
+    return whole
+
+
+def _tokens_chart(points: Sequence[Point], what: str) -> Chart:
+    top = nice_top(max((totals.usage.total_tokens for _, totals in points), default=0))
+    bars = []
+    for place, (name, totals) in enumerate(points):
+        values = [(kind, pick(totals)) for kind, _, pick in _TOKENS]
+        words = ", ".join(f"{count(pick(totals))} {label}" for _, label, pick in _TOKENS if pick(totals))
+        bars.append(_bar(place, len(points), values, top, f"{what} {name}: {words or 'no calls'}"))
+    whole = added(totals for _, totals in points)
+    return Chart(
+        "tokens",
+        "Tokens",
+        f"{short_count(whole.usage.prompt_tokens)} prompt, {short_count(whole.usage.output_tokens)} output",
+        _ticks(top, short_count),
+        _labels([name for name, _ in points]),
+        (what, "calls", *(label for _, label, _ in _TOKENS)),
+        tuple((name, count(totals.calls), *(count(pick(totals)) for _, _, pick in _TOKENS)) for name, totals in points),
+        bars=tuple(bars),
+        legend=tuple((kind, label) for kind, label, _ in _TOKENS),
+    )
+
+
+def _cost_chart(points: Sequence[Point], what: str) -> Chart:
+    top = nice_top(max((totals.cost for _, totals in points), default=0.0))
+    whole = added(totals for _, totals in points)
+    unknown = f", {count(whole.unpriced_calls)} calls of unknown price" if whole.unpriced_calls else ""
+    return Chart(
+        "cost",
+        "Cost",
+        f"{money(whole.cost)}{unknown}",
+        _ticks(top, money),
+        _labels([name for name, _ in points]),
+        (what, "cost", "calls without a price"),
+        tuple((name, money(totals.cost), count(totals.unpriced_calls)) for name, totals in points),
+        bars=tuple(
+            _bar(place, len(points), [("cost", totals.cost)], top, f"{what} {name}: {money(totals.cost)}")
+            for place, (name, totals) in enumerate(points)
+        ),
+    )
+
+
+def _cache_chart(points: Sequence[Point], what: str) -> Chart:
+    dots: list[Dot] = []
+    for place, (name, totals) in enumerate(points):
+        if totals.usage.prompt_tokens:
+            rate = totals.cache_hit_rate
+            x = (place + 0.5) * 100 / len(points)
+            dots.append(Dot(round(x, 2), round(TOP + HEIGHT * (1 - rate), 1), f"{what} {name}: {percent(rate)}"))
+    lines = tuple(Line(left.x, left.y, right.x, right.y) for left, right in pairwise(dots))
+    whole = added(totals for _, totals in points)
+    return Chart(
+        "cache",
+        "Cache hits",
+        f"{percent(whole.cache_hit_rate)} of prompt tokens",
+        _ticks(1.0, percent),
+        _labels([name for name, _ in points]),
+        (what, "hits", "prompt tokens"),
+        tuple((name, percent(totals.cache_hit_rate), count(totals.usage.prompt_tokens)) for name, totals in points),
+        lines=lines,
+        dots=tuple(dots),
+    )
+
+
+def nice_top(value: float) -> float:
+    """A round number at or above a value."""
+    if value <= 0:
+        return 1.0
+    size = 1.0
+    while size > value:
+        size /= 10
+    while size * 10 <= value:
+        size *= 10
+    return next(size * step for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if size * step >= value * 0.9999)
+
+
+def _bar(place: int, places: int, values: Sequence[tuple[str, float]], top: float, title: str) -> Bar:
+    slot = 100 / max(1, places)
+    width = min(slot * 0.76, 7.0)
+    rects = []
+    foot = float(TOP + HEIGHT)
+    for name, value in values:
+        height = HEIGHT * value / top
+        if value > 0:
+            height = max(height, 0.8)
+            rects.append(Rect(name, round(foot - height, 2), round(height, 2)))
+            foot -= height
+    return Bar(round(place * slot + (slot - width) / 2, 3), round(width, 3), tuple(rects), title)
+
+
+def _ticks(top: float, write: Callable[[float], str]) -> tuple[tuple[float, str], ...]:
+    return tuple((TOP + HEIGHT * (1 - share), write(top * share)) for share in (0.0, 0.5, 1.0))
+
+
+def _labels(names: Sequence[str]) -> tuple[tuple[float, str, str], ...]:
+    if not names:
+        return ()
+    step = -(-len(names) // _MOST_LABELS)
+    places = list(range(0, len(names), step))
+    found = []
+    for place in places:
+        x = (place + 0.5) * 100 / len(names)
+        anchor = "start" if x < 3 else "end" if x > 94 else "middle"
+        found.append((round(x, 2), anchor, names[place].partition(" to ")[0]))
+    return tuple(found)

@@ -1,0 +1,75 @@
+"""Telling an open page that something happened: a stream of events, cut short so that a server can stop.
+
+A stream asks the store for one row now and then. It ends after a while and the browser opens another; where streams do
+not get through, the same address answers at once with what is new (`?once`), and the page asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute
+
+from leporello.errors import LeporelloError
+from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit
+from leporello.store.records import ConversationFilter
+
+STEP_SECONDS = 0.5
+STREAM_SECONDS = 12.0
+AGAIN_MILLISECONDS = 400
+
+
+def live_routes(frame: Frame) -> list[BaseRoute]:
+    """`/live` for the list, `/c/…/live` for a conversation."""
+    return [frame.route("/live", _list), frame.route("/c/{slug}/live", _conversation)]
+
+
+async def _list(visit: Visit) -> Response:
+    store = visit.frame.reader.store
+    where = ConversationFilter(owner=visit.visitor.owner)
+
+    def stamp() -> str:
+        newest = store.conversations.page(where, 1).conversations
+        return f"{newest[0].updated_at:.3f}-{newest[0].messages}" if newest else ""
+
+    return await _answer(visit, stamp)
+
+
+async def _conversation(visit: Visit) -> Response:
+    record = await asyncio.to_thread(visit.record)
+    store = visit.frame.reader.store
+
+    def stamp() -> str:
+        pulse = store.conversations.pulse(record.id)
+        pins = len(store.pins.all(record.id))
+        return f"{pulse.messages}-{pulse.generation}-{pins}"
+
+    return await _answer(visit, stamp)
+
+
+async def _answer(visit: Visit, stamp: Callable[[], str]) -> Response:
+    if "once" in visit.request.query_params:
+        return Response(orjson.dumps({"stamp": await asyncio.to_thread(stamp)}), media_type="application/json")
+    seen = visit.request.headers.get("last-event-id") or visit.query("seen")
+    return StreamingResponse(_events(visit.request, stamp, seen), 200, HEADERS, "text/event-stream")
+
+
+async def _events(request: Request, stamp: Callable[[], str], seen: str) -> AsyncIterator[bytes]:
+    yield f"retry: {AGAIN_MILLISECONDS}\n\n".encode()
+    for _ in range(round(STREAM_SECONDS / STEP_SECONDS)):
+        try:
+            now = await asyncio.to_thread(stamp)
+        except LeporelloError:
+            # It was deleted, or the store is away: the page finds out when it asks for itself.
+            yield b"event: gone\ndata: {}\n\n"
+            return
+        if now != seen:
+            seen = now
+            yield b"id: " + now.encode() + b"\ndata: " + orjson.dumps({"stamp": now}) + b"\n\n"
+        if await request.is_disconnected():
+            return
+        await asyncio.sleep(STEP_SECONDS)

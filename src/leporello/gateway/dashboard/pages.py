@@ -1,0 +1,254 @@
+"""The pages one can look at. `actions` has what changes something."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import orjson
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from leporello.agent.commands_context import headline, rows
+from leporello.config import Settings
+from leporello.errors import InputError
+from leporello.gateway.auth import Keys
+from leporello.gateway.dashboard.actions import actions
+from leporello.gateway.dashboard.door import Door
+from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit
+from leporello.gateway.dashboard.hands import Hands
+from leporello.gateway.dashboard.live import live_routes
+from leporello.gateway.dashboard.reader import SEARCH_HITS, Found, Reader
+from leporello.gateway.dashboard.rows import texts_of
+from leporello.gateway.dashboard.signing import sign_routes
+from leporello.gateway.dashboard.tables import RANGES, report, settings_page
+from leporello.gateway.dashboard.words import piece, slug, unslug, visible
+from leporello.gateway.faults import refuse
+from leporello.gateway.metrics import Metrics
+from leporello.gateway.sessions import Sessions
+from leporello.records import Span
+from leporello.store.base import Store
+from leporello.store.records import ConversationFilter, SearchQuery
+from leporello.words import query_words
+
+ASSETS = {
+    "style.css": "text/css; charset=utf-8",
+    "app.js": "text/javascript; charset=utf-8",
+    "theme.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+_KEPT = {"cache-control": "public, max-age=31536000, immutable"}
+_EXPORT_BATCH = 200
+AROUND = 8
+"""Messages shown before the one that was asked for."""
+
+
+def dashboard(store: Store, settings: Settings, keys: Keys, sessions: Sessions, metrics: Metrics) -> list[BaseRoute]:
+    """All paths of the dashboard."""
+    reader = Reader(store, settings)
+    frame = Frame(reader, Door(keys, store), metrics)
+    hands = Hands(reader, sessions)
+    one = "/c/{slug}"
+    return [
+        Route("/assets/{name}", _asset, methods=["GET"]),
+        *sign_routes(frame),
+        frame.route("/", _list),
+        frame.route("/search", _search),
+        frame.route("/insights", _insights),
+        frame.route("/settings", _settings),
+        frame.route(one, _conversation),
+        frame.route(f"{one}/window", _window),
+        frame.route(f"{one}/usage", _usage),
+        frame.route(f"{one}/fold/{{fold}}", _fold),
+        frame.route(f"{one}/messages", _messages),
+        frame.route(f"{one}/m/{{number}}", _message),
+        frame.route(f"{one}/m/{{number}}/text", _text),
+        frame.route(f"{one}/compactions/{{number}}", _compaction),
+        frame.route(f"{one}/export", _export),
+        *live_routes(frame),
+        *actions(frame, hands),
+    ]
+
+
+async def _asset(request: Request) -> Response:
+    """Style, script and picture; the only files there are."""
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        return Response("There is no such file.", 404, HEADERS, "text/plain")
+    data = files("leporello.gateway.dashboard").joinpath("static", name).read_bytes()
+    return Response(data, 200, {**HEADERS, **_KEPT}, ASSETS[name])
+
+
+# -- many conversations
+
+
+def _list(visit: Visit) -> Response:
+    where = ConversationFilter(platform=visit.query("platform") or None, model=visit.query("model") or None)
+    cursor = visit.query("after") or None
+    try:
+        listed, following = visit.frame.reader.page(visit.visitor, where, cursor)
+    except InputError:
+        raise refuse(400, "invalid_request", "This is not a page of the list. Begin at its top.") from None
+    newest = listed[0].record if listed and cursor is None else None
+    return visit.render(
+        "list.html",
+        listed=listed,
+        following=following,
+        where=where,
+        first=cursor is None,
+        stamp=f"{newest.updated_at:.3f}-{newest.messages}" if newest else "",
+        platforms=sorted({item.record.metadata.platform for item in listed} - {""}),
+        models=sorted({item.record.metadata.model for item in listed} - {""}),
+    )
+
+
+def _search(visit: Visit) -> Response:
+    text = visit.query("q")
+    within = visit.query("in")
+    reader = visit.frame.reader
+    record = reader.record(visit.visitor, unslug(within)) if within else None
+    found: list[Found] = []
+    pending = 0
+    if text:
+        query = SearchQuery(
+            text,
+            conversation=record.id if record else None,
+            limit=SEARCH_HITS,
+            platform=visit.query("platform") or None,
+            model=visit.query("model") or None,
+            owner=visit.visitor.owner,
+            catch_up=False,
+        )
+        found, pending = reader.search(visit.visitor, query)
+    return visit.render(
+        "search.html", text=text, found=found, pending=pending, record=record, marked=lambda line: marked(line, text)
+    )
+
+
+def marked(line: str, query: str) -> Markup:
+    """A line with the words of the query marked. Everything else is escaped."""
+    spoken = sorted({*query_words(query), *query.split()}, key=len, reverse=True)
+    shown = visible(line)
+    words = "|".join(re.escape(word) for word in spoken if word)
+    if not words:
+        return escape(shown)
+    pattern = re.compile(rf"(?<!\w)(?:{words})", re.IGNORECASE)
+    if not pattern.search(shown):
+        pattern = re.compile(words, re.IGNORECASE)
+    out: list[Markup] = []
+    place = 0
+    for match in pattern.finditer(shown):
+        out += [escape(shown[place : match.start()]), Markup("<mark>{}</mark>").format(match.group())]
+        place = match.end()
+    return Markup("").join([*out, escape(shown[place:])])
+
+
+def _insights(visit: Visit) -> Response:
+    days = visit.number("days", 30)
+    if days not in RANGES:
+        days = 30
+    reader = visit.frame.reader
+    made = report(reader.store, visit.visitor, days, reader.clock())
+    return visit.render("insights.html", report=made, ranges=RANGES)
+
+
+def _settings(visit: Visit) -> Response:
+    reader = visit.frame.reader
+    page = settings_page(reader.settings, reader.store, visit.visitor, visit.query("model"))
+    return visit.render("settings.html", page=page)
+
+
+# -- one conversation
+
+
+def _conversation(visit: Visit) -> Response:
+    record = visit.record()
+    return visit.render("conversation.html", it=visit.frame.reader.overview(record), record=record)
+
+
+def _window(visit: Visit) -> Response:
+    record = visit.record()
+    use = visit.frame.reader.window(record)
+    table = [(part.name.lower(), part.value, tokens, remark) for part, tokens, remark in rows(use)]
+    return visit.render("window.html", record=record, use=use, table=table, headline=headline(use))
+
+
+def _usage(visit: Visit) -> Response:
+    record = visit.record()
+    return visit.render("usage.html", record=record, charts=visit.frame.reader.usage(record))
+
+
+def _fold(visit: Visit) -> Response:
+    record = visit.record()
+    opened = visit.frame.reader.opened(record, unslug(visit.request.path_params["fold"]))
+    return visit.render("fold.html", record=record, it=opened, is_span=lambda source: isinstance(source, Span))
+
+
+def _messages(visit: Visit) -> Response:
+    record = visit.record()
+    span = Span(visit.number("first", 1), visit.number("last", record.messages))
+    stretch = visit.frame.reader.stretch(record, span, visit.number("from", span.first))
+    return visit.render("messages.html", record=record, it=stretch, wanted=0)
+
+
+def _message(visit: Visit) -> Response:
+    """One message among its neighbours."""
+    record = visit.record()
+    number = visit.path_number("number")
+    if not 1 <= number <= record.messages:
+        raise refuse(404, "no_such_message", f"This conversation has no message m{number}.")
+    alone = bool(visit.query("alone"))
+    span = Span(number, number) if alone else Span(1, record.messages)
+    stretch = visit.frame.reader.stretch(record, span, number if alone else max(1, number - AROUND))
+    return visit.render("messages.html", record=record, it=stretch, wanted=number)
+
+
+def _text(visit: Visit) -> Response:
+    """The next piece of a long text."""
+    record = visit.record()
+    stored = visit.frame.reader.store.log.message(record.id, visit.path_number("number"))
+    texts = texts_of(stored.message)
+    index = visit.number("block", 0)
+    if index >= len(texts):
+        raise refuse(404, "no_such_part", "This message has no such part.")
+    start = visit.number("from", 0)
+    shown = piece(texts[index][2], start)
+    return visit.render("text.html", record=record, number=stored.number, index=index, start=start, shown=shown)
+
+
+def _compaction(visit: Visit) -> Response:
+    record = visit.record()
+    it = visit.frame.reader.comparison(record, visit.path_number("number"))
+    return visit.render("compaction.html", record=record, it=it, title=visit.frame.reader.listed(record).title)
+
+
+def _export(visit: Visit) -> Response:
+    """Every message with its id and time, one to a line, read while it is sent."""
+    record = visit.record()
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", slug(record.id))[:80] or "conversation"
+    headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}.jsonl"'}
+    return StreamingResponse(_lines(visit, record.id), 200, headers, "application/x-ndjson")
+
+
+def _lines(visit: Visit, id: str) -> Iterator[bytes]:
+    batch: list[bytes] = []
+    for stored in visit.frame.reader.store.log.iterate(id):
+        line: dict[str, Any] = {"id": stored.id, "created_at": stored.created_at, "message": stored.message}
+        batch.append(_json_line(line))
+        if len(batch) == _EXPORT_BATCH:
+            yield b"".join(batch)
+            batch.clear()
+    yield b"".join(batch)
+
+
+def _json_line(value: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(value) + b"\n"
+    except TypeError:
+        # Half characters and huge numbers, which only the standard library writes.
+        return json.dumps(value).encode("ascii") + b"\n"

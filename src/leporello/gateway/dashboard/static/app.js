@@ -1,0 +1,367 @@
+// The dashboard's script: opens parts of a page in place, keeps it up to date, and listens to a few keys.
+// Without it every link still leads to a page that shows the same.
+"use strict";
+
+const PART = { "X-Leporello-Part": "1" };
+const MOST_ROWS = 200;
+const $ = (query, within = document) => within.querySelector(query);
+const $$ = (query, within = document) => [...within.querySelectorAll(query)];
+
+async function part(address, options = {}) {
+  const reply = await fetch(address, { headers: PART, credentials: "same-origin", ...options });
+  if (reply.status === 401) location.reload();
+  return { ok: reply.ok, html: await reply.text() };
+}
+
+function parsed(html) {
+  const box = document.createElement("template");
+  box.innerHTML = html; // Ours, and escaped on the server; the page's policy runs no script that is not a file of ours.
+  return box.content;
+}
+
+// -- words from below
+
+let silence = 0;
+function say(content) {
+  const place = $("#said");
+  place.replaceChildren(...(content instanceof Node ? content.childNodes : [content]));
+  clearTimeout(silence);
+  silence = setTimeout(() => place.replaceChildren(), 12000);
+}
+
+// -- times in the reader's own zone
+
+const today = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const dated = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const yearly = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
+function localise(within) {
+  const now = new Date();
+  for (const time of $$("time[datetime]", within)) {
+    const moment = new Date(time.dateTime);
+    if (isNaN(moment)) continue;
+    const format = moment.toDateString() === now.toDateString() ? today : moment.getFullYear() === now.getFullYear() ? dated : yearly;
+    time.title = moment.toLocaleString();
+    time.textContent = format.format(moment);
+  }
+}
+
+// -- opening
+
+async function open(row) {
+  if (row.dataset.src === undefined || row.dataset.state) return;
+  row.dataset.state = "loading";
+  row.setAttribute("aria-busy", "true");
+  const body = $(":scope > .body", row);
+  try {
+    const list = $(".msgs", body);
+    const atEnd = !list || list.scrollHeight - list.scrollTop - list.clientHeight < 40;
+    const { ok, html } = await part(row.dataset.src);
+    body.replaceChildren(parsed(html));
+    row.dataset.state = ok ? "loaded" : "";
+    prepare(body);
+    const fresh = $(".msgs", body);
+    if (fresh && (list || row.dataset.end !== undefined)) fresh.scrollTop = atEnd ? fresh.scrollHeight : list.scrollTop;
+  } catch {
+    row.dataset.state = "";
+    body.textContent = "This could not be loaded. Close it and open it again.";
+  }
+  row.removeAttribute("aria-busy");
+}
+
+async function load(place) {
+  const { html } = await part(place.dataset.load);
+  place.replaceChildren(parsed(html));
+  prepare(place);
+}
+
+// More rows of a window of messages; those far away go, and are fetched again when one comes back.
+const nearing = new IntersectionObserver((entries) => {
+  for (const entry of entries) if (entry.isIntersecting) more(entry.target);
+}, { rootMargin: "300px" });
+
+async function more(link) {
+  if (link.dataset.state) return;
+  link.dataset.state = "loading";
+  nearing.unobserve(link);
+  const list = link.parentElement;
+  const down = link.classList.contains("down");
+  const { ok, html } = await part(link.href);
+  if (!ok || !list.isConnected) { link.dataset.state = ""; return; }
+  const fresh = parsed(html);
+  const known = new Set($$(".msg", list).map((row) => row.dataset.number));
+  const rows = $$(".msg", fresh).filter((row) => !known.has(row.dataset.number));
+  const next = $(down ? ".more.down" : ".more.up", fresh);
+  const before = list.scrollHeight - list.scrollTop;
+  if (down) link.before(...rows); else link.after(...rows);
+  link.remove();
+  if (next) { if (down) list.append(next); else list.prepend(next); }
+  if (!down) list.scrollTop = list.scrollHeight - before;
+  thin(list, down);
+  for (const row of rows) prepare(row);
+  watch(list);
+}
+
+function thin(list, fromTop) {
+  const rows = $$(".msg", list);
+  if (rows.length <= MOST_ROWS) return;
+  const gone = fromTop ? rows.slice(0, rows.length - MOST_ROWS) : rows.slice(MOST_ROWS);
+  const height = list.scrollHeight;
+  let link = $(fromTop ? ".more.up" : ".more.down", list);
+  if (!link) {
+    link = document.createElement("a");
+    link.className = fromTop ? "more up" : "more down";
+    if (fromTop) list.prepend(link); else list.append(link);
+  }
+  const address = new URL($(".jump", list.parentElement)?.action ?? $(".more", list).href);
+  const span = $(".jump", list.parentElement);
+  if (span) { address.searchParams.set("first", span.elements.first.value); address.searchParams.set("last", span.elements.last.value); }
+  const edge = Number((fromTop ? gone.at(-1) : gone[0]).dataset.number);
+  const start = fromTop ? Math.max(1, edge - 39) : edge;
+  address.searchParams.set("from", start);
+  link.href = address;
+  link.textContent = fromTop ? `Earlier: from m${start}` : `Later: from m${start}`;
+  for (const row of gone) row.remove();
+  if (fromTop) list.scrollTop -= height - list.scrollHeight;
+}
+
+function watch(list) {
+  for (const link of $$(":scope > .more", list)) if (list.classList.contains("many")) nearing.observe(link);
+}
+
+function prepare(within) {
+  localise(within);
+  for (const list of within.matches?.(".msgs") ? [within] : $$(".msgs", within)) watch(list);
+  for (const place of $$("[data-load]", within)) load(place);
+  for (const row of $$("details[open][data-src]", within)) open(row);
+}
+
+document.addEventListener("toggle", (event) => {
+  const row = event.target;
+  if (row.matches?.("details[data-src]") && row.open) open(row);
+}, true);
+
+function unfold(key) {
+  const row = $(`details[data-key="${CSS.escape(key)}"]`);
+  if (!row) return false;
+  row.open = true;
+  row.scrollIntoView({ block: "nearest" });
+  $("summary", row).focus();
+  return true;
+}
+
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest?.("a, button");
+  if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  if (link.dataset.goto !== undefined) {
+    if (unfold(link.dataset.goto)) event.preventDefault();
+  } else if (link.dataset.peek !== undefined) {
+    event.preventDefault();
+    const { html } = await part(link.href);
+    const body = $("#peek .peek-body");
+    body.replaceChildren(parsed(html));
+    prepare(body);
+    if (!$("#peek").open) $("#peek").showModal();
+  } else if (link.classList.contains("rest-of")) {
+    event.preventDefault();
+    if (link.dataset.state) return;
+    link.dataset.state = "loading";
+    const { ok, html } = await part(link.href);
+    if (ok) link.replaceWith(parsed(html)); else link.dataset.state = "";
+  } else if (link.classList.contains("more") && link.closest(".msgs")) {
+    event.preventDefault();
+    more(link);
+  } else if (link.dataset.dialog !== undefined) {
+    $(`#${link.dataset.dialog}`).showModal();
+  } else if (link.dataset.close !== undefined) {
+    link.closest("dialog").close();
+  } else if (link.id === "help") {
+    $("#keys").showModal();
+  } else if (link.id === "theme") {
+    turn();
+  }
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (form.matches(".jump")) {
+    event.preventDefault();
+    const address = new URL(form.action);
+    address.search = new URLSearchParams(new FormData(form));
+    const { ok, html } = await part(address);
+    const place = form.closest(".window");
+    if (ok) { const fresh = parsed(html); const made = $(".window", fresh); place.replaceWith(made); prepare(made); }
+  } else if (form.dataset.act !== undefined) {
+    event.preventDefault();
+    const button = $("button:not([data-close])", form);
+    if (button.disabled) return;
+    button.disabled = true;
+    form.setAttribute("aria-busy", "true");
+    try {
+      const reply = await part(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+      say(parsed(reply.html));
+      form.closest("dialog")?.close();
+      await refresh();
+    } catch {
+      say("The server can't be reached.");
+    }
+    button.disabled = false;
+    form.removeAttribute("aria-busy");
+  }
+});
+
+// -- light and dark
+
+function turn() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem("leporello-theme", root.dataset.theme); } catch { /* It holds for this page. */ }
+}
+
+// -- keys
+
+function walk(step) {
+  const items = $$(".item").filter((item) => item.offsetParent !== null);
+  const place = items.indexOf(document.activeElement?.closest?.(".item"));
+  const next = items[place < 0 ? (step > 0 ? 0 : items.length - 1) : Math.min(items.length - 1, Math.max(0, place + step))];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+function escape() {
+  const active = document.activeElement;
+  if (active?.matches("input, textarea")) { active.blur(); return; }
+  const row = active?.closest?.("details[open]");
+  if (row) { row.open = false; $("summary", row).focus(); return; }
+  $("#said").replaceChildren();
+}
+
+const KEYS = {
+  "/": () => $("#find")?.focus(),
+  "?": () => $("#keys").showModal(),
+  j: () => walk(1),
+  k: () => walk(-1),
+  ArrowDown: () => walk(1),
+  ArrowUp: () => walk(-1),
+  t: turn,
+  u: () => { location.href = "/"; },
+  c: () => $("#compress")?.showModal(),
+  Escape: escape,
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || $("dialog[open]")) return;
+  const typing = event.target.matches("input, textarea, select");
+  if (typing && event.key !== "Escape") return;
+  // Arrows scroll, except from line to line of a list.
+  if (event.key.startsWith("Arrow") && !event.target.matches(".item")) {
+    const seg = event.target.closest?.("a.seg");
+    if (!seg || !["ArrowLeft", "ArrowRight"].includes(event.key)) return;
+    const all = $$("a.seg", seg.closest("svg"));
+    all[all.indexOf(seg) + (event.key === "ArrowRight" ? 1 : -1)]?.focus();
+    event.preventDefault();
+    return;
+  }
+  const act = KEYS[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+
+// -- live
+
+const main = $("#main");
+const drawn = new Map();
+let stream = null;
+let polling = 0;
+let busy = false;
+let again = false;
+
+function remember() {
+  for (const place of $$("[data-key]", main)) if (!place.closest("details")) drawn.set(place.dataset.key, place.outerHTML);
+}
+
+// Replace what changed; rows that stand open and are still there stay as they are.
+function exchange(old, fresh) {
+  for (const row of $$(":scope > details[data-key]", fresh)) {
+    const same = $(`:scope > details[data-key="${CSS.escape(row.dataset.key)}"]`, old);
+    if (same?.open) {
+      $(":scope > summary", same).replaceChildren(...$(":scope > summary", row).childNodes);
+      if (same.dataset.src !== row.dataset.src) { same.dataset.src = row.dataset.src; delete same.dataset.state; open(same); }
+      row.replaceWith(same);
+    }
+  }
+  const focused = document.activeElement?.closest?.("[href], button");
+  const again = focused && old.contains(focused) && focused.getAttribute("href");
+  old.replaceWith(fresh);
+  if (again) $(`[href="${CSS.escape(again)}"]`, fresh)?.focus();
+  prepare(fresh);
+  if (fresh.dataset.load) load(fresh);
+}
+
+async function refresh() {
+  if (busy) { again = true; return; }
+  busy = true;
+  try {
+    do {
+      again = false;
+      const { ok, html } = await part(location.href);
+      if (!ok) return;
+      const fresh = parsed(html);
+      const places = $$("[data-key]", fresh).filter((place) => !place.closest("details") && !place.parentElement?.closest("[data-key]"));
+      for (const place of places) {
+        const key = place.dataset.key;
+        const old = $$(`[data-key="${CSS.escape(key)}"]`, main).find((one) => !one.closest("details"));
+        if (!old) { main.append(place); continue; }
+        const changed = drawn.get(key) !== place.outerHTML;
+        drawn.set(key, place.outerHTML);
+        if (key === "compress") continue;
+        if (place.dataset.load) load(old);
+        else if (changed) exchange(old, place);
+      }
+      if ($("[data-stamp]", main)) main.dataset.stamp = $("[data-stamp]", main).dataset.stamp;
+    } while (again);
+  } finally { busy = false; }
+}
+
+function heard(stamp) {
+  if (stamp === main.dataset.stamp) return;
+  main.dataset.stamp = stamp;
+  refresh();
+}
+
+function listen() {
+  if (!main.dataset.live || stream || document.hidden) return;
+  stream = new EventSource(`${main.dataset.live}?seen=${encodeURIComponent(main.dataset.stamp)}`);
+  stream.onopen = () => { const sign = $(".live", main); if (sign) sign.hidden = false; };
+  stream.onmessage = (event) => heard(JSON.parse(event.data).stamp);
+  stream.onerror = () => { if (stream?.readyState === EventSource.CLOSED) { hush(); polling = setTimeout(poll, 3000); } };
+}
+
+function hush() {
+  stream?.close();
+  stream = null;
+}
+
+// Where streams do not get through.
+async function poll() {
+  if (document.hidden || stream) return;
+  try {
+    const reply = await fetch(`${main.dataset.live}?once`, { credentials: "same-origin" });
+    if (reply.ok) heard((await reply.json()).stamp);
+  } catch { /* The server is away; it is asked again. */ }
+  polling = setTimeout(poll, 3000);
+}
+
+// A hidden page holds no connection: browsers have few of them for one server.
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(polling);
+  if (document.hidden) hush(); else listen();
+});
+addEventListener("pagehide", hush);
+
+remember();
+prepare(document);
+listen();
+if (location.hash.startsWith("#m")) $(location.hash)?.scrollIntoView({ block: "center" });
+$(".msg.wanted")?.scrollIntoView({ block: "center" });

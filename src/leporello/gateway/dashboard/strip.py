@@ -1,0 +1,202 @@
+"""A conversation as a strip: what stands open, what is folded, each as wide as its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from leporello.messages import Message
+from leporello.records import Entry, Span
+from leporello.store.records import FoldMark, Generation
+
+NARROWEST = 0.35
+"""Percent of the strip below which nothing could be seen or clicked."""
+
+Count = Callable[[Message], int]
+Weigh = Callable[[int, int], int]
+"""Tokens of a stretch of the log."""
+
+
+class SegmentKind(StrEnum):
+    """What a segment of a strip is."""
+
+    HEAD = "head"
+    FOLD = "fold"
+    KEPT = "kept"
+    TAIL = "tail"
+    NOTE = "note"
+    FIXED = "fixed"
+    FREE = "free"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One stretch: of the log, or of what the model sees."""
+
+    kind: SegmentKind
+    span: Span | None
+    tokens: int
+    fold: str = ""
+    covered: int = 0
+    """Tokens of the messages a fold stands for."""
+    shortened: int = 0
+    """How many of the messages are shown shortened."""
+
+    @property
+    def messages(self) -> int:
+        """How many messages it stands for."""
+        return self.span.last - self.span.first + 1 if self.span else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A segment and where it stands, in percent of the strip."""
+
+    segment: Segment
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How things are measured: stretches of the log, messages that are shown, and messages a fold wrote."""
+
+    log: Weigh
+    shown: Weigh
+    count: Count
+
+
+def shown_numbers(step: Generation, last: int) -> list[int]:
+    """The stored messages that a view shows as they are."""
+    numbers = [entry.ref for entry in step.entries if entry.ref is not None and entry.inline is None]
+    return [*numbers, *range(step.base_last + 1, last + 1)]
+
+
+def view_segments(step: Generation, last: int, marks: Mapping[str, FoldMark], scale: Scale) -> list[Segment]:
+    """What the model sees: the entries of a generation, then what the log has beyond them."""
+    segments: list[Segment] = []
+    for entry in step.entries:
+        if entry.fold is not None and entry.inline is not None:
+            mark = marks.get(entry.fold)
+            span = mark.covered if mark else None
+            covered = scale.log(span.first, span.last) if span else 0
+            segments.append(Segment(SegmentKind.FOLD, span, scale.count(entry.inline), entry.fold, covered))
+        elif entry.ref is not None:
+            _add_message(segments, entry, scale)
+        elif entry.inline is not None:
+            segments.append(Segment(SegmentKind.NOTE, None, scale.count(entry.inline)))
+    if step.base_last < last:
+        beyond = Span(step.base_last + 1, last)
+        _add_run(segments, beyond, scale.shown(beyond.first, beyond.last), 0)
+    return _named(segments)
+
+
+def _add_message(segments: list[Segment], entry: Entry, scale: Scale) -> None:
+    number = entry.ref or 0
+    tokens = scale.count(entry.inline) if entry.inline is not None else scale.shown(number, number)
+    _add_run(segments, Span(number, number), tokens, 1 if entry.inline is not None else 0)
+
+
+def _add_run(segments: list[Segment], span: Span, tokens: int, shortened: int) -> None:
+    before = segments[-1] if segments else None
+    if before and before.kind is SegmentKind.KEPT and before.span and before.span.last + 1 == span.first:
+        grown = Span(before.span.first, span.last)
+        segments[-1] = Segment(SegmentKind.KEPT, grown, before.tokens + tokens, shortened=before.shortened + shortened)
+    else:
+        segments.append(Segment(SegmentKind.KEPT, span, tokens, shortened=shortened))
+
+
+def _named(segments: Sequence[Segment]) -> list[Segment]:
+    """Messages before the first fold are the head, the newest behind the last one the tail."""
+    folds = [place for place, segment in enumerate(segments) if segment.kind is SegmentKind.FOLD]
+    named = []
+    for place, segment in enumerate(segments):
+        kind = segment.kind
+        if kind is SegmentKind.KEPT and folds:
+            newest = place > folds[-1] and place == len(segments) - 1
+            kind = SegmentKind.HEAD if place < folds[0] else SegmentKind.TAIL if newest else kind
+        named.append(replace(segment, kind=kind))
+    return named
+
+
+def log_segments(shown: Iterable[Segment], last: int, weigh: Weigh) -> list[Segment]:
+    """The whole log, divided by what the model sees of it: open messages, and stretches behind a fold."""
+    listed = list(shown)
+    opened = sorted(
+        (segment for segment in listed if segment.kind is not SegmentKind.FOLD and segment.span),
+        key=lambda segment: segment.span.first if segment.span else 0,
+    )
+    folds = [segment for segment in listed if segment.kind is SegmentKind.FOLD and segment.span]
+    segments: list[Segment] = []
+    place = 1
+    for segment in opened:
+        assert segment.span is not None
+        segments += _hidden(Span(place, segment.span.first - 1), folds, weigh)
+        segments.append(Segment(segment.kind, segment.span, weigh(segment.span.first, segment.span.last)))
+        place = segment.span.last + 1
+    return segments + _hidden(Span(place, last), folds, weigh)
+
+
+def _hidden(gap: Span, folds: Sequence[Segment], weigh: Weigh) -> list[Segment]:
+    """A stretch that is not shown, cut where one fold ends and another begins."""
+    found: list[Segment] = []
+    place = gap.first
+    while place <= gap.last:
+        holder = next((fold for fold in folds if fold.span and place in fold.span), None)
+        if holder is not None and holder.span is not None:
+            end = min(gap.last, holder.span.last)
+        else:
+            starts = [fold.span.first for fold in folds if fold.span and fold.span.first > place]
+            end = min([gap.last, *(start - 1 for start in starts)])
+        span = Span(place, end)
+        found.append(Segment(SegmentKind.FOLD, span, weigh(place, end), holder.fold if holder else ""))
+        place = end + 1
+    return found
+
+
+def placed(segments: Sequence[Segment], whole: int = 0) -> list[Placed]:
+    """Segments side by side; the strip stands for `whole` tokens, or for all of them."""
+    total = max(whole, sum(segment.tokens for segment in segments), 1)
+    widths = [max(NARROWEST, segment.tokens * 100 / total) for segment in segments]
+    # What the narrowest were given is taken from all, so that the strip ends where it should.
+    end = min(100.0, sum(segment.tokens for segment in segments) * 100 / total)
+    scale = end / sum(widths) if widths and sum(widths) > end else 1.0
+    result: list[Placed] = []
+    x = 0.0
+    for segment, width in zip(segments, widths, strict=True):
+        result.append(Placed(segment, round(x, 3), round(width * scale, 3)))
+        x += width * scale
+    return result
+
+
+def sources_of(mark: FoldMark, marks: Sequence[FoldMark], children: Sequence[str]) -> list[FoldMark | Span]:
+    """What a fold was made from: earlier folds, and the messages between them."""
+    if children:
+        within = [other for other in marks if other.id in children]
+    else:
+        earlier = [
+            other
+            for other in marks
+            if other.generation < mark.generation
+            and other.covered.first >= mark.covered.first
+            and other.covered.last <= mark.covered.last
+        ]
+        within = [other for other in earlier if not any(_inside(other, wider) for wider in earlier)]
+    found: list[FoldMark | Span] = []
+    place = mark.covered.first
+    for other in sorted(within, key=lambda item: (item.covered.first, item.covered.last)):
+        if other.covered.first > place:
+            found.append(Span(place, other.covered.first - 1))
+        found.append(other)
+        place = max(place, other.covered.last + 1)
+    if place <= mark.covered.last:
+        found.append(Span(place, mark.covered.last))
+    return found
+
+
+def _inside(small: FoldMark, wide: FoldMark) -> bool:
+    """Whether a fold went into another: it covers less, or the same and is older."""
+    if wide is small or small.covered.first < wide.covered.first or small.covered.last > wide.covered.last:
+        return False
+    return small.covered != wide.covered or small.generation < wide.generation
