@@ -103,6 +103,10 @@ class StoreBusy(StoreError):
     """Another process holds the database beyond the waiting time; trying again may help."""
 
 
+class InboxFull(StoreError):
+    """As many letters as may wait for a conversation do so already."""
+
+
 class StoreConflict(StoreError):
     """The conversation's generation moved on: somebody else committed first."""
 

@@ -202,19 +202,21 @@ def test_hygiene_comes_before_the_agent(tmp_path: Path) -> None:
 async def test_idle_sessions_end(tmp_path: Path) -> None:
     """A session nobody uses is ended: the engine is told, the record says so; the next message takes it up again."""
     with opened(tmp_path, provider=ScriptedProvider(parrot)) as house:
-        sessions = Sessions(house.store, house.gateway.settings, 60, house.gateway.choose)
+        sessions = Sessions(house.store, house.gateway.settings, house.gateway.choose)
         record = sessions.create(Client(Key("", ""), ""))
         desk = await sessions.desk(record)
-        await desk.post("Hello", "1").ended()
+        await (await desk.post("Hello", "1")).ended()
         await desk.drain()
         told: list[str] = []
-        desk.agent.talk.engine.on_session_end = lambda session, messages: told.append(session)  # type: ignore[method-assign]
-        assert await sessions.expire(time.monotonic() - 60) == []
-        assert await sessions.expire(time.monotonic() + 1) == [record.id]
+        assert desk.reader.agent is not None
+        desk.reader.agent.talk.engine.on_session_end = lambda session, messages: told.append(session)  # type: ignore[method-assign]
+        assert not await sessions.end(record.id, time.time() - 60, "expiry")
+        assert await sessions.end(record.id, time.time() + 60, "expiry")
+        assert not await sessions.end(record.id, time.time() + 60, "expiry")
         assert told == [record.tip.id]
         assert house.store.conversations.session(record.tip.id).end_reason == "expiry"
         again = await sessions.desk(house.store.conversations.resolve(record.id))
-        assert (await again.post("Back", "2").ended()).text == "You said: Back"
+        assert (await (await again.post("Back", "2")).ended()).text == "You said: Back"
         assert house.store.conversations.resolve(record.id).open
         await sessions.close()
 

@@ -7,7 +7,7 @@ same order may be given, lost and repeated as often as it happens.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
@@ -36,5 +36,6 @@ class FoldOrder:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> FoldOrder:
-        """As it came out of the queue."""
-        return cls(**data)
+        """As it came out of the queue, where a newer version may have put it."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in known})

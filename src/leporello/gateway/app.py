@@ -18,7 +18,9 @@ from leporello.codecs import Dialect
 from leporello.config import Settings
 from leporello.errors import LeporelloError
 from leporello.gateway.auth import Keys, check_browser, identify
+from leporello.gateway.chores import Chores, Folds
 from leporello.gateway.config import GatewayConfig
+from leporello.gateway.dashboard.pages import dashboard
 from leporello.gateway.faults import Fault, Refused
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.narrator import proxy_narrator
@@ -30,6 +32,8 @@ from leporello.gateway.session_routes import session_routes
 from leporello.gateway.sessions import Chooser, Sessions
 from leporello.gateway.talks import Talks
 from leporello.gateway.upstream import Upstreams
+from leporello.jobs import Queue, ThreadQueue
+from leporello.plugins.host import PluginHost
 from leporello.store.base import Store
 
 
@@ -41,8 +45,8 @@ class Gateway:
     config: GatewayConfig
     keys: Keys
     store: Store
-    shared: bool = False
-    """Whether other processes serve the same store."""
+    queue: Queue = field(default_factory=ThreadQueue)
+    """Where work waits that nobody waits for."""
     choose: Chooser = choose_model
     """Finds the model of an agent session."""
     platforms: Sequence[Platform] = ()
@@ -53,16 +57,26 @@ class Gateway:
     def app(self) -> Starlette:
         """The application; its lifespan opens and closes what it needs."""
         upstreams = Upstreams(self.config)
-        talks = Talks(self.store, self.settings, shared=self.shared, narrator=lambda: proxy_narrator(self.settings))
+        plugins = PluginHost(self.settings)
+        folds = Folds(self.store, self.settings, self.queue, plugins, self.choose)
+        talks = Talks(
+            self.store,
+            self.settings,
+            narrator=lambda: proxy_narrator(self.settings),
+            plugins=plugins,
+            later=folds.later,
+            idle=self.config.session_idle,
+        )
         proxy = Proxy(self.config, self.keys, Planner(talks, self.settings), upstreams, self.metrics)
 
-        sessions = Sessions(self.store, self.settings, self.config.session_idle, self.choose)
+        sessions = Sessions(self.store, self.settings, self.choose, plugins=plugins, later=folds.later)
+        chores = Chores(self.queue, folds, sessions, talks, self.config.session_idle)
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            beside = [asyncio.create_task(sessions.sweep())]
+            beside = [asyncio.create_task(sessions.watch()), asyncio.create_task(chores.sweep())]
             beside += [asyncio.create_task(platform.run(Inbox(platform.name, sessions))) for platform in self.platforms]
-            async with upstreams:
+            async with upstreams, self.queue.serving(chores.handlers):
                 self.ready = True
                 yield
                 self.ready = False
@@ -73,7 +87,12 @@ class Gateway:
                 await proxy.drain()
 
         return Starlette(
-            routes=[*self._care_routes(), *proxy_routes(proxy), *session_routes(sessions, proxy)],
+            routes=[
+                *self._care_routes(),
+                *proxy_routes(proxy),
+                *session_routes(sessions, proxy),
+                *dashboard(self.store, self.settings, self.keys, sessions, self.metrics),
+            ],
             lifespan=lifespan,
             exception_handlers={404: not_found, 405: not_found, Exception: broken},
         )

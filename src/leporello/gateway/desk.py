@@ -1,53 +1,52 @@
-"""One agent conversation that is open: messages wait in line, each is handled once, whoever still listens or not.
+"""One agent conversation in this process: letters come in, whoever listens hears what happens, each is answered once.
 
-A message is written down before it is handled. The same message id again gives the same outcome, never a second turn; a
-client that lost its connection sends it again and hears how it ended.
+A letter is in the store before anything else happens. Whoever gets the conversation's turn answers all letters that
+wait, in the order of their arrival; it may be this process or another one. While another one has the turn, this one
+looks now and then how its own letters ended, and takes the turn over when its holder is gone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from leporello.agent.agent import Agent
-from leporello.agent.commands import COMMANDS, help_text, parse, run_command, unknown
 from leporello.agent.events import AgentEvent
 from leporello.cancel import CancelToken
-from leporello.errors import LeporelloError, StoreError
+from leporello.conversation.folding import owner_name
+from leporello.errors import InboxFull, LeaseLost, NotFound, StoreError
 from leporello.gateway.faults import refuse
-from leporello.gateway.hygiene import clean
+from leporello.gateway.letters import Outcome, Reader
+from leporello.store.base import Store
+from leporello.store.letters import Fence
+from leporello.store.records import Lease
+from leporello.tools.jobs import Jobs
 
-KEPT = 256
-"""Outcomes that are remembered for each conversation."""
+P = ParamSpec("P")
+T = TypeVar("T")
 MOST_WAITING = 32
-OUTCOMES = "gateway.outcomes"
-OPEN_TO_CLIENTS = ("help", "compress", "undo", "context", "search", "expand", "pin", "unpin", "usage")
-"""Commands about one's own conversation; those about the whole store or the machine's settings are not for clients."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a message ended. `status` is `done`, `failed` or `interrupted`."""
-
-    status: str
-    text: str
-    reason: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        """For clients and for storing."""
-        return {"status": self.status, "text": self.text, "reason": self.reason}
+TURN_SECONDS = 6.0
+"""A holder that was silent for so long is thought dead."""
+BEAT_SECONDS = 1.5
+LOOK_SECONDS = 0.05
+SELDOM_SECONDS = 0.4
+"""Between two looks at a turn that another worker has."""
+AGAIN_SECONDS = 1.0
+GONE = Outcome("interrupted", "The conversation was deleted before this message was answered.", "interrupted")
+log = logging.getLogger("leporello.gateway")
 
 
 @dataclass(slots=True)
 class Job:
-    """A message on its way; anybody may watch."""
+    """A letter somebody here waits for; anybody may watch."""
 
     id: str
-    text: str
     events: list[dict[str, Any]] = field(default_factory=list)
     outcome: Outcome | None = None
     cancel: CancelToken = field(default_factory=CancelToken)
@@ -81,126 +80,219 @@ class Job:
         return self.outcome
 
 
-class Desk:
-    """An open conversation with its agent."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all desks of a process share."""
 
-    def __init__(self, agent: Agent, threads: Executor) -> None:
-        self.agent = agent
+    store: Store
+    turns: Executor
+    """Threads for the agents, which wait for their models."""
+    queries: Executor
+    """Threads for short questions to the store, which must not wait behind the agents."""
+
+
+class Desk:
+    """A conversation with its agent, as far as this process has to do with it."""
+
+    def __init__(self, id: str, around: Surroundings, open_agent: Callable[[Store, Jobs], Agent]) -> None:
+        self.id = id
         self.used = time.monotonic()
-        self._threads = threads
+        self._around = around
+        self._store = around.store
+        self._fence = Fence()
+        self._mine = around.store.behind(self._fence)
+        self.reader = Reader(id, self._mine, open_agent)
         self._line = asyncio.Lock()
         self._jobs: dict[str, Job] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._outcomes: dict[str, dict[str, str]] = dict(agent.talk.store.state.get(self.id, OUTCOMES) or {})
-
-    @property
-    def id(self) -> str:
-        """The conversation's id."""
-        return self.agent.talk.id
+        self._running: Job | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._rescuing = False
+        self._closing = False
 
     @property
     def idle(self) -> bool:
         """Whether nobody waits for anything."""
-        return not self._tasks and not self._line.locked()
+        return self._task is None and not self._line.locked()
 
-    def post(self, text: str, id: str) -> Job:
-        """Take a message in; one that was taken in before is not handled again."""
+    # -- what clients ask for
+
+    async def post(self, text: str, id: str) -> Job:
+        """Take a letter in; when this returns it is stored. One that was taken in before is not handled again."""
         self.used = time.monotonic()
-        if id in self._jobs:
-            return self._jobs[id]
-        known = self._outcomes.get(id)
-        job = Job(id, text)
-        if known is not None:
-            running = known["status"] == "running"
-            stopped = Outcome("interrupted", "The server stopped before this message was answered.", "interrupted")
-            job.outcome = stopped if running else Outcome(**known)
-            return job
-        if len(self._jobs) >= MOST_WAITING:
-            raise refuse(429, "too_many_waiting", f"{MOST_WAITING} messages wait for this conversation already.", 5)
-        self._jobs[id] = job
-        task = asyncio.create_task(self._handle(job))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        try:
+            letter = await self._query(self._store.inbox.post, self.id, id, text, MOST_WAITING)
+        except InboxFull:
+            raise refuse(
+                429, "too_many_waiting", f"{MOST_WAITING} messages wait for this conversation already.", 5
+            ) from None
+        job = self._jobs.get(id) or Job(id)
+        if letter.outcome is not None:
+            job.tell(outcome=Outcome(**letter.outcome))
+        elif not self._closing:
+            self._jobs[id] = job
+            self._wake()
         return job
 
-    async def run(self, work: Callable[[Agent], Any]) -> Any:
-        """Something else with the conversation, in line with the messages."""
+    async def run(self, work: Callable[[Agent], T]) -> T:
+        """Something else with the agent, in line with the messages."""
         self.used = time.monotonic()
-        async with self._line:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work, self.agent)
+        return await self.turn(lambda _: self.reader.run(work))
 
-    def cancel(self) -> int:
-        """Stop what is under way or waits; how many messages that were."""
-        for job in self._jobs.values():
+    async def turn(self, work: Callable[[Store], T]) -> T:
+        """Something in a turn of its own; the store it is given lets it write as long as the turn lasts."""
+        async with self._line:
+            while (lease := await self._take()) is None:
+                await asyncio.sleep(SELDOM_SECONDS)
+            async with self._holding(lease):
+                return await self._thread(work, self._mine)
+
+    async def cancel(self) -> int:
+        """Stop what is under way or waits, wherever it does; how many letters that were."""
+        found = await self._query(self._store.inbox.cancel, self.id)
+        for job in (*self._jobs.values(), *((self._running,) if self._running else ())):
             job.cancel.cancel()
-        return len(self._jobs)
+        if found:
+            self.rescue()
+        return found
 
-    async def drain(self) -> None:
-        """Wait for all messages that were taken in."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks)
+    def rescue(self) -> None:
+        """Answer letters that wait, though nobody here waits for them: their worker may be dead."""
+        self._rescuing = True
+        self._wake()
 
-    async def _handle(self, job: Job) -> None:
+    # -- the end
+
+    async def drain(self, seconds: float | None = None) -> None:
+        """Wait for all letters that were taken in here; those left after a time are handed over to other workers."""
+        if self._task is not None:
+            await asyncio.wait((self._task,), timeout=seconds)
+
+    async def close(self) -> None:
+        """Let go. What is under way is broken off and can't write any more: another worker goes on with it."""
+        self._closing = True
+        if self._task is not None:
+            self._fence.lease = None
+            if self._running is not None:
+                self._running.cancel.cancel()
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
         async with self._line:
-            loop = asyncio.get_running_loop()
+            await self._query(self.reader.close)
 
-            def tell(event: AgentEvent) -> None:
-                loop.call_soon_threadsafe(job.tell, event.as_dict())
+    # -- answering
 
+    def _wake(self) -> None:
+        if self._task is None and not self._closing:
+            self._task = asyncio.create_task(self._serve())
+            self._task.add_done_callback(self._slept)
+
+    def _slept(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # A bug, not the store: said aloud. The letter is tried again, and given up after a few times.
+            log.error('{"problem": "desk", "kind": "%s"}', type(error).__name__, exc_info=error)
+            asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._wake)
+        elif self._jobs or self._rescuing:
+            self._wake()
+
+    async def _serve(self) -> None:
+        pause = LOOK_SECONDS
+        while self._jobs or self._rescuing:
             try:
-                outcome = await loop.run_in_executor(self._threads, self._turn, job, tell)
-            except StoreError:
-                outcome = Outcome("failed", "The conversation can't be stored now. Try again later.", "store")
+                async with self._line:
+                    lease = await self._take()
+                    if lease is not None:
+                        async with self._holding(lease):
+                            await self._answer_all()
+                self._rescuing = False
+                await self._look()
+            except NotFound:
+                self._conversation_is_gone()
+            except StoreError as error:
+                log.warning('{"problem": "store", "kind": "%s"}', type(error).__name__)
+                await asyncio.sleep(AGAIN_SECONDS)
+            if self._jobs:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, SELDOM_SECONDS)
+
+    async def _answer_all(self) -> None:
+        while waiting := await self._query(self._store.inbox.waiting, self.id, 1):
+            letter = waiting[0]
+            job = self._running = self._jobs.get(letter.id) or Job(letter.id)
+            if letter.cancelled:
+                job.cancel.cancel()
+            try:
+                outcome = await self._thread(self.reader.answer, letter, job.cancel, _telling(job))
             finally:
-                self._jobs.pop(job.id, None)
+                self._running = None
                 self.used = time.monotonic()
+            self._jobs.pop(letter.id, None)
             job.tell(outcome=outcome)
 
-    def _turn(self, job: Job, tell: Callable[[AgentEvent], None]) -> Outcome:
-        """One message, in a thread: hygiene, then a command or a turn of the agent. Written down before and after."""
-        self._write(job.id, Outcome("running", ""))
-        outcome = self._answered(job, tell)
-        self._write(job.id, outcome)
-        return outcome
+    async def _look(self) -> None:
+        """Hear how letters ended that another worker answered."""
+        for id, job in list(self._jobs.items()):
+            letter = await self._query(self._store.inbox.get, self.id, id)
+            if letter.outcome is not None:
+                self._jobs.pop(id, None)
+                job.tell(outcome=Outcome(**letter.outcome))
 
-    def _answered(self, job: Job, tell: Callable[[AgentEvent], None]) -> Outcome:
-        agent = self.agent
-        if job.cancel.cancelled:
-            return Outcome("interrupted", "", "interrupted")
+    def _conversation_is_gone(self) -> None:
+        self._rescuing = False
+        for id in list(self._jobs):
+            self._jobs.pop(id).tell(outcome=GONE)
+
+    # -- the turn
+
+    async def _take(self) -> Lease | None:
+        return await self._query(self._store.turns.acquire, self.id, owner_name(), TURN_SECONDS)
+
+    @asynccontextmanager
+    async def _holding(self, lease: Lease) -> AsyncIterator[None]:
+        self._fence.lease = lease
+        beat = asyncio.create_task(self._beat(lease))
         try:
-            answer = client_command(agent, job.text)
-            if answer is not None:
-                return Outcome("done", answer, "command")
-            agent.watchers.append(tell)
+            yield
+        finally:
+            self._fence.lease = None
+            beat.cancel()
+            await asyncio.gather(beat, return_exceptions=True)
+            with suppress(StoreError):
+                await self._query(self._store.turns.release, lease)
+
+    async def _beat(self, lease: Lease) -> None:
+        """Say that we are alive, and hear what is not wanted any more."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            running = self._running
             try:
-                clean(agent)
-                ended = agent.turn(job.text, cancel=job.cancel)
-            finally:
-                agent.watchers.remove(tell)
-        except StoreError:
-            raise
-        except LeporelloError as error:
-            agent.close_open_calls("Error: the turn ended before this call had a result")
-            return Outcome("failed", str(error), type(error).__name__)
-        return Outcome("interrupted" if ended.reason == "interrupted" else "done", ended.text, ended.reason)
+                await self._query(self._store.turns.renew, lease, TURN_SECONDS)
+                stop = running is not None and running.id in await self._query(self._store.inbox.cancelled, self.id)
+            except (LeaseLost, NotFound):
+                # Whatever is under way can't be written any more.
+                stop = True
+            except StoreError:
+                continue
+            if running is not None and stop:
+                running.cancel.cancel()
 
-    def _write(self, id: str, outcome: Outcome) -> None:
-        self._outcomes.pop(id, None)
-        self._outcomes[id] = outcome.as_dict()
-        while len(self._outcomes) > KEPT:
-            del self._outcomes[next(iter(self._outcomes))]
-        self.agent.talk.store.state.set(self.id, OUTCOMES, self._outcomes)
+    # -- threads
+
+    async def _query(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._around.queries, lambda: work(*args, **kwargs))
+
+    async def _thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._around.turns, lambda: work(*args, **kwargs))
 
 
-def client_command(agent: Agent, text: str) -> str | None:
-    """The answer of a command a client may give; None when the text is none."""
-    found = parse(text)
-    if found is None:
-        return None
-    allowed = {name: COMMANDS[name] for name in OPEN_TO_CLIENTS}
-    if found[0] == "help":
-        return help_text(allowed)
-    if found[0] in allowed:
-        agent.measure()
-        return run_command(agent.talk, text)
-    return unknown(found[0], allowed) if not found[1] else None
+def _telling(job: Job) -> Callable[[AgentEvent], None]:
+    """Passes what happens in a thread on to those who watch on the event loop."""
+    loop = asyncio.get_running_loop()
+
+    def tell(event: AgentEvent) -> None:
+        loop.call_soon_threadsafe(job.tell, event.as_dict())
+
+    return tell

@@ -42,6 +42,7 @@ _ERROR = _object(
 _OUTCOME = _object(
     id=_TEXT, status={"type": "string", "enum": ["done", "failed", "interrupted"]}, text=_TEXT, reason=_TEXT
 )
+_TAKEN = _object(id=_TEXT, status={"type": "string", "enum": ["waiting"]}, text=_TEXT, reason=_TEXT)
 _REPORT = _object(
     outcome={"type": "string", "enum": ["committed", "nothing_to_do", "no_gain", "blocked", "failed"]},
     reason=_TEXT,
@@ -95,6 +96,10 @@ def _paths() -> dict[str, Any]:
     sent = (400, 404, 409, 413, 415)
     reply = _answers(200, _OUTCOME, *sent)
     reply["200"]["content"]["text/event-stream"] = {"schema": _TEXT}
+    reply["202"] = {
+        "description": "Stored, and not answered yet; only when `wait` is false.",
+        "content": {"application/json": {"schema": _TAKEN}},
+    }
     return {
         "/api/conversations": {
             "get": _operation(
@@ -133,7 +138,7 @@ def _paths() -> dict[str, Any]:
             "parameters": [_ID],
             "get": _operation(
                 "Search it, folded parts included.",
-                _answers(200, _object(results=_list(_TEXT)), 400, 404, 409),
+                _answers(200, _object(results=_list(_TEXT)), 400, 404),
                 parameters=[_query("q", {"type": "string", "minLength": 1}, required=True)],
             ),
         },

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from leporello.errors import NotFound, StoreConflict
 from leporello.gateway.auth import Client, Key
-from leporello.gateway.desk import Outcome
+from leporello.gateway.letters import Outcome
 from leporello.gateway.sessions import Sessions
 from leporello.store.records import ConversationRecord
 
@@ -44,7 +44,7 @@ class Inbox:
         """The agent's answer to a message of a chat. Messages of one chat are answered one after the other."""
         record = await asyncio.to_thread(self._conversation, chat)
         desk = await self.sessions.desk(record)
-        return await desk.post(text, id).ended()
+        return await (await desk.post(text, id)).ended()
 
     def _conversation(self, chat: str) -> ConversationRecord:
         digest = hashlib.blake2b(chat.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

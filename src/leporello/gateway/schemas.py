@@ -31,6 +31,8 @@ class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
     text: Text
     id: Annotated[str, Meta(max_length=100)] = ""
     """Of the client's choosing: sent again, it is answered with the same outcome and not handled twice."""
+    wait: bool = True
+    """False is answered at once, as soon as the message is stored; send it again with the same id for its outcome."""
 
 
 class Compress(msgspec.Struct, forbid_unknown_fields=True):

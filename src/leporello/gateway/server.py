@@ -20,6 +20,7 @@ from leporello.errors import InputError
 from leporello.gateway.app import Gateway
 from leporello.gateway.auth import Keys, check_address
 from leporello.gateway.config import GatewayConfig
+from leporello.jobs import open_queue
 from leporello.store import open_store
 
 GRACE_SECONDS = 30
@@ -77,7 +78,8 @@ def serve(setup: Setup, listener: socket.socket) -> None:
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     with open_store(settings.store_url) as store:
         config = GatewayConfig.read(settings)
-        gateway = Gateway(settings, config, Keys.load(settings.home.path), store, shared=setup.workers > 1)
+        keys, queue = Keys.load(settings.home.path), open_queue(settings.store_url)
+        gateway = Gateway(settings, config, keys, store, queue)
         uvicorn.Server(server_options(gateway.app())).run(sockets=[listener])
 
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 import orjson
@@ -30,6 +31,7 @@ from leporello.store.records import ConversationRecord
 T = TypeVar("T")
 LONGEST_PAGE = 200
 MOST_MESSAGES = 500
+MESSAGE_HEADER = "x-leporello-message"
 BEAT_SECONDS = 15.0
 """Silence after which a comment is sent, so that nothing between here and the client thinks the line is dead."""
 
@@ -125,6 +127,10 @@ def _endpoint(
             except Refused as refused:
                 entry.problem = refused.fault.code
                 reply = _fault(refused.fault)
+            except NotFound:
+                # It was there a moment ago: somebody deleted it meanwhile.
+                entry.problem = "NotFound"
+                reply = _fault(Fault(404, "no_such_conversation", "There is no conversation with this id."))
             except LeporelloError as error:
                 entry.problem = type(error).__name__
                 reply = _fault(STORE_FAULT)
@@ -151,8 +157,8 @@ def _fault(fault: Fault) -> Response:
     return Response(fault.body(), fault.status, {name.decode(): value.decode() for name, value in fault.headers()})
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(orjson.dumps(value, default=str), status, media_type="application/json")
+def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(value, default=str), status, headers, media_type="application/json")
 
 
 def _about(record: ConversationRecord) -> dict[str, Any]:
@@ -226,9 +232,9 @@ async def _search(visit: Visit) -> Response:
     query = visit.request.query_params.get("q", "").strip()
     if not query:
         raise refuse(400, "invalid_request", "q is missing: say what to look for.")
-    desk = await visit.desk()
-    windows = await desk.run(lambda agent: [str(window) for window in agent.talk.search(query)])
-    return _json({"results": windows})
+    record = await visit.record()
+    windows = await asyncio.to_thread(visit.sessions.search, record.id, query)
+    return _json({"results": [str(window) for window in windows]})
 
 
 async def _compress(visit: Visit) -> Response:
@@ -264,7 +270,7 @@ async def _undo(visit: Visit) -> Response:
 async def _cancel(visit: Visit) -> Response:
     visit.body(dict[str, Any])
     desk = await visit.desk()
-    return _json({"cancelled": desk.cancel()})
+    return _json({"cancelled": await desk.cancel()})
 
 
 async def _export(visit: Visit) -> Response:
@@ -289,10 +295,21 @@ async def _post(visit: Visit) -> Response:
     if not wanted.text.strip():
         raise refuse(400, "invalid_request", "The message has no text.")
     desk = await visit.desk()
-    job = desk.post(wanted.text, wanted.id or uuid.uuid4().hex)
+    job = await desk.post(wanted.text, wanted.id or uuid.uuid4().hex)
+    # From here on the message is stored and will be answered, whatever happens to this worker or this connection.
+    taken = {MESSAGE_HEADER: _plain(job.id)}
     if "text/event-stream" in visit.request.headers.get("accept", ""):
-        return EventResponse(_events(job), media_type="text/event-stream", headers={"cache-control": "no-store"})
-    return _json(await _answer(job))
+        return EventResponse(
+            _events(job), media_type="text/event-stream", headers=taken | {"cache-control": "no-store"}
+        )
+    if not wanted.wait and job.outcome is None:
+        return _json({"id": job.id, "status": "waiting", "text": "", "reason": ""}, 202, taken)
+    return _json(await _answer(job), headers=taken)
+
+
+def _plain(id: str) -> str:
+    """An id as it can stand in a header."""
+    return quote(id, safe=" !#$&'()*+,/:;=?@[]~")
 
 
 async def _answer(job: Job) -> dict[str, Any]:

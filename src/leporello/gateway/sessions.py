@@ -1,43 +1,69 @@
-"""Agent sessions: opens desks for conversations, keeps clients apart, and ends what nobody uses any more."""
+"""Agent sessions: opens desks for conversations, keeps clients apart, finishes what dead workers left behind."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from leporello.agent.agent import Agent
 from leporello.agent.session import Chosen, choose_model, open_agent
 from leporello.config import Settings
-from leporello.errors import ConfigError, NotFound
+from leporello.conversation import Conversation
+from leporello.conversation.archive import StoredArchive
+from leporello.conversation.later import FoldOrder
+from leporello.errors import ConfigError, LeporelloError, NotFound
 from leporello.gateway.auth import Client
-from leporello.gateway.desk import Desk
+from leporello.gateway.desk import Desk, Surroundings
 from leporello.gateway.faults import refuse
+from leporello.plugins.host import PluginHost
+from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.store.base import Store
 from leporello.store.records import ConversationFilter, ConversationRecord, Metadata, Page
+from leporello.tools.jobs import Jobs
 
 PLATFORM = "api"
-EXPIRY = "expiry"
 MOST_OPEN = 200
-SWEEP_SECONDS = 30.0
+MOST_ARCHIVES = 16
+RESCUE_SECONDS = 2.0
+GRACE_SECONDS = 25.0
+TURN_THREADS = 64
+QUERY_THREADS = 8
 
 Chooser = Callable[[Settings, str | None], Chosen]
+log = logging.getLogger("leporello.gateway")
 
 
 class Sessions:
-    """All agent conversations of this process."""
+    """All agent conversations that this process has to do with."""
 
-    def __init__(self, store: Store, settings: Settings, idle: float, choose: Chooser = choose_model) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        choose: Chooser = choose_model,
+        *,
+        plugins: PluginHost | None = None,
+        later: Callable[[FoldOrder], bool] | None = None,
+    ) -> None:
+        """`later` takes foldings that can wait."""
         self.store = store
         self.settings = settings
-        self._idle = idle
-        self._choose = choose
+        self.choose = choose
+        self.plugins = plugins or PluginHost(settings)
+        self._later = later
         self._desks: dict[str, Desk] = {}
-        self._opening: dict[str, asyncio.Lock] = {}
-        self.threads = ThreadPoolExecutor(32, "leporello-agent")
+        self._archives: dict[str, StoredArchive] = {}
+        self._searching = threading.Lock()
+        self.threads = ThreadPoolExecutor(TURN_THREADS, "leporello-agent")
+        self._queries = ThreadPoolExecutor(QUERY_THREADS, "leporello-inbox")
+        self._around = Surroundings(store, self.threads, self._queries)
 
     # -- whose conversation
 
@@ -66,36 +92,57 @@ class Sessions:
         about = Metadata(title=title, platform=PLATFORM, model=name, owner=owner(client))
         return self.store.conversations.create(id, about)
 
+    def search(self, id: str, query: str) -> list[Window]:
+        """Search a conversation; it waits for no turn."""
+        with self._searching:
+            archive = self._archives.pop(id, None) or StoredArchive(
+                self.store, id, by_meaning=self.settings.get("recall.vectors")
+            )
+            self._archives[id] = archive
+            if len(self._archives) > MOST_ARCHIVES:
+                del self._archives[next(iter(self._archives))]
+            return archive.search(RecallQuery(query, DEFAULT_TOKENS))
+
     # -- desks
 
     async def desk(self, record: ConversationRecord) -> Desk:
-        """The conversation, opened."""
-        async with self._opening.setdefault(record.id, asyncio.Lock()):
-            found = self._desks.get(record.id)
-            if found is not None:
-                return found
-            try:
-                agent = await asyncio.get_running_loop().run_in_executor(self.threads, self._open, record)
-            except ConfigError:
-                raise refuse(
-                    409, "no_model", "No usable model is set for this conversation: the gateway's operator can set one."
-                ) from None
-            desk = self._desks[record.id] = Desk(agent, self.threads)
-            await self._make_room()
-            return desk
+        """The desk of a conversation that can be talked to."""
+        found = self._desks.get(record.id)
+        if found is not None:
+            return found
+        loop = asyncio.get_running_loop()
+        try:
+            chosen = await loop.run_in_executor(self.threads, self._chosen, record)
+        except ConfigError:
+            raise refuse(
+                409, "no_model", "No usable model is set for this conversation: the gateway's operator can set one."
+            ) from None
+        return await self._desk(record.id, chosen)
 
-    def _open(self, record: ConversationRecord) -> Agent:
-        chosen = self._choose(self.settings, record.metadata.model or None)
-        if not record.open:
-            self.store.conversations.reopen(record.id)
-        return open_agent(
+    async def _desk(self, id: str, chosen: Chosen | None = None) -> Desk:
+        found = self._desks.get(id)
+        if found is None:
+            found = self._desks[id] = Desk(id, self._around, partial(self._open, id, chosen))
+            await self._make_room(found)
+        return found
+
+    def _chosen(self, record: ConversationRecord) -> Chosen:
+        return self.choose(self.settings, record.metadata.model or None)
+
+    def _open(self, id: str, chosen: Chosen | None, store: Store, jobs: Jobs) -> Agent:
+        """The agent of a conversation; called in its turn, so that no other worker opens it at the same time."""
+        agent = open_agent(
             self.settings,
-            chosen,
-            store=self.store,
-            id=record.id,
-            workdir=self._workdir(record.id),
+            chosen or self._chosen(store.conversations.resolve(id)),
+            store=store,
+            id=id,
+            workdir=self._workdir(id),
             platform=PLATFORM,
+            plugins=self.plugins,
+            jobs=jobs,
         )
+        agent.talk.later = self._later
+        return agent
 
     def _workdir(self, id: str) -> Path:
         """A folder of its own for each conversation: the tools of one don't see the files of another."""
@@ -105,50 +152,84 @@ class Sessions:
         return folder
 
     async def delete(self, record: ConversationRecord) -> None:
-        """Remove a conversation with all it has; what is under way is stopped first."""
+        """Remove a conversation with all it has. Whatever is under way, here or elsewhere, can't write any more."""
         desk = self._desks.pop(record.id, None)
         if desk is not None:
-            desk.cancel()
-            await desk.drain()
+            await desk.close()
         await asyncio.to_thread(self.store.conversations.delete, record.id)
-        self._opening.pop(record.id, None)
+
+    # -- what others left behind
+
+    async def watch(self) -> None:
+        """Answer letters whose worker died, again and again."""
+        while True:
+            await asyncio.sleep(RESCUE_SECONDS)
+            try:
+                await self.rescue()
+            except LeporelloError as error:
+                log.warning('{"problem": "rescue", "kind": "%s"}', type(error).__name__)
+
+    async def rescue(self) -> list[str]:
+        """Take up conversations with letters that nobody answers; their ids."""
+        found = await asyncio.get_running_loop().run_in_executor(self._queries, self.store.inbox.stranded)
+        for id in found:
+            (await self._desk(id)).rescue()
+        return found
 
     # -- the end of sessions
 
-    async def sweep(self) -> None:
-        """End idle sessions, again and again."""
-        while True:
-            await asyncio.sleep(min(SWEEP_SECONDS, self._idle))
-            await self.expire(time.monotonic() - self._idle)
+    async def end(self, id: str, before: float, reason: str) -> bool:
+        """End a session that was last used before a time: engine and plugins are told, once, whoever does it.
 
-    async def expire(self, before: float) -> list[str]:
-        """End all sessions that were last used before a time; their ids."""
-        ended = []
-        for id, desk in list(self._desks.items()):
-            if desk.idle and desk.used <= before:
-                self._desks.pop(id, None)
-                self._opening.pop(id, None)
-                await asyncio.get_running_loop().run_in_executor(self.threads, self._end, desk.agent)
-                ended.append(id)
+        Whether it was ended here. It can be taken up again.
+        """
+        desk = await self._desk(id)
+        if not desk.idle:
+            return False
+        ended = await desk.turn(lambda store: self._end(store, desk, before, reason))
+        if ended or desk.reader.agent is None:
+            await self._put_down(desk)
         return ended
 
-    def _end(self, agent: Agent) -> None:
-        """A real end: the engine is told, and the conversation is marked. It can be taken up again."""
-        talk = agent.talk
-        talk.engine.on_session_end(talk.view.session, talk.messages)
-        self.store.conversations.end(talk.id, EXPIRY)
+    def _end(self, store: Store, desk: Desk, before: float, reason: str) -> bool:
+        # In the turn: whoever comes second sees that it is done, or that somebody wrote meanwhile.
+        record = store.conversations.resolve(desk.id)
+        if not record.open or record.updated_at >= before:
+            return False
+        agent = desk.reader.agent
+        talk = agent.talk if agent else Conversation(store, record, self.settings, plugins=self.plugins, beside=True)
+        talk.refresh()
+        talk.leave("expired")
+        store.conversations.end(desk.id, reason)
+        return True
 
-    async def _make_room(self) -> None:
-        """Close those unused for longest without ending them: they open again where they stood."""
-        idle = sorted((desk for desk in self._desks.values() if desk.idle), key=lambda desk: desk.used)
+    async def _make_room(self, wanted: Desk) -> None:
+        """Put those down that were unused for longest, without ending them: they open again where they stood."""
+        idle = sorted(
+            (desk for desk in self._desks.values() if desk.idle and desk is not wanted), key=lambda desk: desk.used
+        )
         for desk in idle[: max(0, len(self._desks) - MOST_OPEN)]:
+            await self._put_down(desk)
+
+    async def put_down_unused(self, seconds: float) -> None:
+        """Put down what was not used here for a while."""
+        limit = time.monotonic() - seconds
+        for desk in [desk for desk in self._desks.values() if desk.idle and desk.used < limit]:
+            await self._put_down(desk)
+
+    async def _put_down(self, desk: Desk) -> None:
+        if desk.idle:
             self._desks.pop(desk.id, None)
+            await desk.close()
 
     async def close(self) -> None:
-        """Let every message that was taken in be answered, then stop."""
-        for desk in list(self._desks.values()):
-            await desk.drain()
-        self.threads.shutdown(wait=True)
+        """Let what was taken in be answered, for a while; other workers, or the next start, do the rest."""
+        desks = list(self._desks.values())
+        await asyncio.gather(*(desk.drain(GRACE_SECONDS) for desk in desks))
+        await asyncio.gather(*(desk.close() for desk in desks))
+        self._desks.clear()
+        await asyncio.to_thread(self.threads.shutdown)
+        self._queries.shutdown()
 
 
 def owner(client: Client) -> str:

@@ -6,17 +6,23 @@ an index of its own. The log holds what the client sent; a reply enters it when 
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from leporello.config import Settings
 from leporello.conversation import Conversation
+from leporello.conversation.folding import owner_name
+from leporello.conversation.later import FoldOrder
 from leporello.errors import NotFound, StoreConflict
 from leporello.gateway.recognise import chain, common
 from leporello.ledger import snapshot
 from leporello.messages import Message
+from leporello.plugins.host import PluginHost
 from leporello.store.base import Store
 from leporello.store.records import LedgerSnapshot, Metadata
 from leporello.summary.base import Narrator
@@ -49,6 +55,9 @@ class Live:
     """Tokens that a provider counted, and the bytes of the request and answer it counted."""
     thoughtless: bool = False
     """The model refused thinking that was signed before the last fold; it is left out from then on."""
+    used: float = field(default_factory=time.monotonic)
+    ended: bool = False
+    """Its session was ended because nobody used it; the next message takes it up again."""
     guard: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -82,15 +91,19 @@ class Talks:
         store: Store,
         settings: Settings,
         *,
-        shared: bool = False,
         narrator: Callable[[], Narrator | None] = lambda: None,
+        plugins: PluginHost | None = None,
+        later: Callable[[FoldOrder], bool] | None = None,
+        idle: float = math.inf,
         most_bytes: int = MOST_BYTES,
     ) -> None:
+        """`later` takes foldings that can wait; what was not used for `idle` seconds is looked up anew."""
         self.store = store
         self.settings = settings
-        self._shared = shared
-        """Whether other processes write to the same conversations."""
+        self.plugins = plugins or PluginHost(settings)
         self._narrator = narrator
+        self._later = later
+        self._idle = idle
         self._most_bytes = most_bytes
         self._live: OrderedDict[str, Live] = OrderedDict()
         self._index: dict[bytes, str] = {}
@@ -136,32 +149,53 @@ class Talks:
     # -- finding
 
     def _find(self, values: Sequence[bytes]) -> tuple[Live | None, int]:
-        """The conversation with the longest common beginning, and how long that is."""
+        """The conversation with the longest common beginning, and how long that is.
+
+        Other workers may have begun it, gone on with it or folded it: the store is asked each time, with two small
+        queries, and only what is new is read.
+        """
         live, known = self._at_hand(values)
-        if live is not None and known == len(live.values) and not self._shared:
-            return live, known
-        for place in range(len(values), known, -1):
-            stored = self._from_store(id_of(values[place - 1]), values)
-            if stored is not None:
-                return stored, common(stored.values, values)
-        if live is not None and self._shared and self.store.log.count(live.id) != len(live.values):
-            self._forget(live)
-            found = self._from_store(live.id, values)
-            return (found, common(found.values, values)) if found else (None, 0)
-        return live, known
+        ids = [id_of(value) for value in reversed(values[known:])]
+        there = self.store.conversations.existing(ids)
+        candidates = [id for id in ids if id in there] + ([live.id] if live is not None else [])
+        for id in candidates:
+            found = self._up_to_date(id)
+            if found is not None:
+                return found, common(found.values, values)
+        return None, 0
+
+    def _up_to_date(self, id: str) -> Live | None:
+        """A conversation as it is now; None when it is gone."""
+        live = self._live.get(id)
+        if live is None:
+            return self._from_store(id)
+        with live.guard:
+            try:
+                pulse = self.store.conversations.pulse(id)
+            except NotFound:
+                pulse = None
+            if pulse is not None and live.values and pulse.messages >= len(live.values):
+                fresh = self.store.log.iterate(id, len(live.values) + 1, pulse.messages)
+                self._extend(live, chain(live.values[-1], (stored.message for stored in fresh)))
+                live.generation = pulse.generation
+                if live.talk is not None:
+                    live.talk.refresh()
+                return live
+        # Deleted, perhaps begun anew.
+        self._forget(live)
+        return self._from_store(id)
 
     def _at_hand(self, values: Sequence[bytes]) -> tuple[Live | None, int]:
         for place in range(len(values), 0, -1):
             id = self._index.get(values[place - 1])
             live = self._live.get(id) if id is not None else None
-            if live is not None:
+            if live is not None and time.monotonic() - live.used > self._idle:
+                self._forget(live)
+            elif live is not None:
                 return live, place
         return None, 0
 
-    def _from_store(self, id: str, values: Sequence[bytes]) -> Live | None:
-        known = self._live.get(id)
-        if known is not None:
-            return known
+    def _from_store(self, id: str) -> Live | None:
         try:
             record = self.store.conversations.resolve(id)
         except NotFound:
@@ -169,15 +203,22 @@ class Talks:
         start = bytes.fromhex(str(record.metadata.custom.get("chain", "")))
         said = [stored.message for stored in self.store.log.iterate(record.id)]
         size = sum(len(str(message)) for message in said)
-        return self._keep(Live(record.id, chain(start, said), size, record.generation))
+        return self._keep(Live(record.id, chain(start, said), size, record.generation, ended=not record.open))
 
     def open(self, live: Live, model: str, window: int | None) -> Conversation:
         """The conversation itself, with its ledger and its measure. Call it with the guard held."""
         if live.talk is None:
             record = self.store.conversations.resolve(live.id)
             live.talk = Conversation(
-                self.store, record, self.settings, model=model, window=window, narrator=self._narrator()
+                self.store,
+                record,
+                self.settings,
+                model=model,
+                window=window,
+                narrator=self._narrator(),
+                plugins=self.plugins,
             )
+            live.talk.later = self._later
         elif live.talk.model != model:
             live.talk.use_model(model, window)
         return live.talk
@@ -203,14 +244,16 @@ class Talks:
         if not messages:
             return
         with live.guard:
-            if live.talk is not None and not self._shared:
-                live.talk.append(*messages)
-            else:
-                self.store.log.append(live.id, list(messages), after=len(live.values))
-            if live.talk is not None and self._shared:
+            if live.ended:
+                self.store.conversations.reopen(live.id)
+                live.ended = False
+            self.store.log.append(live.id, list(messages), after=len(live.values))
+            if live.talk is not None:
                 live.talk.refresh()
-            fresh = values[len(live.values) :]
-            live.values.extend(fresh)
+            self._extend(live, values[len(live.values) :])
+
+    def _extend(self, live: Live, fresh: Sequence[bytes]) -> None:
+        live.values.extend(fresh)
         with self._book:
             self._index.update(dict.fromkeys(fresh, live.id))
 
@@ -226,6 +269,7 @@ class Talks:
     def _touch(self, live: Live, size: int) -> None:
         """Note that a conversation was used, and let those go that weigh too much together."""
         gone: list[Live] = []
+        live.used = time.monotonic()
         with self._book:
             live.size = size
             if live.id in self._live:
@@ -247,6 +291,31 @@ class Talks:
             return
         ledger = live.talk.engine.ledger
         self.store.ledgers.save(live.id, LedgerSnapshot(ledger.last, snapshot.VERSION, snapshot.save(ledger)))
+        live.talk.close()
+
+    def end(self, id: str, before: float, reason: str) -> bool:
+        """End the session of a conversation that was last used before a time: engine and plugins are told, once,
+        whichever worker does it. Whether it was ended here. The next request takes it up again."""
+        lease = self.store.turns.acquire(id, owner_name())
+        if lease is None:
+            return False
+        try:
+            record = self.store.conversations.resolve(id)
+            if not record.open or record.updated_at >= before:
+                return False
+            live = self._live.get(id)
+            with live.guard if live else nullcontext():
+                talk = live.talk if live else None
+                talk = talk or Conversation(self.store, record, self.settings, plugins=self.plugins, beside=True)
+                talk.refresh()
+                talk.leave("expired")
+                self.store.conversations.end(id, reason)
+            if live is not None:
+                self._forget(live)
+            talk.close()
+            return True
+        finally:
+            self.store.turns.release(lease)
 
     def _forget(self, live: Live) -> None:
         with self._book:

@@ -278,14 +278,17 @@ class Inbox(Protocol):
     def post(self, conversation: str, id: str, text: str, most: int | None = None) -> Letter:
         """Take a letter in, durably; where the id is known, the letter that is there, whatever it says.
 
-        `StoreBusy` when `most` letters wait already.
+        `InboxFull` when `most` letters wait already.
         """
 
     def get(self, conversation: str, id: str) -> Letter:
         """One letter; `NotFound` when there is none of this id."""
 
-    def waiting(self, conversation: str) -> list[Letter]:
+    def waiting(self, conversation: str, limit: int | None = None) -> list[Letter]:
         """Letters that have not ended, in the order of their arrival."""
+
+    def cancelled(self, conversation: str) -> list[str]:
+        """Ids of letters that have not ended and are not wanted any more."""
 
     def begin(self, conversation: str, id: str) -> Letter:
         """Count an attempt to answer a letter."""

@@ -104,6 +104,8 @@ class ConversationFilter:
     kind: Kind | None = None
     active_since: float | None = None
     active_before: float | None = None
+    open: bool | None = None
+    """Whether the newest session has not ended."""
 
 
 @dataclass(frozen=True, slots=True)

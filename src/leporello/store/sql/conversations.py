@@ -442,4 +442,6 @@ def _conditions(where: ConversationFilter) -> tuple[str, list[Any]]:
         if moment is not None:
             conditions.append(f" AND {test}")
             params.append(millis(moment))
+    if where.open is not None:
+        conditions.append(f" AND s.ended IS {'NULL' if where.open else 'NOT NULL'}")
     return "".join(conditions), params

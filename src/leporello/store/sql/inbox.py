@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.errors import NotFound, StoreBusy
+from leporello.errors import InboxFull, NotFound
 from leporello.messages import Message, decode_json
 from leporello.store.letters import Letter
 from leporello.store.sql.bodies import pack_body, unpack_body
-from leporello.store.sql.common import hold, locate, shown, to_json
+from leporello.store.sql.common import LARGEST_NUMBER, hold, locate, shown, to_json
 from leporello.store.sql.database import Database, Row, Transaction
 from leporello.store.sql.log import append_prepared, prepare_message
 from leporello.store.sql.schema import Migration
@@ -76,7 +76,7 @@ class SqlInbox:
                 return _letter(conversation, known)
             counted = tx.row("SELECT count(*) FROM inbox WHERE conversation = ? AND ended IS NULL", held.key)
             if most is not None and counted and counted[0] >= most:
-                raise StoreBusy(f"{most} letters wait for {shown(conversation)} already.")
+                raise InboxFull(f"{most} letters wait for {shown(conversation)} already. Send this one again later.")
             newest = tx.row("SELECT max(number) FROM inbox WHERE conversation = ?", held.key)
             number = (newest[0] if newest and newest[0] else 0) + 1
             tx.run(
@@ -93,9 +93,11 @@ class SqlInbox:
             raise NotFound(f"{shown(conversation)} has no letter {shown(id)}.")
         return _letter(conversation, row)
 
-    def waiting(self, conversation: str) -> list[Letter]:
+    def waiting(self, conversation: str, limit: int | None = None) -> list[Letter]:
+        most = LARGEST_NUMBER if limit is None else limit
         with self._db.read() as tx:
-            rows = tx.rows(f"{_SELECT} AND ended IS NULL ORDER BY number", locate(tx, conversation)[0])
+            key, _ = locate(tx, conversation)
+            rows = tx.rows(f"{_SELECT} AND ended IS NULL ORDER BY number LIMIT ?", key, most)
         return [_letter(conversation, row) for row in rows]
 
     def begin(self, conversation: str, id: str) -> Letter:
@@ -141,6 +143,14 @@ class SqlInbox:
         with self._db.write() as tx:
             held = hold(self._db, tx, conversation)
             return tx.run("UPDATE inbox SET cancelled = 1 WHERE conversation = ? AND ended IS NULL", held.key)
+
+    def cancelled(self, conversation: str) -> list[str]:
+        with self._db.read() as tx:
+            rows = tx.rows(
+                "SELECT id FROM inbox WHERE conversation = ? AND ended IS NULL AND cancelled = 1",
+                locate(tx, conversation)[0],
+            )
+        return [unpack(id) for (id,) in rows]
 
     def stranded(self, limit: int = 100) -> list[str]:
         with self._db.read() as tx:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from leporello.errors import LeaseLost, NotFound, StoreBusy
+from leporello.errors import InboxFull, LeaseLost, NotFound
 from leporello.store import Store, StoreOptions
 from leporello.store.letters import Fence
 from leporello.testing.store_contract.base import ContractBase, contents, user
@@ -53,12 +53,13 @@ class InboxContract(ContractBase):
             store.inbox.post("c", f"id-{number}", f"word {number}")
         store.inbox.end("c", "id-3", {})
         left = [number for number in range(12) if number != 3]
+        assert [letter.id for letter in store.inbox.waiting("c", limit=1)] == ["id-0"]
         assert [letter.text for letter in store.inbox.waiting("c")] == [f"word {number}" for number in left]
 
     def test_an_inbox_may_be_full(self, store: Store) -> None:
         store.conversations.create("c")
         store.inbox.post("c", "a", "one", most=1)
-        with pytest.raises(StoreBusy):
+        with pytest.raises(InboxFull):
             store.inbox.post("c", "b", "two", most=1)
         assert store.inbox.post("c", "a", "one", most=1).number == 1
         store.inbox.end("c", "a", {})
@@ -87,6 +88,7 @@ class InboxContract(ContractBase):
         assert store.inbox.cancel("c") == 1
         assert not store.inbox.get("c", "a").cancelled
         assert store.inbox.get("c", "b").cancelled
+        assert store.inbox.cancelled("c") == ["b"]
 
     def test_letters_without_a_reader_are_found(self, url: str) -> None:
         moment = [1000.0]

@@ -1,0 +1,173 @@
+"""How one letter is answered: hygiene, then a command or a turn of the agent; in a thread, and behind a fence.
+
+Whoever answers may die at any moment, and another worker begins again. What the store holds tells where the first one
+stopped: the letter's message is in the log or not, and the log ends with an answer or not. A turn that was broken off
+is finished; a command that was broken off is not run again, because nobody knows whether it took effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from leporello.agent.agent import LOST, Agent
+from leporello.agent.commands import COMMANDS, help_text, parse, run_command, unknown
+from leporello.agent.events import AgentEvent
+from leporello.cancel import CancelToken
+from leporello.errors import LeporelloError, StoreError
+from leporello.gateway.hygiene import clean
+from leporello.messages import Message, calls_of, role_of, text_of
+from leporello.store.base import Store
+from leporello.store.letters import Letter
+from leporello.tools.jobs import Jobs
+
+T = TypeVar("T")
+MOST_ATTEMPTS = 5
+"""So often a letter is begun. What ends the server every time must not do so for ever."""
+OPEN_TO_CLIENTS = ("help", "compress", "undo", "context", "search", "expand", "pin", "unpin", "usage")
+"""Commands about one's own conversation; those about the whole store or the machine's settings are not for clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a message ended. `status` is `done`, `failed` or `interrupted`."""
+
+    status: str
+    text: str
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """For clients and for storing."""
+        return {"status": self.status, "text": self.text, "reason": self.reason}
+
+
+INTERRUPTED = Outcome("interrupted", "", "interrupted")
+BROKEN_COMMAND = Outcome(
+    "interrupted", "The server stopped while it ran this command. Look whether it took effect.", "interrupted"
+)
+GIVEN_UP = Outcome(
+    "failed",
+    f"The server failed {MOST_ATTEMPTS} times while it answered this message. It is not tried again.",
+    "server",
+)
+
+
+class Reader:
+    """Answers the letters of one conversation. One thread at a time, and only in a turn."""
+
+    def __init__(self, id: str, store: Store, open_agent: Callable[[Store, Jobs], Agent]) -> None:
+        """`store` is behind the fence of whoever holds the turn."""
+        self.id = id
+        self._store = store
+        self._open = open_agent
+        self._jobs = Jobs()
+        self.agent: Agent | None = None
+        """As it was when it was last used; other workers may have gone on since."""
+
+    def answer(self, letter: Letter, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> Outcome:
+        """The outcome of a letter, written down."""
+        begun = self._store.inbox.begin(self.id, letter.id)
+        if begun.outcome is not None:
+            return Outcome(**begun.outcome)
+        with self._forgetting():
+            outcome = self._outcome(begun, cancel, tell)
+            self._store.inbox.end(self.id, letter.id, outcome.as_dict())
+        return outcome
+
+    def run(self, work: Callable[[Agent], T]) -> T:
+        """Something else with the conversation as it is now."""
+        with self._forgetting():
+            return work(self._at_hand())
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """Whatever goes wrong, the agent is opened anew from the store: nobody knows what it had in mind."""
+        try:
+            yield
+        except BaseException:
+            self._forget()
+            raise
+
+    def close(self) -> None:
+        """Let go of everything; the conversation can be taken up again, here or elsewhere."""
+        self._forget()
+        self._jobs.close()
+
+    def _forget(self) -> None:
+        if self.agent is not None:
+            self.agent.talk.close()
+            self.agent = None
+
+    def _at_hand(self) -> Agent:
+        if self.agent is None:
+            self.agent = self._open(self._store, self._jobs)
+        else:
+            self.agent.refresh()
+        return self.agent
+
+    def _outcome(self, letter: Letter, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> Outcome:
+        if letter.attempts > MOST_ATTEMPTS:
+            return GIVEN_UP
+        if cancel.cancelled and letter.message is None:
+            return INTERRUPTED
+        command = letter.message is None and is_command(letter.text)
+        if command and letter.attempts > 1:
+            return BROKEN_COMMAND
+        try:
+            if not self._store.conversations.resolve(self.id).open:
+                self._store.conversations.reopen(self.id)
+            agent = self._at_hand()
+            if command:
+                return Outcome("done", client_command(agent, letter.text), "command")
+            return self._turn(agent, letter, cancel, tell)
+        except StoreError:
+            raise
+        except LeporelloError as error:
+            if self.agent is not None:
+                self.agent.close_open_calls("Error: the turn ended before this call had a result")
+            return Outcome("failed", str(error), type(error).__name__)
+
+    def _turn(self, agent: Agent, letter: Letter, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> Outcome:
+        if letter.message is not None:
+            answer = self._answer_after(letter.message)
+            if answer is not None:
+                return Outcome("done", text_of(answer), "stop")
+        agent.watchers.append(tell)
+        try:
+            clean(agent)
+            if letter.message is None:
+                agent.close_open_calls(LOST)
+                self._store.inbox.enter(self.id, letter.id, {"role": "user", "content": letter.text})
+                agent.refresh()
+            ended = agent.go_on(cancel=cancel)
+        finally:
+            agent.watchers.remove(tell)
+        return Outcome("interrupted" if ended.reason == "interrupted" else "done", ended.text, ended.reason)
+
+    def _answer_after(self, number: int) -> Message | None:
+        """The answer to a message, where it was stored before its worker ended."""
+        newest = None
+        for stored in self._store.log.iterate(self.id, number + 1):
+            newest = stored.message
+        return newest if newest is not None and role_of(newest) == "assistant" and not calls_of(newest) else None
+
+
+def is_command(text: str) -> bool:
+    """Whether a letter is a command; a path or a sentence that begins with a slash is none."""
+    found = parse(text)
+    return found is not None and (found[0] in OPEN_TO_CLIENTS or not found[1])
+
+
+def client_command(agent: Agent, text: str) -> str:
+    """The answer of a command a client may give."""
+    found = parse(text)
+    assert found is not None
+    allowed = {name: COMMANDS[name] for name in OPEN_TO_CLIENTS}
+    if found[0] == "help":
+        return help_text(allowed)
+    if found[0] not in allowed:
+        return unknown(found[0], allowed)
+    agent.measure()
+    return run_command(agent.talk, text) or ""

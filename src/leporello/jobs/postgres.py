@@ -1,0 +1,148 @@
+"""A durable queue that all workers of one PostgreSQL database share, kept by `procrastinate`.
+
+Its tables lie in a schema of their own, whose name tells which version of the tables it is: workers of two versions,
+as during an upgrade, never meet in one table. Jobs of a worker that died are given to another one as soon as its
+heartbeat has been missing for a few seconds. A database that goes away is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import TimeoutError as NotInTime
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import procrastinate
+import psycopg
+from procrastinate import exceptions
+from procrastinate.jobs import Status
+from procrastinate.schema import SchemaManager
+from psycopg import sql
+
+from leporello.errors import LeporelloError
+from leporello.jobs.base import Handler, Job
+
+CONCURRENCY = 2
+BEAT_SECONDS = 2.0
+DEAD_SECONDS = 10.0
+POLL_SECONDS = 1.0
+PAUSE_SECONDS = 1.0
+SUBMIT_SECONDS = 10.0
+MOST_ATTEMPTS = 4
+_LOCK = 0x4C455051
+log = logging.getLogger("leporello.jobs")
+
+
+class PostgresQueue:
+    """`Queue` of the port."""
+
+    def __init__(self, url: str, *, dead_seconds: float = DEAD_SECONDS) -> None:
+        self._url = url
+        self._dead_seconds = dead_seconds
+        self.schema = (
+            "leporello_jobs_" + hashlib.blake2b(SchemaManager.get_schema().encode(), digest_size=4).hexdigest()
+        )
+        self._app: procrastinate.App | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def submit(self, job: Job) -> bool:
+        app, loop = self._app, self._loop
+        if app is None or loop is None:
+            return False
+        asked = asyncio.run_coroutine_threadsafe(_defer(app, job), loop)
+        try:
+            return asked.result(SUBMIT_SECONDS)
+        except (exceptions.ConnectorException, psycopg.Error, NotInTime) as error:
+            asked.cancel()
+            log.warning('{"problem": "submit", "kind": "%s"}', type(error).__name__)
+            return False
+
+    @asynccontextmanager
+    async def serving(self, handlers: Mapping[str, Handler]) -> AsyncIterator[None]:
+        # Its own loggers print whole jobs and stack traces; what matters is said here.
+        logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
+        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+        await asyncio.to_thread(self._prepare)
+        given = psycopg.conninfo.conninfo_to_dict(self._url).get("options") or ""
+        connector = procrastinate.PsycopgConnector(
+            conninfo=self._url,
+            kwargs={"options": f"{given} -c search_path={self.schema},public"},
+            min_size=1,
+            max_size=3,
+        )
+        app = procrastinate.App(connector=connector)
+        for kind, handler in handlers.items():
+            # Named by the kind of job, not by where the code stands: workers of another version know it, too.
+            app.task(name=kind, queue="leporello", retry=_RETRY)(_task(handler))
+        async with app.open_async():
+            self._app, self._loop = app, asyncio.get_running_loop()
+            beside = [asyncio.create_task(self._work(app)), asyncio.create_task(self._rescue(app))]
+            try:
+                yield
+            finally:
+                self._app = None
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
+
+    def _prepare(self) -> None:
+        """Make the tables where they are missing; several workers may come at the same time."""
+        with psycopg.connect(self._url) as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            there = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (self.schema,)).fetchone()
+            if there is None:
+                name = sql.Identifier(self.schema)
+                connection.execute(sql.SQL("CREATE SCHEMA {}").format(name))
+                connection.execute(sql.SQL("SET LOCAL search_path TO {}, public").format(name))
+                connection.execute(SchemaManager.get_schema().encode())
+
+    async def _work(self, app: procrastinate.App) -> None:
+        """Do jobs for as long as this process serves; a lost database ends the worker, and another one is begun."""
+        while True:
+            try:
+                # It polls: a listening connection would not come back after a restart of the database.
+                await app.run_worker_async(
+                    queues=["leporello"],
+                    concurrency=CONCURRENCY,
+                    install_signal_handlers=False,
+                    listen_notify=False,
+                    fetch_job_polling_interval=POLL_SECONDS,
+                    abort_job_polling_interval=60.0,
+                    update_heartbeat_interval=BEAT_SECONDS,
+                    stalled_worker_timeout=self._dead_seconds,
+                    delete_jobs="always",
+                )
+            except (exceptions.ProcrastinateException, psycopg.Error) as error:
+                log.warning('{"problem": "queue", "kind": "%s"}', type(error).__name__)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _rescue(self, app: procrastinate.App) -> None:
+        """Give jobs of dead workers to living ones."""
+        while True:
+            await asyncio.sleep(self._dead_seconds / 2)
+            with suppress(exceptions.ProcrastinateException, psycopg.Error):
+                for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=self._dead_seconds):
+                    try:
+                        await app.job_manager.retry_job(job)
+                    except exceptions.AlreadyEnqueued:
+                        # The same work waits already.
+                        await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
+
+
+_RETRY = procrastinate.RetryStrategy(max_attempts=MOST_ATTEMPTS, exponential_wait=2, retry_exceptions=[LeporelloError])
+
+
+def _task(handler: Handler) -> Callable[..., None]:
+    def task(**facts: Any) -> None:
+        handler(facts)
+
+    return task
+
+
+async def _defer(app: procrastinate.App, job: Job) -> bool:
+    with suppress(exceptions.AlreadyEnqueued):
+        await app.configure_task(job.kind, queueing_lock=job.key).defer_async(**job.facts)
+    return True
