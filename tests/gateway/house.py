@@ -20,6 +20,7 @@ from leporello.gateway.server import listen, server_options
 from leporello.providers.base import Provider
 from leporello.store import open_store
 from leporello.store.base import Store
+from leporello.store.records import UsageTotals
 from leporello.testing.stub_server import Seen, Step, StubServer
 
 
@@ -36,6 +37,17 @@ class House:
     def model_calls(self) -> list[Seen]:
         """Requests that reached the model's server, as they came."""
         return [seen for seen in self.stub.requests if seen.dialect is not None]
+
+
+def recorded(house: House, conversation: str, calls: int) -> UsageTotals:
+    """What a conversation used, once so many calls are written down: that happens while the client reads its answer."""
+    totals = house.store.usage.totals(conversation)
+    for _ in range(2_000):
+        if totals.calls >= calls:
+            break
+        threading.Event().wait(0.01)
+        totals = house.store.usage.totals(conversation)
+    return totals
 
 
 class _Server(uvicorn.Server):

@@ -157,6 +157,12 @@ SETTINGS: tuple[Setting, ...] = (
         Number(least=1, unit="seconds"),
         "An agent session nobody wrote to for so long is ended.",
     ),
+    Setting(
+        "gateway.recall",
+        False,
+        Flag(),
+        "Offer the recovery tools to models of clients without a key; a key says it for itself (--add-key --recall).",
+    ),
     Setting("providers.<name>.base_url", None, Address(), "Address of the provider's API."),
     Setting("providers.<name>.api_mode", "openai_chat", Choice(API_MODES), "Which wire format it speaks."),
     Setting(

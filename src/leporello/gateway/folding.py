@@ -7,7 +7,7 @@ not change between compactions. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -19,6 +19,7 @@ from leporello.gateway.raw import Body
 from leporello.gateway.wire import CODECS, WireRequest
 from leporello.messages import Message, calls_of, is_result, result_id
 from leporello.store.records import ViewLine
+from leporello.summary.fold import fold_message, read_fold
 
 MOST_MARKS = 4
 TAIL_MARKS = 3
@@ -38,6 +39,21 @@ class Piece:
 def is_folded(lines: Sequence[ViewLine]) -> bool:
     """Whether a view shows anything else than the messages themselves, all of them, in order."""
     return any(line.shortened or line.number != k for k, line in enumerate(lines, 1))
+
+
+def with_footers(lines: Sequence[ViewLine], *, callable_here: bool) -> list[ViewLine]:
+    """Folds name the recovery calls exactly where the model can make them, whatever held when they were made."""
+    return [_with_footer(line, callable_here) if line.fold else line for line in lines]
+
+
+def _with_footer(line: ViewLine, callable_here: bool) -> ViewLine:
+    content = line.message.get("content")
+    if not isinstance(content, str) or ("lcm_expand(" in content) is callable_here:
+        return line
+    fold = read_fold(line.message)
+    if fold is None:
+        return line
+    return replace(line, message=fold_message(fold, str(line.message.get("role")), recall=callable_here))
 
 
 def apply_view(request: WireRequest, lines: Sequence[ViewLine], *, ttl: str = "5m", lay_marks: bool = False) -> bytes:
@@ -206,8 +222,7 @@ def _marks(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         if isinstance(value.get(MARK), dict):
             yield value[MARK]
-        for key in ("content",):
-            yield from _marks(value.get(key))
+        yield from _marks(value.get("content"))
     elif isinstance(value, list):
         for item in value:
             yield from _marks(item)

@@ -33,6 +33,9 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
         self.active = Gauge("leporello_active_requests", "Requests under way.", registry=self.registry)
+        self.recalls = Counter(
+            "leporello_recalls", "Calls of the model that followed a recall answered here.", registry=self.registry
+        )
         self.tokens = Counter("leporello_tokens", "Tokens as providers counted them.", ["kind"], registry=self.registry)
 
     def count_usage(self, usage: CanonicalUsage) -> None:

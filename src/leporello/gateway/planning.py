@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-
-import orjson
+from typing import Any
 
 from leporello import caching
 from leporello.codecs import Dialect
@@ -21,19 +21,27 @@ from leporello.conversation.conversation import ATTEMPTS_KEY
 from leporello.errors import FixedPartTooLarge
 from leporello.gateway.auth import Client
 from leporello.gateway.config import Upstream
-from leporello.gateway.folding import apply_view, is_folded, without_thinking
-from leporello.gateway.raw import Body
+from leporello.gateway.folding import apply_view, is_folded, with_footers, without_thinking
+from leporello.gateway.output_cap import lowered
+from leporello.gateway.recalling.answers import Answers
+from leporello.gateway.recalling.asides import MOST_KEPT, STATE_KEY, Aside
+from leporello.gateway.recalling.offer import can_offer, with_tools
 from leporello.gateway.recognise import seed
 from leporello.gateway.talks import Live, Talks, Wanted
-from leporello.gateway.wire import LIST, OUTPUT_FIELDS, WireRequest
+from leporello.gateway.wire import WireRequest
 from leporello.limits import limits_of
 from leporello.models import LearnedLimits, cost, model_facts
 from leporello.providers.errors import ErrorKind, ErrorVerdict
+from leporello.recall.tools import openai_tools
 from leporello.store.records import Call
+from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
 
 MOST_RECOVERIES = 3
-LEAST_OUTPUT = 64
+MOST_MODELS = 1_000
+"""Names of models whose thresholds are at hand; a client may send any."""
+CERTAIN = 1.25
+"""A request whose estimate is below its threshold even times this is below it, whatever a provider counts."""
 
 
 class Done(StrEnum):
@@ -61,6 +69,15 @@ class Plan:
     turn: int = 0
     window: int | None = None
     recoveries: int = 0
+    recall: bool = False
+    """The client wants the recovery tools for its model, and this request can carry them."""
+    offered: bool = False
+    """They stand in the body."""
+
+    @property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        """What the model can call once the conversation is folded."""
+        return (*self.request.tools, *openai_tools()) if self.recall else self.request.tools
 
     @property
     def conversation(self) -> str:
@@ -97,11 +114,17 @@ class Planner:
             return Plan(request, upstream, request.data, Done.PASSED)
         with live.guard:
             live.turn += 1
-            plan = Plan(request, upstream, request.data, Done.PASSED, live, live.turn, window)
-            if not live.folded and self._most(live, request) < self._threshold(request.model, window):
+            plan = self._begun(request, client, upstream, live)
+            if not live.folded and self._is_small(live, plan):
                 return plan
             self._fold_when_due(plan)
             return self._planned(plan)
+
+    def _begun(self, request: WireRequest, client: Client, upstream: Upstream, live: Live) -> Plan:
+        window = self._window(upstream, request.model)
+        wanted = client.key.recall or (not client.key.hash and self.settings.get("gateway.recall"))
+        recall = bool(wanted) and can_offer(request)
+        return Plan(request, upstream, request.data, Done.PASSED, live, live.turn, window, recall=recall)
 
     def preview(self, request: WireRequest, client: Client, upstream: Upstream, name: str = "") -> Plan:
         """The request with the folds that are known; nothing is stored and nothing is folded."""
@@ -111,14 +134,28 @@ class Planner:
         if live is None:
             return Plan(request, upstream, request.data, Done.PASSED)
         with live.guard:
-            window = self._window(upstream, request.model)
-            plan = Plan(request, upstream, request.data, Done.PASSED, live, live.turn, window)
+            plan = self._begun(request, client, upstream, live)
             return self._planned(plan) if live.folded else plan
+
+    def _is_small(self, live: Live, plan: Plan) -> bool:
+        """Whether the request is below its threshold for certain, so that there is nothing to decide."""
+        threshold = self._threshold(plan.request.model, plan.window)
+        if live.talk is None and self._most(live, plan.request) >= threshold:
+            estimate = round(self._estimate(plan.request) * CERTAIN)
+            if estimate < threshold:
+                live.counted = estimate, len(plan.request.data)
+        return self._most(live, plan.request) < threshold
 
     def _most(self, live: Live, request: WireRequest) -> int:
         """More tokens than this the request can't have: what was counted, and a token for each byte since."""
         tokens, size = live.counted
         return tokens + max(0, len(request.data) - size)
+
+    def _estimate(self, request: WireRequest) -> int:
+        """Tokens of a request by its text alone: far quicker than opening the conversation."""
+        counter = TokenCounter.for_model(request.model or None)
+        fixed = counter.raw_fixed(request.tools, request.system)
+        return counter.scale(fixed + sum(map(counter.raw_message, request.messages)))
 
     def _threshold(self, model: str, window: int | None) -> int:
         """Where folding begins; nothing is ever due when it is switched off."""
@@ -126,6 +163,8 @@ class Planner:
             return sys.maxsize
         known = self._thresholds.get((model, window))
         if known is None:
+            if len(self._thresholds) >= MOST_MODELS:
+                self._thresholds.clear()
             known = limits_of(self.settings, model, served_window=window).threshold_tokens
             self._thresholds[model, window] = known
         return known
@@ -141,7 +180,7 @@ class Planner:
     def _fold_when_due(self, plan: Plan) -> None:
         # That it is too large for its window is an estimate: the provider's own count decides.
         with suppress(FixedPartTooLarge):
-            self._talk(plan).request(plan.request.tools, plan.request.system)
+            self._talk(plan).request(plan.tools, plan.request.system)
 
     def _planned(self, plan: Plan) -> Plan:
         live, request = plan.live, plan.request
@@ -151,10 +190,36 @@ class Planner:
             return plan
         caching_settings = self.settings.prompt_caching
         claude = caching.cache_use(request.model, dialect=request.dialect.value).native
-        body = apply_view(request, lines, ttl=caching_settings.cache_ttl, lay_marks=claude)
+        shown = with_footers(lines, callable_here=plan.recall)
+        body = apply_view(request, shown, ttl=caching_settings.cache_ttl, lay_marks=claude)
         if live.thoughtless:
             body = without_thinking(body)
-        return replace(plan, body=body, done=Done.FOLDED)
+        if plan.recall:
+            body = with_tools(body, request, self._asides(live))
+        return replace(plan, body=body, done=Done.FOLDED, offered=plan.recall)
+
+    # -- recall
+
+    def answers(self, plan: Plan) -> Answers:
+        """What answers the model's recall calls: this conversation, and no other."""
+        assert plan.live is not None
+        by_meaning = self.settings.get("recall.vectors")
+        return Answers(self.talks.store, plan.live.id, plan.request.model, by_meaning=by_meaning)
+
+    def room(self, plan: Plan, used: int) -> int:
+        """Tokens that recall may bring when a request of this conversation took so many."""
+        limits = limits_of(self.settings, plan.request.model, served_window=plan.window)
+        return limits.window - limits.output_reserve - used
+
+    def keep_asides(self, plan: Plan, asides: Sequence[Aside]) -> None:
+        """Remember what the model asked beside calls of the client's."""
+        assert plan.live is not None
+        with plan.live.guard:
+            kept = [*self._asides(plan.live), *asides][-MOST_KEPT:]
+            self.talks.store.state.set(plan.live.id, STATE_KEY, kept)
+
+    def _asides(self, live: Live) -> Sequence[Aside]:
+        return self.talks.store.state.get(live.id, STATE_KEY) or ()
 
     # -- what the provider answered
 
@@ -172,7 +237,7 @@ class Planner:
         with live.guard:
             self._learn(plan, verdict)
             talk = self._talk(plan)
-            talk.measure_fixed(plan.request.tools, plan.request.system)
+            talk.measure_fixed(plan.tools, plan.request.system)
             report = talk.shrink(f"overflow {plan.recoveries + 1}")
             if not report.committed:
                 return None
@@ -191,16 +256,12 @@ class Planner:
 
     def _with_less_output(self, plan: Plan, verdict: ErrorVerdict) -> Plan | None:
         """Input and answer together are too long: ask for a shorter answer. A cap of the model itself stands."""
-        allowed, wanted = verdict.allowed_output, plan.request.max_output
-        if verdict.stated_limit is None or not allowed or not wanted or not LEAST_OUTPUT <= allowed < wanted:
+        if verdict.stated_limit is None and verdict.allowed_output:
             return None
-        key = LIST[plan.request.dialect]
-        body = Body.read(plan.body, key)
-        if body is None:
-            return None
-        names = [name for name in OUTPUT_FIELDS[plan.request.dialect] if name in body.fields]
-        changed = body.with_items(body.items, **dict.fromkeys(names, orjson.dumps(allowed)))
-        return replace(plan, body=changed, done=Done.RECOVERED, recoveries=plan.recoveries + 1)
+        limit = verdict.stated_limit or limits_of(self.settings, plan.request.model, served_window=plan.window).window
+        allowed = verdict.allowed_output or limit - (verdict.requested or self._estimate(plan.request))
+        body = lowered(plan.body, plan.request, allowed)
+        return replace(plan, body=body, done=Done.RECOVERED, recoveries=plan.recoveries + 1) if body else None
 
     def _without_thinking(self, plan: Plan) -> Plan | None:
         assert plan.live is not None
@@ -210,22 +271,25 @@ class Planner:
         body = without_thinking(plan.body)
         return replace(plan, body=body, done=Done.RECOVERED, recoveries=plan.recoveries + 1)
 
-    def settle(self, plan: Plan, usage: CanonicalUsage | None) -> None:
-        """An answer came: count it, and fold now rather than when the client waits for its next answer."""
+    def settle(self, plan: Plan, usages: Sequence[CanonicalUsage]) -> None:
+        """An answer came: count it, and fold now rather than when the client waits for its next answer.
+
+        There is a usage for each call of the model that the answer took; the first is of the request as it was planned.
+        """
         live = plan.live
         if live is None:
             return
         with live.guard:
-            if usage is not None:
-                facts = model_facts(plan.request.model or None)
+            facts = model_facts(plan.request.model or None)
+            for usage in usages:
                 self.talks.store.usage.add(live.id, Call(usage, plan.request.model, "chat", cost(usage, facts)))
             if live.turn != plan.turn:
                 return
-            if usage is not None and plan.done is Done.PASSED:
-                live.counted = usage.prompt_tokens, len(plan.request.data)
+            if usages and plan.done is Done.PASSED:
+                live.counted = usages[0].prompt_tokens, len(plan.request.data)
             if live.talk is None and self._most(live, plan.request) < self._threshold(plan.request.model, plan.window):
                 return
-            self._settle(plan, usage)
+            self._settle(plan, usages[0] if usages else None)
 
     def _settle(self, plan: Plan, usage: CanonicalUsage | None) -> None:
         talk = self._talk(plan)
@@ -236,6 +300,6 @@ class Planner:
             talk.engine.update_from_response(usage.as_engine_dict())
         if attempted:
             talk.store.state.remove(talk.id, ATTEMPTS_KEY)
-        talk.measure_fixed(plan.request.tools, plan.request.system)
+        talk.measure_fixed(plan.tools, plan.request.system)
         if self.settings.compression.enabled and talk.engine.should_compress(talk.reading.tokens):
             self._fold_when_due(plan)

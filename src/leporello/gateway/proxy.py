@@ -23,6 +23,7 @@ from leporello.gateway.faults import Fault, Refused, refuse
 from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog, log
 from leporello.gateway.planning import Done, Plan, Planner
+from leporello.gateway.recalling.exchange import Exchange
 from leporello.gateway.relay import ClientGone, Outlet, relay_stream, relay_whole
 from leporello.gateway.upstream import Upstreams, read_reply, sent_headers
 from leporello.gateway.wire import WireRequest, read_request
@@ -34,7 +35,7 @@ R = TypeVar("R")
 
 NAME_HEADER = "x-leporello-conversation"
 MOST_ERROR = 256 * 1024
-STORE_FAULT = Fault(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.")
+STORE_FAULT = Fault(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.", 2)
 
 
 class Proxy:
@@ -56,19 +57,20 @@ class Proxy:
         """Run blocking work beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: work(*args, **kwargs))
 
-    def afterwards(self, plan: Plan, usage: CanonicalUsage | None) -> None:
-        """Count an answer and fold if due, while the client reads."""
-        if usage is not None:
+    def afterwards(self, plan: Plan, *usages: CanonicalUsage | None) -> None:
+        """Count an answer (one usage for each call it took) and fold if due, while the client reads."""
+        counted = [usage for usage in usages if usage is not None]
+        for usage in counted:
             self.metrics.count_usage(usage)
         if plan.live is None:
             return
-        task = asyncio.create_task(self._settle(plan, usage))
+        task = asyncio.create_task(self._settle(plan, counted))
         self._afterwards.add(task)
         task.add_done_callback(self._afterwards.discard)
 
-    async def _settle(self, plan: Plan, usage: CanonicalUsage | None) -> None:
+    async def _settle(self, plan: Plan, usages: list[CanonicalUsage]) -> None:
         try:
-            await self.thread(self.planner.settle, plan, usage)
+            await self.thread(self.planner.settle, plan, usages)
         except LeporelloError as error:
             # The answer has gone out; that its figures could not be stored is for the log.
             log.error('{"problem": "settle", "kind": "%s"}', type(error).__name__)
@@ -167,7 +169,8 @@ class ModelEndpoint(Endpoint):
         headers = sent_headers(call.headers, call.client, upstream, self.dialect is Dialect.ANTHROPIC)
         while True:
             entry.done, entry.conversation = plan.done.value, plan.conversation
-            again = await self._attempt(plan, call.path, headers, outlet)
+            attempt = self._recalled if plan.offered else self._attempt
+            again = await attempt(plan, call.path, headers, outlet)
             if again is None:
                 return
             plan = again
@@ -195,6 +198,25 @@ class ModelEndpoint(Endpoint):
             else:
                 usage = await relay_whole(outlet, response, plan.request.dialect, about)
                 self.proxy.afterwards(plan, usage)
+        return None
+
+    async def _recalled(self, plan: Plan, path: str, headers: dict[str, str], outlet: Outlet) -> Plan | None:
+        """The same where the model can ask for its past: the answer may take several calls."""
+        url = plan.upstream.url(path)
+        exchange = Exchange(self.proxy, plan, url, headers, outlet)
+        try:
+            async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
+                if response.status >= 400:
+                    return await self._refused(plan, response, outlet)
+                error = await exchange.first(response, headers_about(plan))
+                if error is not None:
+                    return await self._refused_in_stream(plan, error, outlet)
+            await exchange.rest()
+        finally:
+            # Whatever became of the answer: what was counted was paid for.
+            if exchange.usages:
+                self.proxy.afterwards(plan, *exchange.usages)
+            self.proxy.metrics.recalls.inc(exchange.recalls)
         return None
 
     async def _refused(self, plan: Plan, response: aiohttp.ClientResponse, outlet: Outlet) -> Plan | None:

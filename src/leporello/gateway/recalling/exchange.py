@@ -1,0 +1,238 @@
+"""The rounds behind one answer: what the model asks of its past is answered here, until it speaks to the client.
+
+    exchange = Exchange(proxy, plan, url, headers, outlet)
+    error = await exchange.first(response)     # the answer to the request as it was planned
+    await exchange.rest()                      # further rounds, and the end
+
+Nothing is locked while the model is waited for, and nothing of a round enters the conversation's log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import orjson
+
+from leporello.codecs import Dialect
+from leporello.codecs.base import StreamIncomplete, Wire
+from leporello.gateway.faults import Fault, Refused
+from leporello.gateway.raw import Body
+from leporello.gateway.recalling.answers import NO_ROOM
+from leporello.gateway.recalling.chat import ChatWeave
+from leporello.gateway.recalling.claude import ClaudeWeave
+from leporello.gateway.recalling.offer import closed
+from leporello.gateway.recalling.responses import ResponsesWeave
+from leporello.gateway.recalling.weave import Turn, Weave
+from leporello.gateway.relay import BROKEN, HOLD_SECONDS, Headers, Outlet
+from leporello.gateway.sse import EventReader
+from leporello.gateway.tally import Tally, usage_of
+from leporello.gateway.upstream import fault_of, read_reply, returned_headers
+from leporello.gateway.wire import LIST, WireRequest
+from leporello.providers.errors import ErrorVerdict, classify
+from leporello.usage import CanonicalUsage
+
+if TYPE_CHECKING:
+    from leporello.gateway.planning import Plan
+    from leporello.gateway.proxy import Proxy
+
+MOST_ROUNDS = 8
+"""Inner calls for one answer; in the last of them the tools can't be called any more."""
+MOST_ERROR = 256 * 1024
+GARBAGE = Fault(502, "upstream_garbage", "The model's server sent something that is no answer.")
+
+
+def weave_for(request: WireRequest) -> Weave:
+    """The weave of a request's dialect."""
+    if request.dialect is Dialect.ANTHROPIC:
+        return ClaudeWeave()
+    if request.dialect is Dialect.OPENAI_CHAT:
+        return ChatWeave()
+    return ResponsesWeave(stored=request.fields.get("store") is not False)
+
+
+class Exchange:
+    """One answer to a client, in as many calls of the model as it takes."""
+
+    def __init__(self, proxy: Proxy, plan: Plan, url: str, headers: Mapping[str, str], outlet: Outlet) -> None:
+        self._proxy = proxy
+        self._plan = plan
+        self._url = url
+        self._headers = headers
+        self._outlet = outlet
+        self._weave = weave_for(plan.request)
+        self._answers = proxy.planner.answers(plan)
+        self._items: list[Wire] = []
+        """What the rounds so far add to the request."""
+        self._deadline = time.monotonic() + HOLD_SECONDS
+        self._head: tuple[int, Headers] = (0, [])
+        self._streams = False
+        self.usages: list[CanonicalUsage] = []
+        """One for each call that was counted."""
+        self.recalls = 0
+
+    async def first(self, response: aiohttp.ClientResponse, about: Headers) -> Mapping[str, Any] | None:
+        """The first answer; its error when it is one, the client has seen nothing, and it may be mended."""
+        self._head = response.status, [*returned_headers(response.headers), *about]
+        self._streams = response.content_type == "text/event-stream"
+        if self._streams:
+            self._outlet.hold(*self._head)
+        return await self._round(response)
+
+    async def rest(self) -> None:
+        """Answer the model's calls and ask it again, until it wants nothing more of us; then end the answer."""
+        turn = self._turn()
+        while turn.calls and not turn.others and self.recalls < MOST_ROUNDS:
+            self.recalls += 1
+            if not await self._continued(turn):
+                return
+            turn = self._turn()
+        if turn.calls and turn.others:
+            await self._put_aside(turn)
+        if not self._streams:
+            status, headers = self._head
+            await self._outlet.answer(status, headers, orjson.dumps(self._weave.whole()))
+            return
+        await self._give(self._weave.ending(), at_once=True)
+        await self._outlet.finish()
+
+    def _turn(self) -> Turn:
+        try:
+            return self._weave.turn()
+        except StreamIncomplete:
+            raise Refused(BROKEN) from None
+
+    # -- one call of the model
+
+    async def _continued(self, turn: Turn) -> bool:
+        """Results go to the model, and its next answer is taken; False when the client was given an error instead."""
+        used = self.usages[-1].total_tokens if self.usages else 0
+        room = self._proxy.planner.room(self._plan, used)
+        texts = await self._proxy.thread(self._answers.answer, turn.calls, room)
+        carried = self._weave.carried()
+        for attempt in (texts, [NO_ROOM] * len(texts)):
+            results = [self._weave.result(call, text) for call, text in zip(turn.calls, attempt, strict=True)]
+            added = [*carried, *self._weave.answered(results)]
+            async with self._proxy.upstreams.call("POST", self._url, self._headers, self._body(added)) as response:
+                if response.status < 400:
+                    self._items += added
+                    return await self._went_on(response)
+                body = await read_reply(response)
+                verdict = classify(response.status, body[:MOST_ERROR], dict(response.headers), now=time.time())
+                if not verdict.foldable or attempt is not texts:
+                    await self._failed(response, body, verdict)
+                    return False
+        return False
+
+    async def _went_on(self, response: aiohttp.ClientResponse) -> bool:
+        if (response.content_type == "text/event-stream") is not self._streams:
+            raise Refused(GARBAGE)
+        error = await self._round(response)
+        if error is None:
+            return True
+        # Held back until now, the error is the end of a stream that has no answer in it.
+        await self._outlet.release()
+        return False
+
+    def _body(self, added: list[Wire]) -> bytes:
+        request = self._plan.request
+        body = Body.read(self._plan.body, LIST[request.dialect])
+        assert body is not None
+        items = [*body.items, *map(orjson.dumps, [*self._items, *added])]
+        return body.with_items(items, **(closed(body, request) if self.recalls == MOST_ROUNDS else {}))
+
+    async def _round(self, response: aiohttp.ClientResponse) -> Mapping[str, Any] | None:
+        if not self._streams:
+            body = await read_reply(response)
+            try:
+                reply = orjson.loads(body)
+            except ValueError:
+                raise Refused(GARBAGE) from None
+            if not isinstance(reply, dict):
+                raise Refused(GARBAGE)
+            self._weave.take(reply)
+            self._count(usage_of(reply))
+            return None
+        tally = Tally(self._plan.request.dialect)
+        try:
+            await self._pump(response.content, tally)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Refused(fault_of(error)) from error
+        if tally.error is not None and not self._outlet.started:
+            return tally.error
+        if not tally.events:
+            raise Refused(GARBAGE)
+        if not tally.ended:
+            raise Refused(BROKEN)
+        self._count(tally.usage)
+        return None
+
+    def _count(self, usage: CanonicalUsage | None) -> None:
+        if usage is not None:
+            self.usages.append(usage)
+
+    async def _pump(self, content: aiohttp.StreamReader, tally: Tally) -> None:
+        reader = EventReader()
+        while piece := await self._piece(content):
+            tally.feed(piece)
+            await self._give(b"".join(map(self._weave.feed, reader.feed(piece))))
+
+    async def _piece(self, content: aiohttp.StreamReader) -> bytes:
+        """The next bytes. While nothing is shown an error can still be told by its status, but not for long."""
+        if self._outlet.started:
+            return await content.readany()
+        pending = asyncio.ensure_future(content.readany())
+        try:
+            await asyncio.wait((pending,), timeout=max(0.0, self._deadline - time.monotonic()))
+            if not pending.done():
+                await self._outlet.release(more=True)
+            return await pending
+        finally:
+            pending.cancel()
+
+    async def _give(self, data: bytes, *, at_once: bool = False) -> None:
+        if self._outlet.started:
+            await self._outlet.write(data)
+            return
+        self._outlet.keep(data)
+        if self._weave.visible or at_once:
+            await self._outlet.release(more=True)
+
+    async def _failed(self, response: aiohttp.ClientResponse, body: bytes, verdict: ErrorVerdict) -> None:
+        """An inner call was refused: the provider's words, as an answer or as the last event of one that has begun."""
+        dialect = self._plan.request.dialect
+        if not self._outlet.started:
+            about = [pair for pair in self._head[1] if pair[0].startswith(b"x-leporello")]
+            await self._outlet.refusal(response, body, dialect, about)
+            return
+        await self._outlet.fail(Fault(response.status, "upstream_error", _words(body, response.status)), dialect)
+
+    # -- calls beside the client's own
+
+    async def _put_aside(self, turn: Turn) -> None:
+        used = self.usages[-1].total_tokens if self.usages else 0
+        room = self._proxy.planner.room(self._plan, used)
+        texts = await self._proxy.thread(self._answers.answer, turn.calls, room)
+        asides = [
+            {
+                "call": call.wire,
+                "result": self._weave.result(call, text),
+                "before": call.before,
+                "last": turn.others[-1],
+            }
+            for call, text in zip(turn.calls, texts, strict=True)
+        ]
+        await self._proxy.thread(self._proxy.planner.keep_asides, self._plan, asides)
+
+
+def _words(body: bytes, status: int) -> str:
+    """What a refusal says, where it says it in the usual place."""
+    try:
+        error = orjson.loads(body).get("error")
+        message = error.get("message") if isinstance(error, Mapping) else None
+    except (ValueError, AttributeError):
+        message = None
+    return message if isinstance(message, str) else f"The model's server answered with status {status}."
