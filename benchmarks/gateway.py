@@ -7,28 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
-from benchmarks.peers import environment
+from benchmarks import gateway_memory
+from benchmarks.gateway_servers import (
+    HEADROOM,
+    HERE,
+    KEY,
+    LITELLM,
+    headroom,
+    leporello,
+    litellm,
+    model_server,
+)
 from benchmarks.table import seconds, table
 
-LITELLM = "litellm[proxy]==1.106.2"
-HEADROOM = "headroom-ai[proxy]==0.42.0"
 CLIENTS, REQUESTS = 100, 1_000
-HERE = Path(__file__).resolve().parent
-KEY = "local-key"
-OPEN = "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +48,24 @@ class Load:
 
 
 def run() -> str:
-    """Both tables."""
-    return _compared(REQUESTS) + "\n\n" + _decisions(1_000)
+    """All tables."""
+    return "\n\n".join((_compared(REQUESTS), _decisions(10, 100), gateway_memory.run(1_000)))
 
 
 def run_quick() -> str:
     """The same with little data."""
-    return _compared(200) + "\n\n" + _decisions(50)
+    return "\n\n".join((_compared(200), _decisions(2, 20), gateway_memory.run(20)))
 
 
 def _compared(requests: int) -> str:
     loads: dict[str, tuple[Load, Load]] = {}
-    with tempfile.TemporaryDirectory() as folder, _process([sys.executable, HERE / "gateway_upstream.py"]) as upstream:
-        loads["no proxy"] = _loaded(upstream, requests)
-        for name, starter in (("Leporello", _leporello), (_named(LITELLM), _litellm), (_named(HEADROOM), _headroom)):
+    with tempfile.TemporaryDirectory() as folder, model_server() as upstream:
+        loads["no proxy"] = _loaded(upstream.port, requests)
+        for name, starter in (("Leporello", leporello), (_named(LITELLM), litellm), (_named(HEADROOM), headroom)):
             place = Path(folder) / name.replace(" ", "-")
             place.mkdir()
-            with starter(upstream, place) as port:
-                loads[name] = _loaded(port, requests)
+            with starter(upstream.port, place) as served:
+                loads[name] = _loaded(served.port, requests)
     direct = loads["no proxy"]
     ours = loads["Leporello"]
     rows = []
@@ -96,78 +98,18 @@ def _named(requirement: str) -> str:
     return requirement.replace("[proxy]==", " ")
 
 
-def _decisions(conversations: int) -> str:
-    """In a process of its own, so that its memory is what is measured."""
-    code = f"from benchmarks.gateway_driver import measure; import json; print(json.dumps(measure({conversations})))"
+def _decisions(conversations: int, turns: int) -> str:
+    """In a process of its own."""
+    measured = f"measure({conversations}, {turns})"
+    code = f"from benchmarks.gateway_driver import measure; import json; print(json.dumps({measured}))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=HERE.parent)
     found = json.loads(done.stdout.splitlines()[-1])
     rows = [
-        ["conversations of 100K tokens in one process", f"{conversations:,}"],
-        ["memory at the end", f"{found['rss'] / 2**20:.0f} MB"],
-        [f"fold decision, {found['bytes'] / 1000:.0f} KB, warm: median", seconds(found["median"])],
-        ["p99", seconds(found["p99"])],
+        [name, f"{part['bytes'] / 1000:.0f} KB", f"{part['count']:.0f}", seconds(part["median"]), seconds(part["p99"])]
+        for name, part in (("far from its limit", found["passes"]), ("folded", found["folded"]))
     ]
-    return f"Body received to plan, one at a time:\n\n{table(['', ''], rows)}"
-
-
-# -- the proxies
-
-
-@contextmanager
-def _process(command: list[object], env: dict[str, str] | None = None, path: str = "") -> Iterator[int]:
-    """A server on a free port, the last argument, until the block ends."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    variables = {"PATH": "/usr/bin:/bin", **(env or {})}
-    server = subprocess.Popen(
-        [*map(str, command), str(port)], env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        _wait(port, path, server)
-        yield port
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
-def _wait(port: int, path: str, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(1_200):
-        if server.poll() is not None:
-            raise SystemExit(f"a server ended with code {server.returncode} before it served")
-        with socket.socket() as line:
-            if line.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise SystemExit(f"nothing serves port {port} {path}")
-
-
-def _leporello(upstream: int, folder: Path) -> AbstractContextManager[int]:
-    program = Path(sys.executable).with_name("leporello")
-    command = [
-        program, "--home", folder, "--set", "gateway.rate=10000000", "--set", "gateway.streams=1000",
-        "serve", "--upstream", f"http://127.0.0.1:{upstream}", "--port",
-    ]  # fmt: skip
-    return _process(command, {"HOME": str(folder)})
-
-
-def _litellm(upstream: int, folder: Path) -> AbstractContextManager[int]:
-    python = environment(LITELLM)
-    config = folder / "config.yaml"
-    params = {"model": "openai/gpt-4o", "api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": KEY}
-    config.write_text(json.dumps({"model_list": [{"model_name": "gpt-4o", "litellm_params": params}]}))
-    command = [python.with_name("litellm"), "--config", config, "--num_workers", "1", "--host", "127.0.0.1", "--port"]
-    return _process(command, {"HOME": str(folder), "LITELLM_LOCAL_MODEL_COST_MAP": "True", OPEN: "true"})
-
-
-def _headroom(upstream: int, folder: Path) -> AbstractContextManager[int]:
-    python = environment(HEADROOM)
-    env = {
-        "HOME": str(folder),
-        "OPENAI_TARGET_API_URL": f"http://127.0.0.1:{upstream}",
-        "HEADROOM_TELEMETRY": "off",
-    }
-    return _process([python.with_name("headroom"), "proxy", "--no-optimize", "--no-rate-limit", "--port"], env)
+    header = ["conversation", "body", "requests", "median", "p99"]
+    return f"Fold decision: body received to the request that is sent, warm, one at a time:\n\n{table(header, rows)}"
 
 
 # -- the clients

@@ -1,4 +1,4 @@
-"""Many long conversations through one planner: how long a decision takes, and what the process weighs in the end."""
+"""Long conversations through one planner, one at a time: how long it takes from a body to the request that is sent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import psutil
 
 from leporello.codecs import Dialect
 from leporello.config import Home, load_settings
@@ -23,14 +22,15 @@ from leporello.store import StoreOptions, open_store
 WORDS = (
     "The build of service {number} passed in part {part}; port {port} is free, the next file is src/part_{part}.py. "
 )
-TURNS = 120
-WINDOW = 250_000
+PARTS = 124
+WIDE, NARROW = 1_000_000, 128_000
+"""Windows: in the first nothing is due, in the second each conversation is folded before its first request."""
 
 
-def history(number: int, turns: int) -> list[dict[str, Any]]:
+def history(number: int, parts: int = PARTS) -> list[dict[str, Any]]:
     """About 100,000 tokens, 400 KB, none of it the same in two conversations."""
     said: list[dict[str, Any]] = []
-    for part in range(turns):
+    for part in range(parts):
         words = WORDS.format(number=number, part=part, port=8_000 + part) * 16
         said += [
             {"role": "user", "content": f"Go on with part {part}. {words}"},
@@ -39,32 +39,38 @@ def history(number: int, turns: int) -> list[dict[str, Any]]:
     return said
 
 
-def measure(conversations: int) -> dict[str, float]:
-    """Each conversation comes twice: whole, then one turn longer; the second time is what is timed."""
-    took: list[float] = []
-    size = 0
+def measure(conversations: int, turns: int) -> dict[str, dict[str, float]]:
+    """Each conversation comes once whole, which is not timed, and then turn by turn, each a little longer."""
     with tempfile.TemporaryDirectory() as folder:
         home = Home(Path(folder))
         with open_store(home.store_url, StoreOptions(synchronous="NORMAL")) as store:
             settings = load_settings({}, environ={}, home=home)
             planner = Planner(Talks(store, settings), settings)
-            upstream = Upstream("u", "http://127.0.0.1", window=WINDOW)
-            client = Client(Key("bench", ""), "bench")
-            for number in range(conversations):
-                said = history(number, TURNS)
-                for turn in range(2):
-                    body = orjson.dumps({"model": "gpt-4o", "messages": [*said, {"role": "user", "content": "Next."}]})
-                    began = time.perf_counter()
-                    planner.plan(read_request(Dialect.OPENAI_CHAT, body), client, upstream)
-                    if turn:
-                        took.append(time.perf_counter() - began)
-                    size = len(body)
-                    said += [{"role": "user", "content": "Next."}, {"role": "assistant", "content": "Done."}]
-            rss = psutil.Process().memory_info().rss
+            return {
+                "passes": _timed(planner, WIDE, range(conversations), turns),
+                "folded": _timed(planner, NARROW, range(conversations, 2 * conversations), turns),
+            }
+
+
+def _timed(planner: Planner, window: int, numbers: range, turns: int) -> dict[str, float]:
+    upstream = Upstream("u", "http://127.0.0.1", window=window)
+    client = Client(Key("bench", ""), "bench")
+    took: list[float] = []
+    size = 0
+    for number in numbers:
+        said = history(number)
+        for turn in range(turns + 1):
+            body = orjson.dumps({"model": "gpt-4o", "messages": [*said, {"role": "user", "content": "Next."}]})
+            began = time.perf_counter()
+            planner.plan(read_request(Dialect.OPENAI_CHAT, body), client, upstream)
+            if turn:
+                took.append(time.perf_counter() - began)
+            size = len(body)
+            said += [{"role": "user", "content": "Next."}, {"role": "assistant", "content": "Done."}]
     ranked = sorted(took)
     return {
         "median": statistics.median(ranked),
         "p99": ranked[min(len(ranked) - 1, int(len(ranked) * 0.99))],
-        "rss": float(rss),
         "bytes": float(size),
+        "count": float(len(ranked)),
     }
