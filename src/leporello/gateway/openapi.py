@@ -92,83 +92,102 @@ def _operation(summary: str, responses: dict[str, Any], **more: Any) -> dict[str
     return {"summary": summary, "responses": responses, **more}
 
 
+_SENT = (400, 404, 409, 413, 415)
+"""What may be wrong with a request that changes a conversation."""
+
+
 def _paths() -> dict[str, Any]:
-    sent = (400, 404, 409, 413, 415)
-    reply = _answers(200, _OUTCOME, *sent)
+    one = "/api/conversations/{id}"
+    return {
+        "/api/conversations": _collection(),
+        one: _single(),
+        f"{one}/messages": _messages(),
+        f"{one}/search": _searched(),
+        f"{one}/export": _exported(),
+        **{f"{one}/{name}": {"parameters": [_ID], "post": operation} for name, operation in _orders().items()},
+    }
+
+
+def _collection() -> dict[str, Any]:
+    return {
+        "get": _operation(
+            "Conversations of this key, newest activity first.",
+            _answers(200, _object(conversations=_list(_CONVERSATION), cursor={"type": ["string", "null"]}), 400),
+            parameters=[_query("limit", _whole(1, 200, 50)), _query("cursor", _TEXT)],
+        ),
+        "post": _operation(
+            "Begin a conversation.",
+            _answers(201, _CONVERSATION, 400, 413, 415),
+            requestBody=_body(NewConversation),
+        ),
+    }
+
+
+def _single() -> dict[str, Any]:
+    return {
+        "parameters": [_ID],
+        "get": _operation("A conversation and what it used.", _answers(200, _DETAILS, 404)),
+        "patch": _operation("Rename it.", _answers(200, _CONVERSATION, 400, 404, 413, 415), requestBody=_body(Renamed)),
+        "delete": _operation("Remove it with all it has.", _answers(204, None, 404)),
+    }
+
+
+def _messages() -> dict[str, Any]:
+    reply = _answers(200, _OUTCOME, *_SENT)
     reply["200"]["content"]["text/event-stream"] = {"schema": _TEXT}
     reply["202"] = {
         "description": "Stored, and not answered yet; only when `wait` is false.",
         "content": {"application/json": {"schema": _TAKEN}},
     }
     return {
-        "/api/conversations": {
-            "get": _operation(
-                "Conversations of this key, newest activity first.",
-                _answers(200, _object(conversations=_list(_CONVERSATION), cursor={"type": ["string", "null"]}), 400),
-                parameters=[_query("limit", _whole(1, 200, 50)), _query("cursor", _TEXT)],
-            ),
-            "post": _operation(
-                "Begin a conversation.",
-                _answers(201, _CONVERSATION, 400, 413, 415),
-                requestBody=_body(NewConversation),
-            ),
-        },
-        "/api/conversations/{id}": {
-            "parameters": [_ID],
-            "get": _operation("A conversation and what it used.", _answers(200, _DETAILS, 404)),
-            "patch": _operation(
-                "Rename it.", _answers(200, _CONVERSATION, 400, 404, 413, 415), requestBody=_body(Renamed)
-            ),
-            "delete": _operation("Remove it with all it has.", _answers(204, None, 404)),
-        },
-        "/api/conversations/{id}/messages": {
-            "parameters": [_ID],
-            "get": _operation(
-                "Messages as they were stored, folded ones included.",
-                _answers(200, _object(messages=_list(_STORED), total=_WHOLE), 400, 404),
-                parameters=[_query("first", _whole(1, 10**9, 1)), _query("count", _whole(1, 500, 50))],
-            ),
-            "post": _operation(
-                "Say something to the agent, or give a command such as /compress. Ask for text/event-stream to watch.",
-                reply,
-                requestBody=_body(NewMessage),
-            ),
-        },
-        "/api/conversations/{id}/search": {
-            "parameters": [_ID],
-            "get": _operation(
-                "Search it, folded parts included.",
-                _answers(200, _object(results=_list(_TEXT)), 400, 404),
-                parameters=[_query("q", {"type": "string", "minLength": 1}, required=True)],
-            ),
-        },
-        "/api/conversations/{id}/compress": {
-            "parameters": [_ID],
-            "post": _operation("Fold it now.", _answers(200, _REPORT, *sent), requestBody=_body(Compress)),
-        },
-        "/api/conversations/{id}/undo": {
-            "parameters": [_ID],
-            "post": _operation(
-                "Take the last folding back.",
-                _answers(200, _object(messages_shown=_WHOLE), *sent),
-                requestBody=_body(None),
-            ),
-        },
-        "/api/conversations/{id}/cancel": {
-            "parameters": [_ID],
-            "post": _operation(
-                "Stop what the agent is doing.",
-                _answers(200, _object(cancelled=_WHOLE), *sent),
-                requestBody=_body(None),
-            ),
-        },
-        "/api/conversations/{id}/export": {
-            "parameters": [_ID],
-            "get": _operation(
-                "Everything that was said, one JSON object a line.",
-                _answers(200, _TEXT, 404, kind="application/x-ndjson"),
-            ),
-        },
+        "parameters": [_ID],
+        "get": _operation(
+            "Messages as they were stored, folded ones included.",
+            _answers(200, _object(messages=_list(_STORED), total=_WHOLE), 400, 404),
+            parameters=[_query("first", _whole(1, 10**9, 1)), _query("count", _whole(1, 500, 50))],
+        ),
+        "post": _operation(
+            "Say something to the agent, or give a command such as /compress. Ask for text/event-stream to watch.",
+            reply,
+            requestBody=_body(NewMessage),
+        ),
+    }
+
+
+def _searched() -> dict[str, Any]:
+    return {
+        "parameters": [_ID],
+        "get": _operation(
+            "Search it, folded parts included.",
+            _answers(200, _object(results=_list(_TEXT)), 400, 404),
+            parameters=[_query("q", {"type": "string", "minLength": 1}, required=True)],
+        ),
+    }
+
+
+def _exported() -> dict[str, Any]:
+    return {
+        "parameters": [_ID],
+        "get": _operation(
+            "Everything that was said, one JSON object a line.",
+            _answers(200, _TEXT, 404, kind="application/x-ndjson"),
+        ),
+    }
+
+
+def _orders() -> dict[str, Any]:
+    return {
+        "compress": _operation("Fold it now.", _answers(200, _REPORT, *_SENT), requestBody=_body(Compress)),
+        "undo": _operation(
+            "Take the last folding back.",
+            _answers(200, _object(messages_shown=_WHOLE), *_SENT),
+            requestBody=_body(None),
+        ),
+        "cancel": _operation(
+            "Stop what the agent is doing.",
+            _answers(200, _object(cancelled=_WHOLE), *_SENT),
+            requestBody=_body(None),
+        ),
     }
 
 
