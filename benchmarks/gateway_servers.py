@@ -48,8 +48,9 @@ def _process(command: list[object], env: dict[str, str] | None = None, path: str
         _wait(port, path, server)
         yield Served(port, server.pid)
     finally:
-        server.terminate()
-        server.wait(30)
+        # What is measured is over: nobody waits for a server that still has work to put in order.
+        server.kill()
+        server.wait()
 
 
 def _wait(port: int, path: str, server: subprocess.Popen[bytes]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -50,7 +52,7 @@ class Clerk(Protocol):
 
     said: list[Any]
 
-    def ask(self, text: str, stream: bool) -> str:
+    def ask(self, text: str, stream: bool, picture: str = "") -> str:
         """One turn of the user, calls and results included; the last words of the model."""
 
 
@@ -73,10 +75,13 @@ class ChatClerk:
         self.said: list[Any] = [{"role": "system", "content": SYSTEM}]
         self.tools: Any = [{"type": "function", "function": {"name": "read", "parameters": SCHEMA}}]
 
-    def ask(self, text: str, stream: bool) -> str:
-        self.said.append({"role": "user", "content": text})
+    def ask(self, text: str, stream: bool, picture: str = "") -> str:
+        shown = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": picture}}]
+        self.said.append({"role": "user", "content": shown if picture else text})
         while True:
-            message = self._stream() if stream else self._whole()
+            options = {"stream_options": {"include_usage": True}} if stream else {}
+            given = {"model": self.model, "messages": NOTHING, "tools": self.tools, **options}
+            message = _chat_message(self.reply({**given, "extra_body": {"messages": self.said}}, stream))
             self.said.append(message)
             if not message.get("tool_calls"):
                 return str(message["content"])
@@ -84,30 +89,24 @@ class ChatClerk:
                 path = json.loads(call["function"]["arguments"])["path"]
                 self.said.append({"role": "tool", "tool_call_id": call["id"], "content": output(path)})
 
-    def _whole(self) -> dict[str, Any]:
-        reply = self.client.chat.completions.create(
-            model=self.model, messages=NOTHING, tools=self.tools, extra_body={"messages": self.said}
-        )
-        return reply.choices[0].message.model_dump(exclude_none=True)
+    def reply(self, given: Any, stream: bool) -> Any:
+        if not stream:
+            return self.client.chat.completions.create(**given)
+        with self.client.chat.completions.stream(**given) as events:
+            return events.get_final_completion()
 
-    def _stream(self) -> dict[str, Any]:
-        with self.client.chat.completions.stream(
-            model=self.model,
-            messages=NOTHING,
-            tools=self.tools,
-            stream_options={"include_usage": True},
-            extra_body={"messages": self.said},
-        ) as stream:
-            message = stream.get_final_completion().choices[0].message
-        calls = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.function.name, "arguments": call.function.arguments},
-            }
-            for call in message.tool_calls or ()
-        ]
-        return {"role": "assistant", "content": message.content, **({"tool_calls": calls} if calls else {})}
+
+def _chat_message(reply: Any) -> dict[str, Any]:
+    message = reply.choices[0].message
+    calls = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.function.name, "arguments": call.function.arguments},
+        }
+        for call in message.tool_calls or ()
+    ]
+    return {"role": "assistant", "content": message.content, **({"tool_calls": calls} if calls else {})}
 
 
 class ResponsesClerk:
@@ -123,16 +122,11 @@ class ResponsesClerk:
             "tools": [{"type": "function", "name": "read", "parameters": SCHEMA, "strict": False}],
         }
 
-    def ask(self, text: str, stream: bool) -> str:
-        self.said.append({"role": "user", "content": text})
+    def ask(self, text: str, stream: bool, picture: str = "") -> str:
+        shown = [{"type": "input_text", "text": text}, {"type": "input_image", "image_url": picture, "detail": "auto"}]
+        self.said.append({"role": "user", "content": shown if picture else text})
         while True:
-            if stream:
-                with self.client.responses.stream(
-                    input=NOTHING, extra_body={"input": self.said}, **self.fixed
-                ) as events:
-                    reply: Any = events.get_final_response()
-            else:
-                reply = self.client.responses.create(input=NOTHING, extra_body={"input": self.said}, **self.fixed)
+            reply = self.reply({"input": NOTHING, "extra_body": {"input": self.said}, **self.fixed}, stream)
             wanted = {"id", "status", "parsed", "parsed_arguments"}
             self.said += [item.model_dump(exclude_none=True, exclude=wanted, warnings=False) for item in reply.output]
             for item in self.said[-len(reply.output) :]:
@@ -150,6 +144,12 @@ class ResponsesClerk:
                 for call in calls
             ]
 
+    def reply(self, given: Any, stream: bool) -> Any:
+        if not stream:
+            return self.client.responses.create(**given)
+        with self.client.responses.stream(**given) as events:
+            return events.get_final_response()
+
 
 class ClaudeClerk:
     """Anthropic Messages; `marks` moves two breakpoints along the history, as coding agents do."""
@@ -165,17 +165,13 @@ class ClaudeClerk:
             "tools": [{"name": "read", "input_schema": SCHEMA}],
         }
 
-    def ask(self, text: str, stream: bool) -> str:
-        self.said.append({"role": "user", "content": text})
+    def ask(self, text: str, stream: bool, picture: str = "") -> str:
+        source = {"type": "base64", "media_type": "image/png", "data": picture.partition(",")[2]}
+        shown = [{"type": "image", "source": source}, {"type": "text", "text": text}]
+        self.said.append({"role": "user", "content": shown if picture else text})
         while True:
             sent: Any = self._marked() if self.marks else self.said
-            if stream:
-                with self.client.messages.stream(
-                    messages=NOTHING, extra_body={"messages": sent}, **self.fixed
-                ) as events:
-                    reply: Any = events.get_final_message()
-            else:
-                reply = self.client.messages.create(messages=NOTHING, extra_body={"messages": sent}, **self.fixed)
+            reply = self.reply({"messages": NOTHING, "extra_body": {"messages": sent}, **self.fixed}, stream)
             blocks = [_plain(block.model_dump(exclude_none=True)) for block in reply.content]
             self.said.append({"role": "assistant", "content": blocks})
             calls = [block for block in blocks if block["type"] == "tool_use"]
@@ -186,6 +182,12 @@ class ClaudeClerk:
                 for call in calls
             ]
             self.said.append({"role": "user", "content": results})
+
+    def reply(self, given: Any, stream: bool) -> Any:
+        if not stream:
+            return self.client.messages.create(**given)
+        with self.client.messages.stream(**given) as events:
+            return events.get_final_message()
 
     def _marked(self) -> list[Any]:
         """A mark turns a text into a list of one block, and goes on to the next message in the next request."""
@@ -204,9 +206,56 @@ def _plain(block: dict[str, Any]) -> dict[str, Any]:
     return {key: block[key] for key in known[block["type"]]}
 
 
+class AsyncChatClerk(ChatClerk):
+    """Chat Completions by the asynchronous client."""
+
+    def reply(self, given: Any, stream: bool) -> Any:
+        async def answered() -> Any:
+            async with openai.AsyncOpenAI(base_url=str(self.client.base_url), api_key="chat", max_retries=0) as client:
+                if not stream:
+                    return await client.chat.completions.create(**given)
+                async with client.chat.completions.stream(**given) as events:
+                    return await events.get_final_completion()
+
+        return asyncio.run(answered())
+
+
+class AsyncResponsesClerk(ResponsesClerk):
+    """The Responses API by the asynchronous client."""
+
+    def reply(self, given: Any, stream: bool) -> Any:
+        async def answered() -> Any:
+            url = str(self.client.base_url)
+            async with openai.AsyncOpenAI(base_url=url, api_key="responses", max_retries=0) as client:
+                if not stream:
+                    return await client.responses.create(**given)
+                async with client.responses.stream(**given) as events:
+                    return await events.get_final_response()
+
+        return asyncio.run(answered())
+
+
+class AsyncClaudeClerk(ClaudeClerk):
+    """Anthropic Messages by the asynchronous client."""
+
+    def reply(self, given: Any, stream: bool) -> Any:
+        async def answered() -> Any:
+            url = str(self.client.base_url)
+            async with anthropic.AsyncAnthropic(base_url=url, api_key="claude", max_retries=0) as client:
+                if not stream:
+                    return await client.messages.create(**given)
+                async with client.messages.stream(**given) as events:
+                    return await events.get_final_message()
+
+        return asyncio.run(answered())
+
+
+PICTURE = re.compile(rb"[A-Za-z0-9+/=]{200,}")
+
+
 def counted(seen: Seen) -> int:
-    """What the model's server counts: four bytes to a token."""
-    return len(seen.raw) // 4
+    """What the model's server counts: four bytes to a token, and some hundreds for a picture."""
+    return len(PICTURE.sub(b"x" * 1_200, seen.raw)) // 4
 
 
 class Model:
@@ -243,7 +292,7 @@ def _newest(seen: Seen) -> str:
     if item.get("role") != "user":
         return ""
     if isinstance(content, list):
-        return str(content[-1].get("text", ""))
+        return str(next((part["text"] for part in content if "text" in part), ""))
     return str(content)
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx2
@@ -13,9 +14,21 @@ import openai
 import pytest
 
 from leporello.store.records import ConversationFilter
+from leporello.testing.sessions.images import screenshot
 from leporello.turns import validate
 
-from .clerks import ChatClerk, ClaudeClerk, Clerk, Model, ResponsesClerk, counted
+from .clerks import (
+    PICTURE,
+    AsyncChatClerk,
+    AsyncClaudeClerk,
+    AsyncResponsesClerk,
+    ChatClerk,
+    ClaudeClerk,
+    Clerk,
+    Model,
+    ResponsesClerk,
+    counted,
+)
 from .house import House, opened, recorded
 
 TURNS = 200
@@ -25,7 +38,11 @@ CLERKS: dict[str, Callable[[str], Clerk]] = {
     "responses": ResponsesClerk,
     "claude": ClaudeClerk,
     "claude_with_marks": lambda url: ClaudeClerk(url, marks=True),
+    "chat_async": AsyncChatClerk,
+    "responses_async": AsyncResponsesClerk,
+    "claude_async": AsyncClaudeClerk,
 }
+PICTURES = [screenshot(Random(seed)) for seed in range(3)]
 
 
 def without_marks(value: Any) -> Any:
@@ -54,20 +71,30 @@ def folds(house: House) -> int:
 
 @pytest.mark.parametrize(
     ("kind", "turns", "overflows"),
-    [("chat", TURNS, 5), ("responses", TURNS, 5), ("claude", TURNS, 5), ("claude_with_marks", 80, 2)],
+    [
+        ("chat", TURNS, 5),
+        ("responses", TURNS, 5),
+        ("claude", TURNS, 5),
+        ("claude_with_marks", 80, 2),
+        ("chat_async", TURNS, 5),
+        ("responses_async", TURNS, 5),
+        ("claude_async", TURNS, 5),
+    ],
 )
 def test_two_hundred_turns(tmp_path: Path, kind: str, turns: int, overflows: int) -> None:
-    """Every request is valid and fits, every turn is answered, a prefix changes once for each fold and never else."""
+    """Words, pictures, parallel calls, streamed and not: every request is valid and fits, every turn is answered, a
+    prefix changes once for each fold and never else."""
     model = Model(WINDOW)
     with opened(tmp_path, model.script(), window=WINDOW) as house:
         clerk = CLERKS[kind](house.url)
         for turn in range(turns):
             text = f"Read {turn} please" if turn % 4 == 0 else f"Do part {turn}. Never touch file_{turn % 5}.py. " * 3
-            assert clerk.ask(text, stream=turn % 2 == 0).startswith("Answer")
+            picture = PICTURES[turn % 3] if turn % 10 == 7 else ""
+            assert clerk.ask(text, turn % 2 == 0, picture).startswith("Answer")
         calls = house.model_calls
         assert [seen.violations for seen in calls] == [()] * len(calls)
         assert model.refused == 0
-        history = len(json.dumps(clerk.said)) // 4
+        history = len(PICTURE.sub(b"", json.dumps(clerk.said).encode())) // 4
         assert history > overflows * WINDOW
         assert max(map(counted, calls)) <= WINDOW
         made = folds(house)
