@@ -8,6 +8,7 @@
     ├── FixedPartTooLarge      system + tools + newest message alone exceed the window
     ├── EngineError            a context engine misbehaved
     ├── SummaryError           a summariser gave nothing usable
+    ├── Cancelled              the caller asked to stop; nothing was changed
     ├── ProviderError          a model API refused or failed
     ├── ToolError              a tool could not do what it was asked
     ├── PluginError            a plugin could not be loaded
@@ -30,6 +31,10 @@ from collections.abc import Mapping, Sequence
 
 class LeporelloError(Exception):
     """Base of all errors that a caller may want to catch."""
+
+
+class Cancelled(LeporelloError):
+    """Somebody asked the work to stop; nothing of it is kept."""
 
 
 class ConfigError(LeporelloError):

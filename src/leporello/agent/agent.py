@@ -27,12 +27,12 @@ from leporello.agent.events import (
 from leporello.agent.system_prompt import PromptSources, SystemPrompt
 from leporello.cancel import CancelToken
 from leporello.conversation import Conversation, Request
+from leporello.errors import Cancelled
 from leporello.events import CompactionEvent
 from leporello.ledger.calls import describe
 from leporello.messages import Call, Message, calls_of, text_of
 from leporello.models import cost, model_facts
 from leporello.providers.base import ModelReply, ModelRequest, Provider
-from leporello.providers.errors import CallCancelled
 from leporello.tokens.meter import Reading
 from leporello.tools.base import OutputLimits, ToolContext
 from leporello.tools.budget import Budgeted, OutputBudget
@@ -111,6 +111,7 @@ class Agent:
     def _answered(self, token: CancelToken) -> TurnEnded:
         used = CanonicalUsage()
         calls = 0
+        self.talk.cancel = token
         try:
             while calls < MOST_STEPS:
                 folded = self.talk.compressions
@@ -126,12 +127,13 @@ class Agent:
                         self._make_room(folded)
                     return self._ended(TurnEnded(text_of(reply.message), reply.finish_reason, calls, used))
             return self._ended(TurnEnded("", "steps", calls, used))
-        except (KeyboardInterrupt, CallCancelled):
+        except (KeyboardInterrupt, Cancelled):
             token.cancel()
             self.close_open_calls(INTERRUPTED)
             return self._ended(TurnEnded("", "interrupted", calls, used))
         finally:
             self._watch_turn = None
+            self.talk.cancel = None
 
     def _ask(self, token: CancelToken) -> ModelReply:
         caller = Caller(self.talk, self.provider, self._emit, self._learned)

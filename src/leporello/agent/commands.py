@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from leporello.agent.commands_context import draw, explain, window_use
 from leporello.agent.commands_store import config, insights, pin, plugins, sessions, unpin, usage
 from leporello.conversation import Conversation
-from leporello.errors import LeporelloError
+from leporello.errors import Cancelled, LeporelloError
 from leporello.records import CompactionReport, Outcome
 
 DRAWN_WIDTH = 76
@@ -55,6 +55,8 @@ def run_command(talk: Conversation, text: str, more: Mapping[str, Command] | Non
         return help_text(known)
     try:
         return known[name].run(talk, argument)
+    except Cancelled:
+        raise
     except LeporelloError as error:
         return str(error)
 

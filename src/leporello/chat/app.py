@@ -24,7 +24,7 @@ from leporello.chat.options import ChatOptions
 from leporello.chat.recap import recap
 from leporello.chat.status import Status
 from leporello.chat.trouble import advice
-from leporello.errors import InputError, LeporelloError, NotFound
+from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.local.provider import LocalProvider
 from leporello.messages import is_result
 from leporello.records import Span
@@ -196,7 +196,7 @@ class Chat:
         try:
             if not self._as_command(text):
                 self._turn(text)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Cancelled):
             self._agent.talk.refresh()
             self._face.note("Stopped; nothing was changed.")
         except LeporelloError as error:
@@ -214,13 +214,21 @@ class Chat:
             self._face.say(help_text(self.commands, self._face.width))
             return True
         if found is not None and found[0] == "compress":
-            with self._face.working("Folding the conversation"):
-                answer = run_command(self._agent.talk, text, self.commands)
+            answer = self._fold(text)
         else:
             answer = run_command(self._agent.talk, text, self.commands)
         if answer:
             self._face.say(answer)
         return answer is not None
+
+    def _fold(self, text: str) -> str | None:
+        talk = self._agent.talk
+        talk.cancel = CancelToken()
+        try:
+            with self._face.working("Folding the conversation"), soft_interrupts(talk.cancel, lambda: False):
+                return run_command(talk, text, self.commands)
+        finally:
+            talk.cancel = None
 
     def _turn(self, text: str) -> None:
         token = CancelToken()

@@ -16,7 +16,7 @@ class TurnView(Protocol):
 
     @property
     def uninterruptible(self) -> bool:
-        """Whether the work at this moment can't be cancelled softly (a compaction, a question)."""
+        """Whether the work at this moment can't be cancelled softly: a person is asked something."""
 
     def __call__(self, event: AgentEvent) -> None:
         """Something happened."""

@@ -68,7 +68,6 @@ class TerminalTurn:
         self._step_began = self._began
         self._label = label
         self._drawn_at = 0.0
-        self._folding = False
         self._asked_at: float | None = None
         self._output_tokens = 0
         self._stop = threading.Event()
@@ -87,8 +86,8 @@ class TerminalTurn:
 
     @property
     def uninterruptible(self) -> bool:
-        """During a compaction there is no call to cancel softly."""
-        return self._folding or self._asked_at is not None
+        """While a person is asked, Ctrl-C is the answer."""
+        return self._asked_at is not None
 
     def __call__(self, event: AgentEvent) -> None:
         with self._lock:
@@ -112,7 +111,6 @@ class TerminalTurn:
         elif isinstance(event, ToolFinished):
             self._finish(event)
         elif isinstance(event, Compacting):
-            self._folding = True
             self._begin("Folding the conversation")
         elif isinstance(event, Compacted):
             self._compacted(event)
@@ -154,7 +152,6 @@ class TerminalTurn:
             self._begin("Thinking")
 
     def _compacted(self, event: Compacted) -> None:
-        self._folding = False
         report = event.event.report
         if report.outcome not in ROUTINE:
             style = "cyan" if report.committed else "yellow"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from leporello import caching
+from leporello.cancel import CancelToken
 from leporello.config import Settings, load_settings
 from leporello.conversation.archive import StoredArchive
 from leporello.conversation.engine import EngineSlot, view_facts
@@ -36,7 +38,7 @@ from leporello.records import CompactionReport, Outcome, Span
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.records import Call, ConversationRecord, Metadata, UsageTotals, View, ViewLine
-from leporello.summary.base import Narrator
+from leporello.summary.base import Narrator, Stoppable
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter, Reading
 from leporello.tools.base import OutputLimits
@@ -72,6 +74,8 @@ class Conversation:
         self.listeners: list[Listener] = []
         self.before_folding: list[Callable[[str], None]] = []
         """Told that a folding begins, and why."""
+        self.cancel: CancelToken | None = None
+        """Stops a folding that is under way; nothing is changed then, and `Cancelled` is raised."""
         self.later: Callable[[FoldOrder], bool] | None = None
         """Takes foldings that are due but can wait, to be done beside the conversation; False when it can't."""
         self._owns_store = owns_store
@@ -426,7 +430,8 @@ class Conversation:
         self._slot.fire(
             "pre_compaction", trigger=trigger, focus=focus, tokens=self.reading.tokens, **view_facts(before)
         )
-        report = fold_stored(self.store, self.id, self.engine, focus=focus, trigger=trigger)
+        with self._stoppable():
+            report = fold_stored(self.store, self.id, self.engine, focus=focus, trigger=trigger)
         if report.usage.total_tokens:
             self.store.usage.add(self.id, Call(report.usage, report.summariser, "summary", report.cost))
         if report.outcome is Outcome.COMMITTED:
@@ -440,6 +445,16 @@ class Conversation:
         for listener in self.listeners:
             listener(event)
         return report
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        narrator = self.engine.narrator
+        if narrator is not None and self.cancel is not None:
+            self.engine.narrator = Stoppable(narrator, self.cancel)
+        try:
+            yield
+        finally:
+            self.engine.narrator = narrator
 
     def _make_fit(self) -> None:
         """Fold once more, without a model and whatever was tried before: nothing is refused that a fold would cure.

@@ -125,12 +125,14 @@ def _leased(store: Store, conversation: str) -> Iterator[Lease | None]:
         return
     stop = threading.Event()
     keeper = threading.Thread(target=_keep, args=(store, lease, stop), daemon=True)
-    keeper.start()
     try:
+        keeper.start()
         yield lease
     finally:
+        # An interrupt may fall into the starting: a keeper that goes on would hold the lease for ever.
         stop.set()
-        keeper.join()
+        if keeper.ident is not None:
+            keeper.join()
         store.leases.release(lease)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from leporello.errors import ProviderError
+from leporello.errors import Cancelled, ProviderError
 from leporello.providers.error_body import ErrorFacts, read_body
 from leporello.providers.error_rules import (
     BREAKDOWN,
@@ -82,7 +82,7 @@ class CallFailed(ProviderError):
         """Text that was already streamed to the user before the failure."""
 
 
-class CallCancelled(ProviderError):
+class CallCancelled(Cancelled, ProviderError):
     """The call was cancelled by the caller; nothing of the answer is kept."""
 
 

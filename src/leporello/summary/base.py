@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from leporello.cancel import CancelToken
+from leporello.errors import Cancelled
 from leporello.messages import Message
 from leporello.records import Verification
 from leporello.summary.handoff import Handoff
@@ -22,6 +24,8 @@ class SummaryTask:
     focus: str = ""
     rules: tuple[str, ...] = ()
     """The user's standing rules; the verifier makes sure that the narrative contradicts none of them."""
+    cancel: CancelToken | None = field(default=None, compare=False)
+    """Stops the work; whoever hears it raises `Cancelled`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +45,18 @@ class Narrator(Protocol):
 
     def narrate(self, task: SummaryTask) -> Narrative:
         """The narrative for a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stoppable:
+    """A narrator that a token can stop: what is told after that is not used."""
+
+    narrator: Narrator
+    token: CancelToken
+
+    def narrate(self, task: SummaryTask) -> Narrative:
+        """The narrative for a task; raises `Cancelled` when the token was cancelled meanwhile."""
+        told = self.narrator.narrate(replace(task, cancel=self.token))
+        if self.token.cancelled:
+            raise Cancelled("The folding was stopped; nothing was changed.")
+        return told

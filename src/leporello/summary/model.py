@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 
-from leporello.errors import ProviderError, SummaryError
+from leporello.errors import Cancelled, ProviderError, SummaryError
 from leporello.messages import Message, text_of
 from leporello.models import cost, model_facts
 from leporello.providers.base import ModelRequest, Provider
@@ -73,6 +73,8 @@ class ModelNarrator:
                 handoff, verification = verify(_usable(writer.write(), task.budget, self.counter), task)
                 if verification.lines_dropped == verification.lines_checked:
                     raise SummaryError(f"none of its {verification.lines_checked} lines is in the turns.")
+            except Cancelled:
+                raise
             except (ProviderError, SummaryError, FutureTimeout) as error:
                 self._resting[candidate.model] = self.clock() + _rest(error)
                 warnings.append(f"{candidate.model} gave no summary: {_why(error)}")
@@ -142,9 +144,7 @@ class _Writer:
                 # Two parts don't fit side by side: keep the newest and what is short enough.
                 texts = [texts[-1]]
                 break
-            merged = [
-                f"{orders}\n\n{prompt('merge')}\n\n" + "\n\n".join(group) + f"\n\n{closing}" for group in groups
-            ]
+            merged = [f"{orders}\n\n{prompt('merge')}\n\n" + "\n\n".join(group) + f"\n\n{closing}" for group in groups]
             texts = self._ask_all(pool, merged, until)
         return texts[0]
 
@@ -169,7 +169,9 @@ class _Writer:
         messages: list[Message] = [{"role": "user", "content": text}]
         left = max(0.1, until - time.monotonic())
         reply = self.candidate.provider.complete(
-            ModelRequest(self.candidate.model, messages, max_tokens=self.task.budget, timeout=left)
+            ModelRequest(
+                self.candidate.model, messages, max_tokens=self.task.budget, timeout=left, cancel=self.task.cancel
+            )
         )
         self._answered.append(reply.usage)
         answer = text_of(reply.message).strip()

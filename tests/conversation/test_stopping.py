@@ -1,0 +1,47 @@
+"""A folding that is stopped while its summary is written changes nothing, and leaves nothing behind that is in the way."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from leporello.cancel import CancelToken
+from leporello.conversation import Conversation
+from leporello.errors import Cancelled
+from leporello.summary.base import Narrative, SummaryTask
+from leporello.testing.sessions import generate
+
+SESSION = generate(seed=5, messages=80, tokens=9_000, huge_outputs=0).messages
+
+
+class Waiting:
+    """A narrator that tells nothing until somebody stops it."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+
+    def narrate(self, task: SummaryTask) -> Narrative:
+        self.begun.set()
+        assert task.cancel is not None
+        assert task.cancel.wait(60)
+        return Narrative(None)
+
+
+def test_a_stopped_folding_changes_nothing(tmp_path: Path) -> None:
+    narrator = Waiting()
+    with Conversation.open("a", window=16_000, store=f"sqlite:///{tmp_path}/a.db", narrator=narrator) as talk:
+        talk.append(*SESSION)
+        before = talk.view
+        talk.cancel = CancelToken()
+        stopper = threading.Thread(target=lambda: (narrator.begun.wait(60), talk.cancel.cancel()))
+        stopper.start()
+        with pytest.raises(Cancelled):
+            talk.compact()
+        stopper.join()
+        talk.refresh()
+        assert talk.view == before
+        talk.cancel = None
+        talk.engine.narrator = None
+        assert talk.compact().committed, "the lease of the stopped folding is free again"
