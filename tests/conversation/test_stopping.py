@@ -1,4 +1,4 @@
-"""A folding that is stopped while its summary is written changes nothing, and leaves nothing behind that is in the way."""
+"""A folding that is stopped while its summary is written changes nothing and leaves nothing in the way."""
 
 from __future__ import annotations
 
