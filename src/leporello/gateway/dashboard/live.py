@@ -19,7 +19,7 @@ from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit
 from leporello.store.records import ConversationFilter
 
 STEP_SECONDS = 0.5
-STREAM_SECONDS = 12.0
+STREAM_SECONDS = 6.0
 AGAIN_MILLISECONDS = 400
 
 

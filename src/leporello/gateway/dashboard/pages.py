@@ -15,9 +15,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from leporello.agent.commands_context import headline, rows
-from leporello.config import Settings
 from leporello.errors import InputError
 from leporello.gateway.auth import Keys
+from leporello.gateway.config import GatewayConfig
 from leporello.gateway.dashboard.actions import actions
 from leporello.gateway.dashboard.door import Door
 from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit
@@ -32,7 +32,6 @@ from leporello.gateway.faults import refuse
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.sessions import Sessions
 from leporello.records import Span
-from leporello.store.base import Store
 from leporello.store.records import ConversationFilter, SearchQuery
 from leporello.words import query_words
 
@@ -48,10 +47,10 @@ AROUND = 8
 """Messages shown before the one that was asked for."""
 
 
-def dashboard(store: Store, settings: Settings, keys: Keys, sessions: Sessions, metrics: Metrics) -> list[BaseRoute]:
-    """All paths of the dashboard."""
-    reader = Reader(store, settings)
-    frame = Frame(reader, Door(keys, store), metrics)
+def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Metrics) -> list[BaseRoute]:
+    """All paths of the dashboard, about the store of these sessions."""
+    reader = Reader(sessions.store, sessions.settings, config.window)
+    frame = Frame(reader, Door(keys, sessions.store), metrics)
     hands = Hands(reader, sessions)
     one = "/c/{slug}"
     return [

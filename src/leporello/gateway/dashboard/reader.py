@@ -31,6 +31,7 @@ from leporello.gateway.dashboard.strip import (
 )
 from leporello.gateway.dashboard.words import one_line
 from leporello.gateway.faults import refuse
+from leporello.gateway.talks import PLATFORM as PROXY
 from leporello.limits import limits_of
 from leporello.messages import role_of, text_of
 from leporello.models import Limits
@@ -127,13 +128,21 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryLine:
+    """A line of a summary, and the messages it comes from."""
+
+    text: str
+    sources: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """A fold that is opened: what it says and what it was made from."""
 
     fold: Fold
     tokens: int
     covered: int
-    sections: Mapping[str, Sequence[Mapping[str, Any]]]
+    sections: Mapping[str, Sequence[SummaryLine]]
     sources: tuple[tuple[FoldMark | Span, int], ...]
     """Each with its tokens in the log."""
 
@@ -161,14 +170,29 @@ class Comparison:
     tokens_after: int = 0
     undone: bool = False
 
+    @property
+    def sections(self) -> dict[str, int]:
+        """Lines of the summary by section, where its engine tells them."""
+        told = self.attempt.report.details.get("sections")
+        listed = told.items() if isinstance(told, dict) else ()
+        return {str(name): lines for name, lines in listed if isinstance(lines, int)}
+
 
 class Reader:
     """Reads for visitors; each sees only what is theirs."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        served_window: Callable[[str], int | None] = lambda _: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`served_window` tells how large a model's window is at the server that requests are sent to."""
         self.store = store
         self.settings = settings
         self.clock = clock
+        self._served_window = served_window
         self._book = SizeBook(store)
         self._indexing = threading.Lock()
 
@@ -244,7 +268,7 @@ class Reader:
         meter = PromptMeter(counter)
         if known.get("model") == model:
             meter.restore(known.get("meter") or {})
-        window = known.get("window")
+        window = known.get("window") or (self._served_window(model) if record.metadata.platform == PROXY else None)
         limits = limits_of(self.settings, model or None, served_window=window if isinstance(window, int) else None)
         system, tools = known.get("fixed") or (0, 0)
         return Measure(limits, counter, meter, int(system), int(tools))
@@ -334,12 +358,11 @@ class Reader:
         mark = FoldMark(fold.id, fold.covered, fold.generation)
         sources = sources_of(mark, marks, fold.children)
         spans = [source.covered if isinstance(source, FoldMark) else source for source in sources]
-        sections = fold.handoff if isinstance(fold.handoff, dict) else {}
         return Opened(
             fold,
             counter.text(fold.text),
             sizes.of(fold.covered.first, fold.covered.last),
-            sections,
+            _sections(fold.handoff),
             tuple((source, sizes.of(span.first, span.last)) for source, span in zip(sources, spans, strict=True)),
         )
 
@@ -389,3 +412,16 @@ def _some(kind: SegmentKind, tokens: int) -> list[Segment]:
 
 def _sum(counted: Mapping[int, int], first: int, last: int) -> int:
     return sum(counted.get(number, 0) for number in range(first, last + 1))
+
+
+def _sections(handoff: object) -> dict[str, list[SummaryLine]]:
+    """The sections of a stored summary. Engines of others may have stored anything; what has no text is left out."""
+    found: dict[str, list[SummaryLine]] = {}
+    for name, lines in handoff.items() if isinstance(handoff, dict) else ():
+        for line in lines if isinstance(lines, list) else ():
+            text = line.get("text") if isinstance(line, dict) else None
+            if isinstance(text, str):
+                sources = line.get("sources")
+                numbers = [n for n in sources if isinstance(n, int)] if isinstance(sources, list) else []
+                found.setdefault(str(name), []).append(SummaryLine(text, tuple(numbers)))
+    return found

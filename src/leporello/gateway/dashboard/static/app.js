@@ -199,7 +199,9 @@ document.addEventListener("submit", async (event) => {
     try {
       const reply = await part(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
       say(parsed(reply.html));
-      form.closest("dialog")?.close();
+      const dialog = form.closest("dialog");
+      if (dialog?.id !== "peek") dialog?.close();
+      if (form.closest(".msg")) await redraw(form.closest(".msg"));
       await refresh();
     } catch {
       say("The server can't be reached.");
@@ -208,6 +210,16 @@ document.addEventListener("submit", async (event) => {
     form.removeAttribute("aria-busy");
   }
 });
+
+// A row whose pin was set or taken off; a button that was just used keeps the focus.
+async function redraw(row) {
+  const { ok, html } = await part(`${$(".no", row).getAttribute("href")}?alone=1`);
+  const fresh = ok && $(".msg", parsed(html));
+  if (!fresh) return;
+  row.replaceWith(fresh);
+  prepare(fresh);
+  $("form button", fresh)?.focus({ preventScroll: true });
+}
 
 // -- light and dark
 
@@ -274,6 +286,7 @@ const main = $("#main");
 const drawn = new Map();
 let stream = null;
 let polling = 0;
+let failures = 0;
 let busy = false;
 let again = false;
 
@@ -295,6 +308,7 @@ function exchange(old, fresh) {
   const again = focused && old.contains(focused) && focused.getAttribute("href");
   old.replaceWith(fresh);
   if (again) $(`[href="${CSS.escape(again)}"]`, fresh)?.focus();
+  follow(following);
   prepare(fresh);
   if (fresh.dataset.load) load(fresh);
 }
@@ -316,12 +330,18 @@ async function refresh() {
         const changed = drawn.get(key) !== place.outerHTML;
         drawn.set(key, place.outerHTML);
         if (key === "compress") continue;
-        if (place.dataset.load) load(old);
+        if (place.dataset.load && old.dataset.load) load(old);
         else if (changed) exchange(old, place);
       }
       if ($("[data-stamp]", main)) main.dataset.stamp = $("[data-stamp]", main).dataset.stamp;
     } while (again);
   } finally { busy = false; }
+  goOn();
+}
+
+// A page that says it is not complete yet is asked for again.
+function goOn() {
+  if ($("[data-again]", main)) setTimeout(refresh, 1500);
 }
 
 function heard(stamp) {
@@ -333,9 +353,20 @@ function heard(stamp) {
 function listen() {
   if (!main.dataset.live || stream || document.hidden) return;
   stream = new EventSource(`${main.dataset.live}?seen=${encodeURIComponent(main.dataset.stamp)}`);
-  stream.onopen = () => { const sign = $(".live", main); if (sign) sign.hidden = false; };
+  stream.onopen = () => { failures = 0; follow(true); };
   stream.onmessage = (event) => heard(JSON.parse(event.data).stamp);
-  stream.onerror = () => { if (stream?.readyState === EventSource.CLOSED) { hush(); polling = setTimeout(poll, 3000); } };
+  stream.onerror = () => {
+    // A stream that ends is opened again by the browser; one that never opens is given up.
+    failures += 1;
+    if (stream?.readyState === EventSource.CLOSED || failures >= 3) { hush(); poll(); }
+  };
+}
+
+let following = false;
+function follow(now) {
+  following = now;
+  const sign = $(".live", main);
+  if (sign) sign.hidden = !now;
 }
 
 function hush() {
@@ -348,9 +379,10 @@ async function poll() {
   if (document.hidden || stream) return;
   try {
     const reply = await fetch(`${main.dataset.live}?once`, { credentials: "same-origin" });
+    follow(reply.ok);
     if (reply.ok) heard((await reply.json()).stamp);
-  } catch { /* The server is away; it is asked again. */ }
-  polling = setTimeout(poll, 3000);
+  } catch { follow(false); }
+  polling = setTimeout(poll, 2500);
 }
 
 // A hidden page holds no connection: browsers have few of them for one server.
@@ -361,6 +393,7 @@ document.addEventListener("visibilitychange", () => {
 addEventListener("pagehide", hush);
 
 remember();
+goOn();
 prepare(document);
 listen();
 if (location.hash.startsWith("#m")) $(location.hash)?.scrollIntoView({ block: "center" });

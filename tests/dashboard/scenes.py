@@ -1,0 +1,116 @@
+"""Conversations to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leporello.config import Home, load_settings
+from leporello.conversation import Conversation
+from leporello.messages import Message
+from leporello.records import CompactionReport, Entry, Outcome, Span, Verification
+from leporello.store.base import Store
+from leporello.store.records import Call, Compaction, Fold, Metadata
+from leporello.testing.sessions import generate
+from leporello.usage import CanonicalUsage
+
+USAGE = CanonicalUsage(1_200, 300, 9_000, 800, 0)
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def folded(store: Store, home: Home, id: str = "build-42", **about: Any) -> None:
+    """A coding session of 130 messages in a small window, folded by the engine itself, with usage."""
+    session = generate(seed=11, messages=130)
+    settings = load_settings({}, environ={}, home=home)
+    metadata = Metadata(**{"title": "Mend the build", "platform": "chat", "model": "gpt-4o", **about})
+    with Conversation.open(
+        id, model="gpt-4o", window=24_000, store=store, settings=settings, metadata=metadata
+    ) as talk:
+        for start in range(0, len(session.messages), 10):
+            talk.append(*session.messages[start : start + 10])
+            talk.request(session.tools, session.system)
+            store.usage.add(id, Call(USAGE, "gpt-4o", "chat", 0.0125))
+        assert talk.compressions >= 2
+
+
+def short(store: Store, id: str, texts: list[str], **about: Any) -> None:
+    """A few messages, nothing folded."""
+    store.conversations.create(id, Metadata(**about))
+    store.log.append(id, [user(text) if place % 2 == 0 else assistant(text) for place, text in enumerate(texts)])
+
+
+def long(store: Store, id: str = "long", count: int = 10_000) -> None:
+    """Ten thousand messages, folded three times; each fold takes the one before it in."""
+    store.conversations.create(id, Metadata(title="Ten thousand messages", platform="import", model="gpt-4o"))
+    messages = [user(f"message number {n} of the long one") for n in range(1, count + 1)]
+    store.log.append(id, messages)
+    for number, end in enumerate((count // 3, count // 3 * 2, count - 60), 1):
+        view = store.views.view(id)
+        fold = f"f{number}"
+        covered = Span(4, end)
+        report = CompactionReport(
+            Outcome.COMMITTED, fold=fold, covered=covered, tokens_before=50_000, tokens_after=9_000, engine="compressor"
+        )
+        lines = [{"text": f"Everything up to m{end} was read", "sources": [end], "origin": "assistant"}]
+        store.views.commit(
+            id,
+            Compaction(
+                base_generation=view.generation,
+                base_last=view.last,
+                entries=[
+                    *(Entry(ref=n) for n in range(1, 4)),
+                    Entry(inline=assistant(f"summary {number}"), fold=fold),
+                    *(Entry(ref=n) for n in range(end + 1, count + 1)),
+                ],
+                report=report,
+                folds=[
+                    Fold(
+                        fold,
+                        covered,
+                        f"summary {number}",
+                        {"Completed Actions": lines},
+                        (f"f{number - 1}",) if number > 1 else (),
+                    )
+                ],
+            ),
+        )
+
+
+def verified(store: Store, id: str) -> None:
+    """A compaction whose summary a model wrote, with lines that were quoted and dropped."""
+    store.conversations.create(id, Metadata(title="Checked line by line", platform="chat", model="gpt-4o"))
+    store.log.append(id, [user(f"step {n}") for n in range(1, 41)])
+    view = store.views.view(id)
+    checked = Verification(
+        lines_checked=12,
+        lines_dropped=2,
+        rules_added=1,
+        identifiers_added=3,
+        dropped=("The port is 9999", "<b>All tests passed</b>"),
+        lines_quoted=3,
+    )
+    report = CompactionReport(
+        Outcome.COMMITTED,
+        fold="f1",
+        covered=Span(1, 30),
+        summariser="model:gpt-4o-mini",
+        engine="compressor",
+        focus="the release",
+        tokens_before=9_000,
+        tokens_after=3_000,
+        messages_before=40,
+        messages_after=11,
+        verification=checked,
+        warnings=("The summary was shortened.",),
+    )
+    entries = [Entry(inline=assistant("summary"), fold="f1"), *(Entry(ref=n) for n in range(31, 41))]
+    store.views.commit(
+        id, Compaction(view.generation, view.last, entries, report, folds=[Fold("f1", Span(1, 30), "summary")])
+    )
+    store.views.record_attempt(id, CompactionReport(Outcome.NO_GAIN, "It would have saved 2% only."))
