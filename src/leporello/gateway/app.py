@@ -91,7 +91,7 @@ class Gateway:
                 *self._care_routes(),
                 *proxy_routes(proxy),
                 *session_routes(sessions, proxy),
-                *dashboard(self.store, self.settings, self.keys, sessions, self.metrics),
+                *dashboard(self.config, self.keys, sessions, self.metrics),
             ],
             lifespan=lifespan,
             exception_handlers={404: not_found, 405: not_found, Exception: broken},

@@ -73,6 +73,10 @@ class GatewayConfig:
                 return upstream
         return None
 
+    def window(self, model: str) -> int | None:
+        """The window that the server of a model was said to have; None where nobody said."""
+        return next((upstream.window for upstream in self.upstreams if upstream.serves(model)), None)
+
 
 def _configured(settings: Settings) -> list[Upstream]:
     found = []
