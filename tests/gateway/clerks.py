@@ -6,8 +6,8 @@ import asyncio
 import itertools
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Protocol, TypeVar
 
 import anthropic
 import openai
@@ -24,27 +24,27 @@ NOTHING: Any = []
 takes minutes for a long conversation and changes nothing of what is sent."""
 
 
-_opened: list[openai.OpenAI | anthropic.Anthropic] = []
+_closing: list[Callable[[], None]] = []
 
 
 def openai_client(url: str, key: str = "key", **more: Any) -> openai.OpenAI:
     """A client of the gateway; it is closed when the test ends."""
     made = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=0, **more)
-    _opened.append(made)
+    _closing.append(made.close)
     return made
 
 
 def anthropic_client(url: str, key: str = "key") -> anthropic.Anthropic:
     """A client of the gateway; it is closed when the test ends."""
     made = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
-    _opened.append(made)
+    _closing.append(made.close)
     return made
 
 
 def close_clients() -> None:
     """Close everything that was opened."""
-    while _opened:
-        _opened.pop().close()
+    while _closing:
+        _closing.pop()()
 
 
 class Clerk(Protocol):
@@ -209,45 +209,63 @@ def _plain(block: dict[str, Any]) -> dict[str, Any]:
 class AsyncChatClerk(ChatClerk):
     """Chat Completions by the asynchronous client."""
 
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.run, self.web = _running(openai.AsyncOpenAI(base_url=url + "/v1", api_key="chat", max_retries=0))
+
     def reply(self, given: Any, stream: bool) -> Any:
         async def answered() -> Any:
-            async with openai.AsyncOpenAI(base_url=str(self.client.base_url), api_key="chat", max_retries=0) as client:
-                if not stream:
-                    return await client.chat.completions.create(**given)
-                async with client.chat.completions.stream(**given) as events:
-                    return await events.get_final_completion()
+            if not stream:
+                return await self.web.chat.completions.create(**given)
+            async with self.web.chat.completions.stream(**given) as events:
+                return await events.get_final_completion()
 
-        return asyncio.run(answered())
+        return self.run(answered())
 
 
 class AsyncResponsesClerk(ResponsesClerk):
     """The Responses API by the asynchronous client."""
 
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.run, self.web = _running(openai.AsyncOpenAI(base_url=url + "/v1", api_key="responses", max_retries=0))
+
     def reply(self, given: Any, stream: bool) -> Any:
         async def answered() -> Any:
-            url = str(self.client.base_url)
-            async with openai.AsyncOpenAI(base_url=url, api_key="responses", max_retries=0) as client:
-                if not stream:
-                    return await client.responses.create(**given)
-                async with client.responses.stream(**given) as events:
-                    return await events.get_final_response()
+            if not stream:
+                return await self.web.responses.create(**given)
+            async with self.web.responses.stream(**given) as events:
+                return await events.get_final_response()
 
-        return asyncio.run(answered())
+        return self.run(answered())
 
 
 class AsyncClaudeClerk(ClaudeClerk):
     """Anthropic Messages by the asynchronous client."""
 
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.run, self.web = _running(anthropic.AsyncAnthropic(base_url=url, api_key="claude", max_retries=0))
+
     def reply(self, given: Any, stream: bool) -> Any:
         async def answered() -> Any:
-            url = str(self.client.base_url)
-            async with anthropic.AsyncAnthropic(base_url=url, api_key="claude", max_retries=0) as client:
-                if not stream:
-                    return await client.messages.create(**given)
-                async with client.messages.stream(**given) as events:
-                    return await events.get_final_message()
+            if not stream:
+                return await self.web.messages.create(**given)
+            async with self.web.messages.stream(**given) as events:
+                return await events.get_final_message()
 
-        return asyncio.run(answered())
+        return self.run(answered())
+
+
+Web = TypeVar("Web", openai.AsyncOpenAI, anthropic.AsyncAnthropic)
+
+
+def _running(web: Web) -> tuple[Callable[[Coroutine[Any, Any, Any]], Any], Web]:
+    """A loop for an asynchronous client; both are closed when the test ends."""
+    runner = asyncio.Runner()
+    _closing.append(runner.close)
+    _closing.append(lambda: runner.run(web.close()))
+    return runner.run, web
 
 
 PICTURE = re.compile(rb"[A-Za-z0-9+/=]{200,}")

@@ -19,7 +19,7 @@ from leporello.testing.stub_server import Say, Step
 from .clerks import NOTHING, SCHEMA, anthropic_client, openai_client
 from .house import House, opened
 
-WINDOW = 12_000
+WINDOW = 6_000
 PATHS = {
     Dialect.OPENAI_CHAT: "/v1/chat/completions",
     Dialect.OPENAI_RESPONSES: "/v1/responses",
@@ -50,7 +50,7 @@ class Reply:
 def history() -> list[Any]:
     """A conversation that is several times too long, with one fact near its beginning."""
     said: list[Any] = [{"role": "user", "content": "Let us begin."}, {"role": "assistant", "content": "Yes."}]
-    for part in range(60):
+    for part in range(30):
         told = FACT if part == 3 else f"Part {part} is about the colour of door number {part * 7}."
         said += [
             {"role": "user", "content": f"{told} " + f"Some words on part {part} that fill the window. " * 8},
