@@ -14,7 +14,7 @@ from leporello.importers import load_session, load_sessions
 from leporello.importers.into_store import Change, import_sessions
 from leporello.messages import Message
 from leporello.store import Store, open_store
-from leporello.store.records import Kind
+from leporello.store.records import InsightsQuery, Kind
 
 from .format_writers import WRITERS
 from .session_script import Script, Turn, scripts
@@ -153,3 +153,89 @@ def test_empty_recordings_make_no_conversation(store: Store, tmp_path: Path) -> 
     text = json.dumps({"type": "session_meta", "payload": {"id": "c"}})
     assert bring(store, tmp_path / "x.jsonl", text) == ("", Change.EMPTY, 0)
     assert store.conversations.page().conversations == ()
+
+
+def codex_talk(*lines: tuple[str, str, str], id: str = "c") -> str:
+    """A Codex recording: time, role and words of each message; each assistant message used ten tokens."""
+    records: list[dict[str, object]] = [{"type": "session_meta", "payload": {"id": id}}]
+    for time, role, words in lines:
+        kind = "input_text" if role == "user" else "output_text"
+        body = {"type": "message", "role": role, "content": [{"type": kind, "text": words}]}
+        records.append({"type": "response_item", "timestamp": time, "payload": body})
+        if role == "assistant":
+            used = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+            info = {"last_token_usage": used, "total_token_usage": {"total_tokens": 10 * len(records)}}
+            payload = {"type": "token_count", "info": info}
+            records.append({"type": "event_msg", "timestamp": time, "payload": payload})
+    return "\n".join(map(json.dumps, records))
+
+
+OLD = codex_talk(
+    ("2025-03-01T10:00:00Z", "user", "Fix the clock"),
+    ("2025-03-01T10:05:00Z", "assistant", "Done."),
+    ("2025-03-02T09:00:00Z", "user", "And the bell"),
+    ("2025-03-02T09:01:00Z", "assistant", "Done too."),
+)
+
+
+def test_activity_is_the_recorded_one(store: Store, tmp_path: Path) -> None:
+    """A conversation began, was active and ended when it was recorded, not when it was imported."""
+    conversation, _, _ = bring(store, tmp_path / "x.jsonl", OLD)
+    record = store.conversations.resolve(conversation)
+    first, last = 1740823200.0, 1740906060.0
+    assert (record.created_at, record.updated_at) == (first, last)
+    assert (record.tip.started_at, record.tip.ended_at) == (first, last)
+
+
+def test_usage_is_booked_on_the_recorded_day(store: Store, tmp_path: Path) -> None:
+    """Calls, messages and conversations of one day are told of that same day."""
+    bring(store, tmp_path / "x.jsonl", OLD)
+    whole = store.usage.insights()
+    assert {day: totals.calls for day, totals in whole.by_day.items()} == {"2025-03-01": 1, "2025-03-02": 1}
+    second_day = store.usage.insights(InsightsQuery(since=1740873600.0))
+    assert (second_day.conversations, second_day.messages, second_day.totals.calls) == (1, 2, 1)
+    later = store.usage.insights(InsightsQuery(since=1741000000.0))
+    assert (later.conversations, later.sessions, later.messages, later.totals.calls) == (0, 0, 0, 0)
+
+
+def test_imported_conversations_are_ended_and_can_be_pruned(store: Store, tmp_path: Path) -> None:
+    """Nobody is talking in an imported conversation: it is ended, also after it grew, and goes when it is old."""
+    path = tmp_path / "x.jsonl"
+    conversation, _, _ = bring(store, path, "\n".join(OLD.splitlines()[:4]))
+    assert store.conversations.resolve(conversation).tip.end_reason == "imported"
+    bring(store, path, OLD)
+    record = store.conversations.resolve(conversation)
+    assert (record.open, record.messages) == (False, 4)
+    assert store.conversations.prune(1741000000.0) == [conversation]
+
+
+def test_a_branch_of_a_recording_has_recorded_times(store: Store, tmp_path: Path) -> None:
+    """A rewritten end is as old as its recording, and ended like it."""
+    path = tmp_path / "x.jsonl"
+    bring(store, path, OLD)
+    conversation, change, _ = bring(store, path, OLD.replace("And the bell", "And the door"))
+    record = store.conversations.resolve(conversation)
+    assert change is Change.BRANCHED
+    assert (record.updated_at, record.open) == (1740906060.0, False)
+
+
+@pytest.mark.parametrize(
+    "machine_text",
+    [
+        "<environment_context>\n  <cwd>/home/me</cwd>\n</environment_context>",
+        "<local-command-caveat>Caveat: these were made by a program.</local-command-caveat>",
+        "<command-name>/clear</command-name>",
+        "16",
+    ],
+)
+def test_a_title_is_the_users_own_words(store: Store, tmp_path: Path, machine_text: str) -> None:
+    """What a program put before the first question is no title; secrets in it are masked."""
+    secret = "ghp_" + "a1B2" * 9
+    talk = codex_talk(
+        ("2025-03-01T10:00:00Z", "user", machine_text),
+        ("2025-03-01T10:01:00Z", "user", f"Mend the clock\n\nof the tower with {secret}"),
+    )
+    conversation, _, _ = bring(store, tmp_path / "x.jsonl", talk)
+    title = store.conversations.resolve(conversation).metadata.title
+    assert title.startswith("Mend the clock of the tower")
+    assert secret not in title

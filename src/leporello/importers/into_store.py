@@ -13,12 +13,15 @@ from itertools import count, takewhile
 from pathlib import Path
 
 from leporello.importers.session import ImportedSession
+from leporello.importers.shapes import moment
+from leporello.ledger.titles import title_of
 from leporello.messages import Message, is_instruction, message_hash, role_of, text_of
 from leporello.store.base import Store
 from leporello.store.records import Call, Kind, Metadata
 
 _CALLS_DONE = "import.calls"
-_TITLE_LENGTH = 80
+IMPORTED = "imported"
+"""Why an imported session ended: it goes on elsewhere, if at all. Whoever resumes it here opens it again."""
 _KINDS = {"main": Kind.ROOT, "sub-agent": Kind.SUBAGENT, "branch": Kind.BRANCH}
 
 
@@ -60,18 +63,23 @@ def import_session(store: Store, session: ImportedSession, path: Path, parent: s
     if not messages:
         return Stored("", Change.EMPTY, 0, 0)
     hashes = [message_hash(message) for message in messages]
+    times = _times(session)
+    since = times[head] if times else None
     place = _place(store, conversation_id(session, path, hashes[0]), hashes)
     if place.change is Change.NEW:
         tip = store.conversations.resolve(parent).tip.id if parent else None
-        store.conversations.create(place.conversation, _metadata(session, messages), _KINDS[session.kind], tip)
+        metadata = _metadata(session, messages)
+        store.conversations.create(place.conversation, metadata, _KINDS[session.kind], tip, since)
     elif place.change is Change.BRANCHED:
-        store.conversations.branch(place.origin, place.common, place.conversation)
+        store.conversations.branch(place.origin, place.common, place.conversation, since)
         shared = sum(call.index < head + place.common for call in session.usage)
         store.state.set(place.conversation, _CALLS_DONE, shared)
     added = messages[place.common :]
     if added:
-        store.log.append(place.conversation, added, _times(session, len(added)), after=place.common)
-    _count_calls(store, place.conversation, session)
+        recorded = times[-len(added) :] if times else None
+        store.log.append(place.conversation, added, recorded, after=place.common)
+    _count_calls(store, place.conversation, session, times)
+    store.conversations.end(place.conversation, IMPORTED, times[-1] if times else None)
     return Stored(place.conversation, place.change, len(added), len(messages))
 
 
@@ -121,29 +129,30 @@ def _common(store: Store, conversation: str, hashes: list[str]) -> int:
 
 
 def _metadata(session: ImportedSession, messages: list[Message]) -> Metadata:
-    words = session.title or next((text_of(m) for m in messages if role_of(m) == "user"), "")
-    title = " ".join(words.split())[:_TITLE_LENGTH]
+    asked = (text_of(message) for message in messages if role_of(message) == "user")
     model = session.models[-1] if session.models else ""
+    title = title_of(session.title, *asked)
     return Metadata(title, platform=session.format, model=model, system_prompt=session.system or None)
 
 
-def _times(session: ImportedSession, added: int) -> list[float] | None:
-    """Times of the last messages, never going back; None when the recording has none."""
+def _times(session: ImportedSession) -> list[float] | None:
+    """A time for each message, never going back; None when the recording tells none at all."""
     times: list[float] = []
-    latest = next((time for time in session.times if time is not None), None)
+    latest = next((time for time in session.times if time is not None), moment(session.started))
     if latest is None:
         return None
-    for time in session.times:
+    for time in session.times or (None,) * len(session.messages):
         latest = max(latest, time or latest)
         times.append(latest)
-    return times[-added:]
+    return times
 
 
-def _count_calls(store: Store, conversation: str, session: ImportedSession) -> None:
-    """Recorded usage goes into the counters once; how far it got is kept beside it."""
+def _count_calls(store: Store, conversation: str, session: ImportedSession, times: list[float] | None) -> None:
+    """Recorded usage goes into the counters once, on the day it was recorded; how far it got is kept beside it."""
     done = store.state.get(conversation, _CALLS_DONE) or 0
     tip = store.conversations.resolve(conversation).tip.id
     for call in session.usage[done:]:
-        store.usage.add(tip, Call(call.usage, call.model, cost=call.cost))
+        at = times[call.index] if times else None
+        store.usage.add(tip, Call(call.usage, call.model, cost=call.cost, at=at))
     if len(session.usage) > done:
         store.state.set(conversation, _CALLS_DONE, len(session.usage))

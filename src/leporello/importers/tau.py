@@ -41,7 +41,6 @@ def _session(run: dict[str, Any]) -> ImportedSession:
         return session_of({"messages": run["traj"], "id": name}, NAME)
     builder = TranscriptBuilder(NAME)
     builder.id = identifier(run.get("id")) or name
-    builder.title = identifier(run.get("task_id"))
     builder.started = text(run.get("start_time"))
     for message in objects(_messages(run)):
         builder.at(message.get("timestamp"))

@@ -104,13 +104,15 @@ class Conversations(Protocol):
     def update(self, conversation: str, **changes: Any) -> ConversationRecord:
         """Change fields of `Metadata` (title, platform, model, owner, system_prompt, custom) of the tip."""
 
-    def end(self, conversation: str, reason: str) -> None:
-        """Mark the tip as ended (exit, reset, expiry). Ending twice keeps the first reason."""
+    def end(self, conversation: str, reason: str, at: float | None = None) -> None:
+        """Mark the tip as ended (exit, reset, expiry), now or at a recorded time. Ending twice keeps the first."""
 
     def reopen(self, conversation: str) -> None:
         """The conversation goes on in the same session."""
 
-    def branch(self, conversation: str, at: int, id: str | None = None) -> ConversationRecord:
+    def branch(
+        self, conversation: str, at: int, id: str | None = None, created_at: float | None = None
+    ) -> ConversationRecord:
         """A new conversation that begins as this one was after message `at`: same numbers, same view."""
 
     def page(self, where: ConversationFilter | None = None, limit: int = 50, cursor: str | None = None) -> Page:

@@ -283,6 +283,8 @@ class Call:
     """`chat`, `summary`, ...: what the call was made for."""
     cost: float | None = None
     """US dollars; None when no price is known."""
+    at: float | None = None
+    """When it was made, in seconds since the epoch; None is now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,7 @@ class SqlConversations:
             write_metadata(tx, held.key, held.tip, replace(metadata, **changes))
             return _conversation(tx, held.key)
 
-    def end(self, conversation: str, reason: str) -> None:
+    def end(self, conversation: str, reason: str, at: float | None = None) -> None:
         if reason == COMPRESSION:
             raise InputError("Only a committed compaction ends a session by compression.")
         with self._db.write() as tx:
@@ -177,7 +177,7 @@ class SqlConversations:
             tx.run(
                 "UPDATE sessions SET ended = ?, end_reason = ? "
                 "WHERE conversation = ? AND ordinal = ? AND ended IS NULL",
-                self._db.now(),
+                self._db.now() if at is None else millis(at),
                 pack(reason),
                 held.key,
                 held.tip,
@@ -192,14 +192,16 @@ class SqlConversations:
                 held.tip,
             )
 
-    def branch(self, conversation: str, at: int, id: str | None = None) -> ConversationRecord:
+    def branch(
+        self, conversation: str, at: int, id: str | None = None, created_at: float | None = None
+    ) -> ConversationRecord:
         chosen = new_id() if id is None else id
         with self._db.write() as tx:
             held = hold(self._db, tx, conversation)
             if not 1 <= at <= held.last:
                 raise NotFound(f"{shown(conversation)} has no message m{at}; its log ends at m{held.last}.")
             origin = _session_at(tx, held, at)
-            now = self._db.now()
+            now = self._db.now() if created_at is None else millis(created_at)
             key = insert_conversation(tx, chosen, Kind.BRANCH, now)
             insert_session(tx, key, 1, chosen, origin.id, now, at + 1)
             write_metadata(tx, key, 1, read_session(tx, held.key, held.tip).metadata)

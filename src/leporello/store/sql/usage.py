@@ -52,11 +52,12 @@ class SqlUsage:
 
     def add(self, conversation: str, call: Call) -> None:
         usage = call.usage
+        day = (self._db.now() if call.at is None else millis(call.at)) // MILLIS_PER_DAY
         with self._db.write() as tx:
             held = hold(self._db, tx, conversation)
             tx.run(
                 _ADD,
-                *(held.key, held.tip, self._db.now() // MILLIS_PER_DAY, pack_key(call.model), pack_key(call.purpose)),
+                *(held.key, held.tip, day, pack_key(call.model), pack_key(call.purpose)),
                 *(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens),
                 usage.reasoning_tokens,
                 0 if call.cost is None else nanos(call.cost),
