@@ -7,18 +7,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 
 import leporello
+from leporello.config import Home, load_settings
+from leporello.gateway.app import Gateway
+from leporello.gateway.auth import Keys
+from leporello.gateway.config import GatewayConfig
 from leporello.messages import text_of
 from leporello.models import LearnedLimits
+from leporello.store import open_store
 from leporello.testing import demo
 from leporello.testing.demo_pages import fold_of, source_of
 from leporello.testing.demo_play import FOLD, ID, OVERFLOW, RESTART, SAVED, SWITCH, Play
 from leporello.testing.demo_work import RULES
 from leporello.turns import validate
 from tests.conftest import RunCli
+from tests.gateway.house import running
 
 SERVED = 24_576
 TURNS = 90
@@ -117,7 +124,7 @@ def test_the_answers_come_from_folded_messages(play: Play, shown: str) -> None:
 
 
 def test_what_is_suggested_works(play: Play, shown: str, run_cli: RunCli) -> None:
-    lines = re.findall(r"--home (\S+) (.+)$", shown, re.MULTILINE)
+    lines = re.findall(r"--home (\S+) (?!serve)(.+)$", shown, re.MULTILINE)
     assert len(lines) == 4
     for home, words in lines:
         arguments = re.findall(r'"[^"]+"|\S+', words)
@@ -142,3 +149,22 @@ def test_it_throws_away_nothing_that_is_not_its_own(tmp_path: Path) -> None:
     assert ran.exit_code == 1
     assert "--dir" in ran.stderr
     assert (tmp_path / "precious.txt").read_text() == "keep me"
+
+
+def test_the_dashboard_is_opened_as_printed(play: Play, shown: str) -> None:
+    """The command names the demo's store, and the address shows its conversation with all folds."""
+    command = re.search(r"--home (\S+) serve --store (\S+)", shown)
+    address = re.search(r"http://127\.0\.0\.1:(\d+)(/\S+)", shown)
+    assert command is not None
+    assert address is not None
+    settings = load_settings({"gateway.port": 0, "store.url": command[2]}, environ={}, home=Home(command[1]))
+    assert load_settings({}, environ={}, home=Home(command[1])).get("gateway.port") == int(address[1])
+    config = GatewayConfig.read(settings)
+    with (
+        open_store(settings.store_url) as store,
+        running(Gateway(settings, config, Keys(), store).app(), config) as url,
+    ):
+        page = httpx2.get(url + address[2], timeout=60)
+    assert page.status_code == 200
+    newest = play.store.views.folds(ID)[-1].id
+    assert f'data-key="fold-{newest}"' in page.text

@@ -24,6 +24,8 @@ from leporello.turns import validate
 from leporello.usage import CanonicalUsage
 
 BAR = 24
+PORT = 8484
+"""Where `leporello serve` listens unless told otherwise."""
 SHOWN_SESSIONS = 3
 
 
@@ -179,3 +181,6 @@ def _onwards(play: Play) -> None:
     say(f"  The store is {play.home.database}. Look around:")
     for words in (f"sessions show {ID}", 'sessions search "staging server"', "insights", "doctor"):
         say(f"    {name} --home {play.home.path} {words}")
+    say("  Or see every fold and open it, in a browser:")
+    say(f"    {name} --home {play.home.path} serve --store {play.store.url}")
+    say(f"    then http://127.0.0.1:{PORT}/c/{ID}")

@@ -393,7 +393,10 @@ class Reader:
         counter = TokenCounter.for_model(record.metadata.model or None)
         sizes = self._book.sizes(record, record.messages, counter)
         draw = partial(self._segments, record.id, marks=marks, sizes=sizes, counter=counter)
-        old, new = draw(before, after.base_last), draw(after, after.base_last)
+        sides = draw(before, after.base_last), draw(after, after.base_last)
+        told = attempt.report.tokens_before, attempt.report.tokens_after
+        fixed = min(whole - sum(segment.tokens for segment in side) for whole, side in zip(told, sides, strict=True))
+        old, new = ([*_some(SegmentKind.FIXED, max(0, fixed)), *side] for side in sides)
         totals = [sum(segment.tokens for segment in side) for side in (old, new)]
         current = self.store.views.generation(record.id, self.store.conversations.pulse(record.id).generation)
         return Comparison(

@@ -40,7 +40,10 @@ def visible(text: str) -> str:
 def one_line(text: str, most: int) -> str:
     """The beginning of a text in one line."""
     line = " ".join(visible(text[: most * 4]).split())
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+    if len(line) <= most:
+        return line
+    whole = line[: most - 1].rpartition(" ")[0]
+    return (whole if len(whole) > most // 2 else line[: most - 1]).rstrip(" .,;:") + "…"
 
 
 @dataclass(frozen=True, slots=True)
