@@ -60,7 +60,7 @@ def test_broken_lines_are_reported(run_cli: Any, tmp_path: Path) -> None:
     path.write_text(WRITERS["claude-code"].write(TALK) + "{broken\n", "utf-8")
     ran = run_cli("import", path, "--store", tmp_path / "s.db")
     assert ran.code == 0
-    assert "could not be read: 1" in ran.err
+    assert "could not be read: 1, in 1 session" in ran.err
 
 
 def test_the_configured_store_is_the_default(run_cli: Any, tmp_path: Path) -> None:
@@ -69,3 +69,56 @@ def test_the_configured_store_is_the_default(run_cli: Any, tmp_path: Path) -> No
     path.write_text(WRITERS["openai list"].write(TALK), "utf-8")
     assert run_cli("--home", tmp_path / "home", "import", path).code == 0
     assert (tmp_path / "home" / "leporello.db").exists()
+
+
+def test_a_file_that_is_not_there_does_not_stop_the_others(run_cli: Any, tmp_path: Path) -> None:
+    """It is named like any other that can't be read; a pattern that matched nothing is called one."""
+    good = tmp_path / "good.jsonl"
+    good.write_text(WRITERS["pi"].write(TALK), "utf-8")
+    ran = run_cli("import", good, tmp_path / "nope.jsonl", tmp_path / "*.gone", "--store", tmp_path / "s.db")
+    assert ran.code == 2
+    assert "nope.jsonl: there is no such file or folder" in ran.err
+    assert "*.gone: no file matches this pattern" in ran.err
+    with open_store(str(tmp_path / "s.db")) as store:
+        assert len(store.conversations.page().conversations) == 1
+
+
+def test_nothing_to_import_makes_no_store(run_cli: Any, tmp_path: Path) -> None:
+    """Only names of nothing: exit code 2 and no file; a folder without recordings: exit code 3."""
+    assert run_cli("import", tmp_path / "nope", "--store", tmp_path / "s.db").code == 2
+    (tmp_path / "empty").mkdir()
+    ran = run_cli("import", tmp_path / "empty", "--store", tmp_path / "s.db")
+    assert (ran.code, "no recording was found" in ran.err) == (3, True)
+    assert not (tmp_path / "s.db").exists()
+
+
+def test_a_folder_is_reported_in_few_lines(run_cli: Any, tmp_path: Path) -> None:
+    """Reasons are counted, formats listed once, empty recordings are no rows; --verbose names each file."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(20):
+        (folder / f"notes{number}.md").write_text("# Notes", "utf-8")
+        silent = json.dumps({"type": "session_meta", "payload": {"id": f"silent{number}"}})
+        (folder / f"silent{number}.jsonl").write_text(silent, "utf-8")
+    (folder / "talk.jsonl").write_text(WRITERS["pi"].write(TALK), "utf-8")
+    ran = run_cli("import", folder, "--store", tmp_path / "s.db")
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) == 2  # the heading and the one session
+    assert "left out, 20 files: is no recording of a known format" in ran.err
+    assert "In 20 recordings nothing was said." in ran.err
+    assert ran.err.count("claude-code") == 1
+    assert len(ran.err.splitlines()) < 8
+    every = run_cli("import", folder, "--store", tmp_path / "s.db", "--verbose")
+    assert all(f"notes{number}.md" in every.err and f"silent{number}.jsonl" in every.err for number in range(20))
+
+
+def test_equal_remarks_are_counted_together(run_cli: Any, tmp_path: Path) -> None:
+    """Remarks of many files are one line with how often and in how many sessions."""
+    for number in range(5):
+        call = {"id": "c", "type": "function", "function": {"name": "t", "arguments": "no json"}}
+        asked = {"role": "user", "content": f"question {number}"}
+        talk = [asked, {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "user", "content": "?"}]
+        (tmp_path / f"talk{number}.json").write_text(json.dumps(talk), "utf-8")
+    ran = run_cli("import", *sorted(tmp_path.glob("talk*.json")), "--store", tmp_path / "s.db")
+    assert ": 5 times, in 5 sessions" in ran.err
+    assert "talk3.json" not in ran.err

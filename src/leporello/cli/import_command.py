@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import re
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,15 @@ import click
 from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import json_option, note, print_json, print_table, progress, warn
+from leporello.cli.store_text import plural, safe
 from leporello.errors import InputError
-from leporello.importers import ImportedSession, load_sessions
+from leporello.importers import FORMATS, ImportedSession, UnknownFormat, load_sessions
 from leporello.importers.into_store import Change, Stored, import_sessions
 from leporello.store import Store, open_store
 
 _SUFFIXES = (".json", ".jsonl", ".traj", ".md")
+_COUNTED = re.compile(r"(.*) \((\d+)\)\Z", re.DOTALL)
+"""A note of an importer that says how often it applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,41 +44,73 @@ class _Row:
         }
 
 
+@dataclass(slots=True)
+class _Outcome:
+    """What became of everything that was named."""
+
+    rows: list[_Row] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    """Files that were named and can't be read, each with the reason."""
+    skipped: list[str] = field(default_factory=list)
+    """Files of a folder that are no recording."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why files of folders were left out, and how many of them."""
+    unknown: bool = False
+    """Whether one of them is in no known format."""
+
+    def refuse(self, error: InputError, *, named: bool) -> None:
+        """A file that is not imported."""
+        self.unknown = self.unknown or isinstance(error, UnknownFormat)
+        reason = error.reason if isinstance(error, UnknownFormat) else str(error).removeprefix(f"{error.where}: ")
+        (self.failed if named else self.skipped).append(safe(f"{error.where}: {reason}"))
+        if not named:
+            self.reasons[reason] += 1
+
+
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option("--store", "url", metavar="URL", help="Where to put them, instead of the configured store.")
+@click.option("--verbose", is_flag=True, help="Name every session, remark and file that was left out.")
 @json_option
 @pass_frame
-def command(frame: Frame, files: tuple[Path, ...], url: str | None, as_json: bool) -> ExitCode:
+def command(frame: Frame, files: tuple[Path, ...], url: str | None, verbose: bool, as_json: bool) -> ExitCode:
     """Put recorded sessions into the store.
 
     FILE is a recording of Claude Code, Codex, pi, OpenAI or Anthropic messages, Hermes, Gemini CLI, Qwen Code, Copilot,
     Kimi, opencode, aider, SWE-agent, mini-swe-agent and others, or a folder of them; the content tells which.
-    Importing again adds only what is new. A FILE that can't be read is named, the others go on, and the exit code is
-    2; what is no recording in a folder is only named.
+    Importing again adds only what is new. A FILE that is not there or can't be read is named, the others go on, and
+    the exit code is 2; what is no recording in a folder is only counted. Exit code 3: there was nothing to import.
     """
-    rows: list[_Row] = []
-    failed: list[str] = []
-    skipped: list[str] = []
-    paths = [path for given in files for path in _expand(given)]
-    with open_store(url or frame.settings.store_url) as store, progress("Files imported:") as line:
-        for number, path in enumerate(paths, 1):
-            try:
-                rows += _import(store, path)
-            except InputError as error:
-                (failed if path in files else skipped).append(str(error))
-            line.update(number, len(paths))
+    done = _Outcome()
+    paths = [path for given in files for path in _expand(given, done)]
+    if paths:
+        with open_store(url or frame.settings.store_url) as store, progress("Files imported:") as line:
+            for number, path in enumerate(paths, 1):
+                try:
+                    done.rows += _import(store, path)
+                except InputError as error:
+                    done.refuse(error, named=path in files)
+                line.update(number, len(paths))
     if as_json:
-        print_json({"imported": [row.as_dict() for row in rows], "failed": failed, "skipped": skipped})
+        imported = [row.as_dict() for row in done.rows]
+        print_json({"imported": imported, "failed": done.failed, "skipped": done.skipped})
     else:
-        _tell(rows, [*failed, *skipped])
-    return ExitCode.BAD_INPUT if failed else ExitCode.OK
+        _tell(done, verbose)
+    if done.failed:
+        return ExitCode.BAD_INPUT
+    return ExitCode.OK if done.rows else ExitCode.NOTHING_DONE
 
 
-def _expand(path: Path) -> list[Path]:
-    if not path.is_dir():
+def _expand(path: Path, done: _Outcome) -> list[Path]:
+    """The files that a name stands for; one that stands for none is refused."""
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.is_file() and file.suffix in _SUFFIXES)
+    if path.exists():
         return [path]
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.suffix in _SUFFIXES)
+    pattern = any(letter in str(path) for letter in "*?[")
+    what = "no file matches this pattern" if pattern else "there is no such file or folder"
+    done.refuse(InputError(what, str(path)), named=True)
+    return []
 
 
 def _import(store: Store, path: Path) -> list[_Row]:
@@ -82,19 +119,63 @@ def _import(store: Store, path: Path) -> list[_Row]:
     return [_Row(str(path), session, result) for session, result in zip(sessions, stored, strict=True)]
 
 
-def _tell(rows: list[_Row], unread: list[str]) -> None:
-    if rows:
+def _tell(done: _Outcome, verbose: bool) -> None:
+    spoken = [row for row in done.rows if row.stored.change is not Change.EMPTY]
+    if spoken:
         print_table(
-            [(row.stored.change.value, f"{row.stored.added:,}", row.stored.conversation) for row in rows],
+            [(row.stored.change.value, f"{row.stored.added:,}", safe(row.stored.conversation)) for row in spoken],
             ("change", "messages added", "conversation"),
+            numbers=(1,),
         )
-    for row in rows:
-        if row.session.skipped_lines:
-            warn(f"{row.file}: lines that could not be read: {row.session.skipped_lines}")
-        for text in row.session.notes:
-            note(f"{row.file}: {text}")
-    for reason in unread:
+    if verbose:
+        _tell_each(done)
+    else:
+        _tell_counted(done)
+    for reason in done.failed:
         warn(reason)
-    added = sum(row.stored.added for row in rows)
-    changed = sum(row.stored.change is not Change.UNCHANGED for row in rows)
-    note(f"{added:,} messages added; {changed:,} of {len(rows):,} sessions were new or had grown.")
+    if done.unknown:
+        note(f"Formats that can be read: {', '.join(known.name for known in FORMATS)}.")
+    if not done.rows:
+        note("Nothing was imported." if done.failed else "Nothing was imported: no recording was found there.")
+        return
+    added = sum(row.stored.added for row in spoken)
+    changed = sum(row.stored.change is not Change.UNCHANGED for row in spoken)
+    silent = len(done.rows) - len(spoken)
+    nothing_said = f" In {plural(silent, 'recording')} nothing was said." if silent else ""
+    note(
+        f"{plural(added, 'message')} added; {changed:,} of {plural(len(spoken), 'session')} were new or had grown."
+        + nothing_said
+    )
+
+
+def _tell_each(done: _Outcome) -> None:
+    for row in done.rows:
+        name = safe(row.file)
+        if row.stored.change is Change.EMPTY:
+            note(f"{name}: nothing was said in it")
+        if row.session.skipped_lines:
+            warn(f"{name}: lines that could not be read: {row.session.skipped_lines}")
+        for text in row.session.notes:
+            note(f"{name}: {safe(text)}")
+    for reason in done.skipped:
+        note(reason)
+
+
+def _tell_counted(done: _Outcome) -> None:
+    lost = [row.session.skipped_lines for row in done.rows if row.session.skipped_lines]
+    if lost:
+        warn(f"lines that could not be read: {sum(lost):,}, in {plural(len(lost), 'session')}")
+    times: Counter[str] = Counter()
+    sessions: Counter[str] = Counter()
+    for row in done.rows:
+        for text in row.session.notes:
+            counted = _COUNTED.fullmatch(text)
+            what = counted[1] if counted else text
+            times[what] += int(counted[2]) if counted else 1
+            sessions[what] += 1
+    for what, count in times.most_common():
+        note(f"{safe(what)}: {plural(count, 'time')}, in {plural(sessions[what], 'session')}")
+    for reason, count in done.reasons.most_common():
+        note(f"left out, {plural(count, 'file')}: {safe(reason)}")
+    if times or done.reasons:
+        note("--verbose names each of them.")

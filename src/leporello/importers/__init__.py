@@ -36,7 +36,16 @@ from leporello.importers import (
 from leporello.importers.session import CallUsage, ImportedSession
 from leporello.importers.source import Source
 
-__all__ = ["FORMATS", "CallUsage", "Format", "ImportedSession", "detect", "load_session", "load_sessions"]
+__all__ = [
+    "FORMATS",
+    "CallUsage",
+    "Format",
+    "ImportedSession",
+    "UnknownFormat",
+    "detect",
+    "load_session",
+    "load_sessions",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,16 @@ class Format:
     name: str
     matches: Callable[[Source], bool]
     read: Callable[[Source], list[ImportedSession]]
+
+
+class UnknownFormat(InputError):
+    """A file is no recording of any known format; the text lists what can be read, `reason` does not."""
+
+    reason = "is no recording of a known format"
+
+    def __init__(self, where: str) -> None:
+        names = ", ".join(known.name for known in FORMATS)
+        super().__init__(f"{self.reason} (known: {names})", where)
 
 
 def _format(module: ModuleType) -> Format:
@@ -59,14 +78,13 @@ FORMATS: tuple[Format, ...] = tuple(map(_format, (*_DOCUMENTS, *_LINES, aider, o
 
 
 def detect(source: Source) -> Format:
-    """The format of a file, or an `InputError` that lists what can be read."""
+    """The format of a file; `InputError` for an empty one, `UnknownFormat` when nothing here can read it."""
     if not source.text.strip():
         raise InputError("is empty", str(source.path))
     for known in FORMATS:
         if known.matches(source):
             return known
-    names = ", ".join(known.name for known in FORMATS)
-    raise InputError(f"is no recording of a known format (known: {names})", str(source.path))
+    raise UnknownFormat(str(source.path))
 
 
 def load_sessions(path: str | Path) -> list[ImportedSession]:
