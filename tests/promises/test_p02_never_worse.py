@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from leporello.compaction.pipeline import LEAST_SAVING
@@ -77,11 +77,34 @@ def test_after_a_poor_compaction_the_next_trigger_is_the_hard_limit(messages: li
     engine.compress(messages)
     report = engine.last_report
     assert report is not None
-    poor = report.details.get("above_aim") if report.committed else report.outcome is not Outcome.BLOCKED
+    assume(report.committed)
     engine.update_from_response({"prompt_tokens": 1})
     hard = engine.limits.hard_tokens
     assert engine.should_compress(hard)
-    assert engine.should_compress(hard - 1) == (not poor or engine.threshold_tokens == hard)
+    assert engine.should_compress(hard - 1) == (not report.details["above_aim"] or engine.threshold_tokens == hard)
+
+
+@pytest.mark.fault(
+    "an attempt that brought nothing is repeated at once",
+    "engines/compressor.py",
+    old="self.wait_for = max(self.wait_for, min(grown, self.limits.hard_tokens))",
+    new="pass",
+)
+@given(conversations(longest=12), WINDOWS, st.booleans())
+def test_after_an_attempt_in_vain_there_must_be_more_to_fold(
+    messages: list[Message], window: int, by_hand: bool
+) -> None:
+    """An attempt in vain is not repeated at once. One made by hand changes nothing about the automatic ones."""
+    engine = ContextCompressor(window)
+    engine.compress(messages, force=by_hand)
+    report = engine.last_report
+    assert report is not None
+    assume(report.outcome in (Outcome.NO_GAIN, Outcome.NOTHING_TO_DO))
+    engine.update_from_response({"prompt_tokens": 1})
+    threshold, hard = engine.threshold_tokens, engine.limits.hard_tokens
+    due = threshold if by_hand else max(threshold, min(report.tokens_before + threshold // 4, hard))
+    assert engine.should_compress(due)
+    assert not engine.should_compress(due - 1)
 
 
 @pytest.mark.parametrize("style", list(Style))

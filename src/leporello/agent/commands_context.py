@@ -63,6 +63,8 @@ class Room:
     used: int
     measured: bool
     folds: int
+    waits_for: int = 0
+    """Tokens below which nothing is folded by itself, when that is more than the threshold."""
 
 
 def window_use(talk: Conversation) -> WindowUse:
@@ -79,6 +81,7 @@ def window_use(talk: Conversation) -> WindowUse:
             reading.tokens,
             reading.measured,
             talk.compressions,
+            engine.wait_for,
         )
     )
 
@@ -110,7 +113,7 @@ def divide(room: Room) -> WindowUse:
         parts,
         room.limits.window,
         room.used,
-        room.limits.threshold_tokens,
+        max(room.limits.threshold_tokens, room.waits_for),
         room.limits.output_reserve,
         len(lines) - first_of_tail,
         room.folds,

@@ -200,7 +200,7 @@ class Conversation:
         self.engine.system_tokens, self.engine.tool_tokens = kept.get("fixed") or (0, 0)
         self.engine.recall = self._can_recall = bool(kept.get("recall"))
         if kept.get("waits_at") == self._view.generation:
-            self.engine.wait_for = self.limits.hard_tokens
+            self.engine.wait_for = int(kept.get("waits_for") or self.limits.hard_tokens)
 
     def _keep_measure(self) -> None:
         waits_at = self._view.generation if self.engine.wait_for else None
@@ -208,6 +208,7 @@ class Conversation:
             "model": self.model,
             "meter": self.meter.export(),
             "waits_at": waits_at,
+            "waits_for": self.engine.wait_for,
             "fixed": [self.engine.system_tokens, self.engine.tool_tokens],
             "recall": self._can_recall,
             "window": self.limits.window,

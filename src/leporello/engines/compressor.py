@@ -24,6 +24,8 @@ from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
 
 MOST_ATTEMPTS = 3
+GROWTH = 0.25
+"""Of the threshold: how much must be new after an automatic attempt that brought nothing."""
 """Automatic attempts without a successful model turn in between; then it waits, so that it can't loop."""
 
 
@@ -49,6 +51,8 @@ class ContextCompressor(ContextEngine):
         self.system_tokens = 0
         self.attempts = 0
         self.wait_for: int = 0
+        """Tokens below which no automatic attempt is made, whatever the threshold says."""
+        self._asked = 0
         self._returned: Returned | None = None
         self._take_limits(limits or Limits.for_window(context_length))
 
@@ -73,6 +77,7 @@ class ContextCompressor(ContextEngine):
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         """Whether prompt tokens reach the threshold and an attempt could still help."""
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
+        self._asked = tokens
         if self.attempts >= MOST_ATTEMPTS:
             return False
         return tokens >= max(self.threshold_tokens, self.wait_for) > 0
@@ -157,8 +162,10 @@ class ContextCompressor(ContextEngine):
             self.compression_count += 1
             # Above the aim the next automatic attempt waits for the hard limit: another one at once could not help.
             self.wait_for = self.limits.hard_tokens if report.details.get("above_aim") else 0
-        elif report.outcome in (Outcome.NO_GAIN, Outcome.NOTHING_TO_DO):
-            self.wait_for = self.limits.hard_tokens
+        elif report.outcome in (Outcome.NO_GAIN, Outcome.NOTHING_TO_DO) and report.trigger != "manual":
+            # The same again could not help; with more to fold it may.
+            grown = max(report.tokens_before, self._asked) + int(self.threshold_tokens * GROWTH)
+            self.wait_for = max(self.wait_for, min(grown, self.limits.hard_tokens))
 
     def _numbered(self, messages: Messages, hashes: Hashes) -> list[Item]:
         """The list with ids: what this engine returned last time keeps its numbers, what follows goes on counting.
