@@ -81,6 +81,18 @@ def test_only_the_last_block_is_redrawn(desk: Desk) -> None:
     assert seen.text.count("Heading one") == 1
 
 
+def test_keys_typed_before_the_question_approve_nothing(desk: Desk) -> None:
+    """Also those that the terminal hands over together with the line that was sent."""
+    desk.serve(run("touch unseen"), Say("I was not allowed to."))
+    seen = desk.chat()
+    seen.wait_prompt()
+    seen.key("go on\ryay")
+    seen.wait_question("? run: touch unseen")
+    seen.key("n")
+    seen.wait("I was not allowed to.")
+    assert not list(desk.work.iterdir())
+
+
 def test_a_tool_runs_when_it_is_approved(desk: Desk) -> None:
     """One key decides; the call is one line with outcome and time; its long output is folded and can be opened."""
     desk.serve(run("seq 1 300"), Say("Three hundred lines."))

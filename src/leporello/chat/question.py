@@ -7,6 +7,8 @@ import termios
 from collections.abc import Callable
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 
@@ -17,7 +19,6 @@ KEYS = {"y": "yes", "n": "no", "a": "always", "e": "no, and say why"}
 
 def ask_key(more: bool = False) -> str:
     """`y`, `n`, `a`, `e` or (when there is more to see) `v`. Enter and Escape are no; Ctrl-C interrupts."""
-    forget_typed()
     bindings = KeyBindings()
     allowed = [*KEYS, *(["v"] if more else [])]
 
@@ -33,6 +34,7 @@ def ask_key(more: bool = False) -> str:
 
     shown = "  ".join(f"{key} {meaning}" for key, meaning in KEYS.items())
     session: PromptSession[str] = PromptSession(key_bindings=bindings, color_depth=depth(), erase_when_done=True)
+    forget_typed(session.app.input)
     return session.prompt(f"  {shown}{'  v see all' if more else ''}  ")
 
 
@@ -50,8 +52,12 @@ def depth() -> ColorDepth | None:
     return None if colours_wanted() else ColorDepth.DEPTH_1_BIT
 
 
-def forget_typed() -> None:
-    """Throw away keys pressed before the question was on the screen: they can't be meant for it."""
+def forget_typed(source: Input) -> None:
+    """Throw away keys pressed before the question was on the screen: they can't be meant for it.
+
+    Some may have been read together with the line before and wait for the next prompt.
+    """
+    clear_typeahead(source)
     try:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     except (termios.error, ValueError, OSError):
