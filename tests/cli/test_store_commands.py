@@ -310,11 +310,14 @@ class TestExport:
         assert f"\n``````\n{evil}\n``````\n" in text
 
     def test_a_file_is_written_whole(self, cli: RunCli, path: Path, tmp_path: Path) -> None:
-        """It replaces what was there, and nothing else is left behind."""
+        """It replaces what was there only when told to, only its owner can read it, and nothing else is left behind."""
         target = tmp_path / "out.jsonl"
         target.write_text("before")
         before = set(tmp_path.iterdir())
-        ran = cli("sessions", "export", "build-42", "--out", target)
+        refused = cli("sessions", "export", "build-42", "--out", target)
+        assert (refused.code, "--force" in refused.err, target.read_text()) == (2, True, "before")
+        ran = cli("sessions", "export", "build-42", "--out", target, "--force")
+        assert target.stat().st_mode & 0o777 == 0o600
         assert (ran.code, ran.out) == (0, "")
         assert target.read_text("utf-8") == cli("sessions", "export", "build-42").out
         assert set(tmp_path.iterdir()) == before
@@ -327,7 +330,7 @@ class TestExport:
         damage(path, "UPDATE messages SET body = x'02ffff' WHERE number = 100")
         target = tmp_path / "out.jsonl"
         target.write_text("before")
-        ran = cli("sessions", "export", "build-42", "--out", target)
+        ran = cli("sessions", "export", "build-42", "--out", target, "--force")
         assert ran.code == 1
         assert "m100" in ran.err
         assert target.read_text() == "before"

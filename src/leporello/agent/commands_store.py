@@ -8,6 +8,7 @@ from typing import Any
 
 from leporello.config import Settings
 from leporello.conversation import Conversation
+from leporello.ledger import titles
 from leporello.messages import text_of
 from leporello.plugins.host import Status
 from leporello.redact import redact
@@ -16,6 +17,9 @@ from leporello.store.records import ConversationFilter, ConversationRecord, Insi
 
 SHOWN_CHARS = 60
 TITLE_CHARS = 40
+ID_CHARS = 20
+LINE_CHARS = 78
+"""A row of a list fits on a terminal of the usual width; the beginning of an id is enough to resume by."""
 LISTED = 10
 DAYS = 30
 MOST_LOOKED_AT = 200
@@ -106,13 +110,21 @@ def sessions(talk: Conversation, argument: str) -> str:
     records = recent(talk.store, count)
     if not records:
         return "There are no conversations yet."
-    lines = []
+    wide = min(ID_CHARS, max(len(record.id) for record in records))
+    lines = [f"  #  {'id':{wide}}  {'active':16}  {'messages':>8}  title"]
     for place, record in enumerate(records, 1):
-        when = datetime.fromtimestamp(record.updated_at).strftime("%Y-%m-%d %H:%M")
         here = "*" if record.id == talk.id else " "
         about = title_of(record.metadata.title) or first_words(talk.store, record)
-        lines.append(f"{here}{place:>2}  {record.id}  {when}  {record.messages:>5,} messages  {about}")
+        row = f"{here}{place:>2}  {_short(record.id, wide):{wide}}  {_when(record):16}  {record.messages:>8,}  "
+        lines.append(row + _short(about, max(8, LINE_CHARS - len(row))))
     return "\n".join(lines)
+
+
+def _when(record: ConversationRecord) -> str:
+    try:
+        return datetime.fromtimestamp(record.updated_at).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):
+        return f"{record.updated_at:.0f}"  # a recorded session may carry any number as its time
 
 
 def recent(store: Store, count: int, platform: str | None = None) -> list[ConversationRecord]:
@@ -137,8 +149,8 @@ def first_words(store: Store, record: ConversationRecord) -> str:
 
 
 def title_of(text: str) -> str:
-    """A few words to know a conversation by, secrets masked."""
-    return _short(text, TITLE_CHARS)
+    """A few words to know a conversation by: the user's own, secrets masked."""
+    return titles.title_of(text, most=TITLE_CHARS)
 
 
 # -- engines and settings
@@ -176,5 +188,4 @@ def _masked(key: str, value: Any) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    line = redact(" ".join(text.split()))
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return titles.one_line(text, most)

@@ -94,9 +94,18 @@ def write_atomically(path: Path, data: bytes) -> None:
         stream.write(data)
 
 
+def must_be_new(path: Path, remedy: str) -> None:
+    """Refuse to write over something that is there."""
+    if path.exists() or path.is_symlink():
+        raise InputError(f"is there already, and nothing was written. {remedy}", str(path))
+
+
 @contextlib.contextmanager
-def open_atomically(path: Path) -> Iterator[BinaryIO]:
-    """The whole file or nothing: written beside it, flushed, then put in its place when the block ends well."""
+def open_atomically(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """The whole file or nothing: written beside it, flushed, then put in its place when the block ends well.
+
+    A private one can be read only by its owner.
+    """
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.")
     except OSError as error:
@@ -106,7 +115,8 @@ def open_atomically(path: Path) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).chmod(_mode_for(path))
+        if not private:
+            Path(temporary).chmod(_mode_for(path))
         Path(temporary).replace(path)
     except BaseException as error:
         with contextlib.suppress(OSError):

@@ -11,14 +11,22 @@ import click
 
 from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
-from leporello.cli.output import json_option, print_json, print_table, say, strong
-from leporello.cli.store_access import bring_index_up_to_date, find, open_existing, store_option
+from leporello.cli.output import GAP, breadth, json_option, note, print_json, print_table, say, strong, terminal_width
+from leporello.cli.store_access import bring_index_up_to_date, conversations, find, open_existing, store_option
 from leporello.cli.store_portrait import totals_json
 from leporello.cli.store_show import usage_line
-from leporello.cli.store_text import plural, short
-from leporello.store.records import CompactionTotals, Insights, InsightsQuery, ToolUse, UsageTotals
+from leporello.cli.store_text import iso, plural, short
+from leporello.store.records import (
+    CompactionTotals,
+    ConversationFilter,
+    Insights,
+    InsightsQuery,
+    ToolUse,
+    UsageTotals,
+)
 
 _BAR = 24
+_WIDE = 120
 _NAME = 40
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _SECONDS_PER_DAY = 86_400
@@ -43,22 +51,30 @@ def command(
 ) -> ExitCode:
     """Show usage and cost by day, model, platform and tool, the cache's hit rate, and what folding did.
 
-    Days are counted in UTC; the current one is the last.
+    Days are counted in UTC; the current one is the last. A conversation counts in every time in which a message was
+    said in it; messages, calls and folds count on their day. Imported recordings count when they were recorded.
     """
     today = int(time.time()) // _SECONDS_PER_DAY
+    since = float((today - days + 1) * _SECONDS_PER_DAY)
     with open_existing(frame, url) as store:
         bring_index_up_to_date(store)
-        query = InsightsQuery(
-            since=float((today - days + 1) * _SECONDS_PER_DAY),
-            conversation=None if conversation is None else find(store, conversation).id,
-            platform=platform,
-        )
+        only = None if conversation is None else find(store, conversation)
+        query = InsightsQuery(since=since, conversation=only.id if only else None, platform=platform)
         insights = store.usage.insights(query)
+        newest = only or next(conversations(store, ConversationFilter(platform=platform), at_most=1), None)
     if as_json:
         print_json({"days": days, **insights_json(insights)})
-    else:
-        _print(insights, days, top)
+        return ExitCode.OK
+    say(strong(f"Last {plural(days, 'day')} ({_day(since)} to {_day(time.time())}, UTC)"))
+    _print(insights, top)
+    if not insights.conversations and newest is not None and newest.updated_at < since:
+        back = today - int(newest.updated_at) // _SECONDS_PER_DAY + 1
+        note(f"The newest conversation is of {_day(newest.updated_at)}: --days {back} shows it.")
     return ExitCode.OK
+
+
+def _day(seconds: float) -> str:
+    return iso(seconds)[:10]
 
 
 def insights_json(insights: Insights) -> dict[str, Any]:
@@ -80,11 +96,10 @@ def insights_json(insights: Insights) -> dict[str, Any]:
     }
 
 
-def _print(insights: Insights, days: int, top: int) -> None:
-    say(strong(f"Last {plural(days, 'day')}"))
+def _print(insights: Insights, top: int) -> None:
     say(
-        f"{plural(insights.conversations, 'conversation')}, {plural(insights.sessions, 'session')}, "
-        f"{plural(insights.messages, 'message')}"
+        f"{plural(insights.messages, 'message')} in {plural(insights.conversations, 'conversation')}; "
+        f"{plural(insights.sessions, 'session')} begun"
     )
     say(usage_line(insights.totals))
     _usage_table("day", list(insights.by_day.items())[-top:])
@@ -102,7 +117,6 @@ def _largest(group: Mapping[str, UsageTotals], top: int) -> list[tuple[str, Usag
 def _usage_table(title: str, group: Sequence[tuple[str, UsageTotals]]) -> None:
     if not group:
         return
-    most = max(totals.usage.total_tokens for _, totals in group)
     rows = [
         (
             short(name, _NAME) or "(none)",
@@ -111,12 +125,25 @@ def _usage_table(title: str, group: Sequence[tuple[str, UsageTotals]]) -> None:
             f"{totals.usage.output_tokens:,}",
             f"{totals.cache_hit_rate:.0%}",
             _cost(totals),
-            bar(totals.usage.total_tokens, most),
         )
         for name, totals in group
     ]
+    headings = (title, "calls", "prompt", "output", "cached", "cost")
+    _barred(rows, headings, [totals.usage.total_tokens for _, totals in group], "prompt + output")
+
+
+def _barred(rows: Sequence[tuple[str, ...]], headings: tuple[str, ...], values: Sequence[int], measure: str) -> None:
+    """A table of numbers with bars at its end, which say what they measure; a narrow terminal gets shorter ones."""
+    widths = [max(breadth(line[column]) for line in (headings, *rows)) for column in range(len(headings))]
+    columns = (terminal_width() or _WIDE) - sum(widths) - len(GAP) * len(widths)
+    numbers = range(1, len(headings))
     say()
-    print_table(rows, (title, "calls", "prompt", "output", "cached", "cost", ""), numbers=range(1, 6))
+    if columns < len(measure):
+        print_table(rows, headings, numbers, shrinking=(0,))
+        return
+    most = max(values)
+    drawn = [(*row, bar(value, most, min(columns, _BAR))) for row, value in zip(rows, values, strict=True)]
+    print_table(drawn, (*headings, measure), numbers)
 
 
 def _cost(totals: UsageTotals) -> str:
@@ -129,20 +156,13 @@ def _cost(totals: UsageTotals) -> str:
 def _tool_table(tools: Mapping[str, ToolUse], top: int) -> None:
     if not tools:
         return
-    most = max(use.result_characters for use in tools.values())
     chosen = sorted(tools.items(), key=lambda item: (-item[1].calls, -item[1].results))[:top]
     rows = [
-        (
-            short(name, _NAME) or "(unknown)",
-            f"{use.calls:,}",
-            f"{use.results:,}",
-            f"{use.result_characters:,}",
-            bar(use.result_characters, most),
-        )
+        (short(name, _NAME) or "(unknown)", f"{use.calls:,}", f"{use.results:,}", f"{use.result_characters:,}")
         for name, use in chosen
     ]
-    say()
-    print_table(rows, ("tool", "calls", "results", "characters", ""), numbers=range(1, 4))
+    headings = ("tool", "calls", "results", "characters")
+    _barred(rows, headings, [use.result_characters for _, use in chosen], "characters of results")
 
 
 def _print_compactions(totals: CompactionTotals) -> None:
@@ -162,9 +182,9 @@ def _print_compactions(totals: CompactionTotals) -> None:
         )
 
 
-def bar(value: int, most: int) -> str:
-    """A small bar of block letters, `_BAR` columns for the largest value; anything above 0 can be seen."""
+def bar(value: int, most: int, columns: int) -> str:
+    """A small bar of block letters, so many columns for the largest value; anything above 0 can be seen."""
     if value <= 0 or most <= 0:
         return ""
-    eighths = max(1, round(_BAR * 8 * value / most))
+    eighths = max(1, round(columns * 8 * value / most))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -22,6 +23,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Beyond what JSON escapes by itself: the second set of control characters, which terminals obey as well, and
 # characters that turn the direction of writing or hide text.
 _UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]")
+
+
+GAP = "  "
+ELLIPSIS = "…"
+LEAST_COLUMN = 12
+"""A column that is cut keeps so much."""
 
 
 def json_option(function: F) -> F:
@@ -83,22 +90,60 @@ def strong(text: str) -> str:
     return click.style(text, bold=True)
 
 
+def terminal_width() -> int | None:
+    """Columns of the terminal that results go to; None when they go to a file or a program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def print_table(
-    rows: Iterable[Sequence[str]], headings: Sequence[str] = (), numbers: Collection[int] = frozenset()
+    rows: Iterable[Sequence[str]],
+    headings: Sequence[str] = (),
+    numbers: Collection[int] = frozenset(),
+    shrinking: Sequence[int] = (),
 ) -> None:
-    """Columns aligned by spaces, those of `numbers` to the right; the last one is not padded."""
+    """Columns aligned by spaces, those of `numbers` to the right; the last one is not padded.
+
+    On a terminal that is too narrow, the columns of `shrinking` are cut, the first of them first.
+    """
     table = [tuple(row) for row in rows]
     if headings:
         table.insert(0, tuple(headings))
-    columns = max((len(row) for row in table), default=0)
-    widths = [max((breadth(row[column]) for row in table if column < len(row)), default=0) for column in range(columns)]
+    room = terminal_width()
+    if room is not None and shrinking:
+        table = fitted(table, room, shrinking)
+    widths = _widths(table)
     for place, row in enumerate(table):
         cells = []
         for column, cell in enumerate(row):
             blanks = " " * (widths[column] - breadth(cell))
             cells.append(blanks + cell if column in numbers else cell + blanks)
-        line = "  ".join(cells).rstrip()
+        line = GAP.join(cells).rstrip()
         say(strong(line) if headings and place == 0 else line)
+
+
+def fitted(table: list[tuple[str, ...]], room: int, shrinking: Sequence[int]) -> list[tuple[str, ...]]:
+    """The table within so many columns, as far as cutting the columns of `shrinking` to their least goes."""
+    widths = _widths(table)
+    missing = sum(widths) + len(GAP) * (len(widths) - 1) - room
+    for column in shrinking:
+        given = max(0, min(missing, widths[column] - LEAST_COLUMN))
+        widths[column] -= given
+        missing -= given
+    return [tuple(cut(cell, widths[column]) for column, cell in enumerate(row)) for row in table]
+
+
+def _widths(table: list[tuple[str, ...]]) -> list[int]:
+    columns = max((len(row) for row in table), default=0)
+    return [max((breadth(row[column]) for row in table if column < len(row)), default=0) for column in range(columns)]
+
+
+def cut(text: str, columns: int) -> str:
+    """A text in at most so many columns; what was cut off shows as an ellipsis."""
+    if breadth(text) <= columns:
+        return text
+    while text and breadth(text) >= columns:
+        text = text[:-1]
+    return text + ELLIPSIS
 
 
 def breadth(text: str) -> int:

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from leporello.cli.exits import ExitCode
-from leporello.cli.files import open_atomically
+from leporello.cli.files import must_be_new, open_atomically
 from leporello.cli.frame import Frame, pass_frame
-from leporello.cli.output import dim, json_option, note, print_json, print_table, progress, say, strong
+from leporello.cli.output import dim, json_option, note, print_json, print_table, progress, say, strong, terminal_width
 from leporello.cli.store_access import bring_index_up_to_date, find, open_existing, store_option
 from leporello.cli.store_export import json_lines, markdown
 from leporello.cli.store_portrait import conversation_json, portrait_json, portray
@@ -20,17 +20,21 @@ from leporello.cli.store_text import iso, moment, parse_age, parse_moment, plura
 from leporello.errors import InputError
 from leporello.messages import ROLES
 from leporello.store.records import ConversationFilter, ConversationRecord, Hit, Kind, SearchMode, SearchQuery
+from leporello.store.sql.search import LEAST_FRAGMENT
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _ID = 60
 _TITLE = 80
+_WIDE = 110
+"""A terminal of so many columns has room for platform and model in the list."""
 
 
 @click.group("sessions")
 def command() -> None:
     """List, show, search, export, rename and remove conversations.
 
-    Wherever an ID is wanted, any id of the conversation's chain will do.
+    Wherever an ID is wanted, any id of the conversation's chain will do, or the beginning of one (at least four
+    letters) that no other has.
     """
 
 
@@ -53,7 +57,10 @@ def list_(
     url: str | None,
     as_json: bool,
 ) -> ExitCode:
-    """List conversations, newest activity first."""
+    """List conversations, newest activity first. Imported ones count by their recorded times.
+
+    On a narrow terminal long ids and titles are cut, and platform and model are left out.
+    """
     where = ConversationFilter(platform=platform, owner=owner, kind=Kind(kind) if kind else None)
     with open_existing(frame, url) as store:
         page = store.conversations.page(where, limit, cursor)
@@ -70,20 +77,27 @@ def list_(
 
 
 def _print_list(records: tuple[ConversationRecord, ...]) -> None:
-    rows = [
-        (
-            short(record.id, _ID),
-            moment(record.updated_at),
-            f"{record.messages:,}",
-            f"{record.tip.ordinal - 1:,}",
-            "open" if record.open else "ended",
-            short(record.metadata.platform, 16),
-            short(record.metadata.model, 28),
-            short(record.metadata.title, _TITLE),
-        )
-        for record in records
-    ]
-    print_table(rows, ("id", "active", "messages", "folds", "", "platform", "model", "title"), numbers=(2, 3))
+    width = terminal_width()
+    whole = width is None or width >= _WIDE
+    rows = [_list_row(record, whole) for record in records]
+    about = ("platform", "model") if whole else ()
+    headings = ("id", "active", "messages", "folds", "state", *about, "title")
+    title = len(headings) - 1
+    print_table(rows, headings, numbers=(2, 3), shrinking=(title, 6, 5, 0) if whole else (title, 0))
+
+
+def _list_row(record: ConversationRecord, whole: bool) -> tuple[str, ...]:
+    metadata = record.metadata
+    about = (short(metadata.platform, 16), short(metadata.model, 28)) if whole else ()
+    return (
+        short(record.id, _ID),
+        moment(record.updated_at),
+        f"{record.messages:,}",
+        f"{record.tip.ordinal - 1:,}",
+        "open" if record.open else "ended",
+        *about,
+        short(metadata.title, _TITLE),
+    )
 
 
 @command.command("show")
@@ -117,7 +131,7 @@ def show(frame: Frame, id: str, last: int, url: str | None, as_json: bool) -> Ex
 @click.option("--tool", "tools", multiple=True, metavar="NAME", help="Only this tool's calls and results.")
 @click.option("--since", metavar="TIME", help="Only messages since a date (2026-01-31) or an age (7d).")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many hits.")
-@click.option("--exact", is_flag=True, help="Find QUERY letter by letter, inside words too.")
+@click.option("--exact", is_flag=True, help="Find QUERY letter by letter, inside words too; at least 3 letters.")
 @store_option
 @json_option
 @pass_frame
@@ -136,6 +150,11 @@ def search(
     """Find messages by words, folded parts included, best first. Secrets are masked."""
     if not query.strip():
         raise click.UsageError("QUERY is empty: give the words to look for.")
+    if exact and len(query.strip()) < LEAST_FRAGMENT:
+        raise click.UsageError(
+            f"--exact finds pieces of at least {LEAST_FRAGMENT} letters, and {query.strip()!r} is shorter. "
+            "Give more of it, or leave --exact out to look for whole words."
+        )
     with open_existing(frame, url) as store:
         asked = SearchQuery(
             text=query,
@@ -186,13 +205,16 @@ def _print_hits(hits: list[Hit]) -> None:
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write here, not to stdout."
 )
+@click.option("--force", is_flag=True, help="Replace FILE when it is there already.")
 @store_option
 @pass_frame
-def export(frame: Frame, id: str, form: str, view: bool, out: Path | None, url: str | None) -> ExitCode:
+def export(frame: Frame, id: str, form: str, view: bool, out: Path | None, force: bool, url: str | None) -> ExitCode:
     """Write a conversation out: every message with its id and time, as JSON lines or as Markdown.
 
-    A file is written whole or not at all.
+    A file is written whole or not at all, can be read only by you, and replaces another only with --force.
     """
+    if out is not None and not force:
+        must_be_new(out, "--force replaces it.")
     with open_existing(frame, url) as store:
         record = find(store, id)
         pieces = json_lines(store, record, view) if form == "jsonl" else markdown(store, record, view)
@@ -200,7 +222,7 @@ def export(frame: Frame, id: str, form: str, view: bool, out: Path | None, url: 
             for piece in pieces:
                 click.echo(piece, nl=False)
             return ExitCode.OK
-        with open_atomically(out) as file, progress("Pieces written:") as line:
+        with open_atomically(out, private=True) as file, progress("Pieces written:") as line:
             for number, piece in enumerate(pieces, 1):
                 file.write(piece.encode())
                 line.update(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from leporello.agent.commands import Command
-from leporello.cli.files import open_atomically
+from leporello.cli.files import must_be_new, open_atomically
 from leporello.cli.store_export import json_lines, markdown
 from leporello.cli.store_text import safe
 from leporello.conversation import Conversation
@@ -19,8 +19,9 @@ def _export(talk: Conversation, argument: str) -> str:
     write = _WRITERS.get(path.suffix)
     if write is None:
         raise InputError(f"{path.name} must end with .md (to read) or .jsonl (for programs).")
+    must_be_new(path, "Name another file.")
     record = talk.store.conversations.resolve(talk.id)
-    with open_atomically(path) as file:
+    with open_atomically(path, private=True) as file:
         for piece in write(talk.store, record, False):
             file.write(piece.encode())
     return f"Written to {safe(str(path))}: {record.messages:,} messages."

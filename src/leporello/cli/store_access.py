@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from leporello.cli.frame import Frame
-from leporello.cli.output import progress, warn
+from leporello.cli.output import ELLIPSIS, progress, warn
 from leporello.cli.store_text import plural, short
 from leporello.errors import InputError, NotFound
 from leporello.store import Store, StoreOptions, open_store, sqlite_path
@@ -22,6 +22,9 @@ PAGE = 500
 _LOOKED_AT = 2000
 _STEP = 1000
 _NEAREST = 3
+_SHOWN = 8
+_LEAST_BEGINNING = 4
+"""Fewer letters are too easily the wrong conversation's."""
 _LONGEST_ID = 200
 
 
@@ -46,13 +49,35 @@ def file_of(address: str) -> Path | None:
 
 
 def find(store: Store, id: str) -> ConversationRecord:
-    """The conversation any id of the chain belongs to; an unknown id is answered with those that look like it."""
+    """The conversation an id of its chain belongs to, or the only one whose id begins so.
+
+    An unknown id is answered with those that look like it.
+    """
     try:
         return store.conversations.resolve(id)
     except NotFound:
-        near = _nearest(store, id)
+        pass
+    begun = _beginning_with(store, id.rstrip(ELLIPSIS))
+    if len(begun) == 1:
+        return begun[0]
+    if begun:
+        some = ", ".join(short(record.id, 80) for record in begun[:_SHOWN])
+        more = f" and {len(begun) - _SHOWN:,} more" if len(begun) > _SHOWN else ""
+        raise NotFound(f'"{short(id, 80)}" is the beginning of {len(begun):,} ids: {some}{more}. Write more of it.')
+    near = _nearest(store, id)
     hint = f"The nearest: {', '.join(near)}." if near else "`leporello sessions list` shows what there is."
     raise NotFound(f'No conversation has the id "{short(id, 80)}". {hint}')
+
+
+def _beginning_with(store: Store, begin: str) -> list[ConversationRecord]:
+    """Conversations of which an id begins so, its platform (`codex:`) included or not."""
+    if not _LEAST_BEGINNING <= len(begin) <= _LONGEST_ID:
+        return []
+    return [
+        record
+        for record in conversations(store)
+        if any(name.startswith(begin) for id in (record.id, record.tip.id) for name in (id, id.partition(":")[2]))
+    ]
 
 
 def _nearest(store: Store, id: str) -> list[str]:
