@@ -160,7 +160,7 @@ class View:
     folds: int
     """How many folds the conversation has ever had; the next is `f<folds + 1>`."""
     compactions: int
-    """How many compactions were committed; an engine may write several folds in one, or none."""
+    """How many compactions it went through, without those taken back; an engine may write several folds in one."""
     waits_for_hard_limit: bool
     """True after an undo: automatic compaction leaves the view alone until the hard limit."""
 

@@ -184,7 +184,8 @@ def read_view(tx: Transaction, key: int) -> View:
     row = tx.row(
         "SELECT f.id, s.id, c.generation, c.last, g.kind, g.base_last, g.entries, "
         "(SELECT count(*) FROM folds d WHERE d.conversation = c.conversation), "
-        "(SELECT count(*) FROM generations k WHERE k.conversation = c.conversation AND k.kind = 'compaction') "
+        "(SELECT COALESCE(SUM(CASE k.kind WHEN 'compaction' THEN 1 WHEN 'undo' THEN -1 ELSE 0 END), 0) "
+        "FROM generations k WHERE k.conversation = c.conversation) "
         "FROM conversations c "
         "JOIN sessions f ON f.conversation = c.conversation AND f.ordinal = 1 "
         "JOIN sessions s ON s.conversation = c.conversation AND s.ordinal = c.tip "

@@ -118,6 +118,7 @@ class ViewsContract(ContractBase):
         undone = store.views.undo("c")
         assert contents(undone) == ["first", "5", "6", "7", "8"]
         assert undone.waits_for_hard_limit
+        assert undone.compactions == 1, "what was taken back is not counted"
         assert contents(store.views.undo("c")) == [str(n) for n in range(1, 9)]
         with pytest.raises(NotFound):
             store.views.undo("c")
