@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,15 @@ from leporello.gateway.app import Gateway
 from leporello.gateway.auth import Keys
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.server import listen, server_options
+from leporello.jobs import open_queue
 from leporello.providers.base import Provider
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.records import UsageTotals
 from leporello.testing.stub_server import Seen, Step, StubServer
+
+STORE_URL: ContextVar[str] = ContextVar("STORE_URL", default="")
+"""Another store than a file in the test's folder."""
 
 
 @dataclass(slots=True)
@@ -86,7 +91,8 @@ def opened(
     **stub: Any,
 ) -> Iterator[House]:
     """A gateway over a stub that plays the script."""
-    with StubServer(script, **stub) as server, open_store(f"sqlite:///{folder}/gateway.db") as store:
+    url = STORE_URL.get() or f"sqlite:///{folder}/gateway.db"
+    with StubServer(script, **stub) as server, open_store(url) as store:
         entry: dict[str, Any] = {"base_url": upstream or server.url, "models": "*"}
         if window:
             entry["window"] = window
@@ -98,7 +104,7 @@ def opened(
         }
         settings = load_settings(given, environ={}, home=Home(folder / "home"))
         config = GatewayConfig.read(settings)
-        gateway = Gateway(settings, config, keys or Keys(), store)
+        gateway = Gateway(settings, config, keys or Keys(), store, open_queue(url))
         if provider is not None:
             gateway.choose = lambda _, model: Chosen(model or "gpt-4o", provider, "openai", "", window, small=True)
         with running(gateway.app(), config) as url:

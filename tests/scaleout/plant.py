@@ -11,17 +11,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from leporello.testing.stub_server import Say, Seen, Step, StubServer
+from leporello.testing.stub_server import Fail, Say, Seen, Step, StubServer
 from leporello.usage import CanonicalUsage
 
 MODEL = "gpt-4o"
+SUMMARIES = "gpt-4o-mini"
 PATIENCE = 240.0
 """Nothing waits for ever; no test depends on how long anything takes."""
 
@@ -47,11 +48,14 @@ def newest(seen: Seen) -> str:
 class Model:
     """The model behind the workers: repeats what was said, one conversation at a time, and can be held."""
 
-    def __init__(self, words: int = 60) -> None:
-        self.filler = " It is noted in the book of this house." * (words // 9)
+    def __init__(self) -> None:
+        self.filler = " It is noted in the book of this house." * 6
         self.asked: list[str] = []
         self.held = threading.Event()
         """Set: answers wait until it is cleared."""
+        self.summarising = threading.Event()
+        """Set while a summary is being asked for and held."""
+        self.hold_summaries = threading.Event()
         self.at_once = 0
         """The most requests that were under way at the same time."""
         self._active = 0
@@ -62,6 +66,8 @@ class Model:
             yield self._answer
 
     def _answer(self, seen: Seen) -> Step:
+        if seen.body["model"] == SUMMARIES:
+            return self._summary()
         said = newest(seen)
         with self._guard:
             self.asked.append(said)
@@ -74,11 +80,18 @@ class Model:
         usage = CanonicalUsage(len(seen.raw) // 4, 40, 0, 0, 0)
         return Say(f"You said: {said[:60]}.{self.filler}", usage=usage)
 
+    def _summary(self) -> Step:
+        while self.hold_summaries.is_set():
+            self.summarising.set()
+            time.sleep(0.01)
+        self.summarising.clear()
+        return Fail(500, {"error": {"message": "no summaries today", "type": "server_error"}})
+
 
 class Worker:
     """One process of `leporello serve`."""
 
-    def __init__(self, home: Path, store: str, model: str, window: int, *options: str) -> None:
+    def __init__(self, home: Path, store: str, model: str, window: int, flags: Mapping[str, object]) -> None:
         settings = {
             "model.default": MODEL,
             "model.base_url": f"{model}/v1",
@@ -86,6 +99,7 @@ class Worker:
             "gateway.rate": 100_000,
             "gateway.upstreams": json.dumps({"stub": {"base_url": model, "models": "*", "window": window}}),
             "agent.tools": "todo",
+            **flags,
         }
         sets = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
         home.mkdir(parents=True, exist_ok=True)
@@ -102,7 +116,7 @@ class Worker:
                     str(home),
                     *sets,
                 ),
-                *("serve", "--store", store, "--port", "0", *options),
+                *("serve", "--store", store, "--port", "0"),
             ],
             env={**os.environ, "OPENAI_API_KEY": "key-of-the-stub"},
             stdout=self._output,
@@ -149,33 +163,38 @@ class Plant:
         self.model = model
         self.stub = stub
         self.window = window
+        self.flags: dict[str, object] = {}
         self.workers: list[Worker] = []
 
-    def start(self, *options: str) -> Worker:
+    def start(self) -> Worker:
         home = self.folder / f"home-{len(self.workers)}"
-        worker = Worker(home, self.store, self.stub.url, self.window, *options)
+        worker = Worker(home, self.store, self.stub.url, self.window, self.flags)
         self.workers.append(worker)
         return worker
 
     def replace(self, place: int) -> Worker:
         """A new worker where one was killed."""
         home = self.folder / f"home-{place}"
-        self.workers[place] = Worker(home, self.store, self.stub.url, self.window)
+        self.workers[place] = Worker(home, self.store, self.stub.url, self.window, self.flags)
         return self.workers[place]
 
 
 @contextmanager
-def plant(folder: Path, store: str, workers: int = 2, window: int = 128_000, words: int = 60) -> Iterator[Plant]:
+def plant(
+    folder: Path, store: str, workers: int = 2, window: int = 128_000, flags: Mapping[str, object] | None = None
+) -> Iterator[Plant]:
     """Workers that stand before a model."""
-    model = Model(words)
+    model = Model()
     with StubServer(model.script()) as stub:
         made = Plant(folder, store, model, stub, window)
+        made.flags.update(flags or {})
         try:
             for _ in range(workers):
                 made.start()
             yield made
         finally:
             model.held.clear()
+            model.hold_summaries.clear()
             for worker in made.workers:
                 with suppress(ProcessLookupError):
                     worker.kill()

@@ -13,7 +13,7 @@ from leporello.messages import role_of, text_of
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.turns import validate
-from tests.scaleout.plant import Plant, Talker, plant, until
+from tests.scaleout.plant import SUMMARIES, Plant, Talker, plant, until
 
 WINDOW = 12_000
 
@@ -156,3 +156,26 @@ def test_a_letter_can_be_cancelled_at_any_worker(tmp_path: Path, database: str) 
         assert talker.say(id, "And something after it.", "id-2", 1)["status"] == "interrupted"
         assert store.inbox.get(id, "id-1").outcome["status"] == "interrupted"  # type: ignore[index]
         assert said(store, id) == ["Something long."]
+
+
+@pytest.mark.slow
+def test_a_worker_killed_in_the_middle_of_a_fold(tmp_path: Path, database: str) -> None:
+    """The conversation goes on meanwhile; the fold is made by another worker, once, and nothing is lost."""
+    flags = {"auxiliary.compression.model": SUMMARIES, "auxiliary.compression.provider": "main"}
+    with plant(tmp_path, database, workers=1, window=WINDOW, flags=flags) as made, open_store(database) as store:
+        talker = Talker(made)
+        id = talker.begin()
+        made.model.hold_summaries.set()
+        number = 0
+        while not made.model.summarising.is_set():
+            assert number < 60, "a fold was never begun"
+            assert talker.say(id, padded(number), f"id-{number}", 0)["status"] == "done"
+            number += 1
+        made.workers[0].kill()
+        assert store.conversations.resolve(id).generation == 0
+        made.model.hold_summaries.clear()
+        made.replace(0)
+        until(lambda: store.conversations.resolve(id).generation == 1, "another worker folds")
+        assert talker.say(id, padded(number), f"id-{number}", 0)["status"] == "done"
+        assert said(store, id) == [padded(k) for k in range(number + 1)]
+        check(store, id)

@@ -34,7 +34,9 @@ _SETTINGS = {
 class Server:
     """A running server; databases are made as tests need them."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
+        """`settings` of PostgreSQL take the place of those that are meant for tests."""
+        self._settings = {**_SETTINGS, **settings}
         # Sockets have short paths, and the server's user must be able to reach them.
         self.folder = Path(tempfile.mkdtemp(prefix="lep-pg-", dir="/tmp"))
         self._owner = "nobody" if os.geteuid() == 0 else None
@@ -58,7 +60,7 @@ class Server:
             shutil.chown(self.folder, self._owner)
         self._binaries = self._usable_binaries()
         self._run("initdb", "-D", str(self.folder / "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
-        lines = [f"{name} = {value}" for name, value in _SETTINGS.items()]
+        lines = [f"{name} = {value}" for name, value in self._settings.items()]
         with (self.folder / "data" / "postgresql.conf").open("a") as config:
             config.write("\n".join([*lines, f"unix_socket_directories = '{self.folder}'", ""]))
 

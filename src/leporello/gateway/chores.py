@@ -119,9 +119,13 @@ class Chores:
         """Who does which kind of job."""
         return {"fold": self._folds.do, "expire": lambda _: self.expire(), "index": lambda _: self.index()}
 
+    def attend(self) -> None:
+        """Sessions live on the event loop that is running now."""
+        self._loop = asyncio.get_running_loop()
+
     async def sweep(self) -> None:
         """Give out the chores that come again and again. Several workers do so; one job of each kind waits at most."""
-        self._loop = asyncio.get_running_loop()
+        self.attend()
         due = {"index": INDEX_SECONDS, "expire": min(3600.0, max(1.0, self._idle / 10))}
         last = dict.fromkeys(due, time.monotonic())
         while True:
