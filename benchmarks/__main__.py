@@ -15,9 +15,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks import compare, gateway, overhead, startup, steady, store
+from benchmarks import compare, dashboard, gateway, overhead, scaleout, startup, steady, store
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+PAGES = {"scaleout": PAGE.with_name("deploy.md"), "dashboard": PAGE.with_name("dashboard.md")}
+"""Where figures stand that are not among the benchmarks."""
 PARTS: dict[str, Callable[[], str]] = {
     "compress": compare.run,
     "steady": steady.run,
@@ -25,8 +27,15 @@ PARTS: dict[str, Callable[[], str]] = {
     "startup": startup.run,
     "gateway": gateway.run,
     "store": store.run,
+    "dashboard": dashboard.run,
+    "scaleout": scaleout.run,
 }
-QUICK = PARTS | {"store": store.run_quick, "gateway": gateway.run_quick}
+QUICK = PARTS | {
+    "dashboard": dashboard.run_quick,
+    "store": store.run_quick,
+    "gateway": gateway.run_quick,
+    "scaleout": scaleout.run_quick,
+}
 
 
 def machine() -> str:
@@ -58,15 +67,17 @@ def main(arguments: list[str]) -> int:
         result = parts[name]()
         print(result, flush=True)
         if write:
-            PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), name, f"{where}\n\n{result}"), encoding="utf-8")
+            page = PAGES.get(name, PAGE)
+            page.write_text(replaced(page, name, f"{where}\n\n{result}"), encoding="utf-8")
     return 0
 
 
-def replaced(page: str, name: str, text: str) -> str:
+def replaced(path: Path, name: str, text: str) -> str:
     """The page with the text between the marks of one part replaced."""
+    page = path.read_text(encoding="utf-8")
     pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
     if not pattern.search(page):
-        raise SystemExit(f"{PAGE.name} has no place for {name}: it needs <!-- {name} --> and <!-- /{name} -->")
+        raise SystemExit(f"{path.name} has no place for {name}: it needs <!-- {name} --> and <!-- /{name} -->")
     return pattern.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", page)
 
 
