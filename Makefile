@@ -35,7 +35,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 demo: setup
 	@$(BIN)/python -m leporello.testing.demo
 
+# Tests of the dashboard drive a real browser; without one they are skipped, which is said here and in their report.
 test: lint types
+	@command -v chromium > /dev/null || command -v google-chrome > /dev/null || \
+	  echo "Chromium is missing, so the dashboard's tests are skipped. Debian, Ubuntu: apt-get install chromium" >&2
 	@HYPOTHESIS_PROFILE=ci $(PYTEST) -m "not soak"
 
 test-fast: lint types

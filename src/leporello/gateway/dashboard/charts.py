@@ -218,6 +218,6 @@ def _labels(names: Sequence[str]) -> tuple[tuple[float, str, str], ...]:
     found = []
     for place in places:
         x = (place + 0.5) * 100 / len(names)
-        anchor = "start" if x < 3 else "end" if x > 94 else "middle"
+        anchor = "end" if x > 94 else "middle"
         found.append((round(x, 2), anchor, names[place].partition(" to ")[0]))
     return tuple(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from leporello.gateway.faults import Fault, Refused, refuse
 from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog
 from leporello.store.records import ConversationRecord
+from leporello.tokens import TokenCounter
 
 PART_HEADER = "x-leporello-part"
 """Sent by our script: it wants the part alone, without the page around it."""
@@ -202,6 +204,17 @@ class _Templates:
         return made
 
     @cached_property
+    def warmed(self) -> bool:
+        """Everything that the first page of a process would wait for is done beside what the process does first."""
+        threading.Thread(target=self._warm, daemon=True).start()
+        return True
+
+    def _warm(self) -> None:
+        for name in self.environment.list_templates():
+            self.environment.get_template(name)
+        TokenCounter.for_model(None).text("The vocabulary is read when the first words are counted.")
+
+    @cached_property
     def version(self) -> str:
         """Changes with the files that browsers keep."""
         digest = hashlib.blake2b(digest_size=6)
@@ -215,6 +228,11 @@ _templates = _Templates()
 
 def _environment() -> Environment:
     return _templates.environment
+
+
+def warm_up() -> None:
+    """Prepare pages, once for the process and without waiting for it."""
+    _ = _templates.warmed
 
 
 def asset_version() -> str:

@@ -20,7 +20,7 @@ from leporello.gateway.auth import Keys
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.dashboard.actions import actions
 from leporello.gateway.dashboard.door import Door
-from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit
+from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit, warm_up
 from leporello.gateway.dashboard.hands import Hands
 from leporello.gateway.dashboard.live import live_routes
 from leporello.gateway.dashboard.reader import SEARCH_HITS, Found, Reader
@@ -52,6 +52,7 @@ def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Me
     reader = Reader(sessions.store, sessions.settings, config.window)
     frame = Frame(reader, Door(keys, sessions.store), metrics)
     hands = Hands(reader, sessions)
+    warm_up()
     one = "/c/{slug}"
     return [
         Route("/assets/{name}", _asset, methods=["GET"]),
