@@ -290,3 +290,12 @@ def test_a_fold_by_another_process_is_waited_for(url: str) -> None:
         release.start()
         assert talk.request(system="s").tokens <= 8_000
         release.join()
+
+
+def test_no_answer_longer_than_the_room_is_asked_for(url: str) -> None:
+    with Conversation.open("a", model="claude-sonnet-4-5", window=8_000, store=url) as talk:
+        talk.append({"role": "user", "content": "Hello. " * 500})
+        request = talk.request()
+        assert request.anthropic()["max_tokens"] + request.tokens == 8_000
+        assert talk.request(max_tokens=77).anthropic()["max_tokens"] == 77
+        assert "max_tokens" not in request.openai_chat(), "this API fits the answer to the room by itself"

@@ -44,6 +44,7 @@ class WindowUse:
     threshold: int
     reserve: int
     tail_messages: int
+    tail_shortened: int
     folds: int
     measured: bool
     """Whether a real count is part of `used`."""
@@ -116,6 +117,7 @@ def divide(room: Room) -> WindowUse:
         max(room.limits.threshold_tokens, room.waits_for),
         room.limits.output_reserve,
         len(lines) - first_of_tail,
+        sum(line.shortened for line in lines[first_of_tail:]),
         room.folds,
         room.measured,
     )
@@ -155,13 +157,19 @@ def _split(counter: TokenCounter, message: Message, size: int, parts: dict[Part,
 def rows(use: WindowUse) -> list[tuple[Part, int, str]]:
     """Part, tokens and a remark, without the empty ones."""
     remarks = {
-        Part.TAIL: f"the newest {use.tail_messages}, kept as they are",
+        Part.TAIL: _tail_remark(use),
         Part.SUMMARY: f"folded {use.folds}×" if use.folds else "",
         Part.RULES: "yours, word for word",
         Part.PINS: "word for word",
         Part.FREE: f"{use.reserve:,} of it for the answer",
     }
     return [(part, tokens, remarks.get(part, "")) for part, tokens in use.parts.items() if tokens]
+
+
+def _tail_remark(use: WindowUse) -> str:
+    if not use.tail_shortened:
+        return f"the newest {use.tail_messages}, kept as they are"
+    return f"the newest {use.tail_messages}, {use.tail_shortened} of them shortened"
 
 
 def headline(use: WindowUse) -> str:

@@ -47,7 +47,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "compression.target_ratio", 0.20, Number(0.10, 0.80), "Share of the threshold that the verbatim tail may take."
     ),
-    Setting("compression.protect_last_n", 20, Number(least=1, whole=True), "Least number of recent messages kept."),
+    Setting(
+        "compression.protect_last_n",
+        20,
+        Number(least=1, whole=True),
+        "Least number of recent messages kept, while they fit 1.5 times the tail budget.",
+    ),
     Setting(
         "compression.deadline",
         20.0,

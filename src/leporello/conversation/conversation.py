@@ -337,6 +337,7 @@ class Conversation:
             layout=caching_settings.layout,
             ttl=caching_settings.cache_ttl,
             tokens=reading.tokens,
+            room=self.limits.window - reading.tokens,
             options=caching.cache_options(caching.cache_use(self.model, provider), self.id),
         )
 

@@ -25,6 +25,8 @@ class Request:
     ttl: str = "5m"
     tokens: int = 0
     """The size of the whole request as the meter sees it."""
+    room: int | None = None
+    """What is left of the window for the answer."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def marked(self, *, native: bool = True) -> list[Message]:
@@ -35,22 +37,27 @@ class Request:
     def anthropic(self) -> dict[str, Any]:
         """Keyword arguments for `client.messages.create`."""
         target = Target(self.provider or "anthropic", self.model, cache_marks=True, native=True)
-        return self._encoded(anthropic.encode_request, self.marked(), target)
+        # This API wants to be told how long the answer may be; more than there is room for would be refused.
+        usual = anthropic.DEFAULT_MAX_TOKENS
+        most = usual if self.room is None else max(1, min(usual, self.room))
+        return self._encoded(anthropic.encode_request, self.marked(), target, self.max_tokens or most)
 
     def openai_chat(self) -> dict[str, Any]:
         """Keyword arguments for `client.chat.completions.create`."""
         use = caching.cache_use(self.model, self.provider)
         messages: Sequence[Message] = self.marked(native=False) if use.marks else self.messages
         target = Target(self.provider, self.model, cache_marks=use.marks, native=self.provider == "openai")
-        return self._encoded(openai_chat.encode_request, messages, target)
+        return self._encoded(openai_chat.encode_request, messages, target, self.max_tokens)
 
     def openai_responses(self) -> dict[str, Any]:
         """Keyword arguments for `client.responses.create`."""
         target = Target(self.provider or "openai", self.model, native=True)
-        return self._encoded(openai_responses.encode_request, self.messages, target)
+        return self._encoded(openai_responses.encode_request, self.messages, target, self.max_tokens)
 
-    def _encoded(self, encode: Any, messages: Sequence[Message], target: Target) -> dict[str, Any]:
+    def _encoded(
+        self, encode: Any, messages: Sequence[Message], target: Target, max_tokens: int | None
+    ) -> dict[str, Any]:
         body: dict[str, Any] = encode(
-            messages, self.tools, target=target, max_tokens=self.max_tokens, options=dict(self.options)
+            messages, self.tools, target=target, max_tokens=max_tokens, options=dict(self.options)
         )
         return body
