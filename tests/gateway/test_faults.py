@@ -202,6 +202,18 @@ def test_libraries_see_a_broken_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dialect", PATHS)
+def test_an_error_inside_a_stream(tmp_path: Path, dialect: Dialect) -> None:
+    """The server itself says in the middle of an answer that it can't go on: those are the last words, and the only."""
+    inner = {"type": "overloaded_error", "message": "Busy", "code": None, "param": None}
+    told: dict[str, Any] = {"error": inner} if dialect is Dialect.OPENAI_CHAT else {"type": "error", "error": inner}
+    with opened(tmp_path, [StreamError(Say("Half of an answer. " * 5), 4, told)]) as house:
+        text = post(house, dialect, stream=True).text
+        assert "Half of" in text
+        assert "upstream_broken" not in text
+        assert json.loads(text.strip().rpartition("data: ")[2]) == told
+
+
+@pytest.mark.parametrize("dialect", PATHS)
 def test_overflow_inside_a_stream(tmp_path: Path, dialect: Dialect) -> None:
     """A refusal that comes as the first event of a stream is mended like any other, before the client sees a byte."""
     said = [{"role": "user", "content": "Look at the next file, please."}]

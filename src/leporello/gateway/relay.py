@@ -142,6 +142,9 @@ async def relay_stream(outlet: Outlet, response: aiohttp.ClientResponse, dialect
     except (aiohttp.ClientError, TimeoutError) as error:
         await outlet.fail(fault_of(error), dialect)
         return tally
+    if tally.failed:
+        await outlet.finish()
+        return tally
     if not tally.ended or whole.rest.strip() not in (b"", b"data: [DONE]"):
         await outlet.fail(BROKEN, dialect)
         return tally

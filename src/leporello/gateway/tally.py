@@ -42,6 +42,8 @@ class Tally:
         """Whether anything of the answer itself was seen, not only its announcement."""
         self.error: Mapping[str, Any] | None = None
         """The body of an error that came instead of an answer."""
+        self.failed = False
+        """Whether the server itself told, anywhere in the stream, that it can't go on."""
         self.events = 0
 
     def feed(self, data: bytes) -> None:
@@ -52,6 +54,8 @@ class Tally:
 
     def _event(self, event: Event) -> None:
         data = event.data
+        if event.name == "error" or (b'"error"' in data and _parsed(data).get("error")):
+            self.failed = True
         if not self.opened:
             self._first(event)
         if b'"usage"' in data:

@@ -32,7 +32,7 @@ from leporello.gateway.sse import EventReader
 from leporello.gateway.tally import Tally, usage_of
 from leporello.gateway.upstream import fault_of, read_reply, returned_headers
 from leporello.gateway.wire import LIST, WireRequest
-from leporello.providers.errors import ErrorVerdict, classify
+from leporello.providers.errors import classify
 from leporello.usage import CanonicalUsage
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class Exchange:
         self._deadline = time.monotonic() + HOLD_SECONDS
         self._head: tuple[int, Headers] = (0, [])
         self._streams = False
+        self._over = False
+        """The client was told that there is no more."""
         self.usages: list[CanonicalUsage] = []
         """One for each call that was counted."""
         self.recalls = 0
@@ -84,6 +86,8 @@ class Exchange:
 
     async def rest(self) -> None:
         """Answer the model's calls and ask it again, until it wants nothing more of us; then end the answer."""
+        if self._over:
+            return
         turn = self._turn()
         while turn.calls and not turn.others and self.recalls < MOST_ROUNDS:
             self.recalls += 1
@@ -123,7 +127,7 @@ class Exchange:
                 body = await read_reply(response)
                 verdict = classify(response.status, body[:MOST_ERROR], dict(response.headers), now=time.time())
                 if not verdict.foldable or attempt is not texts:
-                    await self._failed(response, body, verdict)
+                    await self._failed(response, body)
                     return False
         return False
 
@@ -132,7 +136,7 @@ class Exchange:
             raise Refused(GARBAGE)
         error = await self._round(response)
         if error is None:
-            return True
+            return not self._over
         # Held back until now, the error is the end of a stream that has no answer in it.
         await self._outlet.release()
         return False
@@ -165,6 +169,11 @@ class Exchange:
             return tally.error
         if not tally.events:
             raise Refused(GARBAGE)
+        if tally.failed:
+            # The client was told in the server's own words.
+            await self._outlet.finish()
+            self._over = True
+            return None
         if not tally.ended:
             raise Refused(BROKEN)
         self._count(tally.usage)
@@ -201,7 +210,7 @@ class Exchange:
         if self._weave.visible or at_once:
             await self._outlet.release(more=True)
 
-    async def _failed(self, response: aiohttp.ClientResponse, body: bytes, verdict: ErrorVerdict) -> None:
+    async def _failed(self, response: aiohttp.ClientResponse, body: bytes) -> None:
         """An inner call was refused: the provider's words, as an answer or as the last event of one that has begun."""
         dialect = self._plan.request.dialect
         if not self._outlet.started:
