@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from leporello.engines.builtin import make_builtin
+from leporello.errors import InputError
 from leporello.messages import Message, Messages
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import PROTECT_LAST_N, TARGET_RATIO, THRESHOLD
 from leporello.records import CompactionReport
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
+from leporello.turns import Fault, validate
 
 DEFAULT_WINDOW = 128_000
 
@@ -45,7 +47,8 @@ def compress(
 ) -> Compressed:
     """Fold a message list now, whatever its size. The input is left alone; without gain it is returned as it was.
 
-    Reads no settings: `threshold`, `target_ratio` and `protect_last_n` mean what `compression.*` means in config.yaml.
+    What is no list of messages is refused with an `InputError` that names the place. Reads no settings: `threshold`,
+    `target_ratio` and `protect_last_n` mean what `compression.*` means in config.yaml.
     """
     limits = resolve_limits(
         model,
@@ -71,10 +74,23 @@ def compress_within(
     narrator: Narrator | None = None,
 ) -> Compressed:
     """The same within limits that are already known."""
+    given = checked(messages)
     counter = TokenCounter.for_model(model)
     folder = make_builtin(engine, limits, counter, narrator)
     folder.tool_tokens = counter.tools(tools)
     folder.system_tokens = counter.text(system) if system else 0
-    result = folder.compress(list(messages), focus_topic=focus or None, force=True)
+    result = folder.compress(given, focus_topic=focus or None, force=True)
     assert folder.last_report is not None
     return Compressed(result, folder.last_report)
+
+
+def checked(messages: Any) -> list[Message]:
+    """The messages as a list; `InputError` for anything else, with the place of the first that is none."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        kind = "None" if messages is None else f"a {type(messages).__name__}"
+        raise InputError(f'wanted is a list of messages such as {{"role": "user", "content": "..."}}, not {kind}')
+    listed = list(messages)
+    for violation in validate(listed):
+        if violation.fault in (Fault.NOT_A_MESSAGE, Fault.UNKNOWN_ROLE):
+            raise InputError(violation.reason, f"messages[{violation.index}]")
+    return listed

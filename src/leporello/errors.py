@@ -70,10 +70,22 @@ class FixedPartTooLarge(LeporelloError):
         listed = ", ".join(f"{name} {tokens:,}" for name, tokens in parts.items())
         super().__init__(
             f"The part that can't be folded needs {sum(parts.values()):,} tokens of a window of {window:,} ({listed}). "
-            "Use a model with a larger window, fewer tools, or a shorter system prompt."
+            f"{_remedy(parts)}, or use a model with a larger window."
         )
         self.window = window
         self.parts = dict(parts)
+
+
+def _remedy(parts: Mapping[str, int]) -> str:
+    """What would help most: something about the largest part."""
+    remedies = {
+        "system": "Shorten the system prompt",
+        "tools": "Offer fewer tools",
+        "newest user message": "Shorten the newest message, or put what is long in it into a file",
+        "open calls": "Shorten the results of the newest tool calls",
+    }
+    largest = max(parts, key=lambda name: parts[name], default="")
+    return remedies.get(largest, "Shorten the newest messages")
 
 
 class EngineError(LeporelloError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from leporello import compress
 from leporello.config import Home
+from leporello.errors import InputError
 from leporello.testing.sessions import generate
 from tests.conftest import RunCli
 
@@ -38,7 +40,7 @@ def test_the_report_goes_to_stderr_and_the_result_to_stdout(long_list: Path, run
     ran = run_cli("compress", str(long_list), "--window", "16000")
     assert isinstance(json.loads(ran.out), list)
     assert "tokens" in ran.err
-    assert "committed" in ran.err
+    assert "Folded: " in ran.err
 
 
 def test_without_window_and_model_the_report_says_what_was_assumed(long_list: Path, run_cli) -> None:
@@ -79,8 +81,8 @@ def test_a_fixed_part_that_cannot_fit_is_exit_4(tmp_path: Path, run_cli) -> None
         ("\n\n[1, ", "line 3"),
         ('{"info": 1}', "messages"),
         ("7", "int"),
-        ('[{"role": "user", "content": "a"}, 5]', "message 1"),
-        ('[{"role": "wizard", "content": "a"}]', "message 0"),
+        ('[{"role": "user", "content": "a"}, 5]', ": m2:"),
+        ('[{"role": "wizard", "content": "a"}]', ": m1:"),
         ("", "line 1"),
         ("[" * 100_000, "nested"),
     ],
@@ -165,3 +167,73 @@ def test_real_trajectories(real_sessions: Path, run_cli, tmp_path: Path) -> None
         assert {key: value for key, value in after.items() if key != "messages"} == {
             key: value for key, value in before.items() if key != "messages"
         }
+
+
+def test_the_report_speaks_plainly(long_list: Path, run_cli: RunCli, tmp_path: Path) -> None:
+    """Sentences for people; the machine's names of outcomes stand in --json."""
+    assert "Folded: " in run_cli("compress", str(long_list)).err
+    empty = tmp_path / "empty.json"
+    empty.write_text("[]")
+    ran = run_cli("compress", str(empty))
+    assert ran.code == 3
+    assert "Nothing to fold: the list is empty." in ran.err
+    assert "nothing_to_do" not in ran.err
+    assert json.loads(run_cli("compress", str(empty), "--json").out)["outcome"] == "nothing_to_do"
+
+
+def test_an_unknown_model_s_window_is_said_to_be_assumed(long_list: Path, run_cli: RunCli) -> None:
+    """As `explain` says it; a known model's source is named too."""
+    ran = run_cli("compress", str(long_list), "--model", "nosuchmodel")
+    assert "unknown model 'nosuchmodel': 128,000 assumed" in ran.err
+    found = json.loads(run_cli("compress", str(long_list), "--model", "nosuchmodel", "--json").out)["window"]
+    assert (found["value"], "assumed" in found["source"]) == (128_000, True)
+    assert "assumed" not in run_cli("compress", str(long_list), "--model", "gpt-4o").err
+
+
+def test_one_message_a_line_goes_in_and_comes_out(long_list: Path, run_cli: RunCli, tmp_path: Path) -> None:
+    """JSON lines of messages are folded like a list, and stay lines."""
+    listed = json.loads(long_list.read_text())
+    path = tmp_path / "talk.jsonl"
+    path.write_text("".join(json.dumps(message) + "\n" for message in listed))
+    ran = run_cli("compress", str(path), "--window", "16000")
+    assert ran.code == 0
+    as_list = json.loads(run_cli("compress", str(long_list), "--window", "16000").out)
+    assert [json.loads(line) for line in ran.out.splitlines()] == as_list
+
+
+def test_recordings_are_sent_to_import(run_cli: RunCli, tmp_path: Path) -> None:
+    """Lines of a recording are no messages; the error names the command that reads them."""
+    path = tmp_path / "recording.jsonl"
+    path.write_text('{"type": "session_meta"}\n{"type": "response_item"}\n')
+    ran = run_cli("compress", str(path))
+    assert ran.code == 2
+    assert "leporello import" in ran.err
+
+
+def test_a_newest_message_that_does_not_fit_is_what_the_advice_is_about(run_cli: RunCli, tmp_path: Path) -> None:
+    """Nobody is told to shorten a system prompt that is not there."""
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps([{"role": "user", "content": "hi"}, {"role": "user", "content": "word " * 4_000}]))
+    ran = run_cli("compress", str(path), "--window", "2000")
+    assert ran.code == 4
+    assert "Shorten the newest message" in ran.err
+    assert "system prompt" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("hi", "not a str"),
+        (None, "not None"),
+        ({"role": "user", "content": "hi"}, "not a dict"),
+        (7, "not a int"),
+        ([1], "messages[0]"),
+        ([{"role": "user", "content": "hi"}, None], "messages[1]"),
+        ([{"role": "wizard", "content": "hi"}], "messages[0]: role 'wizard'"),
+        ([{"content": "hi"}], "messages[0]"),
+    ],
+)
+def test_the_library_refuses_what_is_no_list_of_messages(given: Any, named: str) -> None:
+    """The error is of the kind callers catch, and names the place."""
+    with pytest.raises(InputError, match=re.escape(named)):
+        compress(given)

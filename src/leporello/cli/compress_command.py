@@ -12,6 +12,7 @@ from leporello.cli.exits import ExitCode
 from leporello.cli.files import Document, read_document, write_atomically
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import json_option, note, print_json, warn
+from leporello.cli.store_text import plural
 from leporello.config import Settings
 from leporello.limits import limits_of
 from leporello.models import Limits, resolve_limits
@@ -47,22 +48,27 @@ def command(
 ) -> ExitCode:
     """Fold the message list in FILE (`-` reads standard input) and print it in the same shape.
 
-    FILE holds a JSON list of OpenAI-format messages, or an object with "messages" and optionally "tools" and "system".
-    The report goes to stderr. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or failed.
+    It folds at once, also what would still fit the window: the window tells how much may be left. FILE holds a JSON
+    list of OpenAI-format messages, one message a line, or an object with "messages" and optionally "tools" and
+    "system". The report goes to stderr. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or
+    failed.
     """
     document = read_document(source)
+    limits = _limits(frame.settings, window, model)
     result = compress_within(
         document.messages,
-        _limits(frame.settings, window, model),
+        limits,
         model=model,
         focus=focus,
         tools=document.tools,
         system=document.system,
         engine=engine,
     )
-    _write(document.with_messages(result.messages), result, out, as_json)
+    _write(document.with_messages(result.messages), result, limits, out, as_json)
     if not as_json:
-        _tell(result.report, window, model, out)
+        if window is None:
+            note(_window_line(limits, model))
+        _tell(result.report, out)
     return _CODES[result.report.outcome]
 
 
@@ -80,22 +86,23 @@ def _limits(settings: Settings, window: int | None, model: str | None) -> Limits
     )
 
 
-def _write(document: Document, result: Compressed, out: Path | None, as_json: bool) -> None:
+def _write(document: Document, result: Compressed, limits: Limits, out: Path | None, as_json: bool) -> None:
     if out is not None:
         write_atomically(out, document.encoded())
     if as_json:
-        print_json(_as_json(result, with_messages=out is None))
+        print_json(_as_json(result, limits, with_messages=out is None))
     elif out is None:
         click.echo(document.encoded(), nl=False)
 
 
-def _as_json(result: Compressed, *, with_messages: bool) -> dict[str, Any]:
+def _as_json(result: Compressed, limits: Limits, *, with_messages: bool) -> dict[str, Any]:
     report = result.report
     answer: dict[str, Any] = {
         "outcome": report.outcome.value,
         "reason": report.reason,
         "before": {"messages": report.messages_before, "tokens": report.tokens_before},
         "after": {"messages": report.messages_after, "tokens": report.tokens_after},
+        "window": {"value": limits.window, "source": limits.sources["window"]},
         "engine": report.engine,
         "summariser": report.summariser,
         "focus": report.focus,
@@ -112,24 +119,44 @@ def _as_json(result: Compressed, *, with_messages: bool) -> dict[str, Any]:
     return answer
 
 
-def _tell(report: CompactionReport, window: int | None, model: str | None, out: Path | None) -> None:
-    if window is None and model is None:
-        note(f"No window or model was given: folding for {DEFAULT_WINDOW:,} tokens.")
+def _window_line(limits: Limits, model: str | None) -> str:
+    if model is None:
+        return f"No window or model was given: folding for {limits.window:,} tokens."
+    return f"Folding for a window of {limits.window:,} tokens ({limits.sources['window']})."
+
+
+def _tell(report: CompactionReport, out: Path | None) -> None:
     for text in report.warnings:
         warn(text)
     if not report.committed:
-        note(f"{report.outcome.value}: {report.reason} The messages are unchanged.")
+        note(f"{_why_not(report)} The messages are unchanged.")
         return
     saved = 1 - report.tokens_after / max(1, report.tokens_before)
     note(
-        f"committed: {report.messages_before:,} messages, {report.tokens_before:,} tokens"
-        f" → {report.messages_after:,} messages, {report.tokens_after:,} tokens ({saved:.0%} less)."
+        f"Folded: {plural(report.messages_before, 'message')} of {report.tokens_before:,} tokens became "
+        f"{plural(report.messages_after, 'message')} of {report.tokens_after:,} tokens ({saved:.0%} less)."
     )
+    model = report.summariser.partition(":")[2]
+    how = f"by {model}" if model else "without a model"
     kept = ", ".join(f"{count} in {name}" for name, count in report.details["sections"].items())
-    note(f"folded {report.covered} ({report.summariser}); lines kept: {kept}.")
+    note(f"A summary, written {how}, stands for {report.covered}. Lines in it: {kept}.")
     if report.pruned:
-        note(f"{report.pruned} tool outputs of the tail are shown as pointers.")
+        is_shown = "is shown as a pointer" if report.pruned == 1 else "are shown as pointers"
+        note(f"{plural(report.pruned, 'long tool output')} behind it {is_shown}.")
     if report.details["above_aim"]:
-        note("The result is above the aim of half the threshold: what must stay leaves little to fold.")
+        note("That is more than wanted: what must stay and the notes about the rest take so much.")
     if out is not None:
-        note(f"written to {out}")
+        note(f"Written to {out}.")
+
+
+def _why_not(report: CompactionReport) -> str:
+    """Why nothing was folded, in a sentence; the reason of the engine where it says more."""
+    if report.outcome is Outcome.NOTHING_TO_DO:
+        if not report.messages_before:
+            return "Nothing to fold: the list is empty."
+        return "Nothing to fold: the first and the newest messages always stay, and there is nothing between them."
+    if report.outcome is Outcome.NO_GAIN:
+        return f"Not folded, because it would not help. {report.reason}"
+    if report.outcome is Outcome.BLOCKED:
+        return f"It can't be folded. {report.reason}"
+    return f"Folding failed. {report.reason}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from leporello.errors import InputError
-from leporello.messages import Message, encode_json
+from leporello.messages import Message, encode_json, parse_json
 from leporello.turns import Fault, validate
 
 
@@ -25,6 +25,8 @@ class Document:
     wrapper: dict[str, Any] | None = None
     epilogue: tuple[Message, ...] = ()
     """Closing records of a trajectory (role `exit`): no part of the conversation, kept behind it."""
+    in_lines: bool = False
+    """Whether each message stands on a line of its own (JSON lines)."""
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -45,14 +47,18 @@ class Document:
 
     def encoded(self) -> bytes:
         """JSON in the shape of the input."""
+        if self.in_lines:
+            return b"".join(encode_json(message) + b"\n" for message in self.messages)
         return encode_json(self.messages if self.wrapper is None else self.wrapper) + b"\n"
 
 
 def read_document(source: str) -> Document:
     """A message list from a file or `-` for standard input; an error names the place."""
     name = "standard input" if source == "-" else source
-    value = _parse(_read(source), name)
-    if isinstance(value, dict):
+    value, in_lines = _parse(_read(source), name)
+    if in_lines:
+        document = Document(value, in_lines=True)
+    elif isinstance(value, dict):
         messages = value.get("messages")
         if not isinstance(messages, list):
             raise InputError('has no "messages" list; expected a list of messages or {"messages": [...]}', name)
@@ -66,7 +72,8 @@ def read_document(source: str) -> Document:
         raise InputError(f"holds a {type(value).__name__}, expected a list of messages", name)
     for violation in validate(document.messages):
         if violation.fault in (Fault.NOT_A_MESSAGE, Fault.UNKNOWN_ROLE):
-            raise InputError(violation.reason, f"{name}: message {violation.index}")
+            # People see messages numbered as in reports: m1 is the first.
+            raise InputError(violation.reason, f"{name}: m{violation.index + 1}")
     return document
 
 
@@ -77,15 +84,38 @@ def _read(source: str) -> bytes:
         raise InputError(error.strerror or str(error), source) from error
 
 
-def _parse(data: bytes, name: str) -> Any:
+def _parse(data: bytes, name: str) -> tuple[Any, bool]:
+    """The JSON value of a file, or the messages of its lines; and which of the two."""
     try:
-        return loads(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        value = loads(text)
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text at byte {error.start}", name) from error
     except JSONDecodeError as error:
-        raise InputError(f"is not JSON: {error.msg}", f"{name}: line {error.lineno}, column {error.colno}") from error
+        lines = _json_lines(text)
+        if lines is None:
+            where = f"{name}: line {error.lineno}, column {error.colno}"
+            raise InputError(f"is not JSON: {error.msg}", where) from error
     except RecursionError as error:
         raise InputError("is nested too deeply", name) from error
+    else:
+        if not (isinstance(value, dict) and "messages" not in value and isinstance(value.get("role"), str)):
+            return value, False
+        lines = [value]
+    if not all(isinstance(line.get("role"), str) for line in lines):
+        raise InputError(
+            "holds JSON lines that are no messages. If an agent recorded it, `leporello import` reads it into the "
+            "store, and `leporello chat --resume` folds it there",
+            name,
+        )
+    return lines, True
+
+
+def _json_lines(text: str) -> list[dict[str, Any]] | None:
+    """The objects of a file with one on each line; None when it is no such file."""
+    lines = [parse_json(line) for line in text.split("\n") if line.strip()]
+    objects = [line for line in lines if isinstance(line, dict)]
+    return objects if len(objects) == len(lines) > 1 else None
 
 
 def write_atomically(path: Path, data: bytes) -> None:
