@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.ledger.ledger import Ledger
 from leporello.records import Span
 from leporello.summary.fold import Fold, fold_message, read_fold
 from leporello.summary.handoff import Handoff, Line, Origin, Section, parse, render
+from leporello.summary.sections import pending_asks, rule_lines
 
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=12)
 TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), min_size=1, max_size=3).map("\n".join)
@@ -69,3 +71,14 @@ class TestOnlyRealFoldsCount:
     def test_the_footer_appears_only_where_its_calls_can_be_made(self) -> None:
         assert "lcm_expand" in fold_message(self.FOLD, "user", recall=True)["content"]
         assert "lcm_" not in fold_message(self.FOLD, "user", recall=False)["content"]
+
+
+def test_a_message_of_rules_is_no_open_ask() -> None:
+    """It stands among the constraints, once; a request beside a rule is still open."""
+    ledger = Ledger()
+    said = ["Always write tests first. Never push to main.", "Rename the module. Never push to main.", "Go on."]
+    for number, text in enumerate(said, 1):
+        ledger.add(number, {"role": "user", "content": text})
+    pending = [line.sources for line in pending_asks(ledger, {1, 2, 3})]
+    assert pending == [(2,)]
+    assert [line.sources for line in rule_lines(ledger, {1, 2, 3})] == [(1,), (2,)]

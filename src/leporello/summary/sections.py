@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from leporello.ledger.calls import inside, one_line
 from leporello.ledger.ledger import Action, Ask, Ledger
+from leporello.ledger.rules import RuleKind, read
 from leporello.ledger.units import clip
 from leporello.summary.handoff import Line, Origin
 
@@ -71,11 +73,22 @@ def pin_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
 
 
 def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[Line]:
-    """Older requests that nobody answered before the user went on."""
+    """Older requests that nobody answered before the user went on. What only states rules stands among the rules."""
     waiting = [
-        ask for ask in ledger.asks[:-1] if ask.answered_by is None and not ask.cancelled and ask.number in covered
+        ask
+        for ask in ledger.asks[:-1]
+        if ask.answered_by is None and not ask.cancelled and ask.number in covered and not _only_rules(ask)
     ]
     return [_ask_line(ask) for ask in waiting[-MOST_PENDING:]]
+
+
+def _only_rules(ask: Ask) -> bool:
+    sentences = [sentence for sentence in _SENTENCES.split(ask.text) if sentence.strip()]
+    return bool(sentences) and all(read(sentence).kind in _STANDING for sentence in sentences)
+
+
+_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
+_STANDING = (RuleKind.CONSTRAINT, RuleKind.PREFERENCE)
 
 
 def goal(ledger: Ledger, covered: Collection[int]) -> list[Line]:
