@@ -163,5 +163,6 @@ class Chores:
             assert self._loop is not None, "sessions live on the event loop"
             asked = asyncio.run_coroutine_threadsafe(self._sessions.end(record.id, before, EXPIRY), self._loop)
             return asked.result(ENDING_SECONDS)
-        except NotFound:
+        except (NotFound, TimeoutError):
+            # Gone, or busy after all: the next sweep sees it again.
             return False

@@ -49,15 +49,18 @@ class Job:
     id: str
     events: list[dict[str, Any]] = field(default_factory=list)
     outcome: Outcome | None = None
+    lost: bool = False
+    """This worker stops: another one answers, and whoever waits here must ask again."""
     cancel: CancelToken = field(default_factory=CancelToken)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def tell(self, event: dict[str, Any] | None = None, outcome: Outcome | None = None) -> None:
+    def tell(self, event: dict[str, Any] | None = None, outcome: Outcome | None = None, *, lost: bool = False) -> None:
         """Something happened; called on the event loop."""
         if event is not None:
             self.events.append(event)
         if outcome is not None:
             self.outcome = outcome
+        self.lost = lost
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -69,13 +72,15 @@ class Job:
             for event in self.events[seen:]:
                 yield event
             seen = len(self.events)
-            if self.outcome is not None:
+            if self.outcome is not None or self.lost:
                 return
             await changed.wait()
 
     async def ended(self) -> Outcome:
         """Wait for the outcome."""
         while self.outcome is None:
+            if self.lost:
+                raise refuse(503, "stopping", "This worker stops and another one answers: send the message again.", 1)
             await self._changed.wait()
         return self.outcome
 
@@ -107,7 +112,7 @@ class Desk:
         self._running: Job | None = None
         self._task: asyncio.Task[None] | None = None
         self._rescuing = False
-        self._closing = False
+        self.closed = False
 
     @property
     def idle(self) -> bool:
@@ -117,7 +122,10 @@ class Desk:
     # -- what clients ask for
 
     async def post(self, text: str, id: str) -> Job:
-        """Take a letter in; when this returns it is stored. One that was taken in before is not handled again."""
+        """Take a letter in; when this returns it is stored. One that was taken in before is not handled again.
+
+        A desk that was closed meanwhile has stored it, too, but nobody here will hear how it ended.
+        """
         self.used = time.monotonic()
         try:
             letter = await self._query(self._store.inbox.post, self.id, id, text, MOST_WAITING)
@@ -128,7 +136,7 @@ class Desk:
         job = self._jobs.get(id) or Job(id)
         if letter.outcome is not None:
             job.tell(outcome=Outcome(**letter.outcome))
-        elif not self._closing:
+        elif not self.closed:
             self._jobs[id] = job
             self._wake()
         return job
@@ -143,6 +151,17 @@ class Desk:
         async with self._line:
             while (lease := await self._take()) is None:
                 await asyncio.sleep(SELDOM_SECONDS)
+            async with self._holding(lease):
+                return await self._thread(work, self._mine)
+
+    async def turn_if_free(self, work: Callable[[Store], T]) -> T | None:
+        """The same unless somebody has the turn, here or elsewhere: then None, at once."""
+        if not self.idle:
+            return None
+        async with self._line:
+            lease = await self._take()
+            if lease is None:
+                return None
             async with self._holding(lease):
                 return await self._thread(work, self._mine)
 
@@ -167,22 +186,27 @@ class Desk:
         if self._task is not None:
             await asyncio.wait((self._task,), timeout=seconds)
 
-    async def close(self) -> None:
-        """Let go. What is under way is broken off and can't write any more: another worker goes on with it."""
-        self._closing = True
+    async def close(self, outcome: Outcome | None = None) -> None:
+        """Let go. What is under way is broken off and can't write any more: another worker goes on with it.
+
+        Whoever waits here is told the outcome, if it is known already.
+        """
+        self.closed = True
         if self._task is not None:
             self._fence.lease = None
             if self._running is not None:
                 self._running.cancel.cancel()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        for id in list(self._jobs):
+            self._jobs.pop(id).tell(outcome=outcome, lost=outcome is None)
         async with self._line:
             await self._query(self.reader.close)
 
     # -- answering
 
     def _wake(self) -> None:
-        if self._task is None and not self._closing:
+        if self._task is None and not self.closed:
             self._task = asyncio.create_task(self._serve())
             self._task.add_done_callback(self._slept)
 

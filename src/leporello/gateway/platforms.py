@@ -43,8 +43,8 @@ class Inbox:
     async def message(self, chat: str, text: str, id: str) -> Outcome:
         """The agent's answer to a message of a chat. Messages of one chat are answered one after the other."""
         record = await asyncio.to_thread(self._conversation, chat)
-        desk = await self.sessions.desk(record)
-        return await (await desk.post(text, id)).ended()
+        job = await self.sessions.post(record, text, id)
+        return await job.ended()
 
     def _conversation(self, chat: str) -> ConversationRecord:
         digest = hashlib.blake2b(chat.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

@@ -76,6 +76,9 @@ def serve(setup: Setup, listener: socket.socket) -> None:
     settings = setup.settings()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
+    for name in ("httpx", "httpx2"):
+        # The clients of the model libraries tell every request.
+        logging.getLogger(name).setLevel(logging.WARNING)
     with open_store(settings.store_url) as store:
         config = GatewayConfig.read(settings)
         keys, queue = Keys.load(settings.home.path), open_queue(settings.store_url)

@@ -294,8 +294,7 @@ async def _post(visit: Visit) -> Response:
     wanted = visit.body(NewMessage)
     if not wanted.text.strip():
         raise refuse(400, "invalid_request", "The message has no text.")
-    desk = await visit.desk()
-    job = await desk.post(wanted.text, wanted.id or uuid.uuid4().hex)
+    job = await visit.sessions.post(await visit.record(), wanted.text, wanted.id or uuid.uuid4().hex)
     # From here on the message is stored and will be answered, whatever happens to this worker or this connection.
     taken = {MESSAGE_HEADER: _plain(job.id)}
     if "text/event-stream" in visit.request.headers.get("accept", ""):
@@ -318,7 +317,10 @@ async def _answer(job: Job) -> dict[str, Any]:
 
 
 async def _events(job: Job) -> AsyncIterator[bytes]:
-    """What happens, as it happens; the last event is `done` and holds what the JSON form answers."""
+    """What happens, as it happens; the last event is `done` and holds what the JSON form answers.
+
+    It is `lost` when this worker stops: another one answers, and the same id asks it.
+    """
     source = job.watch()
     following: asyncio.Task[dict[str, Any]] | None = None
     try:
@@ -337,4 +339,7 @@ async def _events(job: Job) -> AsyncIterator[bytes]:
     finally:
         if following is not None:
             following.cancel()
-    yield b"event: done\ndata: " + orjson.dumps(await _answer(job)) + b"\n\n"
+    if job.lost:
+        yield b"event: lost\ndata: " + orjson.dumps({"event": "lost", "id": job.id}) + b"\n\n"
+    else:
+        yield b"event: done\ndata: " + orjson.dumps(await _answer(job)) + b"\n\n"

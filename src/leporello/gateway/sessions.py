@@ -20,7 +20,7 @@ from leporello.conversation.archive import StoredArchive
 from leporello.conversation.later import FoldOrder
 from leporello.errors import ConfigError, LeporelloError, NotFound
 from leporello.gateway.auth import Client
-from leporello.gateway.desk import Desk, Surroundings
+from leporello.gateway.desk import GONE, Desk, Job, Surroundings
 from leporello.gateway.faults import refuse
 from leporello.plugins.host import PluginHost
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
@@ -119,6 +119,15 @@ class Sessions:
             ) from None
         return await self._desk(record.id, chosen)
 
+    async def post(self, record: ConversationRecord, text: str, id: str) -> Job:
+        """Give a letter to a conversation; when this returns it is stored."""
+        while True:
+            desk = await self.desk(record)
+            job = await desk.post(text, id)
+            if job.outcome is not None or not desk.closed:
+                return job
+            # It was put down meanwhile; the next one takes the letter up.
+
     async def _desk(self, id: str, chosen: Chosen | None = None) -> Desk:
         found = self._desks.get(id)
         if found is None:
@@ -155,7 +164,7 @@ class Sessions:
         """Remove a conversation with all it has. Whatever is under way, here or elsewhere, can't write any more."""
         desk = self._desks.pop(record.id, None)
         if desk is not None:
-            await desk.close()
+            await desk.close(GONE)
         await asyncio.to_thread(self.store.conversations.delete, record.id)
 
     # -- what others left behind
@@ -184,9 +193,7 @@ class Sessions:
         Whether it was ended here. It can be taken up again.
         """
         desk = await self._desk(id)
-        if not desk.idle:
-            return False
-        ended = await desk.turn(lambda store: self._end(store, desk, before, reason))
+        ended = bool(await desk.turn_if_free(lambda store: self._end(store, desk, before, reason)))
         if ended or desk.reader.agent is None:
             await self._put_down(desk)
         return ended

@@ -287,11 +287,14 @@ class Talks:
 
     def _put_down(self, live: Live) -> None:
         """Keep what was extracted so far, so that the conversation opens quickly when it comes back."""
-        if live.talk is None:
+        with live.guard:
+            # Whoever found it a moment ago opens it anew.
+            talk, live.talk = live.talk, None
+        if talk is None:
             return
-        ledger = live.talk.engine.ledger
+        ledger = talk.engine.ledger
         self.store.ledgers.save(live.id, LedgerSnapshot(ledger.last, snapshot.VERSION, snapshot.save(ledger)))
-        live.talk.close()
+        talk.close()
 
     def end(self, id: str, before: float, reason: str) -> bool:
         """End the session of a conversation that was last used before a time: engine and plugins are told, once,
