@@ -369,5 +369,6 @@ FURTHER_NOT_RULES = [
     "The password prompt appears twice.",
     "Every test took ten minutes.",
     "We need to look at the logs first.",
+    "Rename the module.",
 ]
 """Reports and remarks that use the same words."""

@@ -84,7 +84,7 @@ ORDER = any_of(
     (?:prefer|favou?r|stick (?:to|with)|go with|adhere to|comply with|conform to|abide by)\b
     (?:follow|respect|obey|honou?r|mimic|match|mirror) (?:the|our|my|this|that|existing|its|these)\b
     use (?!it\b|that\b|them\b|this\b|for\b|of\b|case|.*:$)\S
-    (?:(?:re)?name (?:it|them|the|this|branches|files|commits|tests|variables|functions|classes|columns|tables|modules|keys)|call (?:it|them|the new|this)|pin|default to|treat|limit|cap|restrict)\b
+    (?:name (?:it|them|the|this|branches|files|commits|tests|variables|functions|classes|columns|tables|modules|keys)|call (?:it|them|the new|this)|pin|default to|treat|limit|cap|restrict)\b
     only\s+(?:ever\s+)?(?!\w+s\b|(?:one|two|three|four|five|six|ten|a|some|half|part|then|now|after|problem|thing|issue)\b|if there|if you)[a-z]+\b
     just (?:use|do|run|change|touch|edit|return|print|omit|keep|leave|skip|ignore|validate|check)\b
     (?:at (?:most|least)|no more than|max(?:imum)?\b[^.]{0,20}\d)\b
