@@ -9,7 +9,9 @@ from datetime import date
 from pathlib import Path
 
 from leporello.agent.agent import PROMPT_KEY, Agent
+from leporello.agent.demo import PREFIX, SCRIPTED, demo_provider
 from leporello.agent.endpoints import Place, endpoint, main_place, summary_place
+from leporello.agent.own_models import own_window
 from leporello.agent.plugin_tools import with_plugin_tools
 from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_system_prompt
 from leporello.config import Settings
@@ -18,7 +20,6 @@ from leporello.conversation import Conversation
 from leporello.conversation.outputs import StoredArtifacts, outputs_folder
 from leporello.errors import NoModel
 from leporello.limits import limits_of
-from leporello.local.model_file import SMOLLM2
 from leporello.local.provider import NAME as LOCAL
 from leporello.local.provider import local_provider
 from leporello.models import LearnedLimits
@@ -65,7 +66,9 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
         )
     if name == LOCAL:
         own = local_provider(settings.home.models_dir)
-        return Chosen(LOCAL, own, LOCAL, served_window=SMOLLM2.window, small=True)
+        return Chosen(LOCAL, own, LOCAL, served_window=own_window(name), small=True)
+    if name.startswith(PREFIX):
+        return Chosen(name, demo_provider(name), SCRIPTED, served_window=own_window(name))
     wanted = endpoint(settings, name, main_place(settings))
     provider = make_provider(wanted)
     who = choose_provider(wanted)
@@ -91,6 +94,9 @@ def summary_narrator(
     settings: Settings, main: Chosen, counter: TokenCounter, plugins: PluginHost | None = None
 ) -> Narrator:
     """Who writes summaries: a plugin's summariser first, then the models, then nobody (no model is needed)."""
+    if main.provider_name == SCRIPTED:
+        # It needs no key and no network, so neither do its summaries.
+        return ModelNarrator([], counter, settings.compression.deadline)
     models = summary_models(settings, main)
     if plugins is None:
         return ModelNarrator(models, counter, settings.compression.deadline)

@@ -15,9 +15,8 @@ from leporello.agent.commands_context import window_use
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
 from leporello.agent.plugin_commands import plugin_commands
-from leporello.agent.session import Chosen, choose_model, open_agent
+from leporello.agent.session import choose_model, open_agent
 from leporello.cancel import CancelToken
-from leporello.chat.demo import PREFIX, WINDOW, demo_provider
 from leporello.chat.face import Face
 from leporello.chat.interrupt import soft_interrupts
 from leporello.chat.options import ChatOptions
@@ -30,8 +29,6 @@ from leporello.messages import is_result
 from leporello.records import Span
 from leporello.store import open_store
 from leporello.store.base import Store
-from leporello.summary.model import ModelNarrator
-from leporello.tokens import TokenCounter
 from leporello.tools.approval import Answer
 from leporello.tools.base import ApprovalRequest
 from leporello.tools.jobs import Jobs
@@ -56,7 +53,7 @@ class Chat:
         self._face = face
         self._ask = ask
         self._store = store
-        self._chosen = choose(options.model, options)
+        self._chosen = choose_model(options.settings)
         self._agent = self._opened(self._first())
         self._in_turn = False
         self._leaving = False
@@ -99,7 +96,6 @@ class Chat:
         return newest[0].id
 
     def _opened(self, id: str | None, jobs: Jobs | None = None) -> Agent:
-        scripted = self._chosen.provider_name == "scripted"
         agent = open_agent(
             self._options.settings,
             self._chosen,
@@ -108,7 +104,6 @@ class Chat:
             workdir=self._options.workdir,
             ask=self._ask,
             platform=PLATFORM,
-            narrator=ModelNarrator([], TokenCounter.for_model(self._chosen.model)) if scripted else None,
             jobs=jobs,
         )
         if id is not None:
@@ -326,7 +321,7 @@ class Chat:
                 f"{chosen.model} ({chosen.provider_name}{where}), window {self._agent.talk.limits.window:,}. "
                 "Another one: /model NAME"
             )
-        self._chosen = choose(name, self._options)
+        self._chosen = choose_model(self._options.settings, name)
         talk = self._agent.talk
         talk.close()
         self._agent = self._opened(talk.id, self._agent.jobs)
@@ -354,10 +349,3 @@ class Chat:
         if name == "expand":
             return {fold.id: str(fold.covered) for fold in self._store.views.folds(self._agent.talk.id)[-LISTED:]}
         return {}
-
-
-def choose(name: str, options: ChatOptions) -> Chosen:
-    """The model by name; `scripted:demo` is one that needs nothing."""
-    if name.startswith(PREFIX):
-        return Chosen(name, demo_provider(name), "scripted", served_window=WINDOW)
-    return choose_model(options.settings, name or None)

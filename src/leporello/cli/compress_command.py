@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from leporello.agent.own_models import own_window
 from leporello.api import DEFAULT_WINDOW, Compressed, compress_within
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import Document, read_document, write_atomically
@@ -75,7 +76,7 @@ def command(
 def _limits(settings: Settings, window: int | None, model: str | None) -> Limits:
     """The window that was asked for, else the model's as every other command knows it."""
     if model and not window:
-        return limits_of(settings, model)
+        return limits_of(settings, model, served_window=own_window(model))
     return resolve_limits(
         model,
         declared_window=window or DEFAULT_WINDOW,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from leporello.agent.own_models import own_window
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, print_json, print_table, say, warn
 from leporello.config import Settings
@@ -30,8 +31,8 @@ _USED = (
 def command(frame: Frame, model: str | None, as_json: bool) -> None:
     """Show window, reserve, threshold and caps, and where each comes from."""
     settings = frame.settings
-    limits = limits_of(settings, model)
     name = model or settings.model.default
+    limits = limits_of(settings, model, served_window=own_window(name))
     if as_json:
         print_json(_document(settings, limits, name))
         return

@@ -15,7 +15,8 @@ from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.errors import CallCancelled
 from leporello.providers.scripted import ScriptedProvider, Step
 
-PREFIX = "scripted:"
+SCRIPTED = "scripted"
+PREFIX = f"{SCRIPTED}:"
 WINDOW = 16_000
 PACE = 0.02
 """Seconds between two pieces of text."""
@@ -47,7 +48,7 @@ def demo_provider(name: str) -> PacedProvider:
     """The model behind `scripted:NAME`."""
     if name != f"{PREFIX}demo":
         raise ConfigError(f"There is no scripted model {name!r}. There is one: {PREFIX}demo.")
-    return PacedProvider(ScriptedProvider(_answer, name="scripted", window=WINDOW))
+    return PacedProvider(ScriptedProvider(_answer, name=SCRIPTED, window=WINDOW))
 
 
 def _answer(request: ModelRequest) -> Step:
@@ -92,4 +93,4 @@ def _no_summary() -> Step:
 
 
 def _page(name: str) -> str:
-    return (resources.files("leporello.chat") / "demo_pages" / f"{name}.md").read_text("utf-8")
+    return (resources.files("leporello.agent") / "demo_pages" / f"{name}.md").read_text("utf-8")
