@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from leporello.agent.commands_context import draw, explain, window_use
 from leporello.agent.commands_store import config, insights, pin, plugins, sessions, unpin, usage
 from leporello.conversation import Conversation
-from leporello.errors import Cancelled, LeporelloError
+from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.records import CompactionReport, Outcome
 
 DRAWN_WIDTH = 76
@@ -38,8 +38,22 @@ def parse(text: str) -> tuple[str, str] | None:
     return (name, argument.strip()) if name.replace("-", "").isalpha() else None
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command said; `error` when it is unknown or could not be done."""
+
+    text: str
+    error: LeporelloError | None = None
+
+
 def run_command(talk: Conversation, text: str, more: Mapping[str, Command] | None = None) -> str | None:
     """The answer of a command, or None when the text is none. An unknown command says so; an error is its answer."""
+    answer = answer_command(talk, text, more)
+    return None if answer is None else answer.text
+
+
+def answer_command(talk: Conversation, text: str, more: Mapping[str, Command] | None = None) -> Answer | None:
+    """The same, and whether it went well."""
     found = parse(text)
     if found is None:
         return None
@@ -50,15 +64,16 @@ def run_command(talk: Conversation, text: str, more: Mapping[str, Command] | Non
         if argument and not near:
             # "/tmp is full" is something to say, not a command somebody mistyped.
             return None
-        return unknown(name, known)
+        said = unknown(name, known)
+        return Answer(said, InputError(said))
     if name == "help":
-        return help_text(known)
+        return Answer(help_text(known))
     try:
-        return known[name].run(talk, argument)
+        return Answer(known[name].run(talk, argument))
     except Cancelled:
         raise
     except LeporelloError as error:
-        return str(error)
+        return Answer(str(error), error)
 
 
 def unknown(name: str, known: Mapping[str, object]) -> str:
@@ -102,7 +117,10 @@ def _compress(talk: Conversation, argument: str) -> str:
 
 
 def _undo(talk: Conversation, _: str) -> str:
-    view = talk.undo()
+    try:
+        view = talk.undo()
+    except NotFound as error:
+        raise NotFound("There is no folding to take back: this conversation shows all its messages.") from error
     return f"The last folding is taken back; {len(view.lines)} messages are shown again."
 
 

@@ -12,20 +12,13 @@ from leporello.api import DEFAULT_WINDOW, Compressed, compress_within
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import Document, read_document, write_atomically
 from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.outcomes import code_of
 from leporello.cli.output import json_option, note, print_json, warn
 from leporello.cli.store_text import plural
 from leporello.config import Settings
 from leporello.limits import limits_of
 from leporello.models import Limits, resolve_limits
 from leporello.records import CompactionReport, Outcome
-
-_CODES = {
-    Outcome.COMMITTED: ExitCode.OK,
-    Outcome.NOTHING_TO_DO: ExitCode.NOTHING_DONE,
-    Outcome.NO_GAIN: ExitCode.NOTHING_DONE,
-    Outcome.BLOCKED: ExitCode.BLOCKED,
-    Outcome.FAILED: ExitCode.BLOCKED,
-}
 
 
 @click.command("compress")
@@ -70,7 +63,7 @@ def command(
         if window is None:
             note(_window_line(limits, model))
         _tell(result.report, out)
-    return _CODES[result.report.outcome]
+    return code_of(result.report.outcome)
 
 
 def _limits(settings: Settings, window: int | None, model: str | None) -> Limits:
@@ -155,7 +148,7 @@ def _why_not(report: CompactionReport) -> str:
     if report.outcome is Outcome.NOTHING_TO_DO:
         if not report.messages_before:
             return "Nothing to fold: the list is empty."
-        return "Nothing to fold: the first and the newest messages always stay, and there is nothing between them."
+        return f"Nothing to fold. {report.reason}"
     if report.outcome is Outcome.NO_GAIN:
         return f"Not folded, because it would not help. {report.reason}"
     if report.outcome is Outcome.BLOCKED:

@@ -9,14 +9,17 @@ import click
 import orjson
 
 from leporello.agent.agent import Agent
-from leporello.agent.commands import describe_report, parse, run_command
+from leporello.agent.commands import answer_command, describe_report, parse
+from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.plugin_commands import plugin_commands
 from leporello.agent.session import choose_model, open_agent
 from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
-from leporello.cli.output import dim, json_option, note, warn
+from leporello.cli.outcomes import code_of
+from leporello.cli.output import dim, json_option, json_text, note, warn
 from leporello.cli.slash_commands import COMMANDS
+from leporello.cli.store_access import find
 from leporello.errors import InputError, LeporelloError
 from leporello.records import Outcome
 from leporello.store import open_store
@@ -24,15 +27,17 @@ from leporello.store.base import Store
 from leporello.tools.approval import Answer, Decision
 from leporello.tools.base import ApprovalRequest
 
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+PLATFORM = "cli"
+"""Where these conversations come from, as those of `chat`; imported ones have names of their own."""
+ENDED = "exit"
 _ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
 """Automatic attempts that found nothing to do are no news for a person."""
 
 
 @click.command("run")
 @click.argument("prompt")
-@click.option("--model", metavar="NAME", help="The model, instead of model.default.")
-@click.option("--continue", "go_on", is_flag=True, help="Go on with the newest conversation.")
+@click.option("--model", metavar="NAME", help="The model, instead of model.default. `local`, `scripted:demo`: no key.")
+@click.option("--continue", "go_on", is_flag=True, help="Go on with the newest conversation of chat or run.")
 @click.option("--resume", metavar="ID", help="Go on with this conversation (any id of its chain).")
 @click.option(
     "--dir", "workdir", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Where tools work."
@@ -50,35 +55,72 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Send PROMPT to the agent and print the answer. PROMPT may be a command such as `/compress`.
+    """Send PROMPT to the agent and print the answer. PROMPT may be a command such as `/compress`; `-` reads stdin.
 
     --json prints one event a line. Without a terminal, tools that need approval are refused unless --yes is given.
+    Exit codes: 0 answered, 1 the turn failed, 2 bad input (an unknown command, too), 3 or 4 when `/compress` folded
+    nothing.
     """
     if go_on and resume is not None:
         raise click.UsageError("--continue and --resume name two conversations; give one of them.")
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if not text.strip():
+        raise click.UsageError("PROMPT is empty: say what the agent shall do.")
     settings = frame.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
     chosen = choose_model(settings)
     with open_store(settings.store_url) as store:
         id = _which(store, go_on, resume)
         agent = open_agent(settings, chosen, store=store, id=id, workdir=workdir, ask=_ask if _on_terminal() else None)
+        if id is not None:
+            store.conversations.reopen(agent.talk.id)
         try:
-            return _answer(agent, prompt, as_json)
+            return _answer(agent, text, as_json)
         finally:
-            agent.talk.leave()
+            _end(agent, store)
+
+
+def _end(agent: Agent, store: Store) -> None:
+    """The conversation ends here, as it does when a chat is left; one in which nothing was said leaves no trace."""
+    for job in agent.jobs.running():
+        note(f"Stopped the background command {job.id}: {job.command}")
+    agent.jobs.close()
+    talk = agent.talk
+    talk.leave()
+    talk.close()
+    if store.log.count(talk.id):
+        store.conversations.end(talk.id, ENDED)
+    else:
+        store.conversations.delete(talk.id)
 
 
 def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
-    if parse(prompt):
-        agent.measure()
-    answered = run_command(agent.talk, prompt, {**plugin_commands(agent.talk), **COMMANDS})
-    if answered is not None:
-        click.echo(orjson.dumps({"event": "command", "text": answered}).decode() if as_json else answered)
-        return ExitCode.OK
-    return _turn(agent, prompt, as_json)
+    command = parse(prompt)
+    if command is None:
+        return _turn(agent, prompt, as_json)
+    agent.measure()
+    if command[0] == "compress":
+        report = agent.talk.compact(command[1])
+        _say(describe_report(report), as_json, outcome=report.outcome.value)
+        return code_of(report.outcome)
+    answered = answer_command(agent.talk, prompt, {**plugin_commands(agent.talk), **COMMANDS})
+    if answered is None:
+        return _turn(agent, prompt, as_json)
+    if answered.error is not None:
+        if as_json:
+            click.echo(json_text({"event": "error", "text": answered.text}))
+        raise answered.error
+    _say(answered.text, as_json)
+    return ExitCode.OK
+
+
+def _say(text: str, as_json: bool, **more: str) -> None:
+    click.echo(json_text({"event": "command", "text": text, **more}) if as_json else text)
 
 
 def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
     watch = _print_json if as_json else _print
+    if not agent.talk.view.last:
+        agent.talk.store.conversations.update(agent.talk.id, title=title_of(prompt))
     try:
         ended = agent.turn(prompt, watch)
     except LeporelloError as error:
@@ -107,12 +149,12 @@ def _summary(agent: Agent) -> str:
 
 def _which(store: Store, go_on: bool, resume: str | None) -> str | None:
     if resume is not None:
-        return store.conversations.resolve(resume).id
+        return find(store, resume).id
     if not go_on:
         return None
-    newest = store.conversations.page(limit=1).conversations
+    newest = recent(store, 1, PLATFORM)
     if not newest:
-        raise InputError("there is no conversation to go on with yet")
+        raise InputError("There is no conversation to go on with yet. Begin one without --continue.")
     return newest[0].id
 
 

@@ -116,7 +116,7 @@ def compact(job: Job, folder: Folder | None = None) -> Compaction:
         return _refused(job, Outcome.BLOCKED, str(error), before, {"parts": error.parts})
     folded = _fold_to_fit(job, replace(job, limits=fitted(job.limits, parts)), items, folder or fold_in_one)
     if folded is None:
-        return _refused(job, Outcome.NOTHING_TO_DO, "Head and tail already hold everything.", before)
+        return _refused(job, Outcome.NOTHING_TO_DO, "The first and the newest messages always stay, and there is nothing between them.", before)
     return _judge(job, folded, before, parts)
 
 
