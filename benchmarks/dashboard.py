@@ -27,6 +27,8 @@ CONVERSATIONS = 10_000
 WINDOW = 128_000
 TIMES = 30
 STEP = 100
+UP_SECONDS = 5
+"""How long the gateway has been up when the first page is asked for."""
 PART = {"X-Leporello-Part": "1"}
 
 
@@ -102,6 +104,7 @@ def _serving(store: Path, home: Path) -> Iterator[str]:
         line = process.stderr.readline()
         while "listens on" not in line:
             line = process.stderr.readline()
+        time.sleep(UP_SECONDS)
         yield line.rpartition(" ")[2].strip()
     finally:
         process.terminate()

@@ -10,10 +10,19 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.dashboard import scenes
-from tests.dashboard.watch import Watch
+from tests.dashboard.watch import Watch, settled
 from tests.gateway.house import House, opened
 
 LONG = 10_000
+SCROLLED = """
+([to, number]) => {
+  const list = document.querySelector('details[data-key="all-4"] .msgs');
+  list.scrollIntoView({ block: to });
+  list.scrollTop = to === "end" ? list.scrollHeight : 0;
+  return list.querySelector(`[data-number="${number}"]`) !== null;
+}
+"""
+"""Scrolls on, to the end or the start of what is loaded, until a message is there."""
 
 
 @pytest.fixture(scope="module")
@@ -132,11 +141,14 @@ def test_everything_by_keyboard_alone(house: House, page: Page) -> None:
     page.keyboard.type("zanzibar")
     page.keyboard.press("Enter")
     expect(page.locator(".hits .item").first).to_be_visible()
+    settled(page)
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.locator(".msg.wanted")).to_be_visible()
+    settled(page)
     page.keyboard.press("u")
     expect(page.get_by_role("heading", name="Conversations")).to_be_visible()
+    settled(page)
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("k")
@@ -181,7 +193,7 @@ def test_nothing_is_wider_than_a_telephone(house: House, watch: Watch) -> None:
     page = watch.open(viewport={"width": 375, "height": 740})
     for path in ("/", "/c/build-42", "/c/checked/compactions/1", "/insights", "/settings", "/search?q=test", "/c/long"):
         page.goto(house.url + path)
-        page.wait_for_load_state("networkidle") if path == "/insights" else None
+        settled(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 375, path
 
 
@@ -193,17 +205,13 @@ def test_ten_thousand_messages_stay_few_on_the_page(house: House, page: Page) ->
     page.locator('details[data-key="all-4"] > summary').click()
     window = page.locator('details[data-key="all-4"] .msgs')
     expect(window.locator('[data-number="4"]')).to_be_visible()
-    for step in range(1, 12):
-        window.locator(".more.down").scroll_into_view_if_needed()
-        expect(window.locator(f'[data-number="{4 + 40 * step}"]')).to_be_attached()
+    page.wait_for_function(SCROLLED, arg=["end", 440])
     assert window.locator(".msg").count() <= 200
     expect(window.locator('[data-number="4"]')).to_have_count(0)
     assert page.evaluate("document.querySelectorAll('*').length") < 6_000
-    while window.locator('[data-number="244"]').count() == 0:
-        window.locator(".more.up").scroll_into_view_if_needed()
-        window.evaluate("list => { list.scrollTop = 0; }")
-        page.wait_for_function("() => !document.querySelector('.more[data-state]')")
+    page.wait_for_function(SCROLLED, arg=["start", 44])
     assert window.locator(".msg").count() <= 200
+    settled(page)
     jump = page.locator('details[data-key="all-4"] .jump')
     jump.get_by_label("Go to message").fill("7777")
     jump.get_by_role("button", name="Go").click()

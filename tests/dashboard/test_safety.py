@@ -17,7 +17,7 @@ from leporello.store.base import Store
 from leporello.store.records import Call, Compaction, Fold, Metadata
 from leporello.usage import CanonicalUsage
 from tests.dashboard import scenes
-from tests.dashboard.watch import Watch
+from tests.dashboard.watch import Watch, settled
 from tests.gateway.house import House, opened
 
 EVIL = (
@@ -81,11 +81,6 @@ def house(folder: Path) -> Iterator[House]:
         hostile(made.store, NAME)
         scenes.folded(made.store, made.gateway.settings.home)
         yield made
-
-
-def settled(page: Page) -> None:
-    """Everything that loads by itself is there."""
-    page.wait_for_function("() => !document.querySelector('[aria-busy], [data-state=loading]')")
 
 
 def test_hostile_content_is_text(house: House, page: Page) -> None:

@@ -59,3 +59,10 @@ class Watch:
             context.close()
         assert self.faults == []
         assert len({host for host in self.hosts if host}) <= 1, self.hosts
+
+
+def settled(page: Page) -> None:
+    """The page is whole, its script listens, and everything that loads by itself is there."""
+    page.wait_for_function(
+        "() => document.readyState === 'complete' && !document.querySelector('[aria-busy], [data-state=loading]')"
+    )

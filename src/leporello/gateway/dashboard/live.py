@@ -19,6 +19,8 @@ from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit
 from leporello.store.records import ConversationFilter
 
 STEP_SECONDS = 0.5
+SELDOM_SECONDS = 2.0
+"""Between two looks at a list that must be searched for what is its reader's own."""
 STREAM_SECONDS = 6.0
 AGAIN_MILLISECONDS = 400
 
@@ -36,7 +38,7 @@ async def _list(visit: Visit) -> Response:
         newest = store.conversations.page(where, 1).conversations
         return f"{newest[0].updated_at:.3f}-{newest[0].messages}" if newest else ""
 
-    return await _answer(visit, stamp)
+    return await _answer(visit, stamp, STEP_SECONDS if visit.visitor.operator else SELDOM_SECONDS)
 
 
 async def _conversation(visit: Visit) -> Response:
@@ -48,19 +50,19 @@ async def _conversation(visit: Visit) -> Response:
         pins = len(store.pins.all(record.id))
         return f"{pulse.messages}-{pulse.generation}-{pins}"
 
-    return await _answer(visit, stamp)
+    return await _answer(visit, stamp, STEP_SECONDS)
 
 
-async def _answer(visit: Visit, stamp: Callable[[], str]) -> Response:
+async def _answer(visit: Visit, stamp: Callable[[], str], pause: float) -> Response:
     if "once" in visit.request.query_params:
         return Response(orjson.dumps({"stamp": await asyncio.to_thread(stamp)}), media_type="application/json")
     seen = visit.request.headers.get("last-event-id") or visit.query("seen")
-    return StreamingResponse(_events(visit.request, stamp, seen), 200, HEADERS, "text/event-stream")
+    return StreamingResponse(_events(visit.request, stamp, seen, pause), 200, HEADERS, "text/event-stream")
 
 
-async def _events(request: Request, stamp: Callable[[], str], seen: str) -> AsyncIterator[bytes]:
+async def _events(request: Request, stamp: Callable[[], str], seen: str, pause: float) -> AsyncIterator[bytes]:
     yield f"retry: {AGAIN_MILLISECONDS}\n\n".encode()
-    for _ in range(round(STREAM_SECONDS / STEP_SECONDS)):
+    for _ in range(round(STREAM_SECONDS / pause)):
         try:
             now = await asyncio.to_thread(stamp)
         except LeporelloError:
@@ -72,4 +74,4 @@ async def _events(request: Request, stamp: Callable[[], str], seen: str) -> Asyn
             yield b"id: " + now.encode() + b"\ndata: " + orjson.dumps({"stamp": now}) + b"\n\n"
         if await request.is_disconnected():
             return
-        await asyncio.sleep(STEP_SECONDS)
+        await asyncio.sleep(pause)

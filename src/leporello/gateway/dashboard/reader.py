@@ -11,8 +11,8 @@ from typing import Any
 
 from leporello.agent.commands_context import Room, WindowUse, divide
 from leporello.config import Settings
-from leporello.conversation.conversation import METER_KEY
 from leporello.conversation.sent import Sent
+from leporello.conversation.state import METER_KEY
 from leporello.errors import LeporelloError, NotFound
 from leporello.gateway.dashboard.charts import Chart, Point, usage_charts
 from leporello.gateway.dashboard.door import Visitor
