@@ -166,3 +166,40 @@ def test_home_option(tmp_path: Path, run_cli: RunCli) -> None:
     document = json.loads(ran.out)
     assert document["home"] == str(tmp_path)
     assert document["settings"]["compression.threshold"]["value"] == 0.3
+
+
+@pytest.mark.parametrize("arguments", [[], ["sessions"], ["store"]])
+def test_without_a_command_the_help_is_the_answer(arguments: list[str], run_cli: RunCli) -> None:
+    """Whoever types only the name wants to know what there is: on stdout, and that is no mistake."""
+    ran = run_cli(*arguments)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == run_cli(*arguments, "--help").out
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("sesions", "sessions"), ("compres", "compress"), ("qqq", "--help")])
+def test_an_unknown_command_is_answered_with_the_nearest(typed: str, meant: str, run_cli: RunCli) -> None:
+    """Or with where to look."""
+    ran = run_cli(typed)
+    assert ran.code == ExitCode.BAD_INPUT
+    assert f"leporello {meant}" in ran.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["plugins", "doctor", "foo"], ["'foo'", "compressor", "lcm"]),
+        (["plugins", "use", "foo"], ["'foo'", "compressor", "lcm"]),
+        (["config", "foo"], ["`foo`", "`leporello config`"]),
+        (["config", "threshold"], ["compression.threshold"]),
+        (["config", "compresion.treshold"], ["compression.threshold"]),
+    ],
+)
+def test_an_unknown_name_is_answered_with_what_there_is(
+    arguments: list[str], named: list[str], run_cli: RunCli
+) -> None:
+    """The message is about what was typed, in one line."""
+    ran = run_cli(*arguments)
+    assert (ran.code, ran.err.count("\n")) == (ExitCode.BAD_INPUT, 1)
+    assert all(word in ran.err for word in named)
+    assert "context.engine" not in ran.err
+    assert "PluginError" not in ran.err

@@ -124,3 +124,24 @@ def test_asking_on_a_terminal(tmp_path: Path) -> None:
             seen.close()
     assert yaml.safe_load((home / "keys.yaml").read_text()) == {"server": KEY}
     assert yaml.safe_load((home / "config.yaml").read_text())["model"]["default"] == "small-1"
+
+
+def test_nobody_there_to_ask_is_no_success(home: Home, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal and without flags nothing is set up: the ways are told, and the exit code says so."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    ran = run_cli("--home", home.path, "setup")
+    assert (ran.code, ran.out) == (2, "")
+    assert "Nothing was set up" in ran.err
+    assert "--base-url" in ran.err
+
+
+def test_a_server_that_is_not_there(home: Home, run_cli: RunCli) -> None:
+    """The error is about the address, not about a message nobody sent."""
+    with StubServer([]) as server:
+        gone = f"{server.url}/v1"
+    ran = run_cli("--home", home.path, "setup", "--base-url", gone, "--model", "tiny")
+    assert ran.code == 1
+    assert gone in ran.err
+    assert "go on" not in ran.err
+    assert "message" not in ran.err
+    assert not home.config_file.exists()

@@ -443,6 +443,21 @@ class TestDoctor:
         assert json.loads(ran.out)["findings"][0]["check"] == "open"
         assert file.read_bytes() == b"no database " * 1000
 
+    def test_a_store_that_can_not_be_opened_is_told_plainly(self, cli: RunCli, path: Path) -> None:
+        """Nothing is said about how much it holds, and nobody is sent to the command that is running."""
+        size = path.stat().st_size
+        with path.open("r+b") as file:
+            file.seek(100)
+            file.write(b"\xff" * (size - 100))
+        ran = cli("doctor")
+        assert ran.code == 1
+        assert str(path) in ran.out
+        assert "conversation" not in ran.out + ran.err
+        assert "leporello doctor" not in ran.out + ran.err
+        assert "Restore a backup" in ran.err
+        answer = json.loads(cli("doctor", "--json").out)
+        assert (answer["clean"], answer["conversations"]) == (False, None)
+
 
 class TestInsights:
     def test_numbers_are_the_stores(self, cli: RunCli) -> None:

@@ -128,9 +128,9 @@ def test_without_the_setup_the_way_to_it_is_named(tmp_path: Path) -> None:
 
 def test_setup_shows_the_ways_to_a_model(run_cli: RunCli) -> None:
     ran = run_cli("setup")
-    assert ran.code == 0
+    assert ran.code == 2  # nothing was set up
     for way in ("ANTHROPIC_API_KEY", "model.base_url", "setup --local"):
-        assert way in ran.out
+        assert way in ran.err
 
 
 def test_setup_tries_what_it_fetched(home: Home, run_cli: RunCli) -> None:

@@ -66,6 +66,19 @@ class LazyGroup(click.Group):
             raise TypeError(f"cli/{cmd_name}_command.py has no click command called `command`")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it; a name that is nearly one is answered with that one."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # noqa: PLC0415  # only a mistake needs it
+
+            near = get_close_matches(name, COMMANDS, n=1)
+            hint = f"Did you mean `leporello {near[0]}`?" if near else "`leporello --help` lists them all."
+            ctx.fail(f"There is no command {name!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names from the table: asking each command for its help would load all of them for one keystroke."""
         if incomplete.startswith("-"):
@@ -93,7 +106,11 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option("--home", metavar="DIR", help="Folder with settings and data, instead of LEPORELLO_HOME.")
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Set any setting for this run.")
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show it.")
@@ -101,6 +118,8 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 def program(ctx: click.Context, home: str | None, assignments: tuple[str, ...]) -> None:
     """Keeps an LLM agent's conversation inside the model's window and loses nothing."""
     ctx.obj = {"home": home, "assignments": assignments}
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

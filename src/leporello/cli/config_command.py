@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -9,7 +11,10 @@ import click
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, print_json, print_table, say
 from leporello.config import Settings
+from leporello.errors import ConfigError
 from leporello.redact.settings import masked_value
+
+_MOST_NEAR = 5
 
 
 @click.command("config", short_help="Show every setting with its value and where it comes from.")
@@ -48,8 +53,24 @@ def _named(settings: Settings, key: str) -> list[str]:
     """The settings that a key or the name of a section stands for; none when the section is a plugin's own."""
     below = [name for name in settings if _is_below(name, key)]
     if not below and not any(_is_below(name, key) for name in settings.free_sections):
-        settings.get(key)  # Raises, with the key that was probably meant.
+        near = _nearest(settings, key)
+        hint = f"Near it: {', '.join(near)}. " if near else ""
+        raise ConfigError(f"There is no setting `{key}`. {hint}`leporello config` shows them all.")
     return below
+
+
+def _nearest(settings: Settings, key: str) -> list[str]:
+    """Settings and sections whose name, or a part of it, is like the key."""
+    sections = dict.fromkeys(name.rpartition(".")[0] for name in settings)
+    known = [*settings, *filter(None, sections)]
+    wanted = key.casefold()
+    holding = [name for name in known if wanted and wanted in name.split(".")]
+    like = [name for part in get_close_matches(wanted, _parts(known)) for name in known if part in name.split(".")]
+    return list(dict.fromkeys([*get_close_matches(wanted, known), *holding, *like]))[:_MOST_NEAR]
+
+
+def _parts(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(part for name in names for part in name.split(".")))
 
 
 def _is_below(name: str, key: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -11,13 +12,14 @@ import click
 from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import json_option, note, print_json, print_table, progress, say, strong
-from leporello.cli.store_access import open_existing, store_option
-from leporello.cli.store_text import plural, short, size, words_of
+from leporello.cli.store_access import file_of, open_existing, store_option
+from leporello.cli.store_text import plural, safe, short, size, words_of
 from leporello.errors import StoreCorrupt
 from leporello.store import Store
 from leporello.store.records import Checkup, Finding, Severity
 
 _MOST_SHOWN = 50
+_ADVICE = re.compile(r"\s*Run `leporello doctor`[^.]*\.")
 
 
 @click.command("doctor")
@@ -31,18 +33,24 @@ def command(frame: Frame, repair: bool, quick: bool, url: str | None, as_json: b
 
     Exit codes: 0 all is well, 1 something was found.
     """
-    where = "the store"
+    file = file_of(url or frame.settings.store_url)
+    where = "the store" if file is None else str(file)
+    opened = True
     try:
         with open_existing(frame, url) as store:
             where = store.url
             found = _examine(store, repair, deep=not quick)
     except StoreCorrupt as error:
-        # So damaged that it can't be opened: a finding like any other.
-        found = Checkup((Finding("open", Severity.DAMAGE, where, str(error)),), 0, 0, 0, 0, {})
+        # So damaged that it can't be opened: a finding like any other. What it advises is this very command.
+        opened = False
+        found = Checkup((Finding("open", Severity.DAMAGE, where, _ADVICE.sub("", str(error))),), 0, 0, 0, 0, {})
     if as_json:
-        print_json(_as_dict(where, found))
-    else:
+        print_json(_as_dict(where, found, opened))
+    elif opened:
         _print(found)
+    else:
+        say(safe(found.findings[0].text))
+        note("It could not be opened, so nothing in it was checked or changed. Restore a backup.")
     return ExitCode.OK if found.clean else ExitCode.FAILED
 
 
@@ -54,15 +62,16 @@ def _examine(store: Store, repair: bool, deep: bool) -> Checkup:
         return store.care.checkup(deep, line.update)
 
 
-def _as_dict(where: str, found: Checkup) -> dict[str, Any]:
+def _as_dict(where: str, found: Checkup, opened: bool) -> dict[str, Any]:
+    """For programs; of a store that can't be opened nobody knows what it holds."""
     return {
         "store": where,
         "clean": found.clean,
         "findings": [asdict(finding) for finding in found.findings],
-        "conversations": found.conversations,
-        "messages": found.messages,
-        "artifacts": found.artifacts,
-        "not_indexed_yet": found.pending,
+        "conversations": found.conversations if opened else None,
+        "messages": found.messages if opened else None,
+        "artifacts": found.artifacts if opened else None,
+        "not_indexed_yet": found.pending if opened else None,
         "sizes": dict(found.sizes),
     }
 

@@ -69,6 +69,7 @@ def use_command(frame: Frame, name: str) -> ExitCode:
 @pass_frame
 def doctor_command(frame: Frame, name: str, as_json: bool) -> ExitCode:
     """Examine the engine NAME: one line for each promise that hosts rely on. Exit code 4 when one is broken."""
+    _must_exist(PluginHost(frame.settings), name)
     lines = []
     for line in _examined(frame, name):
         lines.append(line)
@@ -158,17 +159,23 @@ def _pick(frame: Frame) -> None:
 def _use(frame: Frame, name: str) -> None:
     settings = frame.settings_with({"context.engine": name})
     host = PluginHost(settings)
+    _must_exist(host, name)
     if name != DEFAULT_ENGINE:
         hosted = host.guest(name)
         if hosted is not None:
             hosted.guest.close()
-        elif not any(line.name == name and line.status is not Status.MISSING for line in host.listing()):
-            raise InputError(host.missing(name))
     write_setting(frame.home, "context.engine", name)
     note(f"context.engine is {name} now ({frame.home.config_file}). Conversations that are open keep theirs.")
     source = frame.settings.source("context.engine")
     if source.origin.value in ("environment", "flag"):
         warn(f"For this run it is still {frame.settings.engine}: {source}.")
+
+
+def _must_exist(host: PluginHost, name: str) -> None:
+    """Refuse a name that no engine has, with those that there are."""
+    there = [line.name for line in host.listing() if line.kind != "general" and line.status is not Status.MISSING]
+    if name not in there:
+        raise InputError(f"There is no engine {name!r}. There are: {', '.join(map(safe, there))}.")
 
 
 def _examined(frame: Frame, name: str) -> Iterator[dict[str, Any]]:

@@ -29,13 +29,16 @@ _WIDE = 110
 """A terminal of so many columns has room for platform and model in the list."""
 
 
-@click.group("sessions")
-def command() -> None:
+@click.group("sessions", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """List, show, search, export, rename and remove conversations.
 
     Wherever an ID is wanted, any id of the conversation's chain will do, or the beginning of one (at least four
     letters) that no other has.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 @command.command("list")

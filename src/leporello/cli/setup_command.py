@@ -68,8 +68,8 @@ def command(
         return ExitCode.OK
     given = provider or base_url or model
     if not given and not sys.stdin.isatty():
-        say(WAYS)
-        return ExitCode.OK
+        note(f"Nothing was set up: there is nobody to ask, and no flag says what to take.\n\n{WAYS}")
+        return ExitCode.BAD_INPUT
     settings = frame.settings
     if not given:
         return _ask(frame, settings)

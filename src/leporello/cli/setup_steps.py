@@ -78,7 +78,7 @@ def try_model(choice: Choice) -> tuple[str, float]:
         reply = provider.complete(ModelRequest(choice.model, asked, max_tokens=TRY_TOKENS))
     except LeporelloError as error:
         address = choice.base_url if choice.provider == OWN else ""
-        raise Refused(advice(error, choice.model, choice.provider, address)) from error
+        raise Refused(advice(error, choice.model, choice.provider, address, in_chat=False)) from error
     finally:
         provider.close()
     return text_of(reply.message).strip(), time.monotonic() - started

@@ -22,9 +22,12 @@ from leporello.store.copying import copy_store
 _FILE = click.Path(path_type=Path)
 
 
-@click.group("store")
-def command() -> None:
+@click.group("store", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """What the store holds, copies of it, and backups."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 @command.command("info")
