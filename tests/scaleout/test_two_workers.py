@@ -171,6 +171,11 @@ def test_a_worker_killed_in_the_middle_of_a_fold(tmp_path: Path, database: str) 
             assert number < 60, "a fold was never begun"
             assert talker.say(id, padded(number), f"id-{number}", 0)["status"] == "done"
             number += 1
+        # Nobody waits for the fold: turns go on while it is under way.
+        for _ in range(3):
+            assert talker.say(id, padded(number), f"id-{number}", 0)["status"] == "done"
+            number += 1
+        assert made.model.summarising.is_set()
         made.workers[0].kill()
         assert store.conversations.resolve(id).generation == 0
         made.model.hold_summaries.clear()
