@@ -287,9 +287,10 @@ class Model:
     def script(self) -> Iterator[Step]:
         """An endless script; each request is looked at when it comes."""
         while True:
-            yield self._answer
+            yield self.answer
 
-    def _answer(self, seen: Seen) -> Step:
+    def answer(self, seen: Seen) -> Step:
+        """One answer."""
         size = counted(seen)
         if size > self.window:
             self.refused += 1

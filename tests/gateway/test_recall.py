@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from leporello.gateway.auth import Keys
 from leporello.gateway.recalling.exchange import MOST_ROUNDS
 from leporello.recall.tools import TOOL_NAMES
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
+from leporello.usage import CanonicalUsage
 
-from .house import House, recorded
+from .clerks import ChatClerk, ClaudeClerk, Model, ResponsesClerk, counted
+from .house import House, opened, recorded
 from .recalls import (
     ANSWER,
     CALLED,
@@ -38,6 +42,7 @@ from .recalls import (
     says,
 )
 from .rough import HEAD, rough
+from .test_long_conversations import without_marks
 
 QUESTION = {"role": "user", "content": "Which port was it again?"}
 SPOKEN = [says(GREP), says(text=ANSWER)]
@@ -432,6 +437,56 @@ def test_when_nothing_is_offered(tmp_path: Path, case: str) -> None:
         given = fields(dialect, [], **more)["tools"]
         assert (seen.body.get("tools") or []) == given
         assert "lcm_expand(" not in seen.raw.decode()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_error_inside_a_success(tmp_path: Path, dialect: Dialect) -> None:
+    """A server that answers 200 with an error: the client gets it as it came."""
+    told = {"error": {"message": "Not today", "code": 7}}
+    with folded(tmp_path, [Fail(200, told)]) as house:
+        reply = post(house, dialect)
+        assert (reply.status_code, reply.json()) == (200, told)
+
+
+class Curious(Model):
+    """A model that looks behind its fold whenever it can and was not just told what it says."""
+
+    counts = True
+
+    def answer(self, seen: Any) -> Any:
+        newest = items(seen)[-1]
+        content = newest.get("content")
+        told = newest.get("role") == "tool" or "output" in newest
+        told = told or (isinstance(content, list) and any(block["type"] == "tool_result" for block in content))
+        if not told and "lcm_grep" in names(seen) and counted(seen) <= self.window:
+            found: Any = says(GREP, text="Let me look.", usage=CanonicalUsage(counted(seen), 60))
+        else:
+            found = super().answer(seen)
+        return replace(found, usage=None) if isinstance(found, Say) and not self.counts else found
+
+
+@pytest.mark.parametrize(("clerk", "counts"), [(ChatClerk, False), (ResponsesClerk, True), (ClaudeClerk, True)])
+def test_a_long_conversation_that_recalls(tmp_path: Path, clerk: Any, counts: bool) -> None:
+    """Recalled in every turn since the first fold, at servers that count and one that does not: all requests are valid,
+    the client's fit, and between two folds each of them begins with the one before it."""
+    model = Curious(10_000)
+    model.counts = counts
+    with opened(tmp_path, model.script(), window=10_000, flags={"gateway.recall": True}) as house:
+        talker = clerk(house.url)
+        for turn in range(40):
+            text = f"Read {turn} please" if turn % 4 == 0 else f"Do part {turn}. " * 12
+            assert "Answer" in talker.ask(text, turn % 2 == 0)
+        valid(house)
+        (record,) = house.store.conversations.page().conversations
+        assert record.generation >= 1
+        outer = [seen for seen in house.model_calls if "lcm_grep" not in called(seen)]
+        assert max(map(counted, outer)) <= model.window
+        assert len(house.model_calls) > len(outer) + 10
+        broken = sum(
+            json.dumps(without_marks(items(after)[: len(items(before))])) != json.dumps(without_marks(items(before)))
+            for before, after in itertools.pairwise(outer)
+        )
+        assert broken == record.generation
 
 
 def test_nothing_is_offered_before_a_fold(tmp_path: Path) -> None:

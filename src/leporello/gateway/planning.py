@@ -17,7 +17,7 @@ from leporello import caching
 from leporello.codecs import Dialect
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.conversation.conversation import ATTEMPTS_KEY
+from leporello.conversation.state import ATTEMPTS_KEY
 from leporello.errors import FixedPartTooLarge
 from leporello.gateway.auth import Client
 from leporello.gateway.config import Upstream
@@ -40,6 +40,8 @@ from leporello.usage import CanonicalUsage
 MOST_RECOVERIES = 3
 MOST_MODELS = 1_000
 """Names of models whose thresholds are at hand; a client may send any."""
+BYTES_PER_TOKEN = 3
+"""Fewer than in nearly every text: what is measured by it is rather too large than too small."""
 CERTAIN = 1.25
 """A request whose estimate is below its threshold even times this is below it, whatever a provider counts."""
 
@@ -206,10 +208,16 @@ class Planner:
         by_meaning = self.settings.get("recall.vectors")
         return Answers(self.talks.store, plan.live.id, plan.request.model, by_meaning=by_meaning)
 
-    def room(self, plan: Plan, used: int) -> int:
-        """Tokens that recall may bring when a request of this conversation took so many."""
-        limits = limits_of(self.settings, plan.request.model, served_window=plan.window)
-        return limits.window - limits.output_reserve - used
+    def room(self, plan: Plan, used: int, added: int) -> int:
+        """Tokens that recall may bring when the last request of this conversation took so many.
+
+        Where the server does not count, `used` is 0: then our own measure stands, and the bytes that were added to it.
+        """
+        assert plan.live is not None
+        with plan.live.guard:
+            talk = self._talk(plan)
+            taken = used or talk.reading.tokens + added // BYTES_PER_TOKEN
+            return talk.limits.window - talk.limits.output_reserve - taken
 
     def keep_asides(self, plan: Plan, asides: Sequence[Aside]) -> None:
         """Remember what the model asked beside calls of the client's."""

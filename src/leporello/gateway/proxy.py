@@ -214,7 +214,7 @@ class ModelEndpoint(Endpoint):
             await exchange.rest()
         finally:
             # Whatever became of the answer: what was counted was paid for.
-            if exchange.usages:
+            if exchange.rounds:
                 self.proxy.afterwards(plan, *exchange.usages)
             self.proxy.metrics.recalls.inc(exchange.recalls)
         return None

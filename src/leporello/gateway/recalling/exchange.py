@@ -45,6 +45,10 @@ MOST_ERROR = 256 * 1024
 GARBAGE = Fault(502, "upstream_garbage", "The model's server sent something that is no answer.")
 
 
+ANSWERS = {Dialect.OPENAI_CHAT: "choices", Dialect.OPENAI_RESPONSES: "output", Dialect.ANTHROPIC: "content"}
+"""The list that every answer of a dialect has."""
+
+
 def weave_for(request: WireRequest) -> Weave:
     """The weave of a request's dialect."""
     if request.dialect is Dialect.ANTHROPIC:
@@ -72,6 +76,8 @@ class Exchange:
         self._streams = False
         self._over = False
         """The client was told that there is no more."""
+        self.rounds = 0
+        """Calls that were answered whole."""
         self.usages: list[CanonicalUsage] = []
         """One for each call that was counted."""
         self.recalls = 0
@@ -113,9 +119,7 @@ class Exchange:
 
     async def _continued(self, turn: Turn) -> bool:
         """Results go to the model, and its next answer is taken; False when the client was given an error instead."""
-        used = self.usages[-1].total_tokens if self.usages else 0
-        room = self._proxy.planner.room(self._plan, used)
-        texts = await self._proxy.thread(self._answers.answer, turn.calls, room)
+        texts = await self._proxy.thread(self._answered, turn)
         carried = self._weave.carried()
         for attempt in (texts, [NO_ROOM] * len(texts)):
             results = [self._weave.result(call, text) for call, text in zip(turn.calls, attempt, strict=True)]
@@ -130,6 +134,12 @@ class Exchange:
                     await self._failed(response, body)
                     return False
         return False
+
+    def _answered(self, turn: Turn) -> list[str]:
+        """Results for the model's calls; this blocks, so it runs in a thread."""
+        used = self.usages[-1].total_tokens if len(self.usages) == self.rounds else 0
+        room = self._proxy.planner.room(self._plan, used, len(orjson.dumps(self._items)))
+        return self._answers.answer(turn.calls, room)
 
     async def _went_on(self, response: aiohttp.ClientResponse) -> bool:
         if (response.content_type == "text/event-stream") is not self._streams:
@@ -157,6 +167,11 @@ class Exchange:
                 raise Refused(GARBAGE) from None
             if not isinstance(reply, dict):
                 raise Refused(GARBAGE)
+            if not isinstance(reply.get(ANSWERS[self._plan.request.dialect]), list):
+                # An error inside a success: the client's library knows what to make of it.
+                await self._outlet.answer(*self._head, body)
+                self._over = True
+                return None
             self._weave.take(reply)
             self._count(usage_of(reply))
             return None
@@ -180,6 +195,7 @@ class Exchange:
         return None
 
     def _count(self, usage: CanonicalUsage | None) -> None:
+        self.rounds += 1
         if usage is not None:
             self.usages.append(usage)
 
@@ -222,9 +238,7 @@ class Exchange:
     # -- calls beside the client's own
 
     async def _put_aside(self, turn: Turn) -> None:
-        used = self.usages[-1].total_tokens if self.usages else 0
-        room = self._proxy.planner.room(self._plan, used)
-        texts = await self._proxy.thread(self._answers.answer, turn.calls, room)
+        texts = await self._proxy.thread(self._answered, turn)
         asides = [
             {
                 "call": call.wire,
