@@ -61,7 +61,7 @@ def test_turns_are_serialised_and_folds_happen_once(tmp_path: Path, database: st
 def test_a_killed_worker_loses_nothing(tmp_path: Path, database: str) -> None:
     """100 turns, alternating between two workers; one of them is killed in the middle of a turn, again and again."""
     rng = random.Random(7)
-    deaths = set(rng.sample(range(5, 95), 5))
+    deaths = set(rng.sample(range(5, 95), 4))
     with plant(tmp_path, database, window=WINDOW) as made, open_store(database) as store:
         talker = Talker(made)
         id = talker.begin()

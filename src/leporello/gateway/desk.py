@@ -31,7 +31,7 @@ from leporello.tools.jobs import Jobs
 P = ParamSpec("P")
 T = TypeVar("T")
 MOST_WAITING = 32
-TURN_SECONDS = 6.0
+TURN_SECONDS = 8.0
 """A holder that was silent for so long is thought dead."""
 BEAT_SECONDS = 1.5
 LOOK_SECONDS = 0.05
@@ -244,6 +244,8 @@ class Desk:
         while waiting := await self._query(self._store.inbox.waiting, self.id, 1):
             letter = waiting[0]
             job = self._running = self._jobs.get(letter.id) or Job(letter.id)
+            # A new one for each attempt: the last may have been stopped because its turn was lost, not by a client.
+            job.cancel = CancelToken()
             if letter.cancelled:
                 job.cancel.cancel()
             try:
