@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks import compare, dashboard, gateway, overhead, scaleout, startup, steady, store
+from benchmarks import compare, dashboard, gateway, gateway_memory, overhead, scaleout, startup, steady, store
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 PAGES = {"scaleout": PAGE.with_name("deploy.md"), "dashboard": PAGE.with_name("dashboard.md")}
@@ -26,6 +26,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "overhead": overhead.run,
     "startup": startup.run,
     "gateway": gateway.run,
+    "memory": gateway_memory.run,
     "store": store.run,
     "dashboard": dashboard.run,
     "scaleout": scaleout.run,
@@ -34,6 +35,7 @@ QUICK = PARTS | {
     "dashboard": dashboard.run_quick,
     "store": store.run_quick,
     "gateway": gateway.run_quick,
+    "memory": gateway_memory.run_quick,
     "scaleout": scaleout.run_quick,
 }
 

@@ -23,7 +23,12 @@ WIDE, NARROW = "gpt-4.1", "gpt-4o"
 """Windows of a million and of 128,000 tokens: the first takes a conversation as it is, for the second it is folded."""
 
 
-def run(conversations: int) -> str:
+def run_quick() -> str:
+    """The same with few conversations."""
+    return run(20)
+
+
+def run(conversations: int = 1_000) -> str:
     """Every conversation comes whole, and later once more with another turn; the memory of the server is watched."""
     with (
         tempfile.TemporaryDirectory() as folder,
