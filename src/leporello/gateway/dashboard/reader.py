@@ -92,6 +92,13 @@ class Measure:
     meter: PromptMeter
     system: int = 0
     tools: int = 0
+    waits_at: int | None = None
+    """The generation whose view is left alone until the hard limit, because folding it again would not help."""
+
+    def due(self, generation: int, undone: bool) -> int:
+        """At how many tokens the next folding happens by itself; an undone view is left alone for longer, too."""
+        waits = undone or self.waits_at == generation
+        return self.limits.hard_tokens if waits else self.limits.threshold_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,8 @@ class Overview:
     step: Generation
     folds: int
     limits: Limits
+    due: int
+    """Tokens at which the next folding happens by itself."""
     seen: tuple[Placed, ...]
     """What the model sees, to the scale of its window."""
     log: tuple[Placed, ...]
@@ -124,7 +133,7 @@ class Overview:
     def threshold(self) -> float:
         """Where folding begins, in percent of the upper strip."""
         whole = max(self.limits.window, self.seen_tokens, 1)
-        return round(100 * self.limits.threshold_tokens / whole, 2)
+        return round(100 * self.due / whole, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +280,7 @@ class Reader:
         window = known.get("window") or (self._served_window(model) if record.metadata.platform == PROXY else None)
         limits = limits_of(self.settings, model or None, served_window=window if isinstance(window, int) else None)
         system, tools = known.get("fixed") or (0, 0)
-        return Measure(limits, counter, meter, int(system), int(tools))
+        return Measure(limits, counter, meter, int(system), int(tools), known.get("waits_at"))
 
     def overview(self, record: ConversationRecord) -> Overview:
         """Everything the first screen of a conversation shows. Reads no message of the log but a few samples."""
@@ -295,6 +304,7 @@ class Reader:
             step=step,
             folds=len(marks),
             limits=measure.limits,
+            due=measure.due(step.generation, step.kind == "undo"),
             seen=tuple(placed(strip)),
             log=tuple(placed(log)),
             seen_tokens=tokens,
@@ -338,6 +348,7 @@ class Reader:
                 used,
                 reading.measured,
                 view.compactions,
+                waits_for=measure.due(view.generation, view.waits_for_hard_limit),
             )
         )
 
