@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.cells import cell_len
 
 from leporello.agent.commands import COMMANDS, Command, help_text, run_command
 from leporello.agent.commands_context import Part, WindowUse, bar, draw, window_use
-from leporello.agent.events import ToolFinished
+from leporello.agent.events import TextDelta, ToolFinished
 from leporello.cancel import CancelToken
 from leporello.chat.blocks import BlockStream, block_starts
 from leporello.chat.clean import clean
@@ -29,6 +30,7 @@ from leporello.chat.prompt import ChatCompleter, Pastes
 from leporello.chat.status import Status, gauge, short_count, status_line
 from leporello.chat.tool_lines import duration, fold_note, preview, short_outcome
 from leporello.chat.trouble import advice
+from leporello.chat.turn_view import TerminalTurn
 from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.providers.errors import CallFailed, ErrorKind, ErrorVerdict
@@ -121,7 +123,7 @@ class _Screen:
 TEXTS = st.lists(st.text("abc", min_size=1, max_size=19), max_size=12)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["print", "update", "clear"]), TEXTS), max_size=20))
+@given(st.lists(st.tuples(st.sampled_from(["print", "print then", "update", "clear"]), TEXTS), max_size=20))
 def test_the_live_area_leaves_the_printed_lines_alone(steps: list[tuple[str, list[str]]]) -> None:
     """Whatever is redrawn, the screen is always: all printed lines, then the newest live lines that fit."""
     screen = _Screen(20, 8)
@@ -131,6 +133,10 @@ def test_the_live_area_leaves_the_printed_lines_alone(steps: list[tuple[str, lis
         if step == "print":
             screen.area.print("".join(f"{text}\n" for text in texts))
             printed += texts
+        elif step == "print then":
+            screen.area.print("".join(f"{text}\n" for text in texts), [Line(text, len(text)) for text in texts])
+            printed += texts
+            live = texts[-7:]
         elif step == "update":
             screen.area.update([Line(text, len(text)) for text in texts])
             live = texts[-7:]
@@ -138,6 +144,23 @@ def test_the_live_area_leaves_the_printed_lines_alone(steps: list[tuple[str, lis
             screen.area.clear()
             live = []
         assert screen.lines == [*printed, *live]
+
+
+def test_a_block_that_is_finished_never_stands_twice() -> None:
+    """Not for a moment: what was live is printed and taken out of the area in one frame."""
+    screen = _Screen(60, 30)
+    frames: list[str] = []
+
+    def write(text: str) -> None:
+        screen.stream.feed(text)
+        frames.append("\n".join(screen.lines))
+
+    turn = TerminalTurn(LiveArea(write, lambda: (60, 30)), Painter())
+    for word in re.split(r"(?<=[ \n])", "Intro here.\n\n1. alpha item\n2. beta item\n\nThe end of it.\n\nLast words."):
+        turn(TextDelta(word))
+        turn._draw()
+    assert any("alpha" in frame for frame in frames)
+    assert all(frame.count(word) <= 1 for frame in frames for word in ("Intro", "alpha", "beta", "end"))
 
 
 def test_a_hidden_area_stays_away() -> None:
@@ -354,7 +377,7 @@ def test_the_window_adds_up(talk: Conversation) -> None:
 @given(st.dictionaries(st.sampled_from(list(Part)), st.integers(0, 200_000)), st.integers(len(Part), 120))
 def test_the_bar_fills_its_width(parts: dict[Part, int], width: int) -> None:
     """Every part that is there can be seen, and the bar is as long as it should be."""
-    use = WindowUse(parts, 200_000, 0, 0, 0, 0, 0, False)
+    use = WindowUse(parts, 200_000, 0, 0, 0, 0, 0, 0, False)
     cells = dict(bar(use, width))
     assert set(cells) == {part for part, tokens in parts.items() if tokens}
     assert not cells or sum(cells.values()) == width

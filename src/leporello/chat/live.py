@@ -51,12 +51,14 @@ class LiveArea:
             self._frame(self._back_to(same) + "\n".join(line.text + ERASE_LINE for line in shown[same:]))
             self._lines = shown
 
-    def print(self, text: str) -> None:
-        """Print lines for good, above the area."""
+    def print(self, text: str, then: Sequence[Line] | None = None) -> None:
+        """Print lines for good, above the area, which shows `then` in the same frame: nothing ever stands twice."""
         with self._lock:
-            drawn = "\n".join(line.text + ERASE_LINE for line in self._lines)
+            lines = self._lines if then is None or self._hidden else self._clipped(then)
+            drawn = "\n".join(line.text + ERASE_LINE for line in lines)
             ended = text if text.endswith("\n") or not text else text + "\n"
             self._frame(self._back_to(0) + ended + drawn)
+            self._lines = lines
 
     def clear(self) -> None:
         """Take the area away."""

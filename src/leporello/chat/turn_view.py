@@ -177,17 +177,24 @@ class TerminalTurn:
         self._area.print(joined(self._painter.paint(text)))
 
     def _end_text(self) -> None:
-        self._print_blocks(self._blocks.end())
+        finished = self._painted(self._blocks.end())
+        if finished:
+            self._area.print(finished, self._live())
 
-    def _print_blocks(self, blocks: list[str]) -> None:
-        for block in blocks:
-            lines = self._painter.markdown(block)
-            if lines:
-                self._area.print(joined(lines) + "\n")
+    def _painted(self, blocks: list[str]) -> str:
+        painted = (self._painter.markdown(block) for block in blocks)
+        return "".join(joined(lines) + "\n" for lines in painted if lines)
 
     def _draw(self) -> None:
         self._drawn_at = time.monotonic()
-        self._print_blocks(self._blocks.finished())
+        finished = self._painted(self._blocks.finished())
+        if finished:
+            self._area.print(finished, self._live())
+        else:
+            self._area.update(self._live())
+
+    def _live(self) -> list[Line]:
+        """What is going on: the text that grows, calls that run, or the spinner."""
         lines: list[Line] = []
         if self._blocks.rest.strip():
             _, rows = terminal_size()
@@ -197,7 +204,7 @@ class TerminalTurn:
             lines += self._running_lines(running)
         if not self._running or all(running.ended for running in self._running):
             lines += self._painter.paint(self._spinner())
-        self._area.update(lines)
+        return lines
 
     def _spinner(self) -> Text:
         now = time.monotonic()
