@@ -116,7 +116,8 @@ def compact(job: Job, folder: Folder | None = None) -> Compaction:
         return _refused(job, Outcome.BLOCKED, str(error), before, {"parts": error.parts})
     folded = _fold_to_fit(job, replace(job, limits=fitted(job.limits, parts)), items, folder or fold_in_one)
     if folded is None:
-        return _refused(job, Outcome.NOTHING_TO_DO, "The first and the newest messages always stay, and there is nothing between them.", before)
+        reason = "The first and the newest messages always stay, and there is nothing between them."
+        return _refused(job, Outcome.NOTHING_TO_DO, reason, before)
     return _judge(job, folded, before, parts)
 
 
