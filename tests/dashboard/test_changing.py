@@ -163,8 +163,8 @@ def test_sessions_of_an_agent(tmp_path: Path, page: Page) -> None:
         at = f"{house.url}/api/conversations"
         id = httpx2.post(at, json={"title": "Agent at work"}, timeout=60).json()["id"]
         for number in range(12):
-            letter = {"text": f"Remember number {number}: " + "it matters a lot to us. " * 40}
-            assert httpx2.post(f"{at}/{id}/messages", json=letter, timeout=60).status_code == 200
+            asked = scenes.user(f"Remember number {number}: " + "it matters a lot to us. " * 40)
+            house.store.log.append(id, [asked, scenes.assistant("Noted. " * 200)])
         page.goto(f"{house.url}/c/{id}")
         expect(page.locator("body")).to_contain_text("Remember number 11")
         page.get_by_role("button", name="Compress…").click()
