@@ -23,7 +23,7 @@ from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
 from leporello.usage import CanonicalUsage
 
 from .clerks import anthropic_client, openai_client
-from .house import House, opened
+from .house import House, opened, recorded
 from .rough import HEAD, rough
 
 PATHS = {
@@ -256,6 +256,21 @@ def test_a_vanished_client(tmp_path: Path) -> None:
         while (again := post(house, Dialect.OPENAI_CHAT, stream=True)).status_code == 429:
             threading.Event().wait(0.02)
         assert again.status_code == 200
+
+
+def test_a_client_that_leaves_with_the_last_event(tmp_path: Path) -> None:
+    """A client hangs up when it has read the end, while the server's line is still open: what was used is counted."""
+    dialect = Dialect.ANTHROPIC
+    with rough([HEAD, stream_of(dialect), None]) as bad, opened(tmp_path, upstream=bad.url) as house:
+        with httpx2.stream("POST", house.url + PATHS[dialect], json=body(dialect, True)) as reply:
+            text = ""
+            for piece in reply.iter_text():
+                text += piece
+                if "message_stop" in text:
+                    break
+        assert bad.gone.wait(60)
+        (record,) = house.store.conversations.page().conversations
+        assert recorded(house, record.id, 1).calls == 1
 
 
 def test_a_client_that_does_not_read(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from leporello.gateway.metrics import Metrics, RequestLog, log
 from leporello.gateway.planning import Done, Plan, Planner
 from leporello.gateway.recalling.exchange import Exchange
 from leporello.gateway.relay import ClientGone, Outlet, relay_stream, relay_whole
+from leporello.gateway.tally import Tally
 from leporello.gateway.upstream import Upstreams, read_reply, sent_headers
 from leporello.gateway.wire import WireRequest, read_request
 from leporello.providers.errors import classify
@@ -190,11 +191,15 @@ class ModelEndpoint(Endpoint):
                 return await self._refused(plan, response, outlet)
             about = headers_about(plan)
             if response.content_type == "text/event-stream":
-                tally = await relay_stream(outlet, response, plan.request.dialect, about)
+                tally = Tally(plan.request.dialect)
+                try:
+                    await relay_stream(outlet, response, plan.request.dialect, about, tally)
+                finally:
+                    # A client may hang up as soon as it has read the last event: the answer was given all the same.
+                    if tally.ended and tally.error is None:
+                        self.proxy.afterwards(plan, tally.usage)
                 if tally.error is not None and not outlet.started:
                     return await self._refused_in_stream(plan, tally.error, outlet)
-                if tally.ended:
-                    self.proxy.afterwards(plan, tally.usage)
             else:
                 usage = await relay_whole(outlet, response, plan.request.dialect, about)
                 self.proxy.afterwards(plan, usage)

@@ -127,9 +127,14 @@ async def relay_whole(
     return usage
 
 
-async def relay_stream(outlet: Outlet, response: aiohttp.ClientResponse, dialect: Dialect, about: Headers) -> Tally:
-    """A stream, piece by piece. Returns early, with nothing sent, when an error stands where the answer should."""
-    tally = Tally(dialect)
+async def relay_stream(
+    outlet: Outlet, response: aiohttp.ClientResponse, dialect: Dialect, about: Headers, tally: Tally | None = None
+) -> Tally:
+    """A stream, piece by piece. Returns early, with nothing sent, when an error stands where the answer should.
+
+    A tally that is given knows what came even when the client hangs up before this returns.
+    """
+    tally = tally or Tally(dialect)
     outlet.hold(response.status, [*returned_headers(response.headers), *about])
     whole = WholeEvents()
     content = response.content
