@@ -478,6 +478,8 @@ class TestInsights:
         assert ran.code == 0
         bars = {line.split()[0]: line.count("█") for line in ran.out.splitlines() if line.startswith("gpt-4.1")}
         assert bars["gpt-4.1"] > bars["gpt-4.1-mini"]
+        assert re.search(r"^model +calls .* cost +prompt \+ output$", ran.out, re.MULTILINE)
+        assert re.search(r"^tool +calls .* characters of results$", ran.out, re.MULTILINE)
         assert "85%" in ran.out
         assert "unknown" in ran.out
 

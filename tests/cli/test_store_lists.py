@@ -17,7 +17,8 @@ from leporello.agent.commands_store import sessions
 from leporello.cli.output import LEAST_COLUMN, breadth, fitted
 from leporello.conversation import Conversation
 from leporello.store import open_store
-from leporello.store.records import Metadata
+from leporello.store.records import Call, Metadata
+from leporello.usage import CanonicalUsage
 from tests.conftest import Ran, RunCli
 
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
@@ -116,6 +117,18 @@ def test_exact_search_for_less_than_it_can_find_is_refused(cli: RunCli, piece: s
 
 
 class TestInsights:
+    @pytest.mark.parametrize("columns", [60, 80, 120])
+    def test_the_tables_fit_the_terminal(self, path: Path, columns: int) -> None:
+        """Bars are shortened, and left out where even their heading has no room."""
+        with open_store(str(path)) as store:
+            store.usage.add(
+                LONG, Call(CanonicalUsage(123_456, 7_890, 1_234_567), "claude-sonnet-4-5-20250929", cost=1.5)
+            )
+        shown = on_terminal(columns, "insights", "--store", str(path))
+        tables = shown[shown.index(next(line for line in shown if line.startswith("day"))) :]
+        assert max(map(breadth, tables)) <= columns
+        assert any("prompt + output" in line for line in tables) == (columns >= 80)
+
     def test_the_time_and_the_bars_say_what_they_are(self, cli: RunCli, path: Path) -> None:
         """The first line names first and last day; each bar column has a heading."""
         ran = cli("insights", "--days", 7)

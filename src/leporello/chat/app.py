@@ -118,7 +118,8 @@ class Chat:
         records = recent(self._store, 200)
         if wanted.isdecimal() and 1 <= int(wanted) <= len(records):
             return records[int(wanted) - 1].id
-        near = [record.id for record in records if record.id.startswith(wanted)]
+        begin = wanted.rstrip("…")  # as /sessions shows a long one
+        near = [record.id for record in records if begin and record.id.startswith(begin)]
         if len(near) == 1:
             return near[0]
         hint = f"It could be {', '.join(near[:4])}." if near else "/sessions shows what there is."

@@ -183,6 +183,19 @@ class ChainContract(ContractBase):
         with pytest.raises(InputError):
             store.conversations.end("c", COMPRESSION)
 
+    def test_what_was_recorded_elsewhere_keeps_its_times(self, store: Store) -> None:
+        """Begin, activity, end and branch of an imported conversation are as old as its recording."""
+        begun, last = 1_600_000_000.0, 1_600_000_900.0
+        store.conversations.create("c", created_at=begun)
+        store.log.append("c", [user("1"), user("2")], at=[begun, last])
+        store.conversations.end("c", "imported", last)
+        store.conversations.end("c", "exit")
+        record = store.conversations.resolve("c")
+        assert (record.created_at, record.updated_at) == (begun, last)
+        assert (record.tip.started_at, record.tip.ended_at, record.tip.end_reason) == (begun, last, "imported")
+        branch = store.conversations.branch("c", at=1, id="b", created_at=begun)
+        assert (branch.created_at, branch.updated_at, branch.tip.started_at) == (begun, begun, begun)
+
     def test_a_branch_has_the_same_past_and_its_own_future(self, store: Store) -> None:
         store.conversations.create("c", FULL)
         store.log.append("c", [user(str(n)) for n in range(1, 11)])

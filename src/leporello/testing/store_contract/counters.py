@@ -40,6 +40,15 @@ class CountersContract(ContractBase):
         assert store.usage.totals(child) == chain
         assert chain.cache_hit_rate == 30 / 80
 
+    def test_a_call_counts_on_the_day_it_was_made(self, store: Store) -> None:
+        """Calls that are told later, as those of a recording, are not of today."""
+        store.conversations.create("c")
+        store.usage.add("c", Call(USAGE, "m", at=1_600_000_000.0))
+        store.usage.add("c", Call(USAGE, "m"))
+        days = store.usage.insights().by_day
+        assert len(days) == 2
+        assert days["2020-09-13"].calls == 1
+
     def test_parallel_calls_lose_nothing(self, store: Store) -> None:
         store.conversations.create("c")
 
