@@ -23,8 +23,9 @@ from leporello.gateway.dashboard.door import Door
 from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit, warm_up
 from leporello.gateway.dashboard.hands import Hands
 from leporello.gateway.dashboard.live import live_routes
-from leporello.gateway.dashboard.reader import SEARCH_HITS, Found, Reader
+from leporello.gateway.dashboard.reader import SEARCH_HITS, Reader
 from leporello.gateway.dashboard.rows import texts_of
+from leporello.gateway.dashboard.shown import Found
 from leporello.gateway.dashboard.signing import sign_routes
 from leporello.gateway.dashboard.tables import RANGES, report, settings_page
 from leporello.gateway.dashboard.words import piece, slug, unslug, visible

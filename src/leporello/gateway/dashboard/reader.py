@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,10 +15,19 @@ from leporello.conversation.state import METER_KEY
 from leporello.errors import LeporelloError, NotFound
 from leporello.gateway.dashboard.charts import Chart, Point, usage_charts
 from leporello.gateway.dashboard.door import Visitor
-from leporello.gateway.dashboard.rows import Row, message_rows
+from leporello.gateway.dashboard.rows import message_rows
+from leporello.gateway.dashboard.shown import (
+    Comparison,
+    Found,
+    Listed,
+    Measure,
+    Opened,
+    Overview,
+    Stretch,
+    SummaryLine,
+)
 from leporello.gateway.dashboard.sizes import SizeBook, Sizes
 from leporello.gateway.dashboard.strip import (
-    Placed,
     Scale,
     Segment,
     SegmentKind,
@@ -34,21 +42,15 @@ from leporello.gateway.faults import refuse
 from leporello.gateway.talks import PLATFORM as PROXY
 from leporello.limits import limits_of
 from leporello.messages import role_of, text_of
-from leporello.models import Limits
 from leporello.records import Span
 from leporello.store.base import Store
 from leporello.store.records import (
-    Attempt,
     ConversationFilter,
     ConversationRecord,
-    Fold,
     FoldMark,
     Generation,
-    Hit,
     Page,
-    Pin,
     SearchQuery,
-    UsageTotals,
 )
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter
@@ -63,128 +65,6 @@ SHOWN_PINS = 50
 INDEXED_AT_ONCE = 100
 """Messages a search brings into the index before it answers; the rest follows, and the page says so."""
 TITLE = 90
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One line of the list of conversations."""
-
-    record: ConversationRecord
-    title: str
-    named: bool
-    """Whether somebody gave it its title; else it is what was said first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One hit of a search."""
-
-    hit: Hit
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What the last process that talked in a conversation left behind about its window."""
-
-    limits: Limits
-    counter: TokenCounter
-    meter: PromptMeter
-    system: int = 0
-    tools: int = 0
-    waits_at: int | None = None
-    """The generation whose view is left alone until the hard limit, because folding it again would not help."""
-
-    def due(self, generation: int, undone: bool) -> int:
-        """At how many tokens the next folding happens by itself; an undone view is left alone for longer, too."""
-        waits = undone or self.waits_at == generation
-        return self.limits.hard_tokens if waits else self.limits.threshold_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """One conversation as its page shows it."""
-
-    record: ConversationRecord
-    title: str
-    named: bool
-    last: int
-    step: Generation
-    folds: int
-    limits: Limits
-    due: int
-    """Tokens at which the next folding happens by itself."""
-    seen: tuple[Placed, ...]
-    """What the model sees, to the scale of its window."""
-    log: tuple[Placed, ...]
-    seen_tokens: int
-    log_tokens: int
-    totals: UsageTotals
-    attempts: tuple[Attempt, ...]
-    pins: tuple[Pin, ...]
-
-    @property
-    def segments(self) -> list[Segment]:
-        """What the model sees, piece by piece."""
-        without = (SegmentKind.FREE, SegmentKind.FIXED)
-        return [place.segment for place in self.seen if place.segment.kind not in without]
-
-    @property
-    def threshold(self) -> float:
-        """Where folding begins, in percent of the upper strip."""
-        whole = max(self.limits.window, self.seen_tokens, 1)
-        return round(100 * self.due / whole, 2)
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryLine:
-    """A line of a summary, and the messages it comes from."""
-
-    text: str
-    sources: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A fold that is opened: what it says and what it was made from."""
-
-    fold: Fold
-    tokens: int
-    covered: int
-    sections: Mapping[str, Sequence[SummaryLine]]
-    sources: tuple[tuple[FoldMark | Span, int], ...]
-    """Each with its tokens in the log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Some rows of a longer span of messages."""
-
-    rows: tuple[Row, ...]
-    span: Span
-    before: int
-    """Where the rows before these begin; 0 when there are none."""
-    after: int
-    """Where the rows after these begin; 0 when there are none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A compaction: the view before it and after it, to the same scale."""
-
-    attempt: Attempt
-    before: tuple[Placed, ...] = ()
-    after: tuple[Placed, ...] = ()
-    tokens_before: int = 0
-    tokens_after: int = 0
-    undone: bool = False
-
-    @property
-    def sections(self) -> dict[str, int]:
-        """Lines of the summary by section, where its engine tells them."""
-        told = self.attempt.report.details.get("sections")
-        listed = told.items() if isinstance(told, dict) else ()
-        return {str(name): lines for name, lines in listed if isinstance(lines, int)}
 
 
 class Reader:
