@@ -46,7 +46,7 @@ def newest(seen: Seen) -> str:
 
 
 class Model:
-    """The model behind the workers: repeats what was said, one conversation at a time, and can be held."""
+    """The model behind the workers: repeats what was said, and can be held."""
 
     def __init__(self) -> None:
         self.filler = " It is noted in the book of this house." * 6
@@ -56,10 +56,6 @@ class Model:
         self.summarising = threading.Event()
         """Set while a summary is being asked for and held."""
         self.hold_summaries = threading.Event()
-        self.at_once = 0
-        """The most requests that were under way at the same time."""
-        self._active = 0
-        self._guard = threading.Lock()
 
     def script(self) -> Iterator[Step]:
         while True:
@@ -69,14 +65,9 @@ class Model:
         if seen.body["model"] == SUMMARIES:
             return self._summary()
         said = newest(seen)
-        with self._guard:
-            self.asked.append(said)
-            self._active += 1
-            self.at_once = max(self.at_once, self._active)
+        self.asked.append(said)
         while self.held.is_set():
             time.sleep(0.01)
-        with self._guard:
-            self._active -= 1
         usage = CanonicalUsage(len(seen.raw) // 4, 40, 0, 0, 0)
         return Say(f"You said: {said[:60]}.{self.filler}", usage=usage)
 
@@ -205,8 +196,6 @@ class Talker:
 
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
-        self.refused: list[int] = []
-        """Statuses that were answered instead of 2xx."""
 
     def begin(self) -> str:
         reply = self.ask("POST", "/api/conversations", 0, {})
@@ -230,7 +219,6 @@ class Talker:
             if reply.is_success:
                 answer: dict[str, Any] = reply.json()
                 return answer
-            self.refused.append(reply.status_code)
             assert reply.status_code == 503, reply.text
             assert int(reply.headers["retry-after"]) > 0
             time.sleep(0.2)
