@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from leporello.importers import load_session, load_sessions
 from leporello.importers.into_store import Change, import_sessions
+from leporello.ledger.titles import title_of
 from leporello.messages import Message
 from leporello.store import Store, open_store
 from leporello.store.records import InsightsQuery, Kind
@@ -224,7 +225,8 @@ def test_a_branch_of_a_recording_has_recorded_times(store: Store, tmp_path: Path
     [
         "<environment_context>\n  <cwd>/home/me</cwd>\n</environment_context>",
         "<local-command-caveat>Caveat: these were made by a program.</local-command-caveat>",
-        "<command-name>/clear</command-name>",
+        "<command-name>/clear</command-name>\n<command-args></command-args>",
+        "<bash-stdout>many words of a program</bash-stdout><bash-stderr></bash-stderr>",
         "16",
     ],
 )
@@ -239,3 +241,18 @@ def test_a_title_is_the_users_own_words(store: Store, tmp_path: Path, machine_te
     title = store.conversations.resolve(conversation).metadata.title
     assert title.startswith("Mend the clock of the tower")
     assert secret not in title
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nMend it\n", "Mend it"),
+        ("<command-message>x</command-message>\n<command-args>mend the bell</command-args>", "mend the bell"),
+        ("a < b and b > c", "a < b and b > c"),
+        ("16", "16"),
+        ("", ""),
+    ],
+)
+def test_titles(said: str, title: str) -> None:
+    """The question behind what an editor adds, arguments of a command, or what there is when nobody says a word."""
+    assert title_of(said) == title

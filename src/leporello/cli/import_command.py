@@ -24,6 +24,9 @@ _COUNTED = re.compile(r"(.*) \((\d+)\)\Z", re.DOTALL)
 """A note of an importer that says how often it applies."""
 
 
+_MOST_REMARKS = 10
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
     """One session of one file, and what became of it."""
@@ -173,8 +176,10 @@ def _tell_counted(done: _Outcome) -> None:
             what = counted[1] if counted else text
             times[what] += int(counted[2]) if counted else 1
             sessions[what] += 1
-    for what, count in times.most_common():
+    for what, count in times.most_common(_MOST_REMARKS):
         note(f"{safe(what)}: {plural(count, 'time')}, in {plural(sessions[what], 'session')}")
+    if len(times) > _MOST_REMARKS:
+        note(f"and {plural(len(times) - _MOST_REMARKS, 'rarer remark')}")
     for reason, count in done.reasons.most_common():
         note(f"left out, {plural(count, 'file')}: {safe(reason)}")
     if times or done.reasons:

@@ -12,6 +12,9 @@ TITLE_CHARS = 80
 _LOOKED_AT = 20
 _ENOUGH = 100_000
 """Characters of one message that are looked at: a title is at its beginning, or it has none."""
+_TAG = re.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>\n]{0,200})?/?>")
+_REQUEST = re.compile(r"^#+ My request\b[^\n]*\n", re.MULTILINE)
+"""Editors put what they have open before the question, under headings."""
 _WORD = re.compile(r"[^\W\d_]{2}")
 
 
@@ -24,10 +27,19 @@ def title_of(*texts: str, most: int = TITLE_CHARS) -> str:
     for text in islice(filter(None, texts), _LOOKED_AT):
         begin = text[:_ENOUGH]
         fallback = fallback or begin
-        words = own_words(begin)
+        words = _said(begin)
         if _WORD.search(words):
             return one_line(words, most)
     return one_line(fallback, most)
+
+
+def _said(text: str) -> str:
+    """What the user wrote, without blocks of programs and without tags around it."""
+    words = own_words(text)
+    while (less := own_words(words)) != words:  # blocks that stood in one line with another
+        words = less
+    asked = _REQUEST.search(words)
+    return _TAG.sub(" ", words[asked.end() :] if asked else words)
 
 
 def one_line(text: str, most: int) -> str:
