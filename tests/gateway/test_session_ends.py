@@ -131,3 +131,18 @@ def test_plugins_are_loaded_once_for_all_conversations(tmp_path: Path, settings:
             talked(talks, f"Hello {number}")
         assert book(settings).count("loaded") == 1
         assert sum(line.startswith("start") for line in book(settings)) == 5
+
+
+async def test_indexing_does_not_hold_up_the_end(tmp_path: Path, settings: Settings) -> None:
+    """A process that ends leaves the rest of the index to the next one."""
+    with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
+        plugins = PluginHost(settings)
+        sessions = Sessions(store, settings, chosen, plugins=plugins)
+        folds = Folds(store, settings, ThreadQueue(), plugins)
+        chores = Chores(ThreadQueue(), folds, sessions, Talks(store, settings, plugins=plugins), idle=60)
+        store.conversations.create("a")
+        store.log.append("a", [{"role": "user", "content": f"word {number}"} for number in range(300)])
+        chores.stop()
+        chores.index()
+        assert store.index.pending() == 300
+        await sessions.close()

@@ -80,6 +80,7 @@ class Gateway:
                 self.ready = True
                 yield
                 self.ready = False
+                chores.stop()
                 for task in beside:
                     task.cancel()
                 await asyncio.gather(*beside, return_exceptions=True)

@@ -34,7 +34,7 @@ from leporello.tokens import TokenCounter
 EXPIRY = "expiry"
 MOST_REMEMBERED = 10_000
 INDEX_SECONDS = 30.0
-INDEX_BATCH = 500
+INDEX_BATCH = 100
 ENDING_SECONDS = 60.0
 PAGE = 100
 log = logging.getLogger("leporello.gateway")
@@ -113,6 +113,7 @@ class Chores:
         self._talks = talks
         self._idle = idle
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = threading.Event()
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -136,9 +137,13 @@ class Chores:
                     await asyncio.to_thread(self._queue.submit, Job(kind, kind))
             await self._sessions.put_down_unused(self._idle)
 
+    def stop(self) -> None:
+        """The process ends: what takes long leaves off after its next step. The store knows how far it came."""
+        self._stopping.set()
+
     def index(self) -> None:
         """Catch up with indexing, a batch at a time, so that searches have little left to do."""
-        while self._sessions.store.index.catch_up(INDEX_BATCH) >= INDEX_BATCH:
+        while not self._stopping.is_set() and self._sessions.store.index.catch_up(INDEX_BATCH) >= INDEX_BATCH:
             pass
 
     def expire(self) -> list[str]:
