@@ -256,6 +256,13 @@ def test_folding_by_hand_with_a_topic(desk: Desk) -> None:
     assert "folded 1×" in seen.display
     seen.say("/undo")
     seen.wait("taken back")
+    seen.wait_prompt()
+    assert "folded" not in seen.display.splitlines()[-1], "what was taken back is not counted"
+    seen.say("/compress")
+    seen.wait_count("Folded m", 2)
+    for number in range(8, 12):
+        seen.say(f"question {number} about harbours")
+        seen.wait(f"Answer {number}.")
     seen.say("/compress")
     seen.wait("folded 2 times", "/new is better")
     seen.say("/expand f1")
