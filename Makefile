@@ -14,7 +14,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := chat,openai,anthropic,gateway,postgres,mcp,vectors,dev
 # Two workers: a file of tests stays with one of them, which shares its servers among its tests.
-PYTEST := $(BIN)/python -m pytest -q --numprocesses=2 --dist=loadfile
+# In the order of their names: sorted by their number of tests, the few slow ones would all come last, on one worker.
+PYTEST := $(BIN)/python -m pytest -q --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast lint types bench docs fuzz soak clean

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from leporello.cli import main
+# Failed assertions inside the contract show their values; whoever imports it first must not come before this.
+pytest.register_assert_rewrite("leporello.testing.store_contract")
+
+from leporello.cli import main  # noqa: E402
 
 settings.register_profile("fast", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(

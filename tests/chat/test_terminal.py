@@ -70,7 +70,7 @@ def test_a_streamed_answer_is_shown_as_markdown_and_stays(desk: Desk) -> None:
 def test_only_the_last_block_is_redrawn(desk: Desk) -> None:
     """What is finished is on the screen while the answer is still being written."""
     held = desk.hold()
-    desk.serve(Hold(Say(STORY), held, after=20))
+    desk.serve(Hold(Say(STORY), held, after=8))
     seen = desk.chat()
     seen.say("tell me")
     seen.wait("Heading one", "Ctrl-C stops")

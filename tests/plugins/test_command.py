@@ -45,7 +45,7 @@ def test_use_loads_the_engine_before_it_is_written_down(house: House, plugins) -
     house.write("broken", "1 / 0")
     assert plugins("use", "tiny").code == 0
     assert yaml.safe_load(house.home.config_file.read_text()) == {"context": {"engine": "tiny"}}
-    for name, why in (("broken", "ZeroDivisionError"), ("absent", "there is no such engine")):
+    for name, why in (("broken", "ZeroDivisionError"), ("absent", "There is no engine 'absent'")):
         ran = plugins("use", name)
         assert ran.code != 0
         assert why in ran.err

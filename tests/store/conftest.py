@@ -1,4 +1,4 @@
-"""The PostgreSQL server of these tests, started once. Failed assertions inside the contract show their values."""
+"""The PostgreSQL server of these tests, started once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.store.server import Server
-
-pytest.register_assert_rewrite("leporello.testing.store_contract")
 
 
 @pytest.fixture(scope="session")
