@@ -69,6 +69,14 @@ def test_commands_alone_leave_no_conversation(run: RunCli, command: str) -> None
     assert kept() == []
 
 
+def test_a_conversation_of_somebody_else_stays(run: RunCli) -> None:
+    """Also an empty one: only what was begun here for nothing is taken away."""
+    with open_store(str(Home.from_environment().path / "leporello.db")) as store:
+        store.conversations.create("theirs")
+    run("--resume", "theirs", "/usage")
+    assert [record.id for record in kept()] == ["theirs"]
+
+
 @pytest.mark.parametrize(
     ("prompt", "code", "named"),
     [

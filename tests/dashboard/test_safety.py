@@ -227,6 +227,12 @@ def test_keys_can_not_be_guessed_quickly(tmp_path: Path) -> None:
     keys, secret = Keys().add("ada")
     with opened(tmp_path, keys=keys) as house:
         headers = {"origin": house.url}
+        many = {f"field{n}": "x" for n in range(60)}
+        assert httpx2.post(f"{house.url}/login", headers=headers, data=many).status_code == 400
+        rights = [
+            httpx2.post(f"{house.url}/login", headers=headers, data={"key": secret}).status_code for _ in range(12)
+        ]
+        assert 429 not in rights, "right keys don't count"
         codes = [
             httpx2.post(f"{house.url}/login", headers=headers, data={"key": f"lep-{n}"}).status_code for n in range(12)
         ]

@@ -54,7 +54,10 @@ class Chat:
         self._ask = ask
         self._store = store
         self._chosen = choose_model(options.settings)
-        self._agent = self._opened(self._first())
+        first = self._first()
+        self._begun = first is None
+        """Whether the present conversation was begun here, and not taken up."""
+        self._agent = self._opened(first)
         self._in_turn = False
         self._leaving = False
         self._newest_output = ""
@@ -138,13 +141,14 @@ class Chat:
             self._face.note(f"Stopped the background command {job.id}: {job.command}")
         talk.leave(reason)
         talk.close()
-        if self._store.log.count(talk.id):
-            self._store.conversations.end(talk.id, reason)
-        else:
+        if self._begun and not self._store.log.count(talk.id):
             self._store.conversations.delete(talk.id)
+        else:
+            self._store.conversations.end(talk.id, reason)
 
     def _switch(self, id: str | None, reason: str) -> None:
         self._end(reason)
+        self._begun = id is None
         self._agent = self._opened(id)
         self._newest_output = ""
         self.status = self._measured()

@@ -76,21 +76,21 @@ def command(
         try:
             return _answer(agent, text, as_json)
         finally:
-            _end(agent, store)
+            _end(agent, store, begun=id is None)
 
 
-def _end(agent: Agent, store: Store) -> None:
-    """The conversation ends here, as it does when a chat is left; one in which nothing was said leaves no trace."""
+def _end(agent: Agent, store: Store, *, begun: bool) -> None:
+    """The conversation ends here, as when a chat is left; one that was begun here for nothing leaves no trace."""
     for job in agent.jobs.running():
         note(f"Stopped the background command {job.id}: {job.command}")
     agent.jobs.close()
     talk = agent.talk
     talk.leave()
     talk.close()
-    if store.log.count(talk.id):
-        store.conversations.end(talk.id, ENDED)
-    else:
+    if begun and not store.log.count(talk.id):
         store.conversations.delete(talk.id)
+    else:
+        store.conversations.end(talk.id, ENDED)
 
 
 def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:

@@ -212,6 +212,9 @@ class Conversation(ConversationState):
         if report.outcome is Outcome.COMMITTED:
             self.meter.reset()
         self._view = self.store.views.view(self.id)
+        if not report.committed and self._view.generation != before.generation:
+            # Somebody else was quicker, or took a fold back: their word counts, not what this attempt learned.
+            self._take_over()
         self._keep_measure()
         if report.committed:
             self._begin_session(boundary_reason="compression", old_session_id=before.session)
@@ -268,6 +271,7 @@ class Conversation(ConversationState):
         finally:
             self._window = known
             self.engine = self._make_engine(self.engine.ledger)
+            self._keep_measure()
 
     @property
     def compressions(self) -> int:

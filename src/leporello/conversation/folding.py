@@ -17,7 +17,7 @@ from dataclasses import replace
 from leporello.compaction.pipeline import Compaction
 from leporello.compaction.view import Item
 from leporello.engines.compressor import ContextCompressor
-from leporello.errors import LeaseLost, StoreConflict
+from leporello.errors import LeaseLost, StoreConflict, StoreError
 from leporello.ledger import snapshot
 from leporello.ledger.facts import ROLES, storable
 from leporello.ledger.ledger import Pinned
@@ -144,3 +144,6 @@ def _keep(store: Store, lease: Lease, stop: threading.Event) -> None:
         except LeaseLost:
             # The commit will find out by itself and write nothing.
             return
+        except StoreError:
+            # A database that is away for a moment: the lease may still be ours when it is back.
+            continue

@@ -153,9 +153,11 @@ class Chores:
         for platform in (agents.PLATFORM, proxied.PLATFORM):
             cursor: str | None = None
             where = ConversationFilter(platform=platform, active_before=before, open=True)
-            while True:
+            while not self._stopping.is_set():
                 page = self._sessions.store.conversations.page(where, PAGE, cursor)
-                ended += [record.id for record in page.conversations if self._end(record, before)]
+                for record in page.conversations:
+                    if not self._stopping.is_set() and self._end(record, before):
+                        ended.append(record.id)
                 cursor = page.cursor
                 if cursor is None:
                     break

@@ -133,7 +133,9 @@ class Desk:
             raise refuse(
                 429, "too_many_waiting", f"{MOST_WAITING} messages wait for this conversation already.", 5
             ) from None
-        job = self._jobs.get(id) or Job(id)
+        # One that came to another worker may be under way here: whoever asks for it again waits for that.
+        running = self._running if self._running is not None and self._running.id == id else None
+        job = self._jobs.get(id) or running or Job(id)
         if letter.outcome is not None:
             job.tell(outcome=Outcome(**letter.outcome))
         elif not self.closed:

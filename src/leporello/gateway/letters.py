@@ -135,6 +135,7 @@ class Reader:
             if answer is not None:
                 return Outcome("done", text_of(answer), "stop")
         agent.watchers.append(tell)
+        agent.talk.cancel = cancel
         try:
             clean(agent)
             if letter.message is None:
@@ -144,6 +145,7 @@ class Reader:
             ended = agent.go_on(cancel=cancel)
         finally:
             agent.watchers.remove(tell)
+            agent.talk.cancel = None
         return Outcome("interrupted" if ended.reason == "interrupted" else "done", ended.text, ended.reason)
 
     def _answer_after(self, number: int) -> Message | None:

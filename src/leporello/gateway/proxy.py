@@ -36,6 +36,8 @@ R = TypeVar("R")
 
 NAME_HEADER = "x-leporello-conversation"
 MOST_ERROR = 256 * 1024
+LARGE = 128 * 1024
+"""Bytes from which on a body is read beside the event loop: others are served meanwhile."""
 STORE_FAULT = Fault(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.", 2)
 
 
@@ -157,10 +159,15 @@ async def _disconnected(receive: Receive) -> None:
 class ModelEndpoint(Endpoint):
     """`chat/completions`, `responses` and `messages`."""
 
+    async def _understood(self, call: Call) -> WireRequest:
+        assert self.dialect is not None
+        if len(call.data) < LARGE:
+            return read_request(self.dialect, call.data)
+        return await self.proxy.thread(read_request, self.dialect, call.data)
+
     async def serve(self, call: Call, outlet: Outlet, entry: RequestLog) -> None:
         """Plan, send, recover, relay."""
-        assert self.dialect is not None
-        request = read_request(self.dialect, call.data)
+        request = await self._understood(call)
         upstream = self._upstream(request)
         began = time.perf_counter()
         plan = await self.proxy.thread(
@@ -255,8 +262,7 @@ class CountEndpoint(ModelEndpoint):
 
     async def serve(self, call: Call, outlet: Outlet, entry: RequestLog) -> None:
         """Count what would be sent; nothing is stored."""
-        assert self.dialect is not None
-        request = read_request(self.dialect, call.data)
+        request = await self._understood(call)
         upstream = self._upstream(request)
         name = call.headers.get(NAME_HEADER, "")
         plan = await self.proxy.thread(self.proxy.planner.preview, request, call.client, upstream, name)
@@ -265,7 +271,7 @@ class CountEndpoint(ModelEndpoint):
         async with self.proxy.upstreams.call("POST", upstream.url(call.path), headers, plan.body) as response:
             body = await read_reply(response)
             if response.status >= 400:
-                await outlet.refusal(response, body, self.dialect, headers_about(plan))
+                await outlet.refusal(response, body, request.dialect, headers_about(plan))
             else:
                 await outlet.whole(response, body, headers_about(plan))
 

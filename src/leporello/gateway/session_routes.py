@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
@@ -158,7 +159,15 @@ def _fault(fault: Fault) -> Response:
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(orjson.dumps(value, default=str), status, headers, media_type="application/json")
+    return Response(_dumped(value), status, headers, media_type="application/json")
+
+
+def _dumped(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, default=str)
+    except TypeError:
+        # Half characters and huge numbers, which only the standard library writes.
+        return json.dumps(value, default=str).encode("ascii")
 
 
 def _about(record: ConversationRecord) -> dict[str, Any]:
@@ -279,8 +288,7 @@ async def _export(visit: Visit) -> Response:
 
     def lines() -> bytes:
         return b"".join(
-            orjson.dumps({"id": stored.id, "created_at": stored.created_at, "message": stored.message}, default=str)
-            + b"\n"
+            _dumped({"id": stored.id, "created_at": stored.created_at, "message": stored.message}) + b"\n"
             for stored in log.iterate(record.id)
         )
 
@@ -335,11 +343,11 @@ async def _events(job: Job) -> AsyncIterator[bytes]:
             except StopAsyncIteration:
                 break
             following = None
-            yield b"event: " + str(event["event"]).encode() + b"\ndata: " + orjson.dumps(event, default=str) + b"\n\n"
+            yield b"event: " + str(event["event"]).encode() + b"\ndata: " + _dumped(event) + b"\n\n"
     finally:
         if following is not None:
             following.cancel()
     if job.lost:
         yield b"event: lost\ndata: " + orjson.dumps({"event": "lost", "id": job.id}) + b"\n\n"
     else:
-        yield b"event: done\ndata: " + orjson.dumps(await _answer(job)) + b"\n\n"
+        yield b"event: done\ndata: " + _dumped(await _answer(job)) + b"\n\n"

@@ -33,6 +33,9 @@ MOST_BYTES = 448 * 1024 * 1024
 """What conversations at hand may weigh; beyond it the longest unused is read from the store when it comes back."""
 OPEN_WEIGHT = 9
 """An open conversation takes about so many times the memory of its text: messages, ledger, counts."""
+LIVE_WEIGHT = 800
+VALUE_WEIGHT = 250
+"""Measured: what a conversation takes that is only recognised, and each of its messages."""
 
 
 @dataclass(slots=True)
@@ -59,11 +62,13 @@ class Live:
     ended: bool = False
     """Its session was ended because nobody used it; the next message takes it up again."""
     guard: threading.Lock = field(default_factory=threading.Lock)
+    charged: int = 0
+    """What it weighed when that was last counted."""
 
     @property
     def weight(self) -> int:
         """Roughly the bytes it takes."""
-        return self.size * OPEN_WEIGHT if self.talk else 100 * len(self.values)
+        return LIVE_WEIGHT + VALUE_WEIGHT * len(self.values) + (self.size * OPEN_WEIGHT if self.talk else 0)
 
     @property
     def folded(self) -> bool:
@@ -106,6 +111,7 @@ class Talks:
         self._idle = idle
         self._most_bytes = most_bytes
         self._live: OrderedDict[str, Live] = OrderedDict()
+        self._weight = 0
         self._index: dict[bytes, str] = {}
         self._book = threading.Lock()
         self._shards = [threading.Lock() for _ in range(SHARDS)]
@@ -219,6 +225,8 @@ class Talks:
                 plugins=self.plugins,
             )
             live.talk.later = self._later
+            with self._book:
+                self._charge(live)
         elif live.talk.model != model:
             live.talk.use_model(model, window)
         return live.talk
@@ -261,7 +269,10 @@ class Talks:
 
     def _keep(self, live: Live) -> Live:
         with self._book:
+            if (before := self._live.get(live.id)) is not None and before is not live:
+                self._drop(before)
             self._live[live.id] = live
+            self._charge(live)
             for value in live.values:
                 self._index.setdefault(value, live.id)
         return live
@@ -274,16 +285,30 @@ class Talks:
             live.size = size
             if live.id in self._live:
                 self._live.move_to_end(live.id)
-            weight = sum(kept.weight for kept in self._live.values())
-            for oldest in list(self._live.values())[:-1]:
-                if weight <= self._most_bytes:
-                    break
-                if not oldest.guard.locked():
-                    weight -= oldest.weight
-                    self._drop(oldest)
-                    gone.append(oldest)
+            self._charge(live)
+            for oldest in self._too_many(live):
+                self._drop(oldest)
+                gone.append(oldest)
         for old in gone:
             self._put_down(old)
+
+    def _charge(self, live: Live) -> None:
+        """Count anew what one conversation weighs; the others have not changed. Call it with the book."""
+        if live.id in self._live:
+            self._weight += live.weight - live.charged
+            live.charged = live.weight
+
+    def _too_many(self, kept: Live) -> list[Live]:
+        """The longest unused ones whose going makes room; nobody is looked at while there is room."""
+        found: list[Live] = []
+        excess = self._weight - self._most_bytes
+        for oldest in self._live.values() if excess > 0 else ():
+            if excess <= 0:
+                break
+            if oldest is not kept and not oldest.guard.locked():
+                excess -= oldest.charged
+                found.append(oldest)
+        return found
 
     def _put_down(self, live: Live) -> None:
         """Keep what was extracted so far, so that the conversation opens quickly when it comes back."""
@@ -333,6 +358,8 @@ class Talks:
     def _drop(self, live: Live) -> None:
         if self._live.pop(live.id, None) is None:
             return
+        self._weight -= live.charged
+        live.charged = 0
         for value in live.values:
             if self._index.get(value) == live.id:
                 del self._index[value]

@@ -63,7 +63,7 @@ class Tally:
         if self._dialect is Dialect.OPENAI_CHAT:
             if data.strip() == b"[DONE]" or (b'"finish_reason"' in data and _finished(_parsed(data))):
                 self.ended = True
-        elif any(name in data[:200] for name in _LAST) and _parsed(data).get("type", "").encode() in _LAST:
+        elif any(name in data[:200] for name in _LAST) and str(_parsed(data).get("type") or "").encode() in _LAST:
             self.ended = True
 
     def _first(self, event: Event) -> None:

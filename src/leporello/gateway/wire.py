@@ -91,10 +91,14 @@ def _understood(dialect: Dialect, data: bytes, fields: dict[str, Any], count: in
     origins: Sequence[int] = decoded.origins
     said: list[Message] = without_marks(decoded.messages)
     start = next((k for k, message in enumerate(said) if not is_instruction(message)), len(said))
-    spans = []
-    for k in range(start, len(said)):
-        later = next((origin for origin in origins[k + 1 :] if origin > origins[k]), count)
+    spans: list[tuple[int, int]] = []
+    following = later = count
+    for k in range(len(said) - 1, start - 1, -1):
+        # Several messages may come from one item; the next item begins where a greater origin does.
+        if origins[k] != following:
+            later, following = following, origins[k]
         spans.append((origins[k], later))
+    spans.reverse()
     return WireRequest(
         dialect,
         data,

@@ -92,9 +92,10 @@ class Door:
 
     def sign_in(self, typed: str, address: str) -> Visitor | None:
         """The session of whoever typed a right key; None for a wrong one. Refused after too many."""
-        self._count(address)
+        tries = self._tries_of(address)
         key = self.keys.find(typed.strip())
         if key is None:
+            self._note(address, tries)
             return None
         session, expires = _new_session(), int(self._clock()) + LIFE_SECONDS
         signed = f"{_mark(key)}.{session}.{expires}"
@@ -103,12 +104,16 @@ class Door:
             session, made.name, made.owner, expires, made.secret, fresh=f"{signed}.{_sign(made.secret, signed)}"
         )
 
-    def _count(self, address: str) -> None:
+    def _tries_of(self, address: str) -> list[float]:
+        """The wrong keys of the last minute."""
         now = self._clock()
         tries = [moment for moment in self._tries.get(address, []) if moment > now - 60]
         if len(tries) >= TRIES_A_MINUTE:
             raise refuse(429, "too_many_tries", "Too many keys were tried. Wait a minute.", 60)
-        self._tries[address] = [*tries, now]
+        return tries
+
+    def _note(self, address: str, tries: list[float]) -> None:
+        self._tries[address] = [*tries, self._clock()]
         self._tries.move_to_end(address)
         while len(self._tries) > MOST_ADDRESSES:
             self._tries.popitem(last=False)

@@ -33,6 +33,7 @@ from leporello.tokens import TokenCounter
 PART_HEADER = "x-leporello-part"
 """Sent by our script: it wants the part alone, without the page around it."""
 MOST_FORM = 64 * 1024
+MOST_FIELDS = 50
 REQUESTS_A_MINUTE = 2_400
 MOST_AT_ONCE = 64
 POLICY = (
@@ -253,7 +254,10 @@ async def read_form(request: Request) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise refuse(415, "not_a_form", "This takes a form.")
-    return dict(parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=50))
+    try:
+        return dict(parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS))
+    except ValueError:
+        raise refuse(400, "too_many_fields", f"A form has at most {MOST_FIELDS} fields.") from None
 
 
 def set_session(request: Request, reply: Response, value: str) -> None:

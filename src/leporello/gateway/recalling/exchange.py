@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -28,7 +28,7 @@ from leporello.gateway.recalling.offer import closed
 from leporello.gateway.recalling.responses import ResponsesWeave
 from leporello.gateway.recalling.weave import Turn, Weave
 from leporello.gateway.relay import BROKEN, HOLD_SECONDS, Headers, Outlet
-from leporello.gateway.sse import EventReader
+from leporello.gateway.sse import Event, EventReader
 from leporello.gateway.tally import Tally, usage_of
 from leporello.gateway.upstream import fault_of, read_reply, returned_headers
 from leporello.gateway.wire import LIST, WireRequest
@@ -45,6 +45,8 @@ MOST_ERROR = 256 * 1024
 GARBAGE = Fault(502, "upstream_garbage", "The model's server sent something that is no answer.")
 
 
+NONSENSE = (AttributeError, KeyError, TypeError, ValueError, IndexError)
+"""What an answer causes that is JSON and yet nothing of the dialect."""
 ANSWERS = {Dialect.OPENAI_CHAT: "choices", Dialect.OPENAI_RESPONSES: "output", Dialect.ANTHROPIC: "content"}
 """The list that every answer of a dialect has."""
 
@@ -71,7 +73,8 @@ class Exchange:
         self._answers = proxy.planner.answers(plan)
         self._items: list[Wire] = []
         """What the rounds so far add to the request."""
-        self._deadline = time.monotonic() + HOLD_SECONDS
+        self._deadline: float | None = None
+        """Until when the announcement is held back; known once the model began to speak, however long it thought."""
         self._head: tuple[int, Headers] = (0, [])
         self._streams = False
         self._over = False
@@ -172,7 +175,10 @@ class Exchange:
                 await self._outlet.answer(*self._head, body)
                 self._over = True
                 return None
-            self._weave.take(reply)
+            try:
+                self._weave.take(reply)
+            except NONSENSE as error:
+                raise Refused(GARBAGE) from error
             self._count(usage_of(reply))
             return None
         tally = Tally(self._plan.request.dialect)
@@ -202,12 +208,19 @@ class Exchange:
     async def _pump(self, content: aiohttp.StreamReader, tally: Tally) -> None:
         reader = EventReader()
         while piece := await self._piece(content):
+            self._deadline = self._deadline or time.monotonic() + HOLD_SECONDS
             tally.feed(piece)
-            await self._give(b"".join(map(self._weave.feed, reader.feed(piece))))
+            await self._give(self._woven(reader.feed(piece)))
+
+    def _woven(self, events: Iterable[Event]) -> bytes:
+        try:
+            return b"".join(map(self._weave.feed, events))
+        except NONSENSE as error:
+            raise Refused(GARBAGE) from error
 
     async def _piece(self, content: aiohttp.StreamReader) -> bytes:
         """The next bytes. While nothing is shown an error can still be told by its status, but not for long."""
-        if self._outlet.started:
+        if self._outlet.started or self._deadline is None:
             return await content.readany()
         pending = asyncio.ensure_future(content.readany())
         try:

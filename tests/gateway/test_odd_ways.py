@@ -1,0 +1,123 @@
+"""Odd ways that clients, models and workers go, each of which once left somebody waiting or a worker in trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import orjson
+import pytest
+
+from leporello.cancel import CancelToken
+from leporello.codecs import Dialect
+from leporello.config import Home, load_settings
+from leporello.conversation import Conversation
+from leporello.gateway.desk import Desk, Surroundings
+from leporello.gateway.letters import Outcome
+from leporello.gateway.session_routes import _dumped
+from leporello.gateway.talks import Talks, Wanted
+from leporello.gateway.tally import Tally
+from leporello.gateway.wire import read_request
+from leporello.store import open_store
+from leporello.store.letters import Letter
+from leporello.summary.base import Narrative, SummaryTask
+
+
+async def test_a_letter_sent_again_while_it_is_answered_here(tmp_path: Path) -> None:
+    """It came to a worker that died; this one answers it when the client sends it again, and the client hears how."""
+    answering, go_on = threading.Event(), threading.Event()
+    with (
+        open_store(f"sqlite:///{tmp_path}/a.db") as store,
+        ThreadPoolExecutor(4) as some,
+        ThreadPoolExecutor(4) as more,
+    ):
+        store.conversations.create("c")
+        store.inbox.post("c", "x", "hello")
+        desk = Desk("c", Surroundings(store, some, more), lambda *_: None)
+
+        def answer(letter: Letter, cancel: CancelToken, tell: object) -> Outcome:
+            answering.set()
+            assert go_on.wait(60)
+            outcome = Outcome("done", "answer", "stop")
+            store.inbox.end("c", letter.id, outcome.as_dict())
+            return outcome
+
+        desk.reader.answer = answer  # type: ignore[method-assign]
+        desk.rescue()
+        assert await asyncio.to_thread(answering.wait, 60)
+        job = await desk.post("hello", "x")
+        go_on.set()
+        assert (await asyncio.wait_for(job.ended(), 60)).text == "answer"
+        await desk.close()
+
+
+def test_each_message_knows_where_its_item_ends() -> None:
+    """Several messages of one item share its span; the last item ends with the list."""
+    results = [{"type": "tool_result", "tool_use_id": f"t{k}", "content": "x"} for k in range(3)]
+    said = [
+        {"role": "user", "content": "Go."},
+        {"role": "user", "content": results},
+        {"role": "assistant", "content": "Done."},
+    ]
+    request = read_request(Dialect.ANTHROPIC, orjson.dumps({"model": "m", "messages": said}))
+    assert request.spans == ((0, 1), (1, 2), (1, 2), (1, 2), (2, 3))
+
+
+def test_half_a_character_can_be_told() -> None:
+    assert orjson.loads(_dumped({"text": "whole"})) == {"text": "whole"}
+    assert _dumped({"text": "half \ud83d"}) == b'{"text": "half \\ud83d"}'
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_events_of_nonsense_are_no_end(dialect: Dialect) -> None:
+    tally = Tally(dialect)
+    tally.feed(b'data: {"type": null, "x": "message_stop response.completed"}\n\n')
+    assert not tally.ended
+
+
+def test_what_is_at_hand_is_weighed_once(tmp_path: Path) -> None:
+    """The total that decides who goes is the sum of what each weighs, whatever came, grew, was opened or went."""
+    settings = load_settings({}, environ={}, home=Home(tmp_path / "home"))
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store:
+        talks = Talks(store, settings, most_bytes=40_000)
+        for number in range(40):
+            said = [{"role": "user", "content": f"Hello {number % 9}"}]
+            said += [{"role": "assistant", "content": "Hi"}, {"role": "user", "content": "More"}] * (number // 9)
+            live = talks.take(Wanted(b"start", said, "me", "gpt-4o", None, 100))
+            if live is not None and number % 4 == 0:
+                with live.guard:
+                    talks.open(live, "gpt-4o", None)
+            assert talks._weight == sum(kept.charged for kept in talks._live.values())
+            assert talks._weight <= 40_000 or len(talks._live) == 1
+
+
+def test_an_undo_during_a_fold_is_heeded(tmp_path: Path) -> None:
+    """The fold is not committed, and the next automatic one waits for the hard limit, as after any undo."""
+    settings = load_settings({}, environ={}, home=Home(tmp_path / "home"))
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store:
+
+        class Undoing:
+            armed = False
+
+            def narrate(self, task: SummaryTask) -> Narrative:
+                if self.armed:
+                    store.views.undo("c")
+                return Narrative(None)
+
+        narrator = Undoing()
+        talk = Conversation.open("c", model="gpt-4o", window=20_000, store=store, settings=settings, narrator=narrator)
+        for number in range(60):
+            talk.append({"role": "user", "content": f"Question {number} about file_{number}.py. " + "word " * 60})
+            talk.append({"role": "assistant", "content": f"Answer {number}: port {8000 + number}. " + "more " * 60})
+        assert talk.compact().committed
+        for number in range(60):
+            talk.append({"role": "user", "content": f"Again {number}. " + "word " * 60})
+            talk.append({"role": "assistant", "content": f"Well {number}. " + "more " * 60})
+        narrator.armed = True
+        assert not talk.compact().committed
+        assert talk.view.waits_for_hard_limit
+        assert not talk.engine.should_compress(talk.limits.threshold_tokens + 1)
+        assert talk.engine.should_compress(talk.limits.hard_tokens)
+        talk.close()
