@@ -14,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := chat,openai,anthropic,gateway,postgres,mcp,vectors,dev
 # Two workers: a file of tests stays with one of them, which shares its servers among its tests.
-# In the order of their names: sorted by their number of tests, the few slow ones would all come last, on one worker.
+# In our own order (tests/conftest.py): by number of tests, the few slow ones would all come last, on one worker.
 PYTEST := $(BIN)/python -m pytest -q --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help

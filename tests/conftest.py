@@ -24,6 +24,16 @@ settings.register_profile("fuzz", max_examples=10_000, deadline=None, suppress_h
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+LONG = ("verify", "adapters", "scaleout", "repo", "plugins", "local")
+"""Folders with files that take a minute or more: begun first, so that no worker is left alone with one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Within a folder the order stays as it is."""
+    folders = [Path(__file__).parent / name for name in LONG]
+    items.sort(key=lambda item: next((k for k, folder in enumerate(folders) if folder in item.path.parents), len(LONG)))
+
+
 _numbers = itertools.count()
 
 
