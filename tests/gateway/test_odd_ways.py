@@ -16,9 +16,9 @@ from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
 from leporello.gateway.desk import Desk, Surroundings
 from leporello.gateway.letters import Outcome
-from leporello.gateway.session_routes import _dumped
 from leporello.gateway.talks import Talks, Wanted
 from leporello.gateway.tally import Tally
+from leporello.gateway.telling import told
 from leporello.gateway.wire import read_request
 from leporello.store import open_store
 from leporello.store.letters import Letter
@@ -66,8 +66,8 @@ def test_each_message_knows_where_its_item_ends() -> None:
 
 
 def test_half_a_character_can_be_told() -> None:
-    assert orjson.loads(_dumped({"text": "whole"})) == {"text": "whole"}
-    assert _dumped({"text": "half \ud83d"}) == b'{"text": "half \\ud83d"}'
+    assert orjson.loads(told({"text": "whole"})) == {"text": "whole"}
+    assert told({"text": "half \ud83d"}) == b'{"text": "half \\ud83d"}'
 
 
 @pytest.mark.parametrize("dialect", list(Dialect))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
@@ -26,6 +25,7 @@ from leporello.gateway.metrics import RequestLog
 from leporello.gateway.proxy import STORE_FAULT, Proxy
 from leporello.gateway.schemas import Compress, NewConversation, NewMessage, Renamed
 from leporello.gateway.sessions import Sessions
+from leporello.gateway.telling import told
 from leporello.redact import redact
 from leporello.store.records import ConversationRecord
 
@@ -159,15 +159,7 @@ def _fault(fault: Fault) -> Response:
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(_dumped(value), status, headers, media_type="application/json")
-
-
-def _dumped(value: Any) -> bytes:
-    try:
-        return orjson.dumps(value, default=str)
-    except TypeError:
-        # Half characters and huge numbers, which only the standard library writes.
-        return json.dumps(value, default=str).encode("ascii")
+    return Response(told(value), status, headers, media_type="application/json")
 
 
 def _about(record: ConversationRecord) -> dict[str, Any]:
@@ -288,7 +280,7 @@ async def _export(visit: Visit) -> Response:
 
     def lines() -> bytes:
         return b"".join(
-            _dumped({"id": stored.id, "created_at": stored.created_at, "message": stored.message}) + b"\n"
+            told({"id": stored.id, "created_at": stored.created_at, "message": stored.message}) + b"\n"
             for stored in log.iterate(record.id)
         )
 
@@ -343,11 +335,11 @@ async def _events(job: Job) -> AsyncIterator[bytes]:
             except StopAsyncIteration:
                 break
             following = None
-            yield b"event: " + str(event["event"]).encode() + b"\ndata: " + _dumped(event) + b"\n\n"
+            yield b"event: " + str(event["event"]).encode() + b"\ndata: " + told(event) + b"\n\n"
     finally:
         if following is not None:
             following.cancel()
     if job.lost:
         yield b"event: lost\ndata: " + orjson.dumps({"event": "lost", "id": job.id}) + b"\n\n"
     else:
-        yield b"event: done\ndata: " + _dumped(await _answer(job)) + b"\n\n"
+        yield b"event: done\ndata: " + told(await _answer(job)) + b"\n\n"

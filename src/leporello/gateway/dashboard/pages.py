@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
-import orjson
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -32,6 +30,7 @@ from leporello.gateway.dashboard.words import piece, slug, unslug, visible
 from leporello.gateway.faults import refuse
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.sessions import Sessions
+from leporello.gateway.telling import told
 from leporello.records import Span
 from leporello.store.records import ConversationFilter, SearchQuery
 from leporello.words import query_words
@@ -240,16 +239,8 @@ def _lines(visit: Visit, id: str) -> Iterator[bytes]:
     batch: list[bytes] = []
     for stored in visit.frame.reader.store.log.iterate(id):
         line: dict[str, Any] = {"id": stored.id, "created_at": stored.created_at, "message": stored.message}
-        batch.append(_json_line(line))
+        batch.append(told(line) + b"\n")
         if len(batch) == _EXPORT_BATCH:
             yield b"".join(batch)
             batch.clear()
     yield b"".join(batch)
-
-
-def _json_line(value: dict[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(value) + b"\n"
-    except TypeError:
-        # Half characters and huge numbers, which only the standard library writes.
-        return json.dumps(value).encode("ascii") + b"\n"
