@@ -32,6 +32,7 @@ from leporello.gateway.session_routes import session_routes
 from leporello.gateway.sessions import Chooser, Sessions
 from leporello.gateway.talks import Talks
 from leporello.gateway.upstream import Upstreams
+from leporello.gateway.upstream_urls import ApiPath
 from leporello.jobs import Queue, ThreadQueue
 from leporello.plugins.host import PluginHost
 from leporello.store.base import Store
@@ -154,19 +155,16 @@ async def broken(request: Request, _: Exception) -> Response:
 
 def proxy_routes(proxy: Proxy) -> list[BaseRoute]:
     """The paths of the three model APIs."""
-    models = ModelsEndpoint(proxy, None, "models")
+    models = ModelsEndpoint(proxy, None, ApiPath.MODELS)
     dialects = {
-        "/v1/chat/completions": Dialect.OPENAI_CHAT,
-        "/v1/responses": Dialect.OPENAI_RESPONSES,
-        "/v1/messages": Dialect.ANTHROPIC,
+        ApiPath.CHAT: Dialect.OPENAI_CHAT,
+        ApiPath.RESPONSES: Dialect.OPENAI_RESPONSES,
+        ApiPath.MESSAGES: Dialect.ANTHROPIC,
     }
+    count = CountEndpoint(proxy, Dialect.ANTHROPIC, ApiPath.COUNT_TOKENS)
     return [
         *(Route(path, ModelEndpoint(proxy, dialect, path), methods=["POST"]) for path, dialect in dialects.items()),
-        Route(
-            "/v1/messages/count_tokens",
-            CountEndpoint(proxy, Dialect.ANTHROPIC, "/v1/messages/count_tokens"),
-            methods=["POST"],
-        ),
-        Route("/v1/models", models, methods=["GET"]),
-        Route("/v1/models/{name:path}", models, methods=["GET"]),
+        Route(ApiPath.COUNT_TOKENS, count, methods=["POST"]),
+        Route(ApiPath.MODELS, models, methods=["GET"]),
+        Route(ApiPath.MODELS + "/{model:path}", models, methods=["GET"]),
     ]

@@ -28,10 +28,6 @@ class Upstream:
         name = model.lower()
         return any(fnmatchcase(name, pattern.lower()) for pattern in self.models)
 
-    def url(self, path: str) -> str:
-        """The address of an API path that begins with `/v1`; base addresses come with and without it."""
-        return self.base_url.removesuffix("/v1") + path
-
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:

@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 import aiohttp
 from starlette.types import Receive, Scope, Send
+from yarl import URL
 
 from leporello.codecs import Dialect
 from leporello.errors import LeporelloError
@@ -27,6 +28,7 @@ from leporello.gateway.recalling.exchange import Exchange
 from leporello.gateway.relay import ClientGone, Outlet, relay_stream, relay_whole
 from leporello.gateway.tally import Tally
 from leporello.gateway.upstream import Upstreams, read_reply, sent_headers
+from leporello.gateway.upstream_urls import ApiPath, upstream_url
 from leporello.gateway.wire import WireRequest, read_request
 from leporello.providers.errors import classify
 from leporello.usage import CanonicalUsage
@@ -88,15 +90,15 @@ class Proxy:
 class Endpoint:
     """Serves one path of one dialect; subclasses say how."""
 
-    def __init__(self, proxy: Proxy, dialect: Dialect | None, route: str) -> None:
+    def __init__(self, proxy: Proxy, dialect: Dialect | None, path: ApiPath) -> None:
         self.proxy = proxy
         self.dialect = dialect
-        self.route = route
+        self.path = path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve, and stop when the client is gone."""
         outlet = Outlet(send, self.proxy.config.idle_timeout)
-        with RequestLog(self.route, self.proxy.metrics) as entry:
+        with RequestLog(self.path, self.proxy.metrics) as entry:
             try:
                 await self._watched(scope, receive, outlet, entry)
             except Refused as refused:
@@ -141,11 +143,12 @@ class Endpoint:
 class Call:
     """One request as it arrived."""
 
-    __slots__ = ("client", "data", "headers", "path")
+    __slots__ = ("client", "data", "headers", "model", "query")
 
     def __init__(self, scope: Scope, headers: dict[str, str], client: Client, data: bytes) -> None:
-        query = scope.get("query_string", b"").decode("latin-1")
-        self.path = scope["path"] + (f"?{query}" if query else "")
+        self.query: bytes = scope.get("query_string", b"")
+        self.model = str(scope.get("path_params", {}).get("model", "")).strip("/")
+        """The model that the path names."""
         self.headers = headers
         self.client = client
         self.data = data
@@ -175,10 +178,11 @@ class ModelEndpoint(Endpoint):
         )
         self.proxy.metrics.planning.observe(time.perf_counter() - began)
         headers = sent_headers(call.headers, call.client, upstream, self.dialect is Dialect.ANTHROPIC)
+        url = upstream_url(upstream, self.path, call.query)
         while True:
             entry.done, entry.conversation = plan.done.value, plan.conversation
             attempt = self._recalled if plan.offered else self._attempt
-            again = await attempt(plan, call.path, headers, outlet)
+            again = await attempt(plan, url, headers, outlet)
             if again is None:
                 return
             plan = again
@@ -190,9 +194,8 @@ class ModelEndpoint(Endpoint):
             raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
         return found
 
-    async def _attempt(self, plan: Plan, path: str, headers: dict[str, str], outlet: Outlet) -> Plan | None:
+    async def _attempt(self, plan: Plan, url: URL, headers: dict[str, str], outlet: Outlet) -> Plan | None:
         """Send a plan and relay what comes; another plan when this one was refused and can be mended."""
-        url = plan.upstream.url(path)
         async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
             if response.status >= 400:
                 return await self._refused(plan, response, outlet)
@@ -212,9 +215,8 @@ class ModelEndpoint(Endpoint):
                 self.proxy.afterwards(plan, usage)
         return None
 
-    async def _recalled(self, plan: Plan, path: str, headers: dict[str, str], outlet: Outlet) -> Plan | None:
+    async def _recalled(self, plan: Plan, url: URL, headers: dict[str, str], outlet: Outlet) -> Plan | None:
         """The same where the model can ask for its past: the answer may take several calls."""
-        url = plan.upstream.url(path)
         exchange = Exchange(self.proxy, plan, url, headers, outlet)
         try:
             async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
@@ -268,7 +270,8 @@ class CountEndpoint(ModelEndpoint):
         plan = await self.proxy.thread(self.proxy.planner.preview, request, call.client, upstream, name)
         entry.done = plan.done.value
         headers = sent_headers(call.headers, call.client, upstream, anthropic=True)
-        async with self.proxy.upstreams.call("POST", upstream.url(call.path), headers, plan.body) as response:
+        url = upstream_url(upstream, self.path, call.query)
+        async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
             body = await read_reply(response)
             if response.status >= 400:
                 await outlet.refusal(response, body, request.dialect, headers_about(plan))
@@ -282,13 +285,13 @@ class ModelsEndpoint(Endpoint):
     async def serve(self, call: Call, outlet: Outlet, entry: RequestLog) -> None:
         """Ask the upstream; the header every Anthropic client sends tells which API is meant."""
         dialect = Dialect.ANTHROPIC if "anthropic-version" in call.headers else Dialect.OPENAI_CHAT
-        asked = call.path.partition("?")[0].removeprefix("/v1/models").strip("/")
-        upstream = self.proxy.config.upstream(asked, dialect)
+        upstream = self.proxy.config.upstream(call.model, dialect)
         if upstream is None:
             raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
         entry.done = Done.PASSED.value
         headers = sent_headers(call.headers, call.client, upstream, dialect is Dialect.ANTHROPIC)
-        async with self.proxy.upstreams.call("GET", upstream.url(call.path), headers, None) as response:
+        url = upstream_url(upstream, self.path, call.query, call.model)
+        async with self.proxy.upstreams.call("GET", url, headers, None) as response:
             body = await read_reply(response)
             if response.status >= 400:
                 await outlet.refusal(response, body, dialect, [])

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 
 import aiohttp
+from yarl import URL
 
 from leporello.gateway.auth import Client
 from leporello.gateway.config import GatewayConfig, Upstream
@@ -80,7 +81,7 @@ class Upstreams:
 
     @asynccontextmanager
     async def call(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The answer's head; its body is read inside the block. Failures are faults the client can read."""
         assert self._session is not None

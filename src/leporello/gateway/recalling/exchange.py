@@ -36,6 +36,8 @@ from leporello.providers.errors import classify
 from leporello.usage import CanonicalUsage
 
 if TYPE_CHECKING:
+    from yarl import URL
+
     from leporello.gateway.planning import Plan
     from leporello.gateway.proxy import Proxy
 
@@ -63,7 +65,7 @@ def weave_for(request: WireRequest) -> Weave:
 class Exchange:
     """One answer to a client, in as many calls of the model as it takes."""
 
-    def __init__(self, proxy: Proxy, plan: Plan, url: str, headers: Mapping[str, str], outlet: Outlet) -> None:
+    def __init__(self, proxy: Proxy, plan: Plan, url: URL, headers: Mapping[str, str], outlet: Outlet) -> None:
         self._proxy = proxy
         self._plan = plan
         self._url = url
