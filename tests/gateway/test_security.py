@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import ConfigError
-from leporello.gateway.auth import Client, Key, Keys, check_address, check_browser, identify
+from leporello.gateway.auth import Client, Key, Keys, check_address, identify
 from leporello.gateway.faults import Refused
 from leporello.gateway.limits import Gate, unpack
 from leporello.testing.stub_server import Say
@@ -90,25 +90,6 @@ def test_a_key_is_wanted(tmp_path: Path) -> None:
         assert post(house, both).status_code == 200
         assert house.model_calls[-1].headers["authorization"] == "Bearer sk-own"
         assert secret not in json.dumps([dict(seen.headers) for seen in house.stub.requests])
-
-
-def test_web_pages_are_kept_out() -> None:
-    """A page of another origin, or one that made its name point here, reaches nothing."""
-    keys = Keys().add("x")[0]
-    check_browser({"host": "127.0.0.1:8484"}, Keys())
-    check_browser({"host": "localhost:8484", "origin": "http://localhost:8484"}, Keys())
-    check_browser({"host": "gate.example.com", "origin": "https://gate.example.com"}, keys)
-    check_browser({"host": "gate.example.com"}, keys)
-    for headers in (
-        {"host": "127.0.0.1:8484", "origin": "https://evil.example"},
-        {"host": "127.0.0.1:8484", "origin": "null"},
-        {"host": "evil.example:8484"},
-        {"host": "evil.example:8484", "origin": "http://evil.example:8484"},
-    ):
-        with pytest.raises(Refused):
-            check_browser(headers, Keys())
-    with pytest.raises(Refused):
-        check_browser({"host": "gate.example.com", "origin": "https://evil.example"}, keys)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))

@@ -140,6 +140,12 @@ SETTINGS: tuple[Setting, ...] = (
         "Where the proxy sends requests: by name, each with the `models` it serves (`claude-*`; a list or one).",
     ),
     Setting(
+        "gateway.origins",
+        (),
+        Names("a list of origins (scheme://host or scheme://host:port)"),
+        "Origins of web pages that may use the gateway, besides its own (`https://llm.example.org` at a proxy).",
+    ),
+    Setting(
         "gateway.max_body", 32_000_000, Number(least=1_000, whole=True, unit="bytes"), "Largest request, unpacked too."
     ),
     Setting("gateway.rate", 600, Number(least=1, whole=True), "Requests a minute that one key may send."),

@@ -17,7 +17,7 @@ from leporello.agent.session import choose_model
 from leporello.codecs import Dialect
 from leporello.config import Settings
 from leporello.errors import LeporelloError
-from leporello.gateway.auth import Keys, check_browser, identify
+from leporello.gateway.auth import Keys, identify
 from leporello.gateway.chores import Chores, Folds
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.dashboard.pages import dashboard
@@ -25,6 +25,7 @@ from leporello.gateway.faults import Fault, Refused
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.narrator import proxy_narrator
 from leporello.gateway.openapi import document
+from leporello.gateway.origins import BrowserCheck
 from leporello.gateway.planning import Planner
 from leporello.gateway.platforms import Inbox, Platform
 from leporello.gateway.proxy import CountEndpoint, ModelEndpoint, ModelsEndpoint, Proxy
@@ -126,7 +127,7 @@ class Gateway:
 
     async def _metrics(self, request: Request) -> Response:
         try:
-            check_browser(request.headers, self.keys)
+            BrowserCheck(self.keys, self.config.origins).check(request.headers)
             identify(request.headers, self.keys)
         except Refused as refused:
             return fault_response(refused.fault)

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -26,7 +25,7 @@ from leporello.gateway.faults import refuse
 PREFIX = "lep-"
 OWN_HEADER = "x-leporello-key"
 FILE = "gateway-keys.json"
-_LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "::1", ""))
+_LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,28 +159,9 @@ def check_address(host: str, keys: Keys) -> None:
 def is_local(host: str) -> bool:
     """Whether an address reaches only this machine."""
     name = host.strip("[]").lower()
-    if name in _LOCAL_NAMES - {""}:
+    if name in _LOCAL_NAMES:
         return True
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
-
-
-def check_browser(headers: Mapping[str, str], keys: Keys) -> None:
-    """Web pages must not reach a gateway that asks for no key: neither from another origin nor by another name."""
-    host = _name(headers.get("host", ""))
-    origin = headers.get("origin", "")
-    if origin and origin != "null" and _name(urlsplit(origin).netloc) == host and (keys or is_local(host)):
-        return
-    if origin:
-        raise refuse(403, "cross_origin", "Requests from web pages of another origin are not accepted.")
-    if not keys and host and not is_local(host):
-        raise refuse(403, "unknown_host", "This gateway answers only under the names of this machine.")
-
-
-def _name(netloc: str) -> str:
-    """The host without its port."""
-    if netloc.startswith("["):
-        return netloc[1:].partition("]")[0]
-    return netloc.partition(":")[0]

@@ -10,6 +10,7 @@ from leporello.codecs import Dialect
 from leporello.config import Settings
 from leporello.config.kinds import Address
 from leporello.errors import ConfigError
+from leporello.gateway.origins import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class GatewayConfig:
     host: str = "127.0.0.1"
     port: int = 8484
     upstreams: tuple[Upstream, ...] = ()
+    origins: tuple[Origin, ...] = ()
     max_body: int = 32_000_000
     rate: int = 600
     streams: int = 128
@@ -50,6 +52,7 @@ class GatewayConfig:
             host=settings.get("gateway.host"),
             port=settings.get("gateway.port"),
             upstreams=(*_configured(settings), *_built_in(settings)),
+            origins=_origins(settings),
             max_body=settings.get("gateway.max_body"),
             rate=settings.get("gateway.rate"),
             streams=settings.get("gateway.streams"),
@@ -72,6 +75,16 @@ class GatewayConfig:
     def window(self, model: str) -> int | None:
         """The window that the server of a model was said to have; None where nobody said."""
         return next((upstream.window for upstream in self.upstreams if upstream.serves(model)), None)
+
+
+def _origins(settings: Settings) -> tuple[Origin, ...]:
+    found = []
+    for text in settings.get("gateway.origins"):
+        origin = Origin.parse(text.rstrip("/"))
+        if origin is None:
+            raise ConfigError(f"gateway.origins has {text!r}; an origin looks like https://llm.example.org.")
+        found.append(origin)
+    return tuple(found)
 
 
 def _configured(settings: Settings) -> list[Upstream]:

@@ -18,11 +18,12 @@ from yarl import URL
 
 from leporello.codecs import Dialect
 from leporello.errors import LeporelloError
-from leporello.gateway.auth import Client, Keys, check_browser, identify
+from leporello.gateway.auth import Client, Keys, identify
 from leporello.gateway.config import GatewayConfig, Upstream
 from leporello.gateway.faults import Fault, Refused, refuse
 from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog, log
+from leporello.gateway.origins import BrowserCheck
 from leporello.gateway.planning import Done, Plan, Planner
 from leporello.gateway.recalling.exchange import Exchange
 from leporello.gateway.relay import ClientGone, Outlet, relay_stream, relay_whole
@@ -51,6 +52,7 @@ class Proxy:
     ) -> None:
         self.config = config
         self.keys = keys
+        self.browsers = BrowserCheck(keys, config.origins)
         self.planner = planner
         self.upstreams = upstreams
         self.metrics = metrics
@@ -113,7 +115,7 @@ class Endpoint:
 
     async def _watched(self, scope: Scope, receive: Receive, outlet: Outlet, entry: RequestLog) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        check_browser(headers, self.proxy.keys)
+        self.proxy.browsers.check(headers)
         client = identify(headers, self.proxy.keys)
         entry.key = client.key.name
         with self.proxy.gate.passing(client):

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from leporello.errors import LeporelloError, NotFound
-from leporello.gateway.auth import Client, check_browser, identify
+from leporello.gateway.auth import Client, identify
 from leporello.gateway.desk import Desk, Job
 from leporello.gateway.faults import Fault, Refused, refuse
 from leporello.gateway.limits import read_body
@@ -117,7 +117,7 @@ def _endpoint(
     async def endpoint(request: Request) -> Response:
         with RequestLog(name, proxy.metrics) as entry:
             try:
-                check_browser(request.headers, proxy.keys)
+                proxy.browsers.check(request.headers)
                 client = identify(request.headers, proxy.keys)
                 entry.key = client.key.name
                 with ExitStack() as held:

@@ -14,11 +14,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from leporello.errors import StoreError
-from leporello.gateway.auth import Key, Keys, check_browser
+from leporello.gateway.auth import Key, Keys
 from leporello.gateway.faults import refuse
+from leporello.gateway.origins import BrowserCheck
 from leporello.store.base import Store
 
 COOKIE = "leporello_session"
@@ -56,9 +56,12 @@ class Visitor:
 class Door:
     """Checks visitors of one gateway."""
 
-    def __init__(self, keys: Keys, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, keys: Keys, store: Store, browsers: BrowserCheck, clock: Callable[[], float] = time.time
+    ) -> None:
         self.keys = keys
         self._store = store
+        self._browsers = browsers
         self._clock = clock
         self._tries: OrderedDict[str, list[float]] = OrderedDict()
 
@@ -132,28 +135,15 @@ class Door:
 
     def check_page(self, headers: Mapping[str, str]) -> None:
         """No other name of this machine, no page of another origin."""
-        check_browser(headers, self.keys)
-        if headers.get("sec-fetch-site", "none") in ("cross-site", "same-site") and _is_nested(headers):
-            raise refuse(403, "cross_origin", "Other pages can't embed or read the dashboard.")
+        self._browsers.check(headers)
 
     def check_change(self, headers: Mapping[str, str], visitor: Visitor | None, token: str) -> None:
         """Only a page of ours may change something: same scheme, name and port, and it holds the token."""
-        origin = headers.get("origin", "")
-        site = headers.get("sec-fetch-site", "same-origin")
-        if urlsplit(origin).netloc.lower() != headers.get("host", "").lower() or site not in ("same-origin", "none"):
+        self._browsers.check_origin(headers)
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise refuse(403, "cross_origin", "This must be sent by a page of the dashboard itself.")
         if visitor is not None and not hmac.compare_digest(visitor.token.encode(), token.encode("utf-8", "replace")):
             raise refuse(403, "stale_form", "This page is out of date. Load it again, and try once more.")
-
-
-def _is_nested(headers: Mapping[str, str]) -> bool:
-    """Whether a request is something else than somebody following a link."""
-    return headers.get("sec-fetch-mode", "navigate") != "navigate" or headers.get("sec-fetch-dest", "") in (
-        "iframe",
-        "frame",
-        "embed",
-        "object",
-    )
 
 
 def _visitor(key: Key, session: str, expires: int) -> Visitor:

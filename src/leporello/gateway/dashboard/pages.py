@@ -29,6 +29,7 @@ from leporello.gateway.dashboard.tables import RANGES, report, settings_page
 from leporello.gateway.dashboard.words import piece, slug, unslug, visible
 from leporello.gateway.faults import refuse
 from leporello.gateway.metrics import Metrics
+from leporello.gateway.origins import BrowserCheck
 from leporello.gateway.sessions import Sessions
 from leporello.gateway.telling import told
 from leporello.records import Span
@@ -50,7 +51,7 @@ AROUND = 8
 def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Metrics) -> list[BaseRoute]:
     """All paths of the dashboard, about the store of these sessions."""
     reader = Reader(sessions.store, sessions.settings, config.window)
-    frame = Frame(reader, Door(keys, sessions.store), metrics)
+    frame = Frame(reader, Door(keys, sessions.store, BrowserCheck(keys, config.origins)), metrics)
     hands = Hands(reader, sessions)
     warm_up()
     one = "/c/{slug}"
