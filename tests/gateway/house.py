@@ -64,7 +64,7 @@ class _Server(uvicorn.Server):
 def running(app: Any, config: GatewayConfig) -> Iterator[str]:
     """An application on a free port of this machine."""
     listener = listen(config)
-    server = _Server(server_options(app))
+    server = _Server(server_options(app, config))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started and thread.is_alive():

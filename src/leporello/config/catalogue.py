@@ -151,6 +151,30 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("gateway.rate", 600, Number(least=1, whole=True), "Requests a minute that one key may send."),
     Setting("gateway.streams", 128, Number(least=1, whole=True), "Requests of one key at the same time."),
     Setting(
+        "gateway.connections",
+        256,
+        Number(least=1, whole=True),
+        "Connections of one client address at the same time, for each worker.",
+    ),
+    Setting(
+        "gateway.proxies",
+        (),
+        Names("a list of addresses or networks"),
+        "Trusted proxies: clients are told apart by their `X-Forwarded-For`, and their connections are not bounded.",
+    ),
+    Setting(
+        "gateway.head_timeout",
+        30.0,
+        Number(least=0.1, unit="seconds"),
+        "Longest wait for the head of a request, from the connection or its first byte.",
+    ),
+    Setting(
+        "gateway.body_timeout",
+        60.0,
+        Number(least=0.1, unit="seconds"),
+        "Longest silence of a client that sends a body, and how far it may fall behind 1,000 bytes a second.",
+    ),
+    Setting(
         "gateway.connect_timeout",
         10.0,
         Number(least=0.1, unit="seconds"),

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -20,6 +21,7 @@ from leporello.errors import LeporelloError
 from leporello.gateway.auth import Keys, identify
 from leporello.gateway.chores import Chores, Folds
 from leporello.gateway.config import GatewayConfig
+from leporello.gateway.connections import RequestsPerAddress
 from leporello.gateway.dashboard.pages import dashboard
 from leporello.gateway.faults import Fault, Refused
 from leporello.gateway.metrics import Metrics
@@ -97,6 +99,7 @@ class Gateway:
                 *dashboard(self.config, self.keys, sessions, self.metrics),
             ],
             lifespan=lifespan,
+            middleware=[Middleware(RequestsPerAddress, most=self.config.connections)],
             exception_handlers={404: not_found, 405: not_found, Exception: broken},
         )
 

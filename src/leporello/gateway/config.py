@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from ipaddress import ip_network
 
 from leporello.codecs import Dialect
 from leporello.config import Settings
 from leporello.config.kinds import Address
 from leporello.errors import ConfigError
+from leporello.gateway.connections import Network
 from leporello.gateway.origins import Origin
 
 
@@ -41,6 +43,10 @@ class GatewayConfig:
     max_body: int = 32_000_000
     rate: int = 600
     streams: int = 128
+    connections: int = 256
+    proxies: tuple[Network, ...] = ()
+    head_timeout: float = 30.0
+    body_timeout: float = 60.0
     connect_timeout: float = 10.0
     idle_timeout: float = 600.0
     session_idle: float = 86_400.0
@@ -56,6 +62,10 @@ class GatewayConfig:
             max_body=settings.get("gateway.max_body"),
             rate=settings.get("gateway.rate"),
             streams=settings.get("gateway.streams"),
+            connections=settings.get("gateway.connections"),
+            proxies=_proxies(settings),
+            head_timeout=settings.get("gateway.head_timeout"),
+            body_timeout=settings.get("gateway.body_timeout"),
             connect_timeout=settings.get("gateway.connect_timeout"),
             idle_timeout=settings.get("gateway.idle_timeout"),
             session_idle=settings.get("gateway.session_idle"),
@@ -84,6 +94,18 @@ def _origins(settings: Settings) -> tuple[Origin, ...]:
         if origin is None:
             raise ConfigError(f"gateway.origins has {text!r}; an origin looks like https://llm.example.org.")
         found.append(origin)
+    return tuple(found)
+
+
+def _proxies(settings: Settings) -> tuple[Network, ...]:
+    found = []
+    for text in settings.get("gateway.proxies"):
+        try:
+            found.append(ip_network(text, strict=False))
+        except ValueError:
+            raise ConfigError(
+                f"gateway.proxies has {text!r}; it takes addresses such as 10.0.0.5 or 10.0.0.0/8."
+            ) from None
     return tuple(found)
 
 

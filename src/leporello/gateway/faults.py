@@ -20,6 +20,7 @@ _OPENAI_TYPES = {
     408: "timeout_error",
     413: "invalid_request_error",
     415: "invalid_request_error",
+    431: "invalid_request_error",
     429: "rate_limit_error",
 }
 _ANTHROPIC_TYPES = {
@@ -30,6 +31,7 @@ _ANTHROPIC_TYPES = {
     408: "timeout_error",
     413: "request_too_large",
     415: "invalid_request_error",
+    431: "invalid_request_error",
     429: "rate_limit_error",
     503: "overloaded_error",
     529: "overloaded_error",
@@ -71,6 +73,9 @@ class Fault:
             found.append((b"retry-after", str(max(1, round(self.retry_after))).encode()))
         if self.status == 401:
             found.append((b"www-authenticate", b"Bearer"))
+        if self.status == 408:
+            # What the client still sends would be taken for its next request.
+            found.append((b"connection", b"close"))
         return found
 
 

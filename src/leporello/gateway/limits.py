@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import zlib
 from collections import OrderedDict
@@ -17,6 +18,9 @@ from leporello.gateway.faults import refuse
 
 MOST_CLIENTS = 10_000
 """Clients whose rate is remembered; without keys anybody can make up names, and the oldest is forgotten."""
+
+SLOWEST = 1_000
+"""Bytes of a body a second, on average, that a client must manage to send."""
 
 
 @dataclass(slots=True)
@@ -73,21 +77,32 @@ class Gate:
         return found
 
 
-async def read_body(receive: Receive, most: int, encoding: str = "") -> bytes:
-    """The whole body, unpacked; refused beyond `most` bytes before or after unpacking."""
+async def read_body(receive: Receive, most: int, patience: float, encoding: str = "") -> bytes:
+    """The whole body, unpacked; refused beyond `most` bytes before or after unpacking.
+
+    A slow client may take as long as it needs while it sends; one that is silent for `patience` seconds, or falls that
+    far behind `SLOWEST` bytes a second, is given up.
+    """
     pieces: list[bytes] = []
     size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionResetError
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size > most:
-            raise _too_large(most)
-        pieces.append(piece)
-        if not message.get("more_body", False):
-            break
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    try:
+        async with asyncio.timeout(patience) as deadline:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ConnectionResetError
+                piece = message.get("body", b"")
+                size += len(piece)
+                if size > most:
+                    raise _too_large(most)
+                pieces.append(piece)
+                if not message.get("more_body", False):
+                    break
+                deadline.reschedule(min(clock(), began + size / SLOWEST) + patience)
+    except TimeoutError:
+        raise refuse(408, "request_timeout", "The body of the request did not arrive in time.") from None
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     return unpack(data, encoding, most) if encoding and encoding != "identity" else data
 

@@ -121,9 +121,9 @@ class Endpoint:
         with self.proxy.gate.passing(client):
             data = b""
             if scope["method"] == "POST":
-                most = self.proxy.config.max_body
-                async with asyncio.timeout(self.proxy.config.idle_timeout):
-                    data = await read_body(receive, most, headers.get("content-encoding", "").strip().lower())
+                config = self.proxy.config
+                encoding = headers.get("content-encoding", "").strip().lower()
+                data = await read_body(receive, config.max_body, config.body_timeout, encoding)
             work = asyncio.create_task(self.serve(Call(scope, headers, client, data), outlet, entry))
             gone = asyncio.create_task(_disconnected(receive))
             try:

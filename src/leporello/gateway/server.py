@@ -20,6 +20,8 @@ from leporello.errors import InputError
 from leporello.gateway.app import Gateway
 from leporello.gateway.auth import Keys, check_address
 from leporello.gateway.config import GatewayConfig
+from leporello.gateway.connections import ConnectionLimits, most_connections
+from leporello.gateway.protocol import protocol_class
 from leporello.jobs import open_queue
 from leporello.store import open_store
 
@@ -83,18 +85,22 @@ def serve(setup: Setup, listener: socket.socket) -> None:
         config = GatewayConfig.read(settings)
         keys, queue = Keys.load(settings.home.path), open_queue(settings.store_url)
         gateway = Gateway(settings, config, keys, store, queue)
-        uvicorn.Server(server_options(gateway.app())).run(sockets=[listener])
+        uvicorn.Server(server_options(gateway.app(), config)).run(sockets=[listener])
 
 
-def server_options(app: Starlette) -> uvicorn.Config:
+def server_options(app: Starlette, config: GatewayConfig) -> uvicorn.Config:
     """How the HTTP server runs: quiet, without a name, patient with clients that are still reading when it stops."""
+    limits = ConnectionLimits(config.connections, config.proxies, most_connections())
     return uvicorn.Config(
         app,
+        http=protocol_class(config, limits),
+        ws="none",
         log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(config.proxies),
+        forwarded_allow_ips=[str(network) for network in config.proxies],
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=30,
         backlog=BACKLOG,

@@ -135,6 +135,10 @@ def _endpoint(
             except LeporelloError as error:
                 entry.problem = type(error).__name__
                 reply = _fault(STORE_FAULT)
+            except ConnectionResetError:
+                # Nobody reads this; the log has the number.
+                entry.problem = "client_gone"
+                reply = Response(status_code=499)
             entry.status = reply.status_code
             return reply
 
@@ -147,7 +151,7 @@ async def _visit(request: Request, client: Client, sessions: Sessions, proxy: Pr
     data = b""
     if request.method in ("POST", "PATCH"):
         encoding = request.headers.get("content-encoding", "").strip().lower()
-        data = await read_body(request.receive, proxy.config.max_body, encoding)
+        data = await read_body(request.receive, proxy.config.max_body, proxy.config.body_timeout, encoding)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if data and kind != "application/json":
             raise refuse(415, "not_json", "Bodies are taken as application/json.")

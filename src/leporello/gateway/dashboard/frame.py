@@ -100,6 +100,7 @@ class Frame:
     reader: Reader
     door: Door
     metrics: Metrics
+    body_timeout: float
     gate: Gate = field(default_factory=lambda: Gate(REQUESTS_A_MINUTE, MOST_AT_ONCE, time.monotonic))
 
     def route(self, path: str, handler: Handler, *, change: bool = False) -> Route:
@@ -124,7 +125,7 @@ class Frame:
             entry.key = visitor.name
             visit = Visit(request, visitor, self)
             if change:
-                visit.form = await read_form(request)
+                visit.form = await self.read_form(request)
                 self.door.check_change(request.headers, visitor, visit.form.get("token", ""))
             with self.gate.passing(Client(Key(visitor.name, ""), visitor.name or "dashboard")):
                 reply = await _run(handler, visit)
@@ -140,6 +141,20 @@ class Frame:
             reply = self.problem(request, visitor, STORE_FAULT)
         return self.sealed(request, reply, visitor)
 
+    async def read_form(self, request: Request) -> dict[str, str]:
+        """The fields of a small form."""
+        try:
+            data = await read_body(request.receive, MOST_FORM, self.body_timeout)
+        except ConnectionResetError:
+            raise refuse(499, "client_gone", "The form did not arrive whole.") from None
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/x-www-form-urlencoded":
+            raise refuse(415, "not_a_form", "This takes a form.")
+        try:
+            return dict(parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS))
+        except ValueError:
+            raise refuse(400, "too_many_fields", f"A form has at most {MOST_FIELDS} fields.") from None
+
     def _to_sign_in(self, request: Request, change: bool) -> Response:
         if change or PART_HEADER in request.headers:
             fault = Fault(401, "signed_out", "You are signed out. Load the page again to sign in.")
@@ -154,6 +169,8 @@ class Frame:
         reply = self.render("problem.html", visitor, fault.status, part=part, fault=fault)
         if fault.retry_after is not None:
             reply.headers["retry-after"] = str(max(1, round(fault.retry_after)))
+        if fault.status == 408:
+            reply.headers["connection"] = "close"
         return reply
 
     def sealed(self, request: Request, reply: Response, visitor: Visitor | None) -> Response:
@@ -246,18 +263,6 @@ async def _run(handler: Handler, visit: Visit) -> Response:
         made: Response = await handler(visit)
         return made
     return await asyncio.to_thread(handler, visit)  # type: ignore[arg-type]
-
-
-async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a small form."""
-    data = await read_body(request.receive, MOST_FORM)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise refuse(415, "not_a_form", "This takes a form.")
-    try:
-        return dict(parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS))
-    except ValueError:
-        raise refuse(400, "too_many_fields", f"A form has at most {MOST_FIELDS} fields.") from None
 
 
 def set_session(request: Request, reply: Response, value: str) -> None:

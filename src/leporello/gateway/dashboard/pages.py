@@ -51,7 +51,7 @@ AROUND = 8
 def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Metrics) -> list[BaseRoute]:
     """All paths of the dashboard, about the store of these sessions."""
     reader = Reader(sessions.store, sessions.settings, config.window)
-    frame = Frame(reader, Door(keys, sessions.store, BrowserCheck(keys, config.origins)), metrics)
+    frame = Frame(reader, Door(keys, sessions.store, BrowserCheck(keys, config.origins)), metrics, config.body_timeout)
     hands = Hands(reader, sessions)
     warm_up()
     one = "/c/{slug}"

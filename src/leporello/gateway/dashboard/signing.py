@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from leporello.errors import LeporelloError
-from leporello.gateway.dashboard.frame import STORE_FAULT, Frame, Visit, end_session, read_form, set_session
+from leporello.gateway.dashboard.frame import STORE_FAULT, Frame, Visit, end_session, set_session
 from leporello.gateway.faults import Refused
 from leporello.gateway.metrics import RequestLog
 
@@ -45,7 +45,7 @@ def sign_routes(frame: Frame) -> list[BaseRoute]:
 async def _sign_in(frame: Frame, request: Request) -> Response:
     try:
         frame.door.check_page(request.headers)
-        form = await read_form(request)
+        form = await frame.read_form(request)
         # There is no session yet whose token could be asked for: that the page is ours is what counts.
         frame.door.check_change(request.headers, None, "")
         address = request.client.host if request.client else ""
