@@ -27,6 +27,9 @@ from .house import House, opened
 
 SAID = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}).encode()
 SHORT = 0.2
+"""For what never comes."""
+ENOUGH = 1.5
+"""For what comes at once, before something that never comes."""
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 
 
@@ -77,7 +80,7 @@ def test_a_connection_without_a_request(tmp_path: Path, begun: bytes) -> None:
 
 def test_a_head_that_trickles(tmp_path: Path) -> None:
     """Byte after byte does not move the deadline, nor do blank lines between two requests."""
-    with opened(tmp_path, flags={"gateway.head_timeout": SHORT}) as house:
+    with opened(tmp_path, flags={"gateway.head_timeout": ENOUGH}) as house:
         with connected(house) as line:
             stop = trickle(line, b"GET / HTTP/1.1\r\n", b"x")
             assert status(until_closed(line)) == 408
@@ -108,7 +111,7 @@ def trickle(line: socket.socket, first: bytes, again: bytes) -> threading.Event:
 
 def test_a_second_head_on_the_same_connection(tmp_path: Path) -> None:
     """The deadline holds for every request of a connection."""
-    with opened(tmp_path, flags={"gateway.head_timeout": SHORT}) as house, connected(house) as line:
+    with opened(tmp_path, flags={"gateway.head_timeout": ENOUGH}) as house, connected(house) as line:
         line.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         assert b"200 OK" in line.recv(65536)
         line.sendall(b"GET /healthz HT")
@@ -150,7 +153,7 @@ def test_a_body_that_never_comes(tmp_path: Path, path: str, kind: str) -> None:
 def test_a_body_that_nobody_reads(tmp_path: Path, method: str, path: str) -> None:
     """A body that goes on after the answer ends with the connection, also when it trickles."""
     answers = {"/v1/models": {"object": "list"}}
-    with opened(tmp_path, answers=answers, flags={"gateway.head_timeout": SHORT}) as house, connected(house) as line:
+    with opened(tmp_path, answers=answers, flags={"gateway.head_timeout": ENOUGH}) as house, connected(house) as line:
         stop = trickle(
             line, f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 99999\r\n\r\n".encode(), b"x"
         )
@@ -158,48 +161,64 @@ def test_a_body_that_nobody_reads(tmp_path: Path, method: str, path: str) -> Non
         stop.set()
 
 
-def test_a_slow_upload_arrives(tmp_path: Path) -> None:
-    """Uploads that take longer than the deadline are read as long as they go on."""
-    flags = {"gateway.body_timeout": 0.5, "gateway.head_timeout": 0.5}
-    with opened(tmp_path, [Say("Hm.")], flags=flags) as house:
-        said = {"model": "gpt-4o", "messages": [{"role": "user", "content": "x" * 20_000}]}
-        data = json.dumps(said).encode()
+class Upload:
+    """A body that comes in pieces of one size, each after so many seconds of a clock that only it moves."""
 
-        def pieces() -> Iterator[bytes]:
-            for at in range(0, len(data), 2_000):
-                threading.Event().wait(0.1)
-                yield data[at : at + 2_000]
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, pieces: int, size: int, seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time()
+        self._left, self._size, self._seconds = pieces, size, seconds
+        monkeypatch.setattr(self._loop, "time", lambda: self._now)
 
-        reply = httpx2.post(house.url + "/v1/chat/completions", content=pieces())
-        assert reply.status_code == 200
-        assert house.model_calls[0].raw == data
+    async def receive(self) -> Message:
+        self._now += self._seconds
+        self._left -= 1
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return {"type": "http.request", "body": b"x" * self._size, "more_body": self._left > 0}
 
 
-async def test_a_body_that_trickles() -> None:
-    """A client can't hold a request open with a byte now and then."""
+async def test_a_slow_upload_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upload may take many times the deadline as long as it goes on."""
+    upload = Upload(monkeypatch, pieces=30, size=50 * SLOWEST, seconds=50)
+    assert len(await read_body(upload.receive, 10**9, 60)) == 30 * 50 * SLOWEST
 
-    async def receive() -> Message:
-        await asyncio.sleep(0.01)
-        return {"type": "http.request", "body": b"x", "more_body": True}
 
+@pytest.mark.parametrize(("size", "seconds"), [(1, 50), (10**6, 61), (30 * SLOWEST, 55)])
+async def test_a_body_that_stalls_or_trickles(monkeypatch: pytest.MonkeyPatch, size: int, seconds: float) -> None:
+    """A client can't hold a request open in silence, nor with a byte now and then."""
+    upload = Upload(monkeypatch, 30, size, seconds)
     with pytest.raises(Refused) as refused:
-        await read_body(receive, 10 * SLOWEST, SHORT)
+        await read_body(upload.receive, 10**9, 60)
     assert refused.value.fault.status == 408
 
 
 def test_a_long_answer_is_not_cut(tmp_path: Path) -> None:
     """Deadlines of requests don't end an answer that takes longer than all of them."""
     release = threading.Event()
-    flags = {"gateway.body_timeout": 0.1, "gateway.head_timeout": 0.1}
+    flags = {"gateway.body_timeout": ENOUGH, "gateway.head_timeout": ENOUGH}
     with opened(tmp_path, [Hold(Say("word " * 50), release, after=5)], flags=flags) as house:
         said = {**json.loads(SAID), "stream": True}
         with httpx2.stream("POST", house.url + "/v1/chat/completions", json=said) as reply:
             pieces = reply.iter_text()
             text = next(pieces)
-            threading.Event().wait(0.5)
+            with connected(house) as later:
+                # It began after the answer, so the answer is older than the deadline when this is closed.
+                until_closed(later)
             release.set()
             text += "".join(pieces)
         assert text.rstrip().endswith("[DONE]")
+
+
+def test_an_answer_that_nobody_reads(tmp_path: Path) -> None:
+    """A client that does not read its answer loses the connection, and its place is free."""
+    answers = {"/v1/models": {"object": "list", "data": ["x" * 1_000] * 30_000}}
+    flags = {"gateway.idle_timeout": ENOUGH, "gateway.connections": 1}
+    with opened(tmp_path, answers=answers, flags=flags) as house, connected(house) as line:
+        line.sendall(b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        while (reply := httpx2.get(house.url + "/healthz")).status_code == 429:
+            threading.Event().wait(0.05)
+        assert reply.status_code == 200
 
 
 # -- connections
@@ -226,7 +245,7 @@ def test_connections_of_one_address(tmp_path: Path) -> None:
 
 def test_half_open_connections_give_their_place_back(tmp_path: Path) -> None:
     """Connections that never ask for anything don't lock out those that do."""
-    flags = {"gateway.connections": 3, "gateway.head_timeout": SHORT}
+    flags = {"gateway.connections": 3, "gateway.head_timeout": ENOUGH}
     with opened(tmp_path, flags=flags) as house, ExitStack() as held:
         for _ in range(3):
             held.enter_context(connected(house)).sendall(b"GET")
