@@ -55,6 +55,7 @@ _SAID = {
     401: "No key was given, or a wrong one.",
     403: "This key, or this origin, may not do that.",
     404: "There is no conversation with this id.",
+    408: "The body did not arrive in time.",
     409: "Not in the state the conversation is in.",
     413: "The body is too large.",
     415: "The body is not JSON.",
@@ -92,7 +93,7 @@ def _operation(summary: str, responses: dict[str, Any], **more: Any) -> dict[str
     return {"summary": summary, "responses": responses, **more}
 
 
-_SENT = (400, 404, 409, 413, 415)
+_SENT = (400, 404, 408, 409, 413, 415)
 """What may be wrong with a request that changes a conversation."""
 
 
@@ -117,7 +118,7 @@ def _collection() -> dict[str, Any]:
         ),
         "post": _operation(
             "Begin a conversation.",
-            _answers(201, _CONVERSATION, 400, 413, 415),
+            _answers(201, _CONVERSATION, 400, 408, 413, 415),
             requestBody=_body(NewConversation),
         ),
     }
@@ -127,7 +128,9 @@ def _single() -> dict[str, Any]:
     return {
         "parameters": [_ID],
         "get": _operation("A conversation and what it used.", _answers(200, _DETAILS, 404)),
-        "patch": _operation("Rename it.", _answers(200, _CONVERSATION, 400, 404, 413, 415), requestBody=_body(Renamed)),
+        "patch": _operation(
+            "Rename it.", _answers(200, _CONVERSATION, 400, 404, 408, 413, 415), requestBody=_body(Renamed)
+        ),
         "delete": _operation("Remove it with all it has.", _answers(204, None, 404)),
     }
 
