@@ -19,6 +19,8 @@ class CompactionEvent:
     conversation: str
     generation: int
     report: CompactionReport
+    compactions: int = 0
+    """How often the conversation has been compacted, this time included; 0 where nobody counted."""
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form for logs and `--json`; holds sizes and reasons, never message text."""
@@ -26,7 +28,8 @@ class CompactionEvent:
         report["outcome"] = self.report.outcome.value
         report["covered"] = str(self.report.covered) if self.report.covered else None
         report["verification"] = {k: v for k, v in report["verification"].items() if k != "dropped"}
-        return {"event": "compaction", "conversation": self.conversation, "generation": self.generation, **report}
+        about = {"conversation": self.conversation, "generation": self.generation, "compactions": self.compactions}
+        return {"event": "compaction", **about, **report}
 
 
 Listener: TypeAlias = Callable[[CompactionEvent], None]

@@ -244,7 +244,7 @@ HARBOUR = ("--set", "model.context_length=16000", "--set", "compression.protect_
 
 
 def test_folding_by_hand_with_a_topic(desk: Desk) -> None:
-    """`/compress topic` folds and says what came of it, `/undo` takes it back, the notice comes from the second on."""
+    """`/compress topic` folds and says what came of it, `/undo` takes it back; from the second on, how often it was."""
     desk.serve(*repeat(harbour_master, 40))
     seen = desk.start(*HARBOUR, "--set", "compression.enabled=false", "chat")
     for number in range(8):
@@ -260,11 +260,13 @@ def test_folding_by_hand_with_a_topic(desk: Desk) -> None:
     assert "folded" not in seen.display.splitlines()[-1], "what was taken back is not counted"
     seen.say("/compress")
     seen.wait_count("Folded m", 2)
+    seen.wait_prompt()
+    assert "starts afresh" not in seen.text
     for number in range(8, 12):
         seen.say(f"question {number} about harbours")
         seen.wait(f"Answer {number}.")
     seen.say("/compress")
-    seen.wait("folded 2 times", "/new is better")
+    seen.wait("folded 2 times so far", "starts afresh.")
     seen.say("/expand f1")
     seen.wait("[m7] user", "[m8] assistant")
     seen.say("/search port of pier 3")
@@ -598,6 +600,22 @@ def test_typing_ahead(desk: Desk) -> None:
     assert seen.text.count("typed ahead") == 1
     seen.key("\r")
     seen.wait("The second answer.")
+
+
+def test_an_interrupt_keeps_what_was_typed(desk: Desk) -> None:
+    """Ctrl-C stops the answer; what was typed meanwhile stands in the input line, not sent."""
+    held = desk.hold()
+    server = desk.serve(Hold(Say("The first answer."), held, after=2), Say("The second answer."))
+    seen = desk.chat()
+    seen.say("one")
+    seen.wait("Ctrl-C stops")
+    seen.key("rather do this")
+    seen.interrupt()
+    seen.wait("Stopped.", "› rather do this")
+    assert len(server.bodies()) == 1
+    seen.key("\r")
+    seen.wait("The second answer.")
+    assert "rather do this" in json.dumps(server.bodies()[-1]["messages"])
 
 
 def test_leaving_at_once(desk: Desk) -> None:

@@ -236,14 +236,6 @@ class Agent:
             return
         self.prompt = self.prompt.after_compression(self.sources)
         self.talk.store.state.set(self.talk.id, PROMPT_KEY, self.prompt.as_dict())
-        times = self.talk.compressions
-        if times >= 2:
-            self._emit(
-                Notice(
-                    f"This conversation was folded {times} times. Details may be less sharp now; everything is still "
-                    "there to be searched and reopened. For a new subject, /new is better."
-                )
-            )
 
     def use_model(
         self,

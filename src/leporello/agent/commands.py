@@ -1,7 +1,8 @@
 """Commands in the text: `/compress`, `/undo`, `/usage` and their like, the same for a terminal and a server.
 
 A command is not a chat message: it is never stored, never sent to a model, and answers with plain text. A face adds
-commands of its own (`more`): a terminal can begin another conversation, a server may not.
+commands of its own (`more`): a terminal can begin another conversation, a server may not. Other names for a command,
+mostly those of other agents, stand in its `aliases`; the command's own name wins over an alias of another.
 """
 
 from __future__ import annotations
@@ -18,6 +19,27 @@ from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.records import CompactionReport, Outcome
 
 DRAWN_WIDTH = 76
+SURELY = 0.7
+"""How much a word with more behind it must look like a command to be taken for one: `/bin is full` is a sentence."""
+REPEATED = 2
+"""From so many compactions on, the user is told how many there were."""
+SEARCH_TOKENS = 1_500
+SEARCH_SHOWN = 10
+ALL = "--all"
+ELSEWHERE = {
+    "add": "Name a file in your message: @path/of/the/file (Tab completes it).",
+    "approvals": "The setting is tools.approval; /config tools.approval shows it.",
+    "doctor": "Outside of the chat: leporello doctor",
+    "import": "Outside of the chat: leporello import",
+    "init": "An AGENTS.md in the project's folder is read at the start of a conversation.",
+    "login": "Outside of the chat, provider, model and key: leporello setup",
+    "new": "A conversation begins where no id of an earlier one is given.",
+    "memory": "Ask for it in your message: the agent keeps what it shall remember.",
+    "permissions": "The setting is tools.approval; /config tools.approval shows it.",
+    "setup": "Outside of the chat, provider, model and key: leporello setup",
+    "version": "Outside of the chat: leporello --version",
+}
+"""Commands of other agents that are none here, and what does the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +49,7 @@ class Command:
     help: str
     run: Callable[[Conversation, str], str]
     argument: str = ""
+    aliases: tuple[str, ...] = ()
 
 
 def parse(text: str) -> tuple[str, str] | None:
@@ -35,7 +58,23 @@ def parse(text: str) -> tuple[str, str] | None:
     if not stripped.startswith("/") or "\n" in stripped:
         return None
     name, _, argument = stripped[1:].partition(" ")
-    return (name, argument.strip()) if name.replace("-", "").isalpha() else None
+    return (name, argument.strip()) if name == "?" or name.replace("-", "").isalpha() else None
+
+
+def aliases(known: Mapping[str, Command]) -> dict[str, str]:
+    """Every alias with the name of its command."""
+    return {alias: name for name, command in known.items() for alias in command.aliases if alias not in known}
+
+
+def parse_known(text: str, known: Mapping[str, Command]) -> tuple[str, str] | None:
+    """Like `parse`, with the command's own name in place of an alias; an unknown name stays as it was typed."""
+    found = parse(text)
+    if found is None or found[0] in known:
+        return found
+    name, argument = found
+    lower = name.lower()
+    own = lower if lower in known else aliases(known).get(lower, name)
+    return own, argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +93,13 @@ def run_command(talk: Conversation, text: str, more: Mapping[str, Command] | Non
 
 def answer_command(talk: Conversation, text: str, more: Mapping[str, Command] | None = None) -> Answer | None:
     """The same, and whether it went well."""
-    found = parse(text)
+    known = {**COMMANDS, **(more or {})}
+    found = parse_known(text, known)
     if found is None:
         return None
     name, argument = found
-    known = {**COMMANDS, **(more or {})}
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        if argument and not near:
+        if argument and not _nearest(name, known, SURELY) and name not in ELSEWHERE:
             # "/tmp is full" is something to say, not a command somebody mistyped.
             return None
         said = unknown(name, known)
@@ -76,33 +114,44 @@ def answer_command(talk: Conversation, text: str, more: Mapping[str, Command] | 
         return Answer(str(error), error)
 
 
-def unknown(name: str, known: Mapping[str, object]) -> str:
+def unknown(name: str, known: Mapping[str, Command]) -> str:
     """What is said about a command that does not exist."""
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean /{near[0]}?" if near else ""
-    return f"There is no command /{name}.{hint} Known: {', '.join('/' + name for name in sorted(known))}."
+    near = _nearest(name, known)
+    hint = ELSEWHERE.get(name) or (f"Did you mean /{near}?" if near else "/help lists all commands.")
+    return f"There is no command /{name}. {hint}"
+
+
+def _nearest(name: str, known: Mapping[str, Command], likeness: float = 0.6) -> str:
+    """The command whose name, or one of whose aliases, looks most like what was typed; empty when none does."""
+    by_name = {**{name: name for name in known}, **aliases(known)}
+    near = difflib.get_close_matches(name, by_name, n=1, cutoff=likeness)
+    return by_name[near[0]] if near else ""
 
 
 def help_text(known: Mapping[str, Command], columns: int = 0) -> str:
     """One line for each command; with a number of columns, long ones go on below their beginning."""
     heads = {name: f"/{name} {command.argument}".strip() for name, command in known.items()}
     width = max(len(head) for head in heads.values()) + 2
+    others = aliases(known)
     lines = []
     for name, command in known.items():
-        words = textwrap.wrap(command.help, columns - width) if columns > 2 * width else [command.help]
+        also = ", ".join(f"/{alias}" for alias in command.aliases if others.get(alias) == name)
+        text = f"{command.help} (also {also})" if also else command.help
+        words = textwrap.wrap(text, columns - width) if columns > 2 * width else [text]
         lines.append(f"{heads[name]:{width}}" + f"\n{' ' * width}".join(words))
     return "\n".join(lines)
 
 
-def describe_report(report: CompactionReport) -> str:
-    """One line about an attempt, derived from its outcome alone."""
+def describe_report(report: CompactionReport, compactions: int = 0) -> str:
+    """One line about an attempt; from the second compaction of a conversation on, it says how many there were."""
     if report.outcome is Outcome.COMMITTED:
         saved = 1 - report.tokens_after / max(1, report.tokens_before)
         line = (
             f"Folded {report.covered}: {report.tokens_before:,} → {report.tokens_after:,} tokens ({saved:.0%} less) "
-            f"in {report.seconds:.1f} s, {report.summariser or 'model-free'}."
+            f"in {report.seconds:.1f} s, {report.summariser or 'model-free'}"
         )
-        return "\n".join([line, *report.warnings])
+        often = f"; folded {compactions} times so far, /new starts afresh" if compactions >= REPEATED else ""
+        return "\n".join([f"{line}{often}.", *report.warnings])
     words = {
         Outcome.NOTHING_TO_DO: "Nothing to fold yet.",
         Outcome.NO_GAIN: "Not folded: it would not have helped.",
@@ -113,7 +162,8 @@ def describe_report(report: CompactionReport) -> str:
 
 
 def _compress(talk: Conversation, argument: str) -> str:
-    return describe_report(talk.compact(argument))
+    report = talk.compact(argument)
+    return describe_report(report, talk.compressions)
 
 
 def _undo(talk: Conversation, _: str) -> str:
@@ -133,10 +183,20 @@ def _context(talk: Conversation, argument: str) -> str:
 
 
 def _search(talk: Conversation, argument: str) -> str:
-    if not argument:
+    """The best match comes last: it stands next to the prompt, and what scrolls away matters least."""
+    option, _, rest = argument.partition(" ")
+    words, shown = (rest.strip(), None) if option == ALL else (argument, SEARCH_SHOWN)
+    if not words:
         return "Say what to look for: /search port of the staging server"
-    windows = talk.search(argument, 1_500)
-    return "\n\n".join(str(window) for window in windows) or "Nothing was found."
+    windows = talk.search(words, SEARCH_TOKENS)
+    if not windows:
+        return "Nothing was found."
+    lines = [str(window) for window in reversed(windows[:shown])]
+    hints = ["best match last"] if len(lines) > 1 else []
+    if len(windows) > len(lines):
+        hints.append(f"{len(windows) - len(lines):,} more: /search {ALL} {words}")
+    hints.append(f"/expand {windows[0].id} opens the whole message")
+    return "\n\n".join([*lines, f"({' · '.join(hints)})"])
 
 
 def _expand(talk: Conversation, argument: str) -> str:
@@ -149,17 +209,19 @@ def _expand(talk: Conversation, argument: str) -> str:
 
 
 COMMANDS: dict[str, Command] = {
-    "help": Command("what can be said here", lambda _, __: help_text(COMMANDS)),
-    "compress": Command("fold now; what is about the topic is kept in detail", _compress, "[topic]"),
+    "help": Command("what can be said here", lambda _, __: help_text(COMMANDS), aliases=("?", "commands")),
+    "compress": Command("fold now; what is about the topic is kept in detail", _compress, "[topic]", ("compact",)),
     "undo": Command("take the last folding back", _undo),
-    "context": Command("where the window goes; --explain: limits and sources", _context, "[--explain]"),
-    "search": Command("search the whole conversation, folded parts included", _search, "WORDS"),
+    "context": Command(
+        "where the window goes; --explain: limits and sources", _context, "[--explain]", ("status", "tokens")
+    ),
+    "search": Command("search the whole conversation, folded parts included", _search, "[--all] WORDS", ("find",)),
     "expand": Command("reopen a message, a span or a fold", _expand, "m12|m10-m20|f3"),
     "pin": Command("keep a message word for word; alone, show the pins", pin, "[m12 [note]]"),
     "unpin": Command("let a pinned message go", unpin, "m12"),
-    "usage": Command("tokens, cache hits and cost of this conversation", usage),
+    "usage": Command("tokens, cache hits and cost of this conversation", usage, aliases=("cost", "stats")),
     "insights": Command("the same for everything in the store", insights, "[days]"),
-    "sessions": Command("the newest conversations", sessions, "[count]"),
+    "sessions": Command("the newest conversations", sessions, "[count]", ("history",)),
     "plugins": Command("the context engines, and which one is in use", plugins),
-    "config": Command("settings that are not the default, or one of them", config, "[key]"),
+    "config": Command("settings that are not the default, or one of them", config, "[key]", ("settings",)),
 }

@@ -106,7 +106,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the user should know: a recovery, a lowered limit, a repeated compression."""
+    """Something the user should know: a recovery, a lowered limit."""
 
     kind: ClassVar[str] = "notice"
     text: str

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 from leporello import caching
 from leporello.agent.agent import Agent
-from leporello.agent.commands import COMMANDS, Command, help_text, parse, run_command
+from leporello.agent.commands import COMMANDS, Command, aliases, help_text, parse_known, run_command
 from leporello.agent.commands_context import window_use
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
@@ -36,6 +36,8 @@ from leporello.tools.jobs import Jobs
 LISTED = 20
 PLATFORM = "cli"
 """Where these conversations come from; imported ones have names of their own."""
+WITHOUT_SLASH = {"exit": "/quit", "quit": "/quit", ":q": "/quit", ":wq": "/quit", "?": "/help"}
+"""What people type at a prompt by habit; it is never meant for the model."""
 _ENDINGS = {
     "length": "The answer reached its longest length. Say `go on` for the rest.",
     "steps": "The turn was ended after very many steps. Say `go on` to continue.",
@@ -205,7 +207,8 @@ class Chat:
         return not self._leaving
 
     def _as_command(self, text: str) -> bool:
-        found = parse(text)
+        text = WITHOUT_SLASH.get(text.strip().lower(), text)
+        found = parse_known(text, self.commands)
         if found == ("context", ""):
             self._agent.measure()
             self._face.window(window_use(self._agent.talk))
@@ -283,11 +286,20 @@ class Chat:
     def _own_commands(self) -> dict[str, Command]:
         return {
             "expand": replace(COMMANDS["expand"], run=lambda _, argument: self._expand(argument)),
-            "new": Command("begin another conversation; this one stays in /sessions", lambda _, __: self._new("new")),
-            "reset": Command("the same as /new", lambda _, __: self._new("reset")),
-            "resume": Command("go on with an earlier conversation", lambda _, id: self._resume(id), "[id|number]"),
-            "model": Command("show the model, or go on with another one", lambda _, name: self._model(name), "[name]"),
-            "quit": Command("leave; `leporello chat --continue` comes back", lambda _, __: self._quit()),
+            "new": Command(
+                "begin another conversation; this one stays in /sessions",
+                lambda _, __: self._new(),
+                aliases=("clear", "reset"),
+            ),
+            "resume": Command(
+                "go on with an earlier conversation", lambda _, id: self._resume(id), "[id|number]", ("continue",)
+            ),
+            "model": Command(
+                "show the model, or go on with another one", lambda _, name: self._model(name), "[name]", ("models",)
+            ),
+            "quit": Command(
+                "leave; `leporello chat --continue` comes back", lambda _, __: self._quit(), aliases=("exit", "q")
+            ),
         }
 
     def _expand(self, argument: str) -> str:
@@ -303,10 +315,12 @@ class Chat:
         stored = self._store.log.span(talk.id, Span(max(1, newest - 50), newest)) if newest else []
         return next((entry.id for entry in reversed(stored) if is_result(entry.message)), "")
 
-    def _new(self, reason: str) -> str:
-        self._agent.talk.engine.on_session_reset()
-        self._switch(None, reason)
-        return f"A new conversation: {self._agent.talk.id}"
+    def _new(self) -> str:
+        earlier = self._agent.talk
+        kept = f" The one before is kept: /resume {earlier.id}" if self._store.log.count(earlier.id) else ""
+        earlier.engine.on_session_reset()
+        self._switch(None, "new")
+        return f"A new conversation: {self._agent.talk.id}.{kept}"
 
     def _resume(self, wanted: str) -> str:
         if not wanted:
@@ -340,11 +354,16 @@ class Chat:
     # -- completion
 
     def command_names(self) -> dict[str, str]:
-        """Every command with its line of help."""
-        return {name: command.help for name, command in self.commands.items()}
+        """Every command with its line of help, then the aliases."""
+        commands = self.commands
+        return {
+            **{name: command.help for name, command in commands.items()},
+            **{alias: f"the same as /{name}" for alias, name in aliases(commands).items()},
+        }
 
     def arguments(self, name: str) -> dict[str, str]:
         """What may stand behind a command."""
+        name = aliases(self.commands).get(name, name)
         if name == "context":
             return {"--explain": "limits and their sources"}
         if name == "resume":

@@ -19,7 +19,7 @@ from leporello.errors import LeporelloError
 if TYPE_CHECKING:
     from leporello.chat.app import Chat
 
-LEAVING = "Ctrl-D or /quit leaves."
+LEAVING = "Ctrl-C again, Ctrl-D or /quit leaves."
 
 
 def chat_plainly(options: ChatOptions) -> bool:

@@ -56,7 +56,7 @@ class PlainTurn:
         elif isinstance(event, ToolFinished):
             self._tool(event)
         elif isinstance(event, Compacted) and event.event.report.outcome not in _ROUTINE:
-            _err(describe_report(event.event.report))
+            _err(describe_report(event.event.report, event.event.compactions))
         elif isinstance(event, Notice):
             _err(event.text)
         elif isinstance(event, TurnEnded) and event.reason == "interrupted":

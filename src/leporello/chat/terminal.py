@@ -158,7 +158,7 @@ def _write(text: str) -> None:
 
 @contextmanager
 def _no_echo() -> Iterator[None]:
-    """Keys pressed meanwhile wait unseen; Ctrl-C still interrupts."""
+    """Keys pressed meanwhile wait unseen; Ctrl-C still interrupts, and does not throw them away."""
     try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
@@ -167,6 +167,7 @@ def _no_echo() -> Iterator[None]:
         return
     quiet = termios.tcgetattr(descriptor)
     quiet[3] &= ~(termios.ECHO | termios.ICANON)
+    quiet[3] |= termios.NOFLSH
     termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
     try:
         yield

@@ -155,7 +155,8 @@ class TerminalTurn:
         report = event.event.report
         if report.outcome not in ROUTINE:
             style = "cyan" if report.committed else "yellow"
-            self._print(Text(f"{clean(describe_report(report))}\n", style=style))
+            said = describe_report(report, event.event.compactions)
+            self._print(Text(f"{clean(said)}\n", style=style))
         self._begin("Thinking")
 
     # -- drawing

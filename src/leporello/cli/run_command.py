@@ -9,7 +9,7 @@ import click
 import orjson
 
 from leporello.agent.agent import Agent
-from leporello.agent.commands import answer_command, describe_report, parse
+from leporello.agent.commands import COMMANDS, answer_command, describe_report, parse_known
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.plugin_commands import plugin_commands
@@ -18,7 +18,7 @@ from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.outcomes import code_of
 from leporello.cli.output import dim, json_option, json_text, note, warn
-from leporello.cli.slash_commands import COMMANDS
+from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.cli.store_access import find
 from leporello.errors import InputError, LeporelloError
 from leporello.records import Outcome
@@ -94,15 +94,16 @@ def _end(agent: Agent, store: Store, *, begun: bool) -> None:
 
 
 def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
-    command = parse(prompt)
+    more = {**plugin_commands(agent.talk), **CLI_COMMANDS}
+    command = parse_known(prompt, {**COMMANDS, **more})
     if command is None:
         return _turn(agent, prompt, as_json)
     agent.measure()
     if command[0] == "compress":
         report = agent.talk.compact(command[1])
-        _say(describe_report(report), as_json, outcome=report.outcome.value)
+        _say(describe_report(report, agent.talk.compressions), as_json, outcome=report.outcome.value)
         return code_of(report.outcome)
-    answered = answer_command(agent.talk, prompt, {**plugin_commands(agent.talk), **COMMANDS})
+    answered = answer_command(agent.talk, prompt, more)
     if answered is None:
         return _turn(agent, prompt, as_json)
     if answered.error is not None:
@@ -166,7 +167,7 @@ def _print(event: AgentEvent) -> None:
     elif isinstance(event, ToolFinished) and not event.ok:
         note(dim(f"  {event.name} failed"))
     elif isinstance(event, Compacted) and event.event.report.outcome not in _ROUTINE:
-        note(dim(describe_report(event.event.report)))
+        note(dim(describe_report(event.event.report, event.event.compactions)))
     elif isinstance(event, Notice):
         warn(event.text)
 

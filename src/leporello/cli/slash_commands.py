@@ -28,5 +28,5 @@ def _export(talk: Conversation, argument: str) -> str:
 
 
 COMMANDS: dict[str, Command] = {
-    "export": Command("write the whole conversation to a .md or .jsonl file", _export, "[file]"),
+    "export": Command("write the whole conversation to a .md or .jsonl file", _export, "[file]", ("save",)),
 }

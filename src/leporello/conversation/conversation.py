@@ -218,7 +218,7 @@ class Conversation(ConversationState):
         self._keep_measure()
         if report.committed:
             self._begin_session(boundary_reason="compression", old_session_id=before.session)
-        event = CompactionEvent(self.id, self._view.generation, report)
+        event = CompactionEvent(self.id, self._view.generation, report, self.compressions)
         self._slot.fire("post_compaction", **event.as_dict(), session_id=self._view.session)
         for listener in self.listeners:
             listener(event)

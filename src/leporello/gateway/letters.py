@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from leporello.agent.agent import LOST, Agent
-from leporello.agent.commands import COMMANDS, help_text, parse, run_command, unknown
+from leporello.agent.commands import COMMANDS, help_text, parse_known, run_command, unknown
 from leporello.agent.events import AgentEvent
 from leporello.cancel import CancelToken
 from leporello.errors import LeporelloError, StoreError
@@ -28,6 +28,7 @@ MOST_ATTEMPTS = 5
 """So often a letter is begun. What ends the server every time must not do so for ever."""
 OPEN_TO_CLIENTS = ("help", "compress", "undo", "context", "search", "expand", "pin", "unpin", "usage")
 """Commands about one's own conversation; those about the whole store or the machine's settings are not for clients."""
+_CLIENT_COMMANDS = {name: COMMANDS[name] for name in OPEN_TO_CLIENTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +159,17 @@ class Reader:
 
 def is_command(text: str) -> bool:
     """Whether a letter is a command; a path or a sentence that begins with a slash is none."""
-    found = parse(text)
-    return found is not None and (found[0] in OPEN_TO_CLIENTS or not found[1])
+    found = parse_known(text, _CLIENT_COMMANDS)
+    return found is not None and (found[0] in _CLIENT_COMMANDS or not found[1])
 
 
 def client_command(agent: Agent, text: str) -> str:
     """The answer of a command a client may give."""
-    found = parse(text)
+    found = parse_known(text, _CLIENT_COMMANDS)
     assert found is not None
-    allowed = {name: COMMANDS[name] for name in OPEN_TO_CLIENTS}
     if found[0] == "help":
-        return help_text(allowed)
-    if found[0] not in allowed:
-        return unknown(found[0], allowed)
+        return help_text(_CLIENT_COMMANDS)
+    if found[0] not in _CLIENT_COMMANDS:
+        return unknown(found[0], _CLIENT_COMMANDS)
     agent.measure()
     return run_command(agent.talk, text) or ""
