@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.cli.store_text import breadth, parse_age, parse_moment, safe, safe_block, short
+from leporello.config import Home
 from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.records import Outcome
@@ -159,6 +160,29 @@ class TestList:
             assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
             assert "typo.db" in ran.err
         assert not (tmp_path / "typo.db").exists()
+
+    def test_before_the_first_conversation_lists_are_empty(self, run_cli: RunCli) -> None:
+        """No error: how to get conversations is said, programs get an empty list, and no store is made."""
+        for arguments, field in (
+            (["sessions", "list"], "conversations"),
+            (["sessions", "search", "clock"], "hits"),
+            (["insights"], "by_day"),
+            (["sessions", "prune", "--older-than", "1d"], "old"),
+        ):
+            ran = run_cli(*arguments)
+            assert ran.code == 0, ran.err
+            if "prune" not in arguments:
+                assert all(f"`leporello {way}`" in ran.err for way in ("chat", "import", "serve"))
+            told = run_cli(*arguments, "--json")
+            assert (told.code, told.err, len(json.loads(told.out)[field])) == (0, "", 0)
+        assert not Home.from_environment().database.exists()
+
+    def test_an_empty_store_and_a_filter_are_told_apart(self, run_cli: RunCli, cli: RunCli, tmp_path: Path) -> None:
+        """With conversations in the store, it is the filter that found none."""
+        open_store(str(tmp_path / "new.db")).close()
+        assert "no conversations yet" in run_cli("sessions", "list", "--store", tmp_path / "new.db").err
+        assert "No conversations match." in cli("sessions", "list", "--platform", "nowhere").err
+        assert "Nothing found." in cli("sessions", "search", "xylophonist").err
 
 
 class TestShow:

@@ -12,7 +12,15 @@ import click
 from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import GAP, breadth, json_option, note, print_json, print_table, say, strong, terminal_width
-from leporello.cli.store_access import bring_index_up_to_date, conversations, find, open_existing, store_option
+from leporello.cli.store_access import (
+    NONE_YET,
+    bring_index_up_to_date,
+    conversations,
+    find,
+    is_empty,
+    open_for_listing,
+    store_option,
+)
 from leporello.cli.store_portrait import totals_json
 from leporello.cli.store_show import usage_line
 from leporello.cli.store_text import iso, plural, short
@@ -56,18 +64,21 @@ def command(
     """
     today = int(time.time()) // _SECONDS_PER_DAY
     since = float((today - days + 1) * _SECONDS_PER_DAY)
-    with open_existing(frame, url) as store:
+    with open_for_listing(frame, url) as store:
         bring_index_up_to_date(store)
         only = None if conversation is None else find(store, conversation)
         query = InsightsQuery(since=since, conversation=only.id if only else None, platform=platform)
         insights = store.usage.insights(query)
         newest = only or next(conversations(store, ConversationFilter(platform=platform), at_most=1), None)
+        empty = is_empty(store)
     if as_json:
         print_json({"days": days, **insights_json(insights)})
         return ExitCode.OK
     say(strong(f"Last {plural(days, 'day')} ({_day(since)} to {_day(time.time())}, UTC)"))
     _print(insights, top)
-    if not insights.conversations and newest is not None and newest.updated_at < since:
+    if empty:
+        note(NONE_YET)
+    elif not insights.conversations and newest is not None and newest.updated_at < since:
         back = today - int(newest.updated_at) // _SECONDS_PER_DAY + 1
         note(f"The newest conversation is of {_day(newest.updated_at)}: --days {back} shows it.")
     return ExitCode.OK

@@ -12,7 +12,15 @@ from leporello.cli.exits import ExitCode
 from leporello.cli.files import must_be_new, open_atomically
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, note, print_json, print_table, progress, say, strong, terminal_width
-from leporello.cli.store_access import bring_index_up_to_date, find, open_existing, store_option
+from leporello.cli.store_access import (
+    NONE_YET,
+    bring_index_up_to_date,
+    find,
+    is_empty,
+    open_existing,
+    open_for_listing,
+    store_option,
+)
 from leporello.cli.store_export import json_lines, markdown
 from leporello.cli.store_portrait import conversation_json, portrait_json, portray
 from leporello.cli.store_show import print_portrait
@@ -65,13 +73,14 @@ def list_(
     On a narrow terminal long ids and titles are cut, and platform and model are left out.
     """
     where = ConversationFilter(platform=platform, owner=owner, kind=Kind(kind) if kind else None)
-    with open_existing(frame, url) as store:
+    with open_for_listing(frame, url) as store:
         page = store.conversations.page(where, limit, cursor)
+        nothing = "" if page.conversations else NONE_YET if is_empty(store) else "No conversations match."
     if as_json:
         print_json({"conversations": [conversation_json(record) for record in page.conversations], "next": page.cursor})
         return ExitCode.OK
-    if not page.conversations:
-        note("No conversations.")
+    if nothing:
+        note(nothing)
         return ExitCode.OK
     _print_list(page.conversations)
     if page.cursor:
@@ -158,7 +167,7 @@ def search(
             f"--exact finds pieces of at least {LEAST_FRAGMENT} letters, and {query.strip()!r} is shorter. "
             "Give more of it, or leave --exact out to look for whole words."
         )
-    with open_existing(frame, url) as store:
+    with open_for_listing(frame, url) as store:
         asked = SearchQuery(
             text=query,
             conversation=None if conversation is None else find(store, conversation).id,
@@ -170,8 +179,11 @@ def search(
         )
         bring_index_up_to_date(store)
         hits = store.index.search(asked)
+        nothing = "" if hits else NONE_YET if is_empty(store) else "Nothing found."
     if as_json:
         print_json({"query": query, "hits": [_hit_json(hit) for hit in hits]})
+    elif nothing:
+        note(nothing)
     else:
         _print_hits(hits)
     return ExitCode.OK
@@ -191,8 +203,6 @@ def _hit_json(hit: Hit) -> dict[str, object]:
 
 
 def _print_hits(hits: list[Hit]) -> None:
-    if not hits:
-        note("Nothing found.")
     for hit in hits:
         who = " ".join(filter(None, (short(hit.role, 20), short(hit.tool, 40))))
         say(f"{strong(f'{short(hit.conversation, _ID)} {hit.id}')} {dim(f'{who}, {moment(hit.created_at)}')}")
@@ -286,7 +296,7 @@ def prune(frame: Frame, age: str, yes: bool, url: str | None, as_json: bool) -> 
     First shows what would go, then asks. Without a terminal nothing is deleted unless --yes is given.
     """
     before = time.time() - parse_age(age)
-    with open_existing(frame, url) as store:
+    with open_for_listing(frame, url) as store:
         old = [store.conversations.resolve(id) for id in store.conversations.prune(before, dry_run=True)]
         if old and not as_json:
             _print_list(tuple(old))

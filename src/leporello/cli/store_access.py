@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +28,10 @@ _SHOWN = 8
 _LEAST_BEGINNING = 4
 """Fewer letters are too easily the wrong conversation's."""
 _LONGEST_ID = 200
+NONE_YET = (
+    "There are no conversations yet. `leporello chat` starts one, `leporello import` reads those of other agents, "
+    "`leporello serve` keeps those of programs."
+)
 
 
 def store_option(function: F) -> F:
@@ -38,8 +44,32 @@ def open_existing(frame: Frame, url: str | None = None, read_only: bool = False)
     address = url or frame.settings.store_url
     path = file_of(address)
     if path is not None and not path.exists():
-        raise InputError("There is no store here yet. `leporello run` and `leporello import` make one.", str(path))
+        raise InputError(
+            "There is no store here yet. `leporello chat`, `leporello import` and `leporello serve` make one.",
+            str(path),
+        )
     return open_store(address, StoreOptions(read_only=read_only))
+
+
+@contextmanager
+def open_for_listing(frame: Frame, url: str | None) -> Iterator[Store]:
+    """The store for a command that lists what there is.
+
+    Before the first conversation the configured store has no file: then it is an empty one, which leaves no trace. A
+    store that was named must be there.
+    """
+    path = file_of(frame.settings.store_url)
+    if url is None and path is not None and not path.exists():
+        with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/empty.db") as store:
+            yield store
+        return
+    with open_existing(frame, url) as store:
+        yield store
+
+
+def is_empty(store: Store) -> bool:
+    """Whether there is no conversation at all."""
+    return next(conversations(store, at_most=1), None) is None
 
 
 def file_of(address: str) -> Path | None:
