@@ -554,6 +554,25 @@ def test_the_prompt_cache_is_told_at_the_start(desk: Desk) -> None:
     assert seen.leave() == 0
 
 
+def test_an_assumed_window_is_called_so(desk: Desk) -> None:
+    """At the start, in the status line, in `/context` and `/model`; for a model that is known, nowhere."""
+    desk.serve(Say("Hello."), Say("Hello again."))
+    seen = desk.chat("--model", "mystery-7b")
+    seen.wait("window 128,000 (assumed)", "model.context_length")
+    seen.say("hi")
+    seen.wait("Hello.", "/128K assumed")
+    seen.say("/context")
+    seen.wait("of an assumed 128,000 tokens")
+    seen.say("/model")
+    seen.wait("mystery-7b (127.0.0.1")
+    seen.wait_count("128,000 (assumed)", 2)
+    assert seen.leave() == 0
+    known = desk.chat()
+    known.say("/context")
+    known.wait("of 128,000 tokens")
+    assert "assumed" not in known.text
+
+
 def test_the_scripted_demo_needs_nothing(desk: Desk) -> None:
     """`--model scripted:demo` talks without a key and a network."""
     seen = desk.chat("--model", "scripted:demo", env={"OPENAI_API_KEY": ""})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -104,7 +105,7 @@ def test_every_value_has_a_source() -> None:
     """`explain` leaves nothing out."""
     limits = resolve_limits("claude-opus-5")
     rows = limits.explain()
-    fields = {field.name for field in dataclasses.fields(limits)} - {"sources"}
+    fields = {field.name for field in dataclasses.fields(limits)} - {"sources", "window_assumed"}
     assert {name for name, _, _ in rows} == fields
     assert all(value == getattr(limits, name) and why for name, value, why in rows)
 
@@ -139,6 +140,27 @@ def test_the_smallest_stated_window_wins(
 def test_the_windows_source_is_recorded(given_windows: dict[str, int], source: str) -> None:
     """`explain` says who set the window."""
     assert source in resolve_limits("claude-haiku-4-5", **given_windows).sources["window"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "assumed"),
+    [
+        ("unheard-of", {}, True),
+        (None, {}, True),
+        ("unheard-of", {"overrides": {"unheard-of": {"prices": [1, 2]}}}, True),
+        ("unheard-of", {"overrides": {"unheard-of": {"window": 32_768}}}, False),
+        ("unheard-of", {"declared_window": 50_000}, False),
+        ("unheard-of", {"served_window": 50_000}, False),
+        ("unheard-of", {"learned_window": 50_000}, False),
+        ("unheard-of[1m]", {}, False),
+        ("claude-haiku-4-5", {}, False),
+    ],
+)
+def test_a_guessed_window_is_called_assumed(model: str | None, given: dict[str, Any], assumed: bool) -> None:
+    """Only where nobody named one: not the user, not the provider, not the table."""
+    limits = resolve_limits(model, **given)
+    assert limits.window_assumed == assumed
+    assert ("assumed" in limits.window_text) == assumed
 
 
 def test_the_user_may_declare_more_than_the_table_knows() -> None:

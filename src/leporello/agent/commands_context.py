@@ -48,6 +48,7 @@ class WindowUse:
     folds: int
     measured: bool
     """Whether a real count is part of `used`."""
+    window_assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,7 @@ def divide(room: Room) -> WindowUse:
         sum(line.shortened for line in lines[first_of_tail:]),
         room.folds,
         room.measured,
+        room.limits.window_assumed,
     )
 
 
@@ -176,7 +178,8 @@ def headline(use: WindowUse) -> str:
     """The whole in one line."""
     about = "" if use.measured else "about "
     share = use.used / max(1, use.window)
-    return f"{about}{use.used:,} of {use.window:,} tokens ({share:.0%}); folds at {use.threshold:,}"
+    whole = f"an assumed {use.window:,}" if use.window_assumed else f"{use.window:,}"
+    return f"{about}{use.used:,} of {whole} tokens ({share:.0%}); folds at {use.threshold:,}"
 
 
 def bar(use: WindowUse, width: int) -> list[tuple[Part, int]]:

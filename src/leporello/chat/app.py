@@ -38,6 +38,7 @@ PLATFORM = "cli"
 """Where these conversations come from; imported ones have names of their own."""
 WITHOUT_SLASH = {"exit": "/quit", "quit": "/quit", ":q": "/quit", ":wq": "/quit", "?": "/help"}
 """What people type at a prompt by habit; it is never meant for the model."""
+WINDOW_HINT = "This model's window is not known: model.context_length in config.yaml sets it."
 _ENDINGS = {
     "length": "The answer reached its longest length. Say `go on` for the rest.",
     "steps": "The turn was ended after very many steps. Say `go on` to continue.",
@@ -163,10 +164,12 @@ class Chat:
             self._chosen.model, self._chosen.provider_name, self._chosen.base_url, self._chosen.dialect
         )
         ttl = self._options.settings.prompt_caching.cache_ttl
-        parts = [self._chosen.provider_name, f"window {self._agent.talk.limits.window:,}"]
+        limits = self._agent.talk.limits
+        parts = [self._chosen.provider_name, f"window {limits.window_text}"]
         if use.marks:
             parts.append(f"prompt cache on ({ttl})")
-        return "\n".join([" · ".join(parts), *self._agent.talk.troubles])
+        hints = [WINDOW_HINT] if limits.window_assumed else []
+        return "\n".join([" · ".join(parts), *hints, *self._agent.talk.troubles])
 
     def show_recap(self) -> None:
         """What the resumed conversation was about."""
@@ -279,6 +282,7 @@ class Chat:
             totals.cache_hit_rate if counted else None,
             talk.compressions,
             warning="see /plugins" if talk.troubles else "",
+            assumed=talk.limits.window_assumed,
         )
 
     # -- commands of a terminal
@@ -337,7 +341,7 @@ class Chat:
             chosen = self._chosen
             where = f" at {chosen.base_url}" if chosen.base_url else ""
             return (
-                f"{chosen.model} ({chosen.provider_name}{where}), window {self._agent.talk.limits.window:,}. "
+                f"{chosen.model} ({chosen.provider_name}{where}), window {self._agent.talk.limits.window_text}. "
                 "Another one: /model NAME"
             )
         self._chosen = choose_model(self._options.settings, name)
@@ -345,7 +349,7 @@ class Chat:
         talk.close()
         self._agent = self._opened(talk.id, self._agent.jobs)
         self._store.conversations.update(talk.id, model=self._chosen.model)
-        return f"Going on with {self._chosen.model}, window {self._agent.talk.limits.window:,}."
+        return f"Going on with {self._chosen.model}, window {self._agent.talk.limits.window_text}."
 
     def _quit(self) -> str:
         self._leaving = True

@@ -20,6 +20,8 @@ class Status:
     folds: int = 0
     warning: str = ""
     """Something that is wrong and stays so; it comes right behind the model."""
+    assumed: bool = False
+    """Whether the window is a guess."""
     note: str = ""
     """Stands in for the numbers while there are none."""
 
@@ -55,7 +57,7 @@ def parts(status: Status) -> list[str]:
     if status.warning:
         pieces.append(f"! {status.warning}")
     if status.window:
-        used = f"{short_count(status.used)}/{short_count(status.window)}"
+        used = f"{short_count(status.used)}/{short_count(status.window)}{' assumed' if status.assumed else ''}"
         pieces.append(f"{gauge(status.share)} {status.share:.0%} {used}")
     if status.cost is not None:
         pieces.append(f"${status.cost:.4f}" if status.cost < 1 else f"${status.cost:.2f}")

@@ -115,7 +115,7 @@ def _as_json(result: Compressed, limits: Limits, *, with_messages: bool) -> dict
 
 def _window_line(limits: Limits, model: str | None) -> str:
     if model is None:
-        return f"No window or model was given: folding for {limits.window:,} tokens."
+        return f"No window or model was given: folding for an assumed {limits.window:,} tokens."
     return f"Folding for a window of {limits.window:,} tokens ({limits.sources['window']})."
 
 

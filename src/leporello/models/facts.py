@@ -73,6 +73,8 @@ class ModelFacts:
     vendor: str
     source: str
     known: bool
+    window_assumed: bool = False
+    """Whether nothing at all is known about the window."""
 
     def prices_at(self, prompt_tokens: int) -> Prices | None:
         """The prices of a request of this size."""
@@ -91,7 +93,9 @@ def model_facts(
     facts = _look_up(name, provider)
     asked = long_context(name)
     if asked:
-        facts = replace(facts, window=asked, max_input=asked, source=f"stated in the name {name!r}")
+        facts = replace(
+            facts, window=asked, max_input=asked, source=f"stated in the name {name!r}", window_assumed=False
+        )
     return _overridden(facts, override_for(name, overrides or {}))
 
 
@@ -154,9 +158,8 @@ def _unknown(name: str) -> ModelFacts:
     vendor = vendor_of(name)
     window = _VENDOR_WINDOWS.get(vendor, DEFAULT_WINDOW)
     source = f"unknown model {name!r}: {window:,} assumed" if name else f"no model given: {window:,} assumed"
-    return ModelFacts(
-        name, "", window, window, None, None, (), cache_rules(fold(name), vendor, None), vendor, source, False
-    )
+    rules = cache_rules(fold(name), vendor, None)
+    return ModelFacts(name, "", window, window, None, None, (), rules, vendor, source, False, window_assumed=True)
 
 
 def _overridden(facts: ModelFacts, given: Override | None) -> ModelFacts:
@@ -179,6 +182,7 @@ def _overridden(facts: ModelFacts, given: Override | None) -> ModelFacts:
         steps=steps,
         source=f"models.{given.key} in the config",
         known=True,
+        window_assumed=facts.window_assumed and not given.window,
     )
 
 

@@ -35,6 +35,8 @@ class Limits:
     aim_tokens: int
     """The size to compact down to."""
     protect_last_n: int = PROTECT_LAST_N
+    window_assumed: bool = False
+    """Whether the window is a guess: the model is unknown, and neither the user nor the provider named one."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -50,6 +52,7 @@ class Limits:
         max_input: int | None = None,
         price_step: int | None = None,
         window_source: str = "given",
+        window_assumed: bool = False,
     ) -> Limits:
         """All limits that follow from a window."""
         if window < 1:
@@ -74,6 +77,7 @@ class Limits:
             pin_tokens=max(1, window // 20),
             aim_tokens=max(1, trigger // 2),
             protect_last_n=protect_last_n,
+            window_assumed=window_assumed,
             sources={
                 "window": window_source,
                 "output_reserve": by_output,
@@ -89,6 +93,11 @@ class Limits:
                 "protect_last_n": "compression.protect_last_n",
             },
         )
+
+    @property
+    def window_text(self) -> str:
+        """`200,000`, or `128,000 (assumed)`."""
+        return f"{self.window:,} (assumed)" if self.window_assumed else f"{self.window:,}"
 
     def explain(self) -> list[tuple[str, int, str]]:
         """Rows of name, value and where the value comes from."""
@@ -147,6 +156,7 @@ def resolve_limits(
         max_input=facts.max_input if from_table and facts.max_input < window else None,
         price_step=step,
         window_source=source,
+        window_assumed=from_table and facts.window_assumed,
     )
 
 
