@@ -151,6 +151,46 @@ def test_it_throws_away_nothing_that_is_not_its_own(tmp_path: Path) -> None:
     assert (tmp_path / "precious.txt").read_text() == "keep me"
 
 
+def demo_in(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """Run a short demo with `LEPORELLO_HOME` set; what it noted."""
+    monkeypatch.setenv("LEPORELLO_HOME", str(home))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ran = CliRunner().invoke(demo.main, ["--turns", "40"], catch_exceptions=False)
+    assert ran.exit_code == 0
+    return ran.stderr
+
+
+def test_it_works_in_the_home_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: RunCli
+) -> None:
+    """The conversation is where the next command looks for it, also after a second demo; no window is learned."""
+    home = tmp_path / "mine"
+    for _ in range(2):
+        assert f"Everything is written below {home.resolve()}." in demo_in(home, monkeypatch, tmp_path)
+        assert ID in run_cli("sessions", "list").out
+    assert not Home(home).limits_file.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_it_leaves_the_users_conversations_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: RunCli
+) -> None:
+    """A home with a conversation, or with settings only, is not touched, an earlier demo in it or not."""
+    home = tmp_path / "mine"
+    demo_in(home, monkeypatch, tmp_path)
+    with open_store(Home(home).store_url) as store:
+        store.conversations.create("precious")
+    said = demo_in(home, monkeypatch, tmp_path)
+    assert "left alone" in said
+    assert f"written below {(tmp_path / 'leporello-demo').resolve()}." in said
+    assert "precious" in run_cli("sessions", "list").out
+    settled = tmp_path / "settled"
+    settled.mkdir()
+    (settled / "config.yaml").write_text("model:\n  default: gpt-4o\n")
+    assert "left alone" in demo_in(settled, monkeypatch, tmp_path)
+    assert [path.name for path in settled.iterdir()] == ["config.yaml"]
+
+
 def test_the_dashboard_is_opened_as_printed(play: Play, shown: str) -> None:
     """The command names the demo's store, and the address shows its conversation with all folds."""
     command = re.search(r"--home (\S+) serve --store (\S+)", shown)

@@ -22,8 +22,14 @@ class Home:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Home:
         """`LEPORELLO_HOME` when it is set and not empty, else `~/.leporello`."""
+        return cls.named(environ) or cls("~/.leporello")
+
+    @classmethod
+    def named(cls, environ: Mapping[str, str] | None = None) -> Home | None:
+        """The folder that `LEPORELLO_HOME` names; None when it is not set or empty."""
         variables = os.environ if environ is None else environ
-        return cls(variables.get(HOME_VARIABLE) or "~/.leporello")
+        path = variables.get(HOME_VARIABLE)
+        return cls(path) if path else None
 
     @property
     def config_file(self) -> Path:

@@ -28,6 +28,7 @@ from leporello.testing.demo_work import Question, Turn, as_message, prepare, que
 from leporello.tokens import TokenCounter
 
 ID = "demo"
+WORK = "work"
 FIRST = "claude-sonnet-4-5"
 SECOND = "claude-haiku-4-5"
 SERVED = 49_152
@@ -127,12 +128,12 @@ class Play:
     @property
     def work(self) -> Path:
         """The copy of the source."""
-        return self.folder / "work"
+        return self.folder / WORK
 
     @property
     def home(self) -> Home:
         """Where the store is."""
-        return Home(self.folder / "home")
+        return Home(self.folder)
 
     def run(self, told: Callable[[Moment], None], progress: Callable[[int], None]) -> None:
         """Play everything; `told` hears of each moment as it comes."""
