@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from leporello.agent.commands import COMMANDS, Command, aliases, help_text, parse_known, run_command
+from leporello.chat.app import WITHOUT_SLASH
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.conversation import Conversation
 from leporello.gateway.letters import is_command
@@ -60,6 +61,14 @@ def test_a_command_wins_over_an_alias(talk: Conversation) -> None:
 def test_no_alias_stands_for_two_commands() -> None:
     known = {**COMMANDS, **CLI_COMMANDS}
     assert len(aliases(known)) == sum(len(command.aliases) for command in known.values())
+
+
+def test_the_page_about_the_chat_names_them_all() -> None:
+    """docs/chat.md lists every command and every alias."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "chat.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`/?([^\s`]+)[^`]*`", page))
+    known = {**COMMANDS, **CLI_COMMANDS}
+    assert {*known, *aliases(known), *WITHOUT_SLASH} <= named
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -395,7 +395,7 @@ def test_completion_of_commands_and_files(desk: Desk) -> None:
     seen = desk.chat()
     seen.wait_prompt()
     seen.key("/comp")
-    seen.wait("fold now;")
+    seen.wait("fold older messages")
     seen.key("\x03@harb")
     seen.wait("  harbour.py")
     seen.key("\t please\r")

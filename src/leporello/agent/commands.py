@@ -209,16 +209,18 @@ def _expand(talk: Conversation, argument: str) -> str:
 
 
 COMMANDS: dict[str, Command] = {
-    "help": Command("what can be said here", lambda _, __: help_text(COMMANDS), aliases=("?", "commands")),
-    "compress": Command("fold now; what is about the topic is kept in detail", _compress, "[topic]", ("compact",)),
-    "undo": Command("take the last folding back", _undo),
+    "help": Command("list the commands", lambda _, __: help_text(COMMANDS), aliases=("?", "commands")),
+    "compress": Command(
+        "fold older messages into a summary; the topic is kept in detail", _compress, "[topic]", ("compact",)
+    ),
+    "undo": Command("take the last fold back", _undo),
     "context": Command(
         "where the window goes; --explain: limits and sources", _context, "[--explain]", ("status", "tokens")
     ),
     "search": Command("search the whole conversation, folded parts included", _search, "[--all] WORDS", ("find",)),
     "expand": Command("reopen a message, a span or a fold", _expand, "m12|m10-m20|f3"),
     "pin": Command("keep a message word for word; alone, show the pins", pin, "[m12 [note]]"),
-    "unpin": Command("let a pinned message go", unpin, "m12"),
+    "unpin": Command("unpin a message", unpin, "m12"),
     "usage": Command("tokens, cache hits and cost of this conversation", usage, aliases=("cost", "stats")),
     "insights": Command("the same for everything in the store", insights, "[days]"),
     "sessions": Command("the newest conversations", sessions, "[count]", ("history",)),

@@ -82,9 +82,10 @@ def _call(id: str, name: str, **arguments: str) -> Message:
 
 
 def _about(output: str) -> str:
-    lines = output.count("\n") + 1
+    count = output.count("\n") + 1
+    lines = f"{count:,} lines" if count > 1 else "one line"
     ending = output.strip().splitlines()[-1][:60] if output.strip() else "nothing"
-    return f"The tool came back with **{lines:,} lines**. The last one is:\n\n```\n{ending}\n```\n"
+    return f"The tool came back with **{lines}**. The last one is:\n\n```\n{ending}\n```\n"
 
 
 def _no_summary() -> Step:

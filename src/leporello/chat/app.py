@@ -342,7 +342,7 @@ class Chat:
             where = f" at {chosen.base_url}" if chosen.base_url else ""
             return (
                 f"{chosen.model} ({chosen.provider_name}{where}), window {self._agent.talk.limits.window_text}. "
-                "Another one: /model NAME"
+                "Another one from here on: /model NAME; for every chat: leporello setup"
             )
         self._chosen = choose_model(self._options.settings, name)
         talk = self._agent.talk

@@ -137,7 +137,9 @@ class _Front:
 
     def _banner(self) -> None:
         model = self._options.model
-        self._write(f"{_bold('Leporello')} · {model}\n{_dim('/help for commands · Alt-Enter for a new line')}\n")
+        self._write(
+            f"{_bold('Leporello')} · {model}\n{_dim('/help for commands · @ for a file · Alt-Enter for a new line')}\n"
+        )
 
     def _present(self) -> Status:
         chat = self._opening.value
