@@ -16,6 +16,8 @@
         ├── NotFound           no such conversation, session, message, fold or artifact
         ├── StoreBusy          another process holds the database beyond the waiting time
         ├── StoreConflict      the conversation moved on: the compare-and-swap lost
+        ├── LetterConflict     a letter's id came again with another text
+        ├── InboxFull          as many letters as may wait do so already
         ├── LeaseLost          the compaction lease was taken over by another owner
         ├── StoreUnavailable   disk full, read-only file, server gone
         ├── StoreCorrupt       the file is damaged or is not one of ours
@@ -122,6 +124,10 @@ class StoreBusy(StoreError):
 
 class InboxFull(StoreError):
     """As many letters as may wait for a conversation do so already."""
+
+
+class LetterConflict(StoreError):
+    """The id of a letter was used before, for another text; nothing was taken in."""
 
 
 class StoreConflict(StoreError):

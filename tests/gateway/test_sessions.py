@@ -113,6 +113,35 @@ def test_each_message_once(tmp_path: Path) -> None:
         assert len(provider.requests) == 1
 
 
+def test_an_id_stands_for_one_text(tmp_path: Path) -> None:
+    """An id that comes again with another text is refused, while the first waits, when it ended, after a restart."""
+    go = threading.Event()
+
+    def patient(request: ModelRequest) -> str:
+        go.wait(20)
+        return parrot(request)
+
+    def refused(web: httpx2.Client, at: str) -> None:
+        for accept in ("application/json", "text/event-stream"):
+            reply = web.post(at + "/messages", json={"text": "Goodbye", "id": "id-1"}, headers={"accept": accept})
+            assert (reply.status_code, reply.json()["error"]["code"]) == (409, "id_reused")
+            assert "another text" in reply.json()["error"]["message"]
+
+    provider = ScriptedProvider(patient)
+    with opened(tmp_path, provider=provider) as house, client(house) as web:
+        at = begun(web)
+        assert web.post(at + "/messages", json={"text": "Hello", "id": "id-1", "wait": False}).status_code == 202
+        refused(web, at)
+        go.set()
+        assert say(web, at, "Hello", "id-1")["text"] == "You said: Hello"
+        refused(web, at)
+    with opened(tmp_path, provider=provider) as house, client(house) as web:
+        refused(web, at)
+        assert say(web, at, "Hello", "id-1")["text"] == "You said: Hello"
+        assert len(provider.requests) == 1
+        assert web.get(at).json()["messages"] == 2
+
+
 def test_messages_wait_in_line(tmp_path: Path) -> None:
     """Messages that come while the agent works are answered one after the other, none lost, none twice."""
     running = threading.Semaphore(1)

@@ -20,7 +20,7 @@ from leporello.agent.agent import Agent
 from leporello.agent.events import AgentEvent
 from leporello.cancel import CancelToken
 from leporello.conversation.folding import owner_name
-from leporello.errors import InboxFull, LeaseLost, NotFound, StoreError
+from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound, StoreError
 from leporello.gateway.faults import refuse
 from leporello.gateway.letters import Outcome, Reader
 from leporello.store.base import Store
@@ -132,6 +132,13 @@ class Desk:
         except InboxFull:
             raise refuse(
                 429, "too_many_waiting", f"{MOST_WAITING} messages wait for this conversation already.", 5
+            ) from None
+        except LetterConflict:
+            raise refuse(
+                409,
+                "id_reused",
+                "A message with this id and another text was sent before, and this one was not taken in. "
+                "Send it with a new id.",
             ) from None
         # One that came to another worker may be under way here: whoever asks for it again waits for that.
         running = self._running if self._running is not None and self._running.id == id else None

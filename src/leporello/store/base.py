@@ -278,9 +278,9 @@ class Inbox(Protocol):
     """Letters to the agent of a conversation: written down before they are answered, and each answered once."""
 
     def post(self, conversation: str, id: str, text: str, most: int | None = None) -> Letter:
-        """Take a letter in, durably; where the id is known, the letter that is there, whatever it says.
+        """Take a letter in, durably; where the id is known, the letter that is there.
 
-        `InboxFull` when `most` letters wait already.
+        `LetterConflict` when that one says something else, `InboxFull` when `most` letters wait already.
         """
 
     def get(self, conversation: str, id: str) -> Letter:

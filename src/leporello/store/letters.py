@@ -18,7 +18,7 @@ class Letter:
 
     conversation: str
     id: str
-    """Of the sender's choosing; the same id is the same letter."""
+    """Of the sender's choosing; the same id is the same letter, and can't say something else."""
     number: int
     """Grows in the order of arrival."""
     text: str

@@ -2,6 +2,9 @@
 
 A letter's message enters the log in the same transaction that notes its number on the letter, so that a reader who
 died in between is never followed by one who enters it again.
+
+Of a letter that has ended the column `text` holds only the hash of what it said: enough to tell the same letter, sent
+again, from another one under its id.
 """
 
 from __future__ import annotations
@@ -9,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.errors import InboxFull, NotFound
-from leporello.messages import Message, decode_json
+from leporello.errors import InboxFull, LetterConflict, NotFound
+from leporello.messages import Message, decode_json, hash_bytes
 from leporello.store.letters import Letter
 from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.common import LARGEST_NUMBER, hold, locate, shown, to_json
@@ -68,11 +71,15 @@ class SqlInbox:
         self._db = db
 
     def post(self, conversation: str, id: str, text: str, most: int | None = None) -> Letter:
-        body = pack_body(text.encode("utf-8", "surrogatepass"))
+        said = text.encode("utf-8", "surrogatepass")
         with self._db.write() as tx:
             held = hold(self._db, tx, conversation)
             known = _find(tx, held.key, id)
             if known is not None:
+                if not _says(known, said):
+                    raise LetterConflict(
+                        f"The id {shown(id)} stands for another text in {shown(conversation)}. Choose a new id."
+                    )
                 return _letter(conversation, known)
             counted = tx.row("SELECT count(*) FROM inbox WHERE conversation = ? AND ended IS NULL", held.key)
             if most is not None and counted and counted[0] >= most:
@@ -82,7 +89,7 @@ class SqlInbox:
             tx.run(
                 "INSERT INTO inbox (conversation, number, name, id, created, attempts, cancelled, text) "
                 "VALUES (?, ?, ?, ?, ?, 0, 0, ?)",
-                *(held.key, number, name_key(id), pack(id), self._db.now(), body),
+                *(held.key, number, name_key(id), pack(id), self._db.now(), pack_body(said)),
             )
         return Letter(conversation, id, number, text)
 
@@ -128,11 +135,12 @@ class SqlInbox:
         data = pack_body(to_json(dict(outcome), f"The outcome of {shown(id)}"))
         with self._db.write() as tx:
             held = hold(self._db, tx, conversation)
-            number = _known(tx, held.key, conversation, id)[1]
+            row = _known(tx, held.key, conversation, id)
+            number = row[1]
             tx.run(
                 "UPDATE inbox SET ended = ?, outcome = ?, text = ? "
                 "WHERE conversation = ? AND number = ? AND ended IS NULL",
-                *(self._db.now(), data, pack_body(b""), held.key, number),
+                *(self._db.now(), data, pack_body(_hash(unpack_body(row[2], "a letter"))), held.key, number),
             )
             tx.run(
                 "DELETE FROM inbox WHERE conversation = ? AND number <= ? AND ended IS NOT NULL",
@@ -175,13 +183,23 @@ def _known(tx: Transaction, key: int, conversation: str, id: str) -> Row:
     return row
 
 
+def _hash(said: bytes) -> bytes:
+    return hash_bytes(said).encode()
+
+
+def _says(row: Row, said: bytes) -> bool:
+    """Whether a letter says this. Of one that ended before hashes were kept nobody knows: it gets the benefit."""
+    kept = unpack_body(row[2], "a letter")
+    return kept == said if row[6] is None else kept in (b"", _hash(said))
+
+
 def _letter(conversation: str, row: Row) -> Letter:
     id, number, text, attempts, message, cancelled, outcome = row
     return Letter(
         conversation,
         unpack(id),
         number,
-        unpack_body(text, "a letter").decode("utf-8", "surrogatepass"),
+        unpack_body(text, "a letter").decode("utf-8", "surrogatepass") if outcome is None else "",
         attempts,
         message,
         bool(cancelled),

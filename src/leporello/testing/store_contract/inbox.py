@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from leporello.errors import InboxFull, LeaseLost, NotFound
+from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound
 from leporello.store import Store, StoreOptions
 from leporello.store.letters import Fence
 from leporello.testing.store_contract.base import ContractBase, contents, user
@@ -33,12 +33,27 @@ class InboxContract(ContractBase):
         store.conversations.create("c")
         store.conversations.create("d")
         first = store.inbox.post("c", "x", "one")
-        assert store.inbox.post("c", "x", "two") == first
+        assert store.inbox.post("c", "x", "one") == first
         assert store.inbox.post("d", "x", "three").text == "three"
         store.inbox.end("c", "x", {"status": "done"})
         assert store.inbox.post("c", "x", "one").outcome == {"status": "done"}
         store.inbox.end("c", "x", {"status": "failed"})
         assert store.inbox.get("c", "x").outcome == {"status": "done"}
+
+    def test_an_id_stands_for_one_text_also_when_the_letter_has_ended(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.inbox.post("c", "entered", "one")
+        store.inbox.post("c", "command", "/compress")
+        for _ in range(2):
+            for id in ("entered", "command"):
+                with pytest.raises(LetterConflict):
+                    store.inbox.post("c", id, "two")
+            store.inbox.enter("c", "entered", user("one, as the log has it"))
+            store.inbox.end("c", "entered", {"status": "done"})
+            store.inbox.end("c", "command", {"status": "done"})
+        assert store.inbox.post("c", "entered", "one").outcome == {"status": "done"}
+        assert store.inbox.post("c", "command", "/compress").outcome == {"status": "done"}
+        assert store.log.count("c") == 1
 
     def test_a_message_enters_the_log_once(self, store: Store) -> None:
         store.conversations.create("c")
