@@ -14,6 +14,7 @@ from leporello.messages import Message, message_hash
 from leporello.recall.base import FoldRecord, RecallQuery, Window
 from leporello.records import Span
 from leporello.store.base import Store
+from leporello.store.opening import find_or_create
 from leporello.store.records import Metadata
 
 FOLDS_KEY = "hosted.folds"
@@ -63,8 +64,7 @@ class KeptLog:
             self.archive.add(folds)
 
     def _use(self, conversation: str) -> None:
-        if not self._store.conversations.exists(conversation):
-            self._store.conversations.create(conversation, Metadata(platform=self._platform))
+        find_or_create(self._store.conversations, conversation, Metadata(platform=self._platform))
         self._store.state.set(None, _SESSION_KEY + self._session, conversation)
         self._conversation = conversation
         self.archive = KeptArchive(self._store, conversation)

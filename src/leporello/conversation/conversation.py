@@ -31,6 +31,7 @@ from leporello.recall.tools import RecallTools
 from leporello.records import CompactionReport, Outcome
 from leporello.store import open_store
 from leporello.store.base import Store
+from leporello.store.opening import find_or_create
 from leporello.store.records import Call, Metadata, UsageTotals, View
 from leporello.summary.base import Narrator, Stoppable
 from leporello.tools.base import OutputLimits
@@ -59,10 +60,11 @@ class Conversation(ConversationState):
         """Open a conversation by any id of its chain, or begin one. SQLite in LEPORELLO_HOME unless told otherwise."""
         settings = settings or load_settings()
         opened = store if store is not None and not isinstance(store, str) else open_store(store or settings.store_url)
-        if id is not None and opened.conversations.exists(id):
-            record = opened.conversations.resolve(id)
+        about = metadata or Metadata(model=model)
+        if id is None:
+            record = opened.conversations.create(None, about)
         else:
-            record = opened.conversations.create(id, metadata or Metadata(model=model))
+            record = find_or_create(opened.conversations, id, about)
         return cls(
             opened,
             record,
