@@ -6,6 +6,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from leporello.conversation import Conversation
+from leporello.errors import LeporelloError
 from leporello.store import StoreOptions, open_store
 from tests.store.crash import CONTEXT
 
@@ -20,7 +21,7 @@ def open_all(url: str, barrier: Any, pipe: Connection) -> None:
             barrier.wait(60)
             try:
                 pipe.send(Conversation.open(f"new-{number}", store=store).id)
-            except Exception as error:  # told to the test, which wants none
+            except LeporelloError as error:
                 pipe.send(repr(error))
 
 
