@@ -103,8 +103,8 @@ def test_json_names_the_outcome(run: RunCli) -> None:
 
 def test_a_dash_reads_standard_input(run: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `compress -` does; nothing there is bad input."""
-    monkeypatch.setattr("sys.stdin", io.StringIO("Tell me a story\nof two lines\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Tell me a story\nof two lines\n")))
     assert run("-").code == 0
     assert kept()[0].metadata.title == "Tell me a story of two lines"
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     assert run("-").code == 2

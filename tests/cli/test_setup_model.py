@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def type_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{KEY}\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{KEY}\n".encode())))
 
 
 def test_a_server_of_your_own(home: Home, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_asking_on_a_terminal(tmp_path: Path) -> None:
 
 def test_nobody_there_to_ask_is_no_success(home: Home, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a terminal and without flags nothing is set up: the ways are told, and the exit code says so."""
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     ran = run_cli("--home", home.path, "setup")
     assert (ran.code, ran.out) == (2, "")
     assert "Nothing was set up" in ran.err

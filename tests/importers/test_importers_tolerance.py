@@ -134,13 +134,6 @@ def test_two_objects_on_one_line_are_both_read(tmp_path: Path) -> None:
     assert session.skipped_lines == 0
 
 
-def test_byte_order_mark_and_bad_utf8(tmp_path: Path) -> None:
-    """Windows editors and cut files: the mark is ignored, bad bytes become replacement marks."""
-    path = tmp_path / "chat.json"
-    path.write_bytes(b'\xef\xbb\xbf[{"role": "user", "content": "caf\xe9"}]')
-    assert load_session(path).messages == [{"role": "user", "content": "caf�"}]
-
-
 @pytest.mark.parametrize(
     "content", ["", "  \n", "hello", '{"a": 1}', "[1, 2]", '{"a": 1}\n{"b": 2}\n', "# A page\n\ntext"]
 )

@@ -14,7 +14,7 @@ from leporello.chat.opening import Opening
 from leporello.chat.options import ChatOptions
 from leporello.chat.status import Status
 from leporello.config import colours_wanted
-from leporello.errors import LeporelloError
+from leporello.errors import InputError, LeporelloError
 
 if TYPE_CHECKING:
     from leporello.chat.app import Chat
@@ -56,6 +56,8 @@ def _lines(person: bool) -> Iterator[str]:
         except KeyboardInterrupt:
             sys.stderr.write("\n")
             return
+        except UnicodeDecodeError as error:
+            raise InputError(f"is not {error.encoding.upper()} text", "standard input") from None
         if not line:
             if held:
                 yield held

@@ -63,6 +63,9 @@ def command(
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a letter shows a question mark; the conversation goes on.
             stream.reconfigure(errors="replace")
+    if hasattr(sys.stdin, "reconfigure"):
+        # What can't be read is refused: in some locales it would come through as half characters.
+        sys.stdin.reconfigure(errors="strict")
     try:
         well = chat_plainly(options) if options.plain else chat_on_terminal(options)
     except NoModel as error:

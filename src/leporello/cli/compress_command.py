@@ -10,7 +10,7 @@ import click
 from leporello.agent.own_models import own_window
 from leporello.api import DEFAULT_WINDOW, Compressed, compress_within
 from leporello.cli.exits import ExitCode
-from leporello.cli.files import Document, read_document, write_atomically
+from leporello.cli.files import Document, encoding_option, must_be_another, read_document, write_atomically
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.outcomes import code_of
 from leporello.cli.output import json_option, note, print_json, warn
@@ -28,6 +28,8 @@ from leporello.records import CompactionReport, Outcome
 @click.option("--focus", metavar="TOPIC", default="", help="Keep what is about TOPIC in full detail.")
 @click.option("--engine", metavar="NAME", default="compressor", show_default=True, help="Which engine folds.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the result here, not to stdout.")
+@click.option("--force", is_flag=True, help="Let --out replace FILE itself: what is folded is then gone from it.")
+@encoding_option
 @json_option
 @pass_frame
 def command(
@@ -38,16 +40,21 @@ def command(
     focus: str,
     engine: str,
     out: Path | None,
+    force: bool,
+    encoding: str | None,
     as_json: bool,
 ) -> ExitCode:
     """Fold the message list in FILE (`-` reads standard input) and print it in the same shape.
 
     It folds at once, also what would still fit the window: the window tells how much may be left. FILE holds a JSON
     list of OpenAI-format messages, one message a line, or an object with "messages" and optionally "tools" and
-    "system". The report goes to stderr. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or
+    "system". The report goes to stderr. --out writes the whole file or nothing; it replaces another file, but FILE
+    itself only with --force. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or
     failed.
     """
-    document = read_document(source)
+    if out is not None and not force:
+        must_be_another(out, source, "--force replaces it, and what is folded is then gone; another name keeps it.")
+    document = read_document(source, encoding)
     limits = _limits(frame.settings, window, model)
     result = compress_within(
         document.messages,
@@ -60,6 +67,8 @@ def command(
     )
     _write(document.with_messages(result.messages), result, limits, out, as_json)
     if not as_json:
+        if document.remark:
+            note(f"FILE was {document.remark}; what is written is UTF-8.")
         if window is None:
             note(_window_line(limits, model))
         _tell(result.report, out)
@@ -84,12 +93,12 @@ def _write(document: Document, result: Compressed, limits: Limits, out: Path | N
     if out is not None:
         write_atomically(out, document.encoded())
     if as_json:
-        print_json(_as_json(result, limits, with_messages=out is None))
+        print_json(_as_json(result, limits, document.remark, with_messages=out is None))
     elif out is None:
         click.echo(document.encoded(), nl=False)
 
 
-def _as_json(result: Compressed, limits: Limits, *, with_messages: bool) -> dict[str, Any]:
+def _as_json(result: Compressed, limits: Limits, remark: str, *, with_messages: bool) -> dict[str, Any]:
     report = result.report
     answer: dict[str, Any] = {
         "outcome": report.outcome.value,
@@ -105,7 +114,7 @@ def _as_json(result: Compressed, limits: Limits, *, with_messages: bool) -> dict
         "pruned": report.pruned,
         "sections": report.details.get("sections", {}),
         "above_aim": report.details.get("above_aim", False),
-        "warnings": list(report.warnings),
+        "warnings": [*report.warnings, *([f"FILE was {remark}"] if remark else ())],
         "seconds": round(report.seconds, 3),
     }
     if with_messages:

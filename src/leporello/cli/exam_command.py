@@ -9,7 +9,7 @@ import click
 import orjson
 
 from leporello.cli.exam_tables import misses_of, print_markdown, print_misses, print_scores
-from leporello.cli.files import write_atomically
+from leporello.cli.files import must_be_another, write_atomically
 from leporello.cli.output import json_option, note, print_json, progress, say
 from leporello.errors import InputError
 from leporello.replay.bank import load_bank
@@ -98,6 +98,8 @@ def _run(contests: Sequence[Contest], sittings: Sequence[Sitting], processes: in
 
 
 def _make(session: Path, folder: Path | None, out: Path | None) -> None:
+    if out is not None:
+        must_be_another(out, str(session), "A bank does not replace its session; choose another name.")
     name = session.name
     if folder is not None and session.resolve().is_relative_to(folder.resolve()):
         name = str(session.resolve().relative_to(folder.resolve()))

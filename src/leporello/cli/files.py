@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from json import JSONDecodeError, loads
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
+import click
+
+from leporello.decoding import Decoded, decode_text, known_encoding
 from leporello.errors import InputError
 from leporello.messages import Message, encode_json, parse_json
 from leporello.turns import Fault, validate
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def encoding_option(function: F) -> F:
+    """The `--encoding` option, for files that are not UTF-8."""
+    text = "How FILE is encoded (latin-1, cp1252, ...), instead of UTF-8 or what its byte order mark says."
+    return click.option("--encoding", metavar="NAME", callback=_encoding, help=text)(function)
+
+
+def _encoding(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not known_encoding(name):
+        raise click.BadParameter(f"{name!r} is no encoding that is known here; latin-1, cp1252, utf-16 are some.")
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +45,8 @@ class Document:
     """Closing records of a trajectory (role `exit`): no part of the conversation, kept behind it."""
     in_lines: bool = False
     """Whether each message stands on a line of its own (JSON lines)."""
+    remark: str = ""
+    """What should be said about how it was decoded; mostly nothing."""
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -52,10 +72,24 @@ class Document:
         return encode_json(self.messages if self.wrapper is None else self.wrapper) + b"\n"
 
 
-def read_document(source: str) -> Document:
+def read_text(source: str, encoding: str | None = None) -> Decoded:
+    """The text of a file, or of standard input for `-`; an error names the place."""
+    return decode_text(_read(source), _name(source), encoding)
+
+
+def _name(source: str) -> str:
+    return "standard input" if source == "-" else source
+
+
+def read_document(source: str, encoding: str | None = None) -> Document:
     """A message list from a file or `-` for standard input; an error names the place."""
-    name = "standard input" if source == "-" else source
-    value, in_lines = _parse(_read(source), name)
+    name = _name(source)
+    decoded = read_text(source, encoding)
+    return replace(_document(decoded.text, name), remark=decoded.remark)
+
+
+def _document(text: str, name: str) -> Document:
+    value, in_lines = _parse(text, name)
     if in_lines:
         document = Document(value, in_lines=True)
     elif isinstance(value, dict):
@@ -84,13 +118,10 @@ def _read(source: str) -> bytes:
         raise InputError(error.strerror or str(error), source) from error
 
 
-def _parse(data: bytes, name: str) -> tuple[Any, bool]:
+def _parse(text: str, name: str) -> tuple[Any, bool]:
     """The JSON value of a file, or the messages of its lines; and which of the two."""
     try:
-        text = data.decode("utf-8-sig")
         value = loads(text)
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text at byte {error.start}", name) from error
     except JSONDecodeError as error:
         lines = _json_lines(text)
         if lines is None:
@@ -124,6 +155,23 @@ def write_atomically(path: Path, data: bytes) -> None:
         stream.write(data)
 
 
+def read_line() -> str:
+    """A line of standard input."""
+    return decode_text(sys.stdin.buffer.readline(), _name("-")).text
+
+
+def must_be_another(out: Path, source: str, remedy: str) -> None:
+    """Refuse to write over the file that is read, whatever name it goes by."""
+    try:
+        read = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(source)
+        same = os.path.samestat(read, os.stat(out)) and stat.S_ISREG(read.st_mode)
+    except (OSError, ValueError):
+        # One of them is not there (whoever opens it says so), or standard input is no file.
+        return
+    if same:
+        raise InputError(f"is the file that is read, and nothing was written. {remedy}", str(out))
+
+
 def must_be_new(path: Path, remedy: str) -> None:
     """Refuse to write over something that is there."""
     if path.exists() or path.is_symlink():
@@ -134,8 +182,14 @@ def must_be_new(path: Path, remedy: str) -> None:
 def open_atomically(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """The whole file or nothing: written beside it, flushed, then put in its place when the block ends well.
 
-    A private one can be read only by its owner.
+    A private one can be read only by its owner. What a link leads to is written, not the link; a device or a pipe
+    (`/dev/null`, `/dev/stdout`) can't be replaced and is written to.
     """
+    if path.exists() and not path.is_file():
+        with _open_special(path) as stream:
+            yield stream
+        return
+    path = Path(os.path.realpath(path))
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.")
     except OSError as error:
@@ -154,6 +208,15 @@ def open_atomically(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
         if isinstance(error, OSError):
             raise InputError(error.strerror or str(error), str(path)) from error
         raise
+
+
+@contextlib.contextmanager
+def _open_special(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("wb") as stream:
+            yield stream
+    except OSError as error:
+        raise InputError(error.strerror or str(error), str(path)) from error
 
 
 def _mode_for(path: Path) -> int:

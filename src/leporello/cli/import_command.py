@@ -11,11 +11,19 @@ from typing import Any
 import click
 
 from leporello.cli.exits import ExitCode
+from leporello.cli.files import encoding_option
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import json_option, note, print_json, print_table, progress, warn
 from leporello.cli.store_text import plural, safe
+from leporello.decoding import NotText
 from leporello.errors import InputError
-from leporello.importers import FORMATS, ImportedSession, UnknownFormat, load_sessions
+from leporello.importers import (
+    FORMATS,
+    ImportedSession,
+    UnknownFormat,
+    load_sessions,
+    looks_recorded,
+)
 from leporello.importers.into_store import Change, Stored, import_sessions
 from leporello.store import Store, open_store
 
@@ -73,16 +81,20 @@ class _Outcome:
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option("--store", "url", metavar="URL", help="Where to put them, instead of the configured store.")
+@encoding_option
 @click.option("--verbose", is_flag=True, help="Name every session, remark and file that was left out.")
 @json_option
 @pass_frame
-def command(frame: Frame, files: tuple[Path, ...], url: str | None, verbose: bool, as_json: bool) -> ExitCode:
+def command(
+    frame: Frame, files: tuple[Path, ...], url: str | None, encoding: str | None, verbose: bool, as_json: bool
+) -> ExitCode:
     """Put recorded sessions into the store.
 
     FILE is a recording of Claude Code, Codex, pi, OpenAI or Anthropic messages, Hermes, Gemini CLI, Qwen Code, Copilot,
     Kimi, opencode, aider, SWE-agent, mini-swe-agent and others, or a folder of them; the content tells which.
     Importing again adds only what is new. A FILE that is not there or can't be read is named, the others go on, and
-    the exit code is 2; what is no recording in a folder is only counted. Exit code 3: there was nothing to import.
+    the exit code is 2; so is a recording that is not UTF-8 text, unless it has a byte order mark or --encoding names
+    its encoding. What is no recording in a folder is only counted. Exit code 3: there was nothing to import.
     """
     done = _Outcome()
     paths = [path for given in files for path in _expand(given, done)]
@@ -90,7 +102,9 @@ def command(frame: Frame, files: tuple[Path, ...], url: str | None, verbose: boo
         with open_store(url or frame.settings.store_url) as store, progress("Files imported:") as line:
             for number, path in enumerate(paths, 1):
                 try:
-                    done.rows += _import(store, path)
+                    done.rows += _import(store, path, encoding)
+                except NotText as error:
+                    done.refuse(error, named=path in files or looks_recorded(path))
                 except InputError as error:
                     done.refuse(error, named=path in files)
                 line.update(number, len(paths))
@@ -116,8 +130,8 @@ def _expand(path: Path, done: _Outcome) -> list[Path]:
     return []
 
 
-def _import(store: Store, path: Path) -> list[_Row]:
-    sessions = load_sessions(path)
+def _import(store: Store, path: Path, encoding: str | None) -> list[_Row]:
+    sessions = load_sessions(path, encoding)
     stored = import_sessions(store, sessions, path)
     return [_Row(str(path), session, result) for session, result in zip(sessions, stored, strict=True)]
 

@@ -15,6 +15,7 @@ from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, Too
 from leporello.agent.plugin_commands import plugin_commands
 from leporello.agent.session import choose_model, open_agent
 from leporello.cli.exits import ExitCode
+from leporello.cli.files import read_text
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.outcomes import code_of
 from leporello.cli.output import dim, json_option, json_text, note, warn
@@ -63,7 +64,7 @@ def command(
     """
     if go_on and resume is not None:
         raise click.UsageError("--continue and --resume name two conversations; give one of them.")
-    text = sys.stdin.read() if prompt == "-" else prompt
+    text = read_text("-").text if prompt == "-" else prompt
     if not text.strip():
         raise click.UsageError("PROMPT is empty: say what the agent shall do.")
     settings = frame.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})

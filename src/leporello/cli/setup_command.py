@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from leporello.cli.exits import ExitCode
+from leporello.cli.files import read_line
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.model_ways import WAYS
 from leporello.cli.output import Progress, dim, json_option, note, print_json, say, strong
@@ -75,7 +76,7 @@ def command(
         return _ask(frame, settings)
     choice = _from_flags(settings, provider, base_url, api, model)
     if key_stdin:
-        choice = replace(choice, key=sys.stdin.readline().strip(), new_key=True)
+        choice = replace(choice, key=read_line().strip(), new_key=True)
     if not choice.key and choice.provider != OWN:
         raise InputError(f"There is no key for {choice.provider} yet. Pipe it in with --key-stdin.")
     answer, seconds = ("", 0.0) if no_test else try_model(choice)

@@ -9,7 +9,7 @@ The format is found by looking at the content, never at the name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -45,6 +45,7 @@ __all__ = [
     "detect",
     "load_session",
     "load_sessions",
+    "looks_recorded",
 ]
 
 
@@ -87,15 +88,28 @@ def detect(source: Source) -> Format:
     raise UnknownFormat(str(source.path))
 
 
-def load_sessions(path: str | Path) -> list[ImportedSession]:
-    """Every session of a file: some formats hold many, some hold sub-agents and branches beside the main thread."""
-    source = Source(Path(path))
-    return detect(source).read(source)
+def load_sessions(path: str | Path, encoding: str | None = None) -> list[ImportedSession]:
+    """Every session of a file: some formats hold many, some hold sub-agents and branches beside the main thread.
+
+    The file is UTF-8, or what its byte order mark says, or in the `encoding` that is named; `NotText` (an `InputError`)
+    when it is not. What is not plain UTF-8 has a note that says how it was read.
+    """
+    source = Source(Path(path), encoding)
+    sessions = detect(source).read(source)
+    if not source.remark:
+        return sessions
+    return [replace(session, notes=(source.remark, *session.notes)) for session in sessions]
 
 
-def load_session(path: str | Path) -> ImportedSession:
+def looks_recorded(path: Path) -> bool:
+    """Whether a file that can't be decoded is a recording all the same: the marks of all formats are plain ASCII."""
+    source = Source(path, "latin-1")
+    return any(known.matches(source) for known in FORMATS)
+
+
+def load_session(path: str | Path, encoding: str | None = None) -> ImportedSession:
     """The main session of a file that holds exactly one."""
-    main = [session for session in load_sessions(path) if session.kind == "main"]
+    main = [session for session in load_sessions(path, encoding) if session.kind == "main"]
     if len(main) != 1:
         raise InputError(f"holds {len(main)} sessions where one is expected", str(path))
     return main[0]

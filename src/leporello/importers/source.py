@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from leporello.decoding import Decoded, NotText, decode_text
 from leporello.errors import InputError
 from leporello.messages import parse_json
 
+_LONGEST_CHARACTER = 4
+"""Bytes of a character in UTF-8."""
+
 
 class Source:
-    """One file on disk. Reading is lazy and each view is computed once."""
+    """One file on disk. Reading is lazy and each view is computed once.
 
-    def __init__(self, path: Path) -> None:
+    It is UTF-8 unless it has another byte order mark or `encoding` names another.
+    """
+
+    def __init__(self, path: Path, encoding: str | None = None) -> None:
         self.path = path
+        self._encoding = encoding
+
+    @property
+    def text(self) -> str:
+        """The whole text; `NotText` when it can't be decoded."""
+        return self._decoded.text
+
+    @property
+    def remark(self) -> str:
+        """What should be said about how it was decoded; mostly nothing."""
+        return self._decoded.remark
 
     @cached_property
-    def text(self) -> str:
-        """The whole text; bytes that are not UTF-8 are shown as replacement marks, never fatal."""
+    def _decoded(self) -> Decoded:
         try:
             data = self.path.read_bytes()
         except IsADirectoryError as error:
             raise InputError("is a directory, not a recorded session", str(self.path)) from error
         except OSError as error:
             raise InputError(f"can't be read: {error.strerror or error}", str(self.path)) from error
-        return data.decode("utf-8-sig", "replace")
+        try:
+            return decode_text(data, str(self.path), self._encoding)
+        except NotText as error:
+            whole_lines = _torn(data, error.offset) if self._encoding is None else None
+            if whole_lines is None:
+                raise
+            return whole_lines
 
     @cached_property
     def value(self) -> Any:
@@ -58,6 +82,21 @@ class Source:
     def broken_lines(self) -> int:
         """How many non-empty lines were not a JSON object."""
         return self._lines[1]
+
+
+def _torn(data: bytes, offset: int) -> Decoded | None:
+    """JSON lines whose writer died inside the last character; None when the fault is any other.
+
+    The last line has no end anyway: what is left of it is counted as broken.
+    """
+    rest = data[offset:]
+    if not data.lstrip().startswith(b"{") or len(rest) >= _LONGEST_CHARACTER or b"\n" not in data[:offset]:
+        return None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(rest)
+    except UnicodeDecodeError:
+        return None
+    return Decoded(data[:offset].decode())
 
 
 def _unglue(line: str) -> tuple[list[dict[str, Any]], int]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from leporello.decoding import decode_text
 from leporello.errors import InputError
 from leporello.messages import parse_json
 
@@ -41,11 +42,10 @@ def load_bank(path: str | Path) -> Bank:
     """Read one bank file."""
     path = Path(path)
     try:
-        value = parse_json(path.read_text("utf-8"))
+        data = path.read_bytes()
     except OSError as error:
         raise InputError(f"can't be read: {error.strerror or error}", str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError("is not a question bank (not UTF-8 text)", str(path)) from error
+    value = parse_json(decode_text(data, str(path)).text)
     if not isinstance(value, dict) or not isinstance(value.get("questions"), list):
         raise InputError('is not a question bank: {"session", "questions": [...]} is expected', str(path))
     questions = tuple(_question(raw, number, path) for number, raw in enumerate(value["questions"], 1))

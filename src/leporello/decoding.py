@@ -1,0 +1,93 @@
+"""Bytes from outside as text: UTF-8, UTF-16 and UTF-32 by their byte order mark, or the encoding that was named.
+
+Nothing is guessed and nothing is replaced: a letter that was misread once is lost for good, so that what can't be
+decoded is refused with its place.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+
+from leporello.errors import InputError
+
+_MARKS = (
+    # UTF-32 first: its little-endian mark begins with that of UTF-16.
+    (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32"),
+    (codecs.BOM_UTF32_BE, "utf-32-be", "UTF-32"),
+    (codecs.BOM_UTF8, "utf-8", "UTF-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16"),
+    (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16"),
+)
+_REMEDY = (
+    "Convert it to UTF-8 (iconv does that); `leporello import` and `leporello compress` also read it as it is when "
+    "--encoding names its encoding, for example --encoding latin-1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A text, and what should be said about how it was read; nothing for plain UTF-8."""
+
+    text: str
+    remark: str = ""
+
+
+class NotText(InputError):
+    """Bytes that are no text in the encoding they should be in; `offset` is the first that does not belong."""
+
+    def __init__(self, message: str, where: str = "", offset: int = 0) -> None:
+        super().__init__(message, where)
+        self.offset = offset
+
+
+def decode_text(data: bytes, where: str, encoding: str | None = None) -> Decoded:
+    """The text of a file or stream; `NotText` names the offset of the first byte that can't be decoded."""
+    if encoding is not None:
+        return Decoded(_named(data, where, encoding), f"read as {encoding}, as asked")
+    for mark, codec, name in _MARKS:
+        if data.startswith(mark):
+            text = _strict(data[len(mark) :], codec, name, where, len(mark))
+            return Decoded(text, f"read as {name}, as its byte order mark says")
+    return Decoded(_strict(data, "utf-8", "UTF-8", where))
+
+
+def known_encoding(name: str) -> bool:
+    """Whether a name stands for an encoding of text."""
+    try:
+        "x".encode(name)
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+def _named(data: bytes, where: str, encoding: str) -> str:
+    if not known_encoding(encoding):
+        raise InputError(f"{encoding!r} is no encoding that is known here; latin-1, cp1252 and utf-16 are some", where)
+    text = _strict(data, encoding, encoding, where)
+    return text.removeprefix("\ufeff")
+
+
+def _strict(data: bytes, codec: str, name: str, where: str, skipped: int = 0) -> str:
+    try:
+        return data.decode(codec)
+    except UnicodeDecodeError as error:
+        # Half characters that a careless program wrote out are kept as they are: the store knows them.
+        half = _with_halves(data) if codec == "utf-8" else None
+        if half is not None:
+            return half
+        offset = error.start + skipped
+    except UnicodeError as error:
+        # Some codecs, such as UTF-16 without its mark, don't tell the place.
+        raise NotText(f"is not {name} text: {error}. {_REMEDY}.", where, 0) from None
+    if b"\0" in data[:8_192] and codec == "utf-8":
+        raise NotText(f"holds binary data, not text (byte {offset:,} is not {name})", where, offset)
+    wrong = data[offset - skipped : offset - skipped + 1].hex()
+    raise NotText(f"is not {name} text: byte {offset:,} is 0x{wrong}. {_REMEDY}.", where, offset)
+
+
+def _with_halves(data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return None
