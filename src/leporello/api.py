@@ -7,7 +7,7 @@ from typing import Any
 
 from leporello.engines.builtin import make_builtin
 from leporello.errors import InputError
-from leporello.messages import Message, Messages
+from leporello.messages import Message, Messages, encode_json
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import PROTECT_LAST_N, TARGET_RATIO, THRESHOLD
 from leporello.records import CompactionReport
@@ -85,7 +85,7 @@ def compress_within(
 
 
 def checked(messages: Any) -> list[Message]:
-    """The messages as a list; `InputError` for anything else, with the place of the first that is none."""
+    """The messages as a list; `InputError` for anything else (bytes in one, too), with the place of the first."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         kind = "None" if messages is None else f"a {type(messages).__name__}"
         raise InputError(f'wanted is a list of messages such as {{"role": "user", "content": "..."}}, not {kind}')
@@ -93,4 +93,10 @@ def checked(messages: Any) -> list[Message]:
     for violation in validate(listed):
         if violation.fault in (Fault.NOT_A_MESSAGE, Fault.UNKNOWN_ROLE):
             raise InputError(violation.reason, f"messages[{violation.index}]")
+    for index, message in enumerate(listed):
+        try:
+            encode_json(message)
+        except (TypeError, ValueError, RecursionError) as error:
+            hint = ". Decode bytes to text first" if "byte" in str(error) else ""
+            raise InputError(f"is not JSON: {error}{hint}", f"messages[{index}]") from error
     return listed

@@ -237,3 +237,25 @@ def test_the_library_refuses_what_is_no_list_of_messages(given: Any, named: str)
     """The error is of the kind callers catch, and names the place."""
     with pytest.raises(InputError, match=re.escape(named)):
         compress(given)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"role": "user", "content": b"caf\xc3\xa9"},
+        {"role": "user", "content": bytearray(b"x")},
+        {"role": "user", "content": [{"type": "text", "text": b"x"}]},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "function": {"name": b"f"}}]},
+    ],
+)
+def test_bytes_in_a_message_are_refused_with_their_place(bad: dict[str, Any]) -> None:
+    messages = generate(seed=1, messages=60).messages
+    with pytest.raises(InputError, match=r"messages\[30\]: is not JSON: .*Decode bytes to text first"):
+        compress([*messages[:30], bad, *messages[30:]], window=8_000)
+
+
+def test_what_contains_itself_is_refused_with_its_place() -> None:
+    endless: dict[str, Any] = {"role": "user", "content": "x"}
+    endless["extra"] = endless
+    with pytest.raises(InputError, match=r"messages\[1\]: is not JSON"):
+        compress([{"role": "user", "content": "a"}, endless], window=8_000)

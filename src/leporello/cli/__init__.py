@@ -5,10 +5,12 @@ To add a command: write `cli/<name>_command.py` with a click command called `com
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -52,8 +54,29 @@ Examples:
 """
 
 
+class _ReaderGone(Exception):
+    """The reader of our output (`head`, a pager) has seen enough."""
+
+
+@contextmanager
+def _readers_may_go() -> Iterator[None]:
+    """A broken pipe by another name: click would end the program with 1 where it sees one."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise _ReaderGone from None
+
+
 class LazyGroup(click.Group):
     """Knows the names and help lines of all commands; loads the code of the one that is run."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with _readers_may_go():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _readers_may_go():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -124,23 +147,54 @@ def program(ctx: click.Context, home: str | None, assignments: tuple[str, ...]) 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and give its exit code. Errors are one line on stderr, never a traceback."""
+    _open_closed_streams()
     try:
         result = program.main(args=argv, prog_name="leporello", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _told(error)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
     except LeporelloError as error:
         click.echo(f"leporello: {_without_secrets(str(error))}", err=True)
         return exit_code_for(error)
-    except BrokenPipeError:
-        # The reader (`head`, a pager) has seen enough. Python would complain again when it flushes at exit.
-        sys.stdout = None
+    except (_ReaderGone, BrokenPipeError):
+        _drop_output()
         return ExitCode.OK
+    except OSError as error:
+        return _output_failed(error)
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _open_closed_streams() -> None:
+    """Who closed a stream wants nothing of it. Left closed, its number would go to the next file that is opened."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it lasts as long as we do
+
+
+def _told(error: click.ClickException) -> int:
+    try:
+        error.show()
+    except OSError as trouble:
+        return _output_failed(trouble)
+    return error.exit_code
+
+
+def _output_failed(error: OSError) -> ExitCode:
+    """A full disk, mostly: what was printed is not there."""
+    where = error.filename or "The output can't be written"
+    _drop_output()
+    # Where stderr is full as well, only the exit code is left to tell it.
+    with suppress(OSError):
+        click.echo(f"leporello: {_without_secrets(str(where))}: {error.strerror or error}.", err=True)
+    return ExitCode.FAILED
+
+
+def _drop_output() -> None:
+    """Python would complain again when it flushes at exit."""
+    sys.stdout = None
 
 
 def _without_secrets(text: str) -> str:

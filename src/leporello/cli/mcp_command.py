@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -41,8 +43,23 @@ def command(frame: Frame, http: bool, host: str, port: int, url: str | None, rea
             note(f"Serving http://{host}:{port}/mcp (Ctrl-C ends it)")
             server.run("streamable-http", host=host, port=port)
         else:
-            server.run("stdio")
+            with _plain_errors():
+                server.run("stdio")
     return ExitCode.OK
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """The server's tasks wrap what happened to our streams in groups; the program's end knows the plain error."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        failed: BaseException | None = group.subgroup(OSError)
+        while isinstance(failed, BaseExceptionGroup):
+            failed = failed.exceptions[0]
+        if failed is None:
+            raise
+        raise failed from None
 
 
 def _is_local(host: str) -> bool:

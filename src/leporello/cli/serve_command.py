@@ -59,9 +59,10 @@ def command(
             note(f"The key {remove_key} is removed; a running server goes on with it until it is started again.")
         if add_key:
             made, secret = keys.add(add_key, agent=not no_agent, operator=operator, recall=recall)
-            made.save(home)
             note(f"The key of {add_key}; it is not shown again:")
+            # Shown before it is kept: a key that nobody saw would be of no use and in the way.
             click.echo(secret)
+            made.save(home)
         return ExitCode.OK
     flags: dict[str, object] = {"gateway.host": host, "gateway.port": port, "store.url": url}
     if upstream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -114,12 +115,18 @@ def _checked(setting: Setting, key: str, value: Any) -> Any:
 
 
 def _replace(path: Path, text: str) -> None:
+    # Many keep their settings elsewhere and link them here: what the link leads to is changed.
+    path = Path(os.path.realpath(path))
     temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".config-")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
         os.replace(temporary, path)
     except OSError as error:
         if temporary:

@@ -37,14 +37,16 @@ def load_keys(home: Home) -> dict[str, str]:
 def save_key(home: Home, provider: str, key: str) -> None:
     """Add or replace one key; the file is written whole or not at all, with mode 0600 from the first byte."""
     keys = {**load_keys(home), provider: key}
-    home.path.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=home.path, prefix=".keys-")
+    name = ""
     try:
+        home.path.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=home.path, prefix=".keys-")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             yaml.safe_dump(keys, file, allow_unicode=True, sort_keys=True)
         os.replace(name, home.keys_file)
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
+        if name:
+            Path(name).unlink(missing_ok=True)
         raise ConfigError(f"{home.keys_file}: the key can't be saved: {error.strerror}.") from None
 
 

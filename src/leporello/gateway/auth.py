@@ -82,11 +82,18 @@ class Keys:
 
     def save(self, home: Path) -> None:
         """Write the file whole or not at all, for its owner only."""
-        home.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=home, prefix=".gateway-keys-")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(orjson.dumps({"keys": [asdict(key) for key in self.keys]}, option=orjson.OPT_INDENT_2))
-        os.replace(name, home / FILE)
+        data = orjson.dumps({"keys": [asdict(key) for key in self.keys]}, option=orjson.OPT_INDENT_2)
+        name = ""
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=home, prefix=".gateway-keys-")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.replace(name, home / FILE)
+        except OSError as error:
+            if name:
+                Path(name).unlink(missing_ok=True)
+            raise ConfigError(f"{home / FILE}: the keys can't be saved: {error.strerror}.") from None
 
     def add(self, name: str, *, agent: bool = True, operator: bool = False, recall: bool = False) -> tuple[Keys, str]:
         """The list with a new key, and the key: it is shown once and nowhere stored."""

@@ -19,6 +19,7 @@ from leporello.recall.ranking import ScoredLine
 if TYPE_CHECKING:
     import numpy as np
 
+_EXTRA = ("numpy", "safetensors", "tokenizers")
 NEAREST = 120
 """Lines that the vectors may name for one question."""
 WEIGHT = 0.7
@@ -46,7 +47,7 @@ class StaticVectors:
     def load(cls) -> StaticVectors:
         """The weights of the installed package; `ConfigError` says how to get them."""
         found = find_spec("wordllama")
-        if found is None or found.origin is None or find_spec("tokenizers") is None:
+        if found is None or found.origin is None or any(find_spec(name) is None for name in _EXTRA):
             raise ConfigError("Search by meaning needs more packages: pip install 'leporello[vectors]'")
         # Optional: numpy and the readers are there only with the extra.
         from safetensors.numpy import load_file  # noqa: PLC0415

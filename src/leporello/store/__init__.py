@@ -30,9 +30,12 @@ def open_store(url: str, options: StoreOptions | None = None) -> Store:
 
         return open_sqlite(sqlite_path(url), chosen)
     if scheme in ("postgresql", "postgres"):
-        # An optional extra: psycopg may not be installed.
-        from leporello.store.postgres import open_postgres  # noqa: PLC0415
-
+        try:
+            # An optional extra: psycopg may not be installed.
+            from leporello.store.postgres import open_postgres  # noqa: PLC0415
+        except ImportError as error:
+            missing = f"PostgreSQL needs more packages ({error.name}): pip install 'leporello[postgres]'"
+            raise InputError(missing) from None
         return open_postgres(url, chosen)
     raise InputError(f"Unknown store {scheme!r}. Use sqlite:///path or postgresql://user@host/database.", url)
 
