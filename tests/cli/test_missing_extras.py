@@ -28,6 +28,9 @@ class Finder:
             return None
         return next((spec for finder in finders if (spec := finder.find_spec(name, path, target))), None)
 
+    def find_distributions(self, *context):
+        return finders[-1].find_distributions(*context)
+
 
 sys.meta_path[:] = [Finder()]
 if __name__ == "__main__":
