@@ -19,7 +19,7 @@ from leporello.store import Store
 from leporello.store.records import Checkup, Finding, Severity
 
 _MOST_SHOWN = 50
-_ADVICE = re.compile(r"\s*Run `leporello doctor`[^.]*\.")
+_ADVICE = re.compile(r"\s{0,8}Run `leporello doctor`[^.]{0,400}\.")
 
 
 @click.command("doctor")

@@ -12,7 +12,7 @@ from leporello.messages import role_of
 
 NAME = "aider"
 _END = "  "
-_START = re.compile(r"^# aider chat started at (.+?)\s*$", re.MULTILINE)
+_START = re.compile(r"^# aider chat started at (.*\S)\s*$", re.MULTILINE)
 
 
 def matches(source: Source) -> bool:

@@ -16,7 +16,8 @@ from leporello.ledger.rules import RuleKind
 from leporello.words import STOP_WORDS, stem
 
 _I = re.IGNORECASE
-_NAME = re.compile(r"`[^`]+`|\"[^\"]+\"|[\w@-]*[./_:@-][\w./:@-]*\w|[A-Za-z_]*\d[\w.]*")
+# One start per run of name characters: a run that holds no name from its first character holds none from a later one.
+_NAME = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<![\w./:@-])[^\W_]*+[./_:@-][\w./:@-]*\w|(?<![A-Za-z_])[A-Za-z_]*+\d[\w.]*")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'+#]+|[\u3400-\u9fff]+")
 _DIGITS = re.compile(r"\d+(?:\.\d+)*")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
@@ -70,7 +71,7 @@ _CLOSED = re.compile(
 _LIFTS = re.compile(
     r"\b(?:now|again|any ?more|any longer|no longer|from (?:now|here) on|after all|in (?:the )?future|henceforth|always"
     r"|allowed|permitted|acceptable|lifted|fine to|okay to|ok to|feel free|no need|outside|elsewhere|anywhere|too)\b"
-    r"|现在|以后|今后|从现在|允许|不用再|不再|取消|可以.*了",
+    r"|现在|以后|今后|从现在|允许|不用再|不再|取消|可以.{0,2000}了",
     _I,
 )
 """What makes an approval a general one: it changes what holds from here on, and not only answers a question."""

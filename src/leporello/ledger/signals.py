@@ -39,9 +39,11 @@ OUTCOME = re.compile(
 )
 HASH = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
 GREP_HIT = re.compile(r"^\s*[\w./@-]+\.\w{1,5}[:-]\d+[:-]")
-PLACE = re.compile(r"[\w/-]+\.\w{1,5}:\d+|\blines? \d+|\(\d+,\d+\)")
+# Names start where their run of characters starts, so that a long run is read once and not again from each character.
+PLACE = re.compile(r"(?<![\w/-])[\w/-]++\.\w{1,5}:\d+|\blines? \d+|\(\d+,\d+\)")
 PATH = re.compile(
-    r"[\w.~-]*/[\w./@-]+|\b[\w-]+\.(?:py|go|ts|tsx|js|jsx|json|md|ya?ml|toml|rs|sql|sh|c|h|cpp|java|rb|txt|cfg)\b"
+    r"/[\w./@-]"
+    r"|(?<![\w-])-*+\w[\w-]*+\.(?:py|go|ts|tsx|js|jsx|json|md|ya?ml|toml|rs|sql|sh|c|h|cpp|java|rb|txt|cfg)\b"
 )
 URL = re.compile(r"https?://")
 VERSION = re.compile(r"\bv?\d+\.\d+\.\d+|[=@-]\d+\.\d+")
@@ -77,8 +79,13 @@ TABLE = re.compile(r"^\s*\|.*\|\s*$")
 QUESTION = re.compile(r"[?？]\s*$")
 EMPHASIS = re.compile(r"\*\*|`")
 
+# A dotted name starts at the first letter of its word: where it fails there, it fails at every later letter. More than two
+# digits before it are an identifier of their own, and what follows them has a bound.
+_W = "[A-Za-z0-9_]"
+_FIRST_LETTER = rf"(?:(?<!{_W})|(?<=[0-9])(?<!{_W}[0-9])|(?<=[0-9][0-9])(?<!{_W}[0-9][0-9]))[A-Za-z_]"
 IDENTIFIER = re.compile(
-    r"[A-Za-z_][A-Za-z0-9_]*(?:[./:-][A-Za-z0-9_]+)+|[A-Za-z]+[A-Z_][A-Za-z0-9_]+|\b[0-9a-f]{7,40}\b|\d+\.\d+[\w.]*|\d{3,}"
+    rf"(?:{_FIRST_LETTER}{_W}*+|(?<=[0-9][0-9][0-9])[A-Za-z_]{_W}{{0,400}}+)(?:[./:-]{_W}++)++"
+    r"|(?<![A-Za-z])[A-Za-z]+[A-Z_][A-Za-z0-9_]+|\b[0-9a-f]{7,40}\b|\d+\.\d+[\w.]*|\d{3,}"
 )
 
 TOOL_PATTERNS: dict[str, re.Pattern[str]] = {
@@ -166,7 +173,9 @@ _COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "install",
-        re.compile(r"\b(?:pip3?|npm|pnpm|yarn|apt(?:-get)?|brew|uv|gem|go get)\b.*\b(?:install|add|i|sync|get)\b"),
+        re.compile(
+            r"\b(?:pip3?|npm|pnpm|yarn|apt(?:-get)?|brew|uv|gem|go get)\b.{0,2000}\b(?:install|add|i|sync|get)\b"
+        ),
     ),
     ("read", re.compile(r"(?:^|[;&|]\s*)(?:cat|sed -n|head|tail|nl|less|bat|type)\b")),
     ("list", re.compile(r"(?:^|[;&|]\s*)(?:ls|find|tree|fd|dir|du)\b")),

@@ -53,7 +53,7 @@ def _re(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
-_N = r"[\d][\d,]*"
+_N = r"\d[\d,]{0,29}"
 
 CODES: dict[str, tuple[ErrorKind, str]] = {
     "context_length_exceeded": (ErrorKind.INPUT_OVERFLOW, "openai-context-length"),
@@ -154,7 +154,7 @@ SUMS: tuple[Sizes, ...] = (
 
 BREAKDOWN = _re(
     rf"maximum context length is (?P<limit>{_N}) tokens[.,] however,? (?:you requested|your messages resulted in) "
-    rf"(?:about )?(?P<total>{_N}) tokens \((?P<parts>[^)]*)\)"
+    rf"(?:about )?(?P<total>{_N}) tokens \((?P<parts>[^)]{{0,400}})\)"
 )
 """`... you requested 8256 tokens (64 in the messages, 8192 in the completion)`; sample `openai-sum-output`."""
 BREAKDOWN_PART = _re(rf"(?P<count>{_N}) (?:in|of|for) (?:the |your )?(?P<what>[a-z ]+)")
@@ -241,7 +241,7 @@ INPUTS: tuple[Sizes, ...] = (
     ),
     # Only the window, and no word about the answer: what asks for too large an answer says so.
     Sizes(
-        _re(rf"^(?!.*(?:max_\w*tokens|output|completion)).*maximum context length is (?P<limit>{_N}) tokens"),
+        _re(rf"^(?!.*(?:max_\w{{0,40}}tokens|output|completion)).*maximum context length is (?P<limit>{_N}) tokens"),
         "variant-maximum-context-length",
     ),
 )

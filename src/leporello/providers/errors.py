@@ -217,7 +217,7 @@ def _number(text: str) -> int:
 _IN_TEXT = re.compile(
     r"(?:try again in|retry after) ((?:\d+(?:\.\d+)?\s*(?:ms|seconds?|s|minutes?|m|hours?|h)\s*)+)", re.I
 )
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)", re.IGNORECASE)
+_SPAN = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)\s{0,30}(ms|s|m|h)", re.IGNORECASE)
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 

@@ -9,7 +9,7 @@ from leporello.errors import InputError
 from leporello.recall.base import FoldRecord
 from leporello.records import Span
 
-_MESSAGES = re.compile(r"\[?\s*m?(\d{1,12})\s*(?:(?:-|–|\.\.|to)\s*m?(\d{1,12}))?\s*\]?", re.IGNORECASE)
+_MESSAGES = re.compile(r"\[?\s*+m?(\d{1,12})\s*+(?:(?:-|–|\.\.|to)\s*+m?(\d{1,12}))?\s*+\]?", re.IGNORECASE)
 _FOLD = re.compile(r"\[?\s*(f\w{1,64})\s*\]?", re.IGNORECASE)
 
 

@@ -22,7 +22,7 @@ MOST_REPEATS = 4
 Matcher: TypeAlias = Callable[[str], bool]
 """Whether a line matches."""
 
-_BOUNDED = re.compile(r"\{(\d*)(,?)(\d*)\}")
+_BOUNDED = re.compile(r"\{(\d*+)(,?)(\d*+)\}")
 
 
 def matcher(pattern: str) -> Matcher:

@@ -49,12 +49,15 @@ _UNITS = (
     r"words?|errors?|warnings?|passed|failed|tests?|total|usages?|times|insertions?|deletions?|items?|entries|rows?|"
     r"columns?|messages?|calls?|requests?|retries|attempts?|points?|px|commits?|matches|occurrences|steps?|users?|issues?"
 )
+# Only whether a line holds the sign matters, so a name is tried once, from the start of its run of characters.
 _PATTERNS: tuple[tuple[Sign, re.Pattern[str]], ...] = (
     (
         Sign.PLACE,
-        re.compile(r"[\w./-]+\.[A-Za-z]\w{0,5}(?::\d+|[\"']?, line \d+|#L\d+|\(\d+[,)])|\bline \d+|^\s*\d+[:→|-]"),
+        re.compile(
+            r"(?<![\w./-])[\w./-]+\.[A-Za-z]\w{0,5}(?::\d+|[\"']?, line \d+|#L\d+|\(\d+[,)])|\bline \d+|^\s*\d+[:→|-]"
+        ),
     ),
-    (Sign.PATH, re.compile(rf"[\w.@~-]+/[\w./@-]+|\b[\w-]+\.(?:{_EXTENSIONS})\b")),
+    (Sign.PATH, re.compile(rf"[\w.@~-]/[\w./@-]|(?<![\w-])-*+\w[\w-]*+\.(?:{_EXTENSIONS})\b")),
     (Sign.COMMIT, re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b|\b[0-9]{7}\b")),
     (
         Sign.ERROR,
@@ -67,16 +70,19 @@ _PATTERNS: tuple[tuple[Sign, re.Pattern[str]], ...] = (
         ),
     ),
     (Sign.NUMBER, re.compile(r"\d")),
-    (Sign.AMOUNT, re.compile(rf"\b\d[\d,.]*\s?(?:{_UNITS})(?!\w)", re.IGNORECASE)),
+    (Sign.AMOUNT, re.compile(rf"\b\d[\d,.]{{0,40}}\s?(?:{_UNITS})(?!\w)", re.IGNORECASE)),
     (
         Sign.TALLY,
         re.compile(
-            r"files? changed|insertions?\(|\d+ (?:passed|failed|errors?|passing|failing|skipped)\b|^\s*\d+ total\b|"
+            r"files? changed|insertions?\(|\d (?:passed|failed|errors?|passing|failing|skipped)\b|^\s*\d+ total\b|"
             r"^(?:ok|FAIL|PASS|Tests?|Suites?|Ran|Total)\b[:\s]|\bin \d+\.\d+ ?s|^real\s|^\s*\d+\s+[\w./~-]+$",
             re.IGNORECASE,
         ),
     ),
-    (Sign.ADDRESS, re.compile(r"https?://|\b\d+\.\d+\.\d+\.\d+\b|\blocalhost\b|:\d{4,5}\b|\b[\w.-]+@[\w-]+\.\w")),
+    (
+        Sign.ADDRESS,
+        re.compile(r"https?://|\b\d+\.\d+\.\d+\.\d+\b|\blocalhost\b|:\d{4,5}\b|(?<![\w.-])[.-]*+\w[\w.-]*+@[\w-]+\.\w"),
+    ),
     (Sign.VERSION, re.compile(r"\bv?\d+\.\d+\.\d+")),
     (Sign.COLOUR, re.compile(r"#[0-9a-f]{6}\b|#[0-9a-f]{3}\b|\brgba?\(", re.IGNORECASE)),
     (

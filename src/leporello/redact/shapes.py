@@ -61,7 +61,9 @@ _QUOTE = r"""\\{0,3}["']?"""
 
 _SHAPES: tuple[Shape, ...] = (
     Shape(
-        "webhook", ("hooks.slack.com/",), re.compile(r"[\w.]+/(?:services|workflows)/([A-Za-z0-9_/-]{20,200}+)", re.I)
+        "webhook",
+        ("hooks.slack.com/",),
+        re.compile(r"[\w.]{1,100}/(?:services|workflows)/([A-Za-z0-9_/-]{20,200}+)", re.I),
     ),
     Shape("webhook", ("/api/webhooks/",), re.compile(r"/api/webhooks/\d{5,25}/([A-Za-z0-9_-]{20,200}+)", re.I)),
     Shape(
@@ -87,7 +89,7 @@ _SHAPES: tuple[Shape, ...] = (
     Shape(
         "signature",
         ("sig=", "signature=", "security-token=", "accountkey=", "sharedaccesskey="),
-        re.compile(r"[a-z-]+=([A-Za-z0-9%+/=_-]{16,1024}+)", re.I),
+        re.compile(r"[a-z-]{1,64}=([A-Za-z0-9%+/=_-]{16,1024}+)", re.I),
         is_opaque_literal,
     ),
     Shape(
@@ -103,13 +105,15 @@ _SHAPES: tuple[Shape, ...] = (
     Shape(
         "sql",
         ("identified by", "with password", "encrypted password", "set password"),
-        re.compile(r"""[a-z]+\s+(?:by|password)\s{0,2}=?\s{0,2}(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")""", re.I),
+        re.compile(
+            r"""[a-z]{1,64}\s{1,64}(?:by|password)\s{0,2}=?\s{0,2}(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")""", re.I
+        ),
         is_literal,
     ),
     Shape(
         "markup",
         ("password>", "passwd>", "passphrase>", "secret>", "apikey>", "api-key>", "token>"),
-        re.compile(r"(?<![\s<])[a-z-]+>([^<>\s]{1,512})</|(?<=<)[a-z-]+>([^<>\s]{1,512})</", re.I),
+        re.compile(r"(?<![\s<])[a-z-]{1,64}>([^<>\s]{1,512})</|(?<=<)[a-z-]{1,64}>([^<>\s]{1,512})</", re.I),
         is_literal,
     ),
 )

@@ -61,7 +61,7 @@ _KEY = re.compile(
     r"(?P<value>[A-Za-z0-9_+/=.~-]{16,512}+)",
     re.IGNORECASE,
 )
-_GENERATED_PART = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
+_GENERATED_PART = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
 _ENDING = ".,;:!?)]}*"
 _MOST_TOKENS = 8
 _PHRASE_WORDS = 3

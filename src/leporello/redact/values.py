@@ -170,7 +170,7 @@ _TERM = re.compile(
     re.IGNORECASE,
 )
 _MAIL_ADDRESS = re.compile(r"^[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}$")
-_NUMBERED = re.compile(r"^(?:[a-z]+\d|\w*_\w*)$")
+_NUMBERED = re.compile(r"^(?:[a-z]+\d|[^\W_]*+_\w*)$")
 """`password2`, `new_password_2`: how code names a second one."""
 _SIGNS = frozenset("!@#$%^&*+?~|§€£")
 _LEAST_CHOSEN = 4

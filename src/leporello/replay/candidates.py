@@ -42,7 +42,9 @@ _READING = re.compile(r"(?:\w*_)?(?:read|view|open|grep|glob|cat)", re.IGNORECAS
 _COMMIT = re.compile(r"^\[(\S+)(?: \(root-commit\))? ([0-9a-f]{7,12})\] (.{8,})$", re.MULTILINE)
 _LOG_LINE = re.compile(r"^([0-9a-f]{7,12}) (\S.{12,})$", re.MULTILINE)
 _GREP = re.compile(r"^((?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}):(\d+)[:-]\s*(\S.{8,})$", re.MULTILINE)
-_SETTING = re.compile(r"^\s*\"?([A-Za-z][\w.-]{3,40})\"?\s*[:=]\s*\"?([\w./:@+-]{6,60})\"?,?$", re.MULTILINE)
+_SETTING = re.compile(
+    r"^[^\S\n]*\"?([A-Za-z][\w.-]{3,40})\"?\s{0,40}[:=]\s{0,40}\"?([\w./:@+-]{6,60})\"?,?$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,11 +174,11 @@ def parse(text: str, origin: Origin | None = None) -> Handoff:
 
 
 _BY_NAME = {section.value.casefold(): section for section in Section}
-_HEADING = re.compile(r"^(?:#{1,4}\s+|\*\*)(?:\d+[.)]\s*)?(.*?)(?:\*\*)?:?\s*$")
+_HEADING = re.compile(r"^(?:#{1,4}\s++|\*\*)(?:\d++[.)]\s*+)?(.*?)(?:\*\*)?:?$")
 
 
 def _heading(raw: str) -> Section | None:
-    match = _HEADING.match(raw)
+    match = _HEADING.match(raw.rstrip())
     if not match:
         return None
     return _BY_NAME.get(match.group(1).replace(" and ", " & ").strip().casefold())

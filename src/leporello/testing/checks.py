@@ -18,7 +18,7 @@ from leporello.summary.fold import Fold, read_fold
 from leporello.turns import open_group
 
 _SPACES = re.compile(r"\s+")
-_POINTER = re.compile(r"\[[^\n]*(?:kept as m\d+|same output as m\d+|output cleared)[^\n]*\]\Z")
+_POINTER = re.compile(r"\[(?>[^\n]*?(?:kept as m\d|same output as m\d|output cleared))[^\n]*\]\Z")
 
 
 def plain(text: str) -> str:

@@ -26,7 +26,8 @@ from leporello.summary.support.reading import TOKEN, Reading, keys_of
 LONGEST_SEGMENT = 600
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f])|(?<=[。！？；])\s*|\n")
 _SPACE = re.compile(r"\s+")
-_FRINGE = re.compile(r"^[\s>*#•\-–—|`\d.)]+(?=\S)|[\s.;:,。；，*`|]+$")
+_LEADING = re.compile(r"^[\s>*#•\-–—|`\d.)]+(?=\S)")
+_TRAILING = re.compile(r"(?<![\s.;:,。；，*`|])[\s.;:,。；，*`|]+$")
 MOST_POSTINGS = 1_500
 """A word in more segments says nothing about where to look."""
 QUOTED_SCORE = 100.0
@@ -396,4 +397,4 @@ def fold(text: str) -> str:
 
 def plain(text: str) -> str:
     """A sentence without bullets, emphasis and its full stop, for comparing whole sentences."""
-    return _FRINGE.sub("", fold(text).replace("`", ""))
+    return _TRAILING.sub("", _LEADING.sub("", fold(text).replace("`", "")))

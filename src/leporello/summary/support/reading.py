@@ -15,12 +15,12 @@ from leporello.summary.support.lexicon import Side, root, sides_of
 from leporello.summary.support.status import Status, statuses_of
 from leporello.words import STOP_WORDS, UNSPACED
 
-QUOTED = re.compile(r"“([^”]{2,})”|\"([^\"]{2,})\"|(?<![\w`])`([^`]{1,})`|「([^」]{2,})」|『([^』]{2,})』")
+QUOTED = re.compile(r"“([^”]{2,4000})”|\"([^\"]{2,})\"|(?<![\w`])`([^`]{1,})`|「([^」]{2,4000})」|『([^』]{2,4000})』")
 TOKEN = re.compile(
     r"https?://[^\s<>\"'`)\]]+"
     r"|(?<![\w-])--?[A-Za-z][\w-]*(?:=[^\s,;)`\"']+)?"
     r"|[A-Za-z]+(?:n['’]t|['’](?:s|re|ve|ll|d|m))(?![\w-])"
-    rf"|[A-Za-z0-9_~.@#$\\/*-]*[A-Za-z0-9_](?:(?:(?!{UNSPACED})[\w./:@#~+*\\-])*(?!{UNSPACED})[\w/*+])?"
+    rf"|(?:[~.@#$\\/*-]{{0,64}}+[A-Za-z0-9_]++)++(?:(?:(?!{UNSPACED})[\w./:@#~+*\\-])*(?!{UNSPACED})[\w/*+])?"
     rf"|{UNSPACED}+|(?:(?!{UNSPACED})[^\W\d_])+(?:'[^\W\d_]+)?"
     r"|[.;:!?。；：！？，,、()\[\]{}→]|->|—|–|\n"
 )
@@ -170,7 +170,7 @@ def is_hash(text: str) -> bool:
     return bool(_HEX.match(text))
 
 
-ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[…\])\s*")
+ELLIPSIS = re.compile(r"\s{0,64}(?:\.\.\.|…|\[…\])\s*")
 _LEFT_OUT = re.compile(r"(?:\.\.\.|…|\[…\])/")
 
 

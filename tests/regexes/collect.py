@@ -1,0 +1,83 @@
+"""Every pattern that the package compiles when it is imported, and whether it is ever searched for."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import leporello
+
+SOURCE = Path(leporello.__file__).parent
+AT_START = {"match", "fullmatch"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """One compiled pattern and the name it has."""
+
+    name: str
+    pattern: re.Pattern[Any]
+    how: frozenset[str]
+    """The ways it is used: `search` stands for every one that may start anywhere."""
+
+
+def modules() -> list[str]:
+    """The modules that compile a pattern (the others may need an extra that is not installed)."""
+    return [
+        ".".join(("leporello", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+        for path in sorted(SOURCE.rglob("*.py"))
+        if "import re\n" in path.read_text(encoding="utf-8")
+    ]
+
+
+def patterns() -> list[Found]:
+    """Each pattern once, however many modules share it; the widest use counts."""
+    used = _uses()
+    found: dict[re.Pattern[Any], Found] = {}
+    for module in modules():
+        for name, value in vars(importlib.import_module(module)).items():
+            for pattern in _within(value, 0):
+                how = used[module, name] if isinstance(value, re.Pattern) else {"search"}
+                known = found.get(pattern)
+                if known is not None:
+                    how |= known.how
+                found[pattern] = Found(known.name if known else f"{module}.{name}", pattern, frozenset(how))
+    return list(found.values())
+
+
+def _within(value: Any, depth: int) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth > 4:
+        return
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _within(part, depth + 1)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            yield from _within(part, depth + 1)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for entry in fields(value):
+            yield from _within(getattr(value, entry.name), depth + 1)
+
+
+def _uses() -> dict[tuple[str, str], set[str]]:
+    """How each name is used in its module: `match`, `fullmatch`, or anything else, which counts as a search."""
+    used: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for module in modules():
+        tree = ast.parse(Path(importlib.import_module(module).__file__ or "").read_text(encoding="utf-8"))
+        anchored = {
+            id(node.func.value): node.func.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in AT_START
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                used[module, node.id].add(anchored.get(id(node), "search"))
+    return used
