@@ -29,11 +29,7 @@ class Found:
 
 def modules() -> list[str]:
     """The modules that compile a pattern (the others may need an extra that is not installed)."""
-    return [
-        ".".join(("leporello", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
-        for path in sorted(SOURCE.rglob("*.py"))
-        if "import re\n" in path.read_text(encoding="utf-8")
-    ]
+    return [_module(path) for path in sorted(SOURCE.rglob("*.py")) if "import re\n" in path.read_text(encoding="utf-8")]
 
 
 def patterns() -> list[Found]:
@@ -43,10 +39,10 @@ def patterns() -> list[Found]:
     for module in modules():
         for name, value in vars(importlib.import_module(module)).items():
             for pattern in _within(value, 0):
-                how = used[module, name] if isinstance(value, re.Pattern) else {"search"}
                 known = found.get(pattern)
-                if known is not None:
-                    how |= known.how
+                alone = isinstance(value, re.Pattern)
+                here = used[module if name.startswith("_") else "", name] if alone else set()
+                how = (here or {"search"}) | (known.how if known else set())
                 found[pattern] = Found(known.name if known else f"{module}.{name}", pattern, frozenset(how))
     return list(found.values())
 
@@ -68,16 +64,25 @@ def _within(value: Any, depth: int) -> Iterator[re.Pattern[Any]]:
 
 
 def _uses() -> dict[tuple[str, str], set[str]]:
-    """How each name is used in its module: `match`, `fullmatch`, or anything else, which counts as a search."""
+    """How each name is used: `match`, `fullmatch`, or anything else, which counts as a search.
+
+    A name with an underscore counts in its module, any other in the whole package.
+    """
     used: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for module in modules():
-        tree = ast.parse(Path(importlib.import_module(module).__file__ or "").read_text(encoding="utf-8"))
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         anchored = {
             id(node.func.value): node.func.attr
             for node in ast.walk(tree)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in AT_START
         }
         for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                used[module, node.id].add(anchored.get(id(node), "search"))
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                name = node.id if isinstance(node, ast.Name) else node.attr
+                home = _module(path) if name.startswith("_") else ""
+                used[home, name].add(anchored.get(id(node), "search"))
     return used
+
+
+def _module(path: Path) -> str:
+    return ".".join(("leporello", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")

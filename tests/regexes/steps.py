@@ -1,8 +1,8 @@
 """A backtracking matcher that counts its work.
 
-It follows Python's own `re`: the same parse tree, the same order of attempts, the same restart at the next character when
-an attempt fails. Work is every character consumed and every continuation tried again after a failure, so it grows as the
-time of the C engine does, and is the same number on every machine.
+It follows Python's own `re`: the same parse tree, the same order of attempts, the same restart at the next character
+when an attempt fails. Work is every character consumed and every continuation tried again after a failure, so it grows
+as the time of the C engine does, and is the same number on every machine.
 
 A finite bound is a constant factor whatever it is; `CLAMP` lowers it, so that a short input already shows the growth.
 """
@@ -52,7 +52,7 @@ class Counter:
         self._start = self._sequence(self.tree, self._flags)
 
     def work(self, text: str, how: str, budget: int) -> int:
-        """What a `match`, a `fullmatch` or the `search` for every match costs; `budget` + 1 if that does not suffice."""
+        """What a `match`, a `fullmatch` or the `search` for every match costs; `budget` + 1 if that is too little."""
         run = self._run
         run.text, run.work, run.budget = text, 0, budget
         at = 0

@@ -14,6 +14,7 @@ from leporello.tools.marks import cut_mark
 
 PROJECT_FILES = ("AGENTS.md", "CLAUDE.md", ".cursorrules", ".github/copilot-instructions.md")
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 _TITLE_CHARS = 80
 _SUMMARY_CHARS = 160
 _SKILL_BYTES = 8_192
@@ -109,7 +110,7 @@ def _skill(path: Path) -> Skill | None:
         return None
     front = _front_matter(text)
     body = _FRONT_MATTER.sub("", text)
-    heading = re.search(r"^#+ +(.+)$", body, re.MULTILINE)
+    heading = _HEADING.search(body)
     title = front.get("title") or front.get("name") or (heading[1] if heading else path.stem)
     plain = [line.strip() for line in body.splitlines() if line.strip() and not line.startswith("#")]
     summary = front.get("description") or (plain[0] if plain else "")

@@ -19,6 +19,8 @@ _I = re.IGNORECASE
 # One start per run of name characters: a run that holds no name from its first character holds none from a later one.
 _NAME = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<![\w./:@-])[^\W_]*+[./_:@-][\w./:@-]*\w|(?<![A-Za-z_])[A-Za-z_]*+\d[\w.]*")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'+#]+|[\u3400-\u9fff]+")
+_LETTERS = re.compile(r"[a-z]+")
+_CLAUSE_END = re.compile(r"[,.;，。；](?:\s|$)")
 _DIGITS = re.compile(r"\d+(?:\.\d+)*")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 _LATIN_IN_HAN = re.compile(r"[A-Za-z][\w./-]+")
@@ -163,7 +165,7 @@ def subject(sentence: str) -> Subject:
         form for value in _UNWANTED.findall(text) for form in (_plain(value), _canonical(_plain(value)))
     )
     numbers = set(_DIGITS.findall(text)) - unwanted
-    numbers |= {_NUMBER_WORDS[word] for word in re.findall(r"[a-z]+", text.casefold()) if word in _NUMBER_WORDS}
+    numbers |= {_NUMBER_WORDS[word] for word in _LETTERS.findall(text.casefold()) if word in _NUMBER_WORDS}
     names = set(map(_plain, _NAME.findall(text)))
     rest = _NAME.sub(" ", text)
     if _HAN.search(text):
@@ -211,7 +213,7 @@ def _words(text: str) -> list[str]:
 def _banned(text: str) -> frozenset[str]:
     found: set[str] = set()
     for match in _BAN.finditer(text):
-        rest = re.split(r"[,.;，。；](?:\s|$)", text[match.end() :], maxsplit=1)[0][:80]
+        rest = _CLAUSE_END.split(text[match.end() :], maxsplit=1)[0][:80]
         after = _words(rest)
         found.update(after[:2] if _HAN.search(match.group()) else after[:1])
         if not after:

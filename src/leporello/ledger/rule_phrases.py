@@ -66,7 +66,7 @@ ORDER = any_of(
     no longer\s+[a-z]
     stay (?:away|off|out|within|under|in|clear|on|with|at)\b
     (?:hands|keep your hands) off\b
-    no (?!problem|worries|idea|way|one\b|matter|doubt|question|luck|thanks|it\b|that\b|i\b|we\b|you\b|the\b|there\b|this\b|reason|clue|need\b|file\b)(?!.{0,2000}\b(?:was|were|is|are|has|have|had|ran|came|got|seems?|\w{3,}ed)\b)[\w-]+(?: [\w`./-]+){0,7}[.!]*$
+    no (?!problem|worries|idea|way|one\b|matter|doubt|question|luck|thanks|it\b|that\b|i\b|we\b|you\b|the\b|there\b|this\b|reason|clue|need\b|file\b)(?!.{0,2000}\b(?:was|were|is|are|has|have|had|ran|came|got|seems?|\w{3,}ed)\b)[\w-]+(?: [\w`./-]+){0,7}(?<!\.)[.!]*$
     no (?:more|new)\b(?!.{0,2000}\b(?:seems?|was|were|is|are)\b).+
     no need (?:to|for)\b
     nothing (?:may|should|must|gets?)\b

@@ -21,6 +21,7 @@ from leporello.models.overrides import Override, override_for
 from leporello.models.table import Row, table
 
 DEFAULT_WINDOW = 128_000
+_GPT_VERSION = re.compile(r"gpt-(\d+)(?:-(\d+))?")
 _VENDOR_WINDOWS = {"anthropic": 200_000}
 
 
@@ -191,7 +192,7 @@ def cache_rules(name: str, vendor: str, min_prefix: int | None) -> CacheRules:
     if vendor == "anthropic":
         return CacheRules(min_prefix or 1_024, lookback=20, breakpoints=4, ttl_seconds=300, long_ttl_seconds=3_600)
     if vendor == "openai":
-        newer = re.search(r"gpt-(\d+)(?:-(\d+))?", name)
+        newer = _GPT_VERSION.search(name)
         if newer and (int(newer[1]), int(newer[2] or 0)) >= (5, 6):
             return CacheRules(min_prefix or 1_024, breakpoints=4, ttl_seconds=1_800)
         return CacheRules(min_prefix or 1_024, ttl_seconds=300, long_ttl_seconds=86_400)

@@ -35,6 +35,12 @@ _LONG_CONTEXT = re.compile(r"\[(\d{1,2})m\]$")
 _BEDROCK_VERSION = re.compile(r"-v\d+$")
 _DATE = re.compile(r"-(?:20\d{6}|20\d{2}-\d{2}-\d{2}|\d{4}|\d{2}-20\d{2}|\d{2}-\d{2})$")
 _TAG = re.compile(r"-(?:latest|default|preview|beta|free|exp|experimental|thinking|think|instruct|hf|fp8)$")
+_PACKAGING = re.compile(r"(?<=\d)-v\d+(?::\w+)*$")
+_HAS_POINT = re.compile(r"-v\dp\d")
+_POINT = re.compile(r"(?<=\d)p(?=\d)")
+_V = re.compile(r"-v(?=\d-)")
+_REVISION = re.compile(r"(-v\d+):\d+(?::\w+)?$")
+_JOINTS = re.compile(r"[\s._@:]+")
 _CLAUDE_ORDER = re.compile(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku)(?=-|$)")
 
 
@@ -71,11 +77,11 @@ def fold(name: str) -> str:
     bare = _VENDOR.sub("", _REGION.sub("", own))
     if bare != own:
         # A Bedrock name: its `-v1:0` is the packaging, unless nothing else tells the version (`claude-v2`).
-        own = re.sub(r"(?<=\d)-v\d+(?::\w+)*$", "", bare)
-    own = re.sub(r"(?<=\d)p(?=\d)", "-", own) if re.search(r"-v\dp\d", own) else own
-    own = re.sub(r"-v(?=\d-)", "-", own)
-    own = re.sub(r"(-v\d+):\d+(?::\w+)?$", r"\1", own)
-    own = re.sub(r"[\s._@:]+", "-", own).strip("-")
+        own = _PACKAGING.sub("", bare)
+    own = _POINT.sub("-", own) if _HAS_POINT.search(own) else own
+    own = _V.sub("-", own)
+    own = _REVISION.sub(r"\1", own)
+    own = _JOINTS.sub("-", own).strip("-")
     return _CLAUDE_ORDER.sub(_reorder, own)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from leporello.errors import PluginError
 
 PREFIX = "_leporello_plugin_"
+_ODD = re.compile(r"[^0-9a-zA-Z_]")
 
 _numbers = itertools.count(1)
 _lock = threading.Lock()
@@ -69,7 +70,7 @@ def load_folder(folder: Path, stand_ins: Mapping[str, ModuleType]) -> ModuleType
     if not source.is_file():
         raise PluginError(f"{folder} has no __init__.py")
     with _lock:
-        name = f"{PREFIX}{next(_numbers)}_{re.sub(r'[^0-9a-zA-Z_]', '_', folder.name)}"
+        name = f"{PREFIX}{next(_numbers)}_{_ODD.sub('_', folder.name)}"
         own = {**builtins.__dict__, "__import__": _importer(stand_ins)}
         _finder.known[name] = own
         if _finder not in sys.meta_path:

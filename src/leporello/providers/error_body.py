@@ -110,6 +110,7 @@ def _visit_text(text: str, found: _Found, depth: int) -> None:
         _visit(inner, found, depth + 1)
 
 
+_TITLE = re.compile(r"<title>(.{0,2000}?)</title>", re.IGNORECASE | re.DOTALL)
 _FIRST_BRACE = re.compile(r"[{\[]")
 
 
@@ -133,7 +134,7 @@ def _message(texts: list[str]) -> str:
         if not text.startswith(("{", "[", "<")):
             return text
     for text in texts:
-        title = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
+        title = _TITLE.search(text)
         if title:
             return title[1].strip()
     return texts[0] if texts else ""

@@ -28,6 +28,8 @@ from leporello.messages import encode_json, parse_json
 
 ASK_SECONDS = 3.0
 MAX_ANSWER = 8_000_000
+_VERSION_PATH = re.compile(r"/(?:api/)?v\d+$")
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 """OpenRouter's list of models is large; anything larger is not an answer to this question."""
 
 
@@ -58,7 +60,7 @@ def ask_window(
 
 
 def _answers(base_url: str, model: str, dialect: str, ask: Ask) -> Iterator[WindowAnswer]:
-    root = re.sub(r"/(?:api/)?v\d+$", "", base_url)
+    root = _VERSION_PATH.sub("", base_url)
     if dialect == Dialect.ANTHROPIC:
         yield from _anthropic(ask(f"{root}/v1/models/{quote(model, safe='')}", None))
     yield from _llama_cpp(ask(f"{root}/props", None))
@@ -131,7 +133,7 @@ def _ollama(root: str, model: str, ask: Ask) -> Iterator[WindowAnswer]:
     shown = ask(f"{root}/api/show", {"model": model})
     if not isinstance(shown, Mapping):
         return
-    found = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
+    found = _NUM_CTX.search(str(shown.get("parameters") or ""))
     if found:
         yield WindowAnswer(int(found[1]), "/api/show num_ctx")
     info = shown.get("model_info")

@@ -50,7 +50,7 @@ _ANSWER_WORDS = frozenset(
     ).split()
 )
 _SPOKEN = re.compile(r"(?<![\w./:@-])(?:[A-Z]?[a-z]+|[A-Z]+)(?:-[a-z]+)*(?![\w/:@]|\.\w|-\w)")
-_QUOTATION = re.compile(r"`([^`]+)`|\"([^\"]+)\"|“([^”]{1,2000})”|(?<!\w)'([^']+)'(?!\w)")
+_QUOTATION = re.compile(r"`([^`]+)`|\"([^\"]+)\"|“([^“”]+)”|(?<!\w)'([^']+)'(?!\w)")
 
 
 def understand(text: str, plainly: bool = False) -> Question:

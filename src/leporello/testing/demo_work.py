@@ -25,6 +25,10 @@ RULES = (
     "Never add a new dependency.",
     "Do not rename public functions.",
 )
+_TEXT_FILE = re.compile(r"(/\S+\.txt)")
+_LINE_COUNT = re.compile(r"in ([\d,]+) lines")
+_PYTHON_HIT = re.compile(r"^\S+\.py:\d+", re.MULTILINE)
+_BARE_NUMBER = re.compile(r"^\s*(\d+)$", re.MULTILINE)
 PORT = "8443"
 BATCH = "77"
 CHECKSUM = "5f3a91"
@@ -142,8 +146,8 @@ def _print_all(_: Results) -> list[Wanted]:
 
 def _read_end(results: Results) -> list[Wanted]:
     """The result is only a preview; the block says where the whole output is and how long."""
-    path = re.search(r"(/\S+\.txt)", results[0])
-    lines = re.search(r"in ([\d,]+) lines", results[0])
+    path = _TEXT_FILE.search(results[0])
+    lines = _LINE_COUNT.search(results[0])
     last = int(lines[1].replace(",", "")) if lines else 1
     return [Wanted("read_file", {"path": path[1] if path else "", "offset": max(1, last - 4), "limit": 5})]
 
@@ -180,7 +184,7 @@ def _usages(file: str, _: str) -> Turn:
     call = Wanted("search_files", {"pattern": f"from {module} import", "path": "src", "regex": False})
 
     def answer(results: Results) -> str:
-        users = len(re.findall(r"^\S+\.py:\d+", results[0], re.MULTILINE))
+        users = len(_PYTHON_HIT.findall(results[0]))
         return f"{module} is imported in {users} places that I can see."
 
     return Turn(f"Who uses {module}?", (lambda _: [call], answer))
@@ -191,7 +195,7 @@ def _count(file: str, _: str) -> Turn:
     command = f"cat {folder}/*.py | wc -l && grep -c '^def ' {folder}/*.py | LC_ALL=C sort"
 
     def answer(results: Results) -> str:
-        numbers = re.findall(r"^\s*(\d+)$", results[0], re.MULTILINE)
+        numbers = _BARE_NUMBER.findall(results[0])
         return f"{folder} has {numbers[0] if numbers else 'an unknown number of'} lines."
 
     return Turn(

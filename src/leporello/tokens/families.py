@@ -131,13 +131,14 @@ _PATTERNS: tuple[tuple[str, Family], ...] = (
     (r"glm-?[5-9]", _open("glm5", "glm4", exact=False)),
     (r"glm", _open("glm", "glm4")),
     (r"kimi|moonshot", _open("kimi", "kimi_k2")),
-    (r"mixtral-8x22|codestral|mistral-7b.*v0[.-]3", _open("mistral2", "mistral_v2")),
+    (r"mixtral-8x22|codestral|mistral-7b.{0,64}v0[.-]3", _open("mistral2", "mistral_v2")),
     (r"mixtral|mistral-7b", _open("mistral1", "mistral_v1")),
     (r"mistral|ministral|pixtral|devstral|magistral", _open("mistral3", "mistral_v3")),
     (r"phi-?4", _open("phi4", "phi4")),
     (r"gemini|gemma", GEMINI),
 )
 
+_CLAUDE_NEWEST = r"fable|mythos"
 _CLAUDE_VERSION = r"(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)"
 
 
@@ -156,7 +157,7 @@ def family_of(model: str | None) -> Family:
 
 
 def _claude(name: str) -> Family:
-    if re.search(r"fable|mythos", name):
+    if re.search(_CLAUDE_NEWEST, name):
         return CLAUDE_NEW
     found = re.search(_CLAUDE_VERSION, name.rpartition("claude")[2])
     if found is None:

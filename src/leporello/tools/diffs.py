@@ -16,6 +16,7 @@ from typing import TypeAlias
 from leporello.errors import ToolError
 from leporello.tools.nearest import nearest_text
 
+_SIDE = re.compile(r"^[abiw]/")
 _HUNK = re.compile(r"^@@(?: -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@)?")
 _NO_NEWLINE = "\\ No newline"
 _NOWHERE = "/dev/null"
@@ -124,7 +125,7 @@ def _file_name(row: str) -> str:
     name = row[4:].split("\t")[0].strip().strip('"')
     if name == _NOWHERE:
         return name
-    return re.sub(r"^[abiw]/", "", name)
+    return _SIDE.sub("", name)
 
 
 def _parse_hunk(rows: Sequence[str], at: int) -> tuple[Hunk, int]:

@@ -10,6 +10,9 @@ from pathlib import Path
 IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 """Later ones win over earlier ones in the same folder."""
 _MOST_ALTERNATIVES = 1_000
+_STAR = "[^/]*"
+_FOLDERS = "(?:.*/)?"
+_BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def glob_expression(pattern: str) -> re.Pattern[str]:
     """A glob as git reads it: without a slash it means a name in any folder, with one the path from here."""
     anchored = "/" in pattern
     pattern = pattern.removeprefix("/")
-    prefix = "" if anchored else "(?:.*/)?"
+    prefix = "" if anchored else _FOLDERS
     return re.compile(prefix + _translate(pattern), re.DOTALL)
 
 
@@ -73,7 +76,7 @@ def glob_filter(glob: str) -> re.Pattern[str]:
 
 
 def _alternatives(glob: str) -> list[str]:
-    braces = re.search(r"\{([^{}]*)\}", glob)
+    braces = _BRACES.search(glob)
     if braces is None or "," not in braces[1]:
         return [glob]
     before, after = glob[: braces.start()], glob[braces.end() :]
@@ -86,10 +89,22 @@ def _alternatives(glob: str) -> list[str]:
 def _translate(pattern: str) -> str:
     out: list[str] = []
     at = 0
+    # Where the last star of this folder's name, and the last pair of stars, stand in `out`. What stands between two of
+    # them is best found at its first place, so no other place is tried: a glob of many stars would try them all.
+    star: int | None = None
+    folders: int | None = None
     while at < len(pattern):
         char = pattern[at]
         if char == "*":
             part, at = _translate_stars(pattern, at)
+            if part == _STAR and star is not None:
+                out[star] = "(?>[^/]*?"
+                out.append(")")
+            elif part == _FOLDERS and folders is not None:
+                out[folders] = "(?>(?:.*?/)??"
+                out.append(")")
+            star = len(out) if part == _STAR else None
+            folders = len(out) if part == _FOLDERS else folders
             out.append(part)
         elif char == "?":
             out.append("[^/]")
@@ -101,9 +116,11 @@ def _translate(pattern: str) -> str:
             if at + 1 >= len(pattern):
                 raise ValueError("a pattern can't end with a backslash")
             out.append(re.escape(pattern[at + 1]))
+            star = None if pattern[at + 1] == "/" else star
             at += 2
         else:
             out.append(re.escape(char))
+            star = None if char == "/" else star
             at += 1
     return "".join(out)
 
@@ -117,8 +134,8 @@ def _translate_stars(pattern: str, at: int) -> tuple[str, int]:
     if end - at >= 2 and starts and end == len(pattern):
         return ".+", end
     if end - at >= 2 and starts and pattern[end] == "/":
-        return "(?:.*/)?", end + 1
-    return "[^/]*", end
+        return _FOLDERS, end + 1
+    return _STAR, end
 
 
 def _translate_class(pattern: str, at: int) -> tuple[str, int]:

@@ -23,6 +23,8 @@ from leporello.tools.schema import tool_from
 FILES = {"memory": "MEMORY.md", "user": "USER.md"}
 CAPS = {"memory": 8_000, "user": 4_000}
 """Characters. Together about 3,000 tokens of every request."""
+_ITEM = re.compile(r"[-*+#] ?|\d+\. ")
+_BLANK_LINES = re.compile(r"\n\s*\n")
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")
 
 
@@ -91,7 +93,7 @@ def split_notes(text: str) -> list[str]:
     for line in text.splitlines():
         if not line.strip():
             open_block = False
-        elif open_block and not re.match(r"[-*+#] ?|\d+\. ", line):
+        elif open_block and not _ITEM.match(line):
             blocks[-1] += "\n" + line
         else:
             blocks.append(line)
@@ -116,7 +118,7 @@ def _clean(text: str) -> str:
     if _HIDDEN.search(text):
         raise ToolError("the note contains characters that can't be seen; write it in plain text.")
     refuse_marks(text, where="a note")
-    return re.sub(r"\n\s*\n", "\n", text)
+    return _BLANK_LINES.sub("\n", text)
 
 
 def _bullet(text: str) -> str:

@@ -35,6 +35,7 @@ from leporello.tools.base import (
     ToolContext,
 )
 
+_PARAGRAPHS = re.compile(r"\n\s*\n")
 _ARGS_HEADING = re.compile(r"^Args:\s*$", re.MULTILINE)
 _ARG_LINE = re.compile(r"^(\w+):\s*(.*)$")
 _REF = "#/$defs/"
@@ -103,7 +104,7 @@ def parse_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 def _unwrap(text: str) -> str:
     """Paragraphs on one line each: line breaks of the source are no business of the model."""
-    return "\n".join(" ".join(block.split()) for block in re.split(r"\n\s*\n", text.strip()) if block.strip())
+    return "\n".join(" ".join(block.split()) for block in _PARAGRAPHS.split(text.strip()) if block.strip())
 
 
 def _arguments_type(name: str, function: Callable[..., object], texts: Mapping[str, str]) -> type[msgspec.Struct]:

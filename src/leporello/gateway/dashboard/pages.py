@@ -44,6 +44,7 @@ ASSETS = {
 }
 _KEPT = {"cache-control": "public, max-age=31536000, immutable"}
 _EXPORT_BATCH = 200
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
 AROUND = 8
 """Messages shown before the one that was asked for."""
 
@@ -231,7 +232,7 @@ def _compaction(visit: Visit) -> Response:
 def _export(visit: Visit) -> Response:
     """Every message with its id and time, one to a line, read while it is sent."""
     record = visit.record()
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", slug(record.id))[:80] or "conversation"
+    name = _ODD.sub("-", slug(record.id))[:80] or "conversation"
     headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}.jsonl"'}
     return StreamingResponse(_lines(visit, record.id), 200, headers, "application/x-ndjson")
 

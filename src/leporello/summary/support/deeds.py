@@ -27,6 +27,7 @@ OUTCOMES = frozenset(side.axis for word in ("succeed", "work") for side in sides
 """The questions of success or failure."""
 ACTED = frozenset().union(*_ACTS.values(), *map(words_of, OUTCOMES))
 """Words for acts and their outcomes: a call that bears a claim out explains them."""
+_EXIT_CODE = re.compile(r"(?:exit (?:code |status )?|退出码 ?)(\d+)")
 MOST_WORDS = 6
 """A claim of more words is about more than the act itself."""
 
@@ -71,7 +72,7 @@ def _right_outcome(claim: Reading, made: Sequence[Deed]) -> bool | None:
     if len(outcomes) != 1:
         return None if outcomes else True
     failed = outcomes == {1}
-    code = re.search(r"(?:exit (?:code |status )?|退出码 ?)(\d+)", claim.text)
+    code = _EXIT_CODE.search(claim.text)
     if code and failed != (code[1] != "0"):
         return False
     known = [deed.code for deed in made if deed.code is not None]

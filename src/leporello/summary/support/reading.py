@@ -15,7 +15,7 @@ from leporello.summary.support.lexicon import Side, root, sides_of
 from leporello.summary.support.status import Status, statuses_of
 from leporello.words import STOP_WORDS, UNSPACED
 
-QUOTED = re.compile(r"“([^”]{2,4000})”|\"([^\"]{2,})\"|(?<![\w`])`([^`]{1,})`|「([^」]{2,4000})」|『([^』]{2,4000})』")
+QUOTED = re.compile(r"“([^”]{2,1000})”|\"([^\"]{2,})\"|(?<![\w`])`([^`]{1,})`|「([^」]{2,1000})」|『([^』]{2,1000})』")
 TOKEN = re.compile(
     r"https?://[^\s<>\"'`)\]]+"
     r"|(?<![\w-])--?[A-Za-z][\w-]*(?:=[^\s,;)`\"']+)?"
