@@ -261,7 +261,7 @@ CORRECTS = any_of(
     \bi(?:'ve| have)?(?: already)? told you\b
     \b(?:as|like) i (?:already )?said\b
     \bit'?s [\w./-]+, not\b
-    ^\W*(?:[\w ]{2,20}: )?[\w./-]+(?: [\w./-]+){0,2}, not [\w./-]+(?: [\w./-]+){0,2}(?<!\.)[.!]*$
+    ^\W*(?:[\w ]{2,20}: [./-]{0,3})?\w[\w./-]*(?: [\w./-]+){0,2}, not [\w./-]+(?: [\w./-]+){0,2}(?<!\.)[.!]*$
     \bon second thoughts?\b
     \b(?:i(?:'ve)? )?changed? my mind\b
     (?<!if )(?<!whether )\bit should (?:be|have been|read|say)\b
