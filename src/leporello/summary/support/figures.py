@@ -58,6 +58,7 @@ NUMBER_WORD = re.compile(
     rf"\b(?:{'|'.join(_WORDS)})\b|(?<![\u3400-\u9fff])[一二三四五六七八九十两](?=[个次条行处项份天])", re.IGNORECASE
 )
 _SEPARATOR = re.compile(r"[^\d.]")
+_MOST_ZEROS = 300  # as many as a float has room for
 TOLERANCE = 0.06
 ROUGHLY = 0.2
 """A small number may be rounded to its last digit when that is not more than this share of it."""
@@ -112,7 +113,7 @@ def _figure(match: re.Match[str]) -> Figure:
     grain = 0.5 * 10.0**-digits * scale * factor
     if not digits and scale == 1.0:
         zeros = len(body) - len(body.rstrip("0"))
-        grain *= 10.0 ** min(zeros, max(0, len(body) - 1))
+        grain *= 10.0 ** min(zeros, max(0, len(body) - 1), _MOST_ZEROS)
     bare = float(body) * scale
     return Figure(bare, bare * factor, kind, grain, scale != 1.0, bool(parts.get("about")), match.start(), match.end())
 

@@ -1,0 +1,13 @@
+"""Figures of any length in a summary."""
+
+from __future__ import annotations
+
+import pytest
+
+from leporello.summary.support.figures import amounts
+
+
+@pytest.mark.parametrize("text", ["0" * 2_000, "1" + "0" * 2_000, "9" * 2_000, "1." + "0" * 2_000])
+def test_a_number_longer_than_a_float_is_read(text: str) -> None:
+    """A run of digits is no reason to fail: a summary may quote one."""
+    assert len(amounts(text)) == 1
