@@ -102,10 +102,10 @@ def test_text_from_tools_and_pages_never_becomes_a_rule(words: object) -> None:
 
 
 @pytest.mark.fault(
-    "the handoff is not redacted",
-    "summary/model_free.py",
-    old="return redacted(joined(facts, words))",
-    new="return joined(facts, words)",
+    "the ledger reads messages as they are",
+    "ledger/ledger.py",
+    old="message = masked(message)",
+    new="message = dict(message)",
 )
 def test_a_secret_inside_a_rule_is_masked_and_the_rule_stays() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3

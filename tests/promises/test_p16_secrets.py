@@ -59,10 +59,10 @@ def leaking(kind: str, where: str, seed: int) -> tuple[list[Message], str]:
 
 
 @pytest.mark.fault(
-    "the handoff is not redacted",
-    "summary/model_free.py",
-    old="replace(line, text=redact(line.text))",
-    new="line",
+    "the ledger reads messages as they are",
+    "ledger/ledger.py",
+    old="message = masked(message)",
+    new="message = dict(message)",
 )
 @given(st.sampled_from(sorted(CANARIES)), st.sampled_from(("user", "assistant", "result", "call")), st.integers(0, 999))
 def test_no_secret_gets_into_a_summary(kind: str, where: str, seed: int) -> None:
@@ -75,10 +75,10 @@ def test_no_secret_gets_into_a_summary(kind: str, where: str, seed: int) -> None
 
 
 @pytest.mark.fault(
-    "the turns are not redacted for the summary model",
-    "summary/transcript.py",
-    old='return redact("\\n".join(parts))',
-    new='return "\\n".join(parts)',
+    "a summary task takes messages as they are",
+    "summary/base.py",
+    old="(number, masked(message)) for",
+    new="(number, message) for",
 )
 @given(st.sampled_from(sorted(CANARIES)), st.sampled_from(("user", "assistant", "result", "call")), st.integers(0, 999))
 def test_no_secret_is_sent_to_a_summary_model_or_comes_back_from_it(kind: str, where: str, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""What a resumed conversation was about, in a few lines."""
+"""What a resumed conversation was about, in a few lines, secrets masked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from leporello.chat.clean import one_line
 from leporello.conversation import Conversation
 from leporello.messages import calls_of, role_of, text_of
+from leporello.redact import redact
 
 SHOWN_ASK = 200
 SHOWN_ANSWER = 1_200
@@ -39,8 +40,8 @@ def recap(talk: Conversation) -> Recap:
     count = talk.view.last
     folded = f", folded {talk.compressions}×" if talk.compressions else ""
     return Recap(
-        _cut(one_line(ask), SHOWN_ASK),
-        _cut(answer, SHOWN_ANSWER),
+        _cut(one_line(redact(ask)), SHOWN_ASK),
+        _cut(redact(answer), SHOWN_ANSWER),
         bool(ask) and not answer,
         f"{talk.id} · {count:,} {'message' if count == 1 else 'messages'}{folded}",
     )

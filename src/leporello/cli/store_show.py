@@ -8,6 +8,8 @@ from leporello.cli.output import dim, print_table, say, strong
 from leporello.cli.store_portrait import Portrait
 from leporello.cli.store_text import moment, plural, safe, short, size, words_of
 from leporello.messages import Message, PartKind, calls_of, parts_of, result_id, role_of
+from leporello.redact import redact
+from leporello.redact.messages import masked
 from leporello.store.records import UsageTotals
 
 _LINE = 100
@@ -108,13 +110,14 @@ def _print_folds(portrait: Portrait) -> None:
 
 
 def message_line(message: Message, columns: int) -> str:
-    """Who speaks and the beginning of what is said, in one safe line."""
+    """Who speaks and the beginning of what is said, in one safe line, secrets masked."""
+    message = masked(message)
     role = short(role_of(message) or "?", 20)
     pieces = [part.text or f"[{part.kind.value}]" for part in parts_of(message) if part.kind is not PartKind.THINKING]
     pieces += [f"{call.name}({call.arguments})" for call in calls_of(message)]
     if role_of(message) in ("tool", "function"):
         role += f" {short(str(message.get('name') or result_id(message)), 40)}"
-    return f"{role}: {words_of(' '.join(pieces), columns)}"
+    return f"{role}: {words_of(redact(' '.join(pieces)), columns)}"
 
 
 def _say_left_out(rows: Sized) -> None:

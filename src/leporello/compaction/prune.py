@@ -1,7 +1,8 @@
 """Pruning without a model: results become one informative line, huge arguments lose their bulk, images become notes.
 
 What is shown of a message is shortened; the message itself is never changed. Arguments stay valid JSON, and what was
-left out is named beside the arguments, never inside a value where a model could copy it into a file.
+left out is named beside the arguments, never inside a value where a model could copy it into a file. What is shortened
+is derived text: secrets in it are masked first. A message that is shown whole is shown as it is.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from leporello.messages import (
     parts_of,
     text_of,
 )
+from leporello.redact.messages import masked_text
 
 LONG_ARGUMENT_CHARS = 1_200
 OMITTED_KEY = "_left_out"
@@ -69,7 +71,7 @@ def _shorten_call(item: Any) -> Any:
     arguments = item["function"].get("arguments")
     if not isinstance(arguments, str) or len(arguments) <= LONG_ARGUMENT_CHARS:
         return item
-    short = json.dumps(_lighter(_exact(arguments), len(arguments)), separators=(",", ":"))
+    short = json.dumps(_lighter(_exact(masked_text(arguments)), len(arguments)), separators=(",", ":"))
     return {**item, "function": {**item["function"], "arguments": short}}
 
 
@@ -132,7 +134,8 @@ def clipped(message: Message, max_chars: int, *, answered: bool = True) -> Messa
     slim = {key: value for key, value in message.items() if not answered or key not in _THINKING_KEYS}
     if len(text) > max_chars:
         front = max(1, max_chars * 2 // 3)
-        cut = text[:front] + f"\n{CUT_MARK.strip()}\n" + text[-max(1, max_chars - front) :]
+        clean = masked_text(text)
+        cut = clean[:front] + f"\n{CUT_MARK.strip()}\n" + clean[-max(1, max_chars - front) :]
         others = [part.raw for part in parts_of(without_images(message)) if part.kind not in _WORDS or _is_note(part)]
         slim["content"] = [{"type": "text", "text": cut}, *others] if others else cut
     return shorten_arguments(slim)

@@ -29,6 +29,7 @@ from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.tools import RecallTools
 from leporello.records import CompactionReport, Outcome
+from leporello.redact import redact
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.opening import find_or_create
@@ -198,6 +199,7 @@ class Conversation(ConversationState):
         return self._fold(order.trigger)
 
     def _fold(self, trigger: str, focus: str = "") -> CompactionReport:
+        focus = redact(focus)
         if trigger != "manual":
             self.store.state.add(self.id, ATTEMPTS_KEY)
         for told in self.before_folding:

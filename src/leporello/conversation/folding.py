@@ -23,6 +23,7 @@ from leporello.ledger.facts import ROLES, storable
 from leporello.ledger.ledger import Pinned
 from leporello.messages import is_result, role_of, text_of
 from leporello.records import CompactionReport, Entry, Outcome
+from leporello.redact.messages import masked
 from leporello.store.base import Store
 from leporello.store.records import Compaction as StoredCompaction
 from leporello.store.records import Fold as StoredFold
@@ -93,7 +94,7 @@ def pinned(store: Store, conversation: str) -> dict[int, Pinned]:
     for stored in store.log.pick(conversation, numbers):
         role = "tool" if is_result(stored.message) else role_of(stored.message)
         if role in ROLES:
-            found[stored.number] = Pinned(role, storable(text_of(stored.message)))
+            found[stored.number] = Pinned(role, storable(text_of(masked(stored.message))))
     return found
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from leporello.errors import InputError
 from leporello.recall.ids import find
+from leporello.redact import redact
 from leporello.store.base import Store
 from leporello.store.records import Pin
 from leporello.tokens import TokenCounter
@@ -31,7 +32,7 @@ class Pinboard:
                 f"m{number} has {size:,} tokens{held}; pins may take {self.cap:,} (5% of the window). "
                 "Unpin something, or pin a shorter message."
             )
-        self.store.pins.add(self.conversation, number, note)
+        self.store.pins.add(self.conversation, number, redact(note))
         return size
 
     def remove(self, id: str) -> bool:

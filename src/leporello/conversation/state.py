@@ -25,7 +25,7 @@ from leporello.models import Limits
 from leporello.plugins.host import Extras, PluginHost
 from leporello.records import Span
 from leporello.store.base import Store
-from leporello.store.records import ConversationRecord, View, ViewLine
+from leporello.store.records import ConversationRecord, LedgerSnapshot, View, ViewLine
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter, Reading
@@ -174,6 +174,9 @@ class ConversationState:
         ledger = snapshot.load(kept.data) if kept else Ledger(renumbers=False)
         for stored in self.store.log.iterate(self.id, ledger.last + 1, self._view.last):
             ledger.add(stored.number, stored.message)
+        if kept is None and self._view.compactions and not self.store.read_only:
+            # Written by an earlier version, or lost: made once, not at every opening.
+            self.store.ledgers.save(self.id, LedgerSnapshot(ledger.last, snapshot.VERSION, snapshot.save(ledger)))
         return ledger
 
     # -- the log

@@ -20,6 +20,7 @@ from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, Messages
 from leporello.models import Limits
 from leporello.records import CompactionReport, Outcome
+from leporello.redact import redact
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
 
@@ -138,7 +139,7 @@ class ContextCompressor(ContextEngine):
                 ledger=self.ledger,
                 protection=Protection(self.protect_first_n, self.protect_last_n),
                 narrator=self.narrator,
-                focus=focus,
+                focus=redact(focus),
                 fold_number=fold_number or self._next_fold(items),
                 engine=self.name,
                 trigger=trigger,

@@ -24,6 +24,7 @@ from leporello.errors import EngineError, LeporelloError
 from leporello.messages import Message, decode_json, encode_json, is_instruction
 from leporello.models import Limits
 from leporello.records import CompactionReport, Outcome
+from leporello.redact import redact
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
 
@@ -183,6 +184,7 @@ class GuestEngine(ContextCompressor):
         """One compaction by the guest; by the built-in compressor when the guest can't or what it made is no good."""
         started = time.perf_counter()
         hash_of = hashes or Hashes()
+        focus = redact(focus)
         task = _Task(self, items, focus, trigger, fold_number or self._next_fold(items), hash_of)
         try:
             done = task.run()

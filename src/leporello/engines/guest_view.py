@@ -16,6 +16,7 @@ from leporello.compaction.memo import Hashes
 from leporello.compaction.view import Item, Shown
 from leporello.messages import Message, decode_json, encode_json, is_instruction, role_of, text_of
 from leporello.records import Entry, Span
+from leporello.redact.messages import masked
 from leporello.summary.fold import Fold
 from leporello.summary.handoff import Handoff
 from leporello.turns import Fault, open_group, validate
@@ -112,6 +113,8 @@ def _newest_user(given: Given) -> Message | None:
 def place(given: Given, returned: Sequence[Message], fold_number: int) -> Placed:
     """The returned list as entries: references to what was shown before, and the engine's own messages."""
     entries = _references(given, returned)
+    # What it wrote itself is a summary, or a message cut by it: neither brings a secret into the view.
+    returned = [message if entry else masked(message) for message, entry in zip(returned, entries, strict=True)]
     stays = {entry.ref for entry in entries if entry is not None and entry.ref is not None}
     hidden = sorted({item.number for item in given.items if item.entry is None and item.number not in stays})
     new = [message for message, entry in zip(returned, entries, strict=True) if entry is None]

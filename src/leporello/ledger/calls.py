@@ -13,6 +13,8 @@ from typing import Any
 
 from leporello.ledger.signals import tool_class
 from leporello.messages import Call, Message, PartKind, parse_json, parts_of, text_of
+from leporello.redact import redact
+from leporello.redact.messages import masked_call
 
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command")
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath")
@@ -61,7 +63,8 @@ UNKNOWN_CALL = CallFacts("tool", "other", "", "", "")
 
 @lru_cache(maxsize=4096)
 def describe(call: Call) -> CallFacts:
-    """What a call does, from its name and arguments."""
+    """What a call does, from its name and arguments; secrets are masked before anything is shortened."""
+    call = masked_call(call)
     arguments = call.parsed()
     raw = call.arguments if not arguments else ""
     command = _command(arguments)
@@ -77,7 +80,8 @@ def describe(call: Call) -> CallFacts:
         pattern = _first_text(arguments, ("pattern", "query", "regex"))
         if pattern:
             target = f"{pattern} in {path}"
-    return CallFacts(call.name or "tool", work, command, target, path, _span_of(arguments))
+    # Joining the words of a command can make a secret's shape of them.
+    return CallFacts(call.name or "tool", work, redact(command), redact(target), redact(path), _span_of(arguments))
 
 
 def _command(arguments: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ class MessageFacts:
 
 
 def extract(message: Message, answers: Call | None = None) -> MessageFacts:
-    """The facts of a message; `answers` is the call a tool result belongs to."""
+    """The facts of a message without secrets (`redact.messages.masked`); `answers` is the call a result belongs to."""
     role = "tool" if is_result(message) else role_of(message)
     if role not in ROLES:
         return MessageFacts("")

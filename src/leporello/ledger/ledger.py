@@ -16,6 +16,7 @@ from leporello.ledger.facts import MessageFacts, extract, storable
 from leporello.ledger.own_words import own_words, prose
 from leporello.ledger.signals import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.messages import Call, Message, calls_of, is_result, message_hash, result_id, role_of, text_of
+from leporello.redact.messages import masked, masked_call
 
 MOST_COMPARED = 200
 ROOT_SHARE = 0.75
@@ -105,11 +106,12 @@ class Ledger:
         return self.hashes.get(number) == (digest or message_hash(message))
 
     def add(self, number: int, message: Message) -> None:
-        """Take one message in. Messages come in the order of their numbers."""
+        """Take one message in. Messages come in the order of their numbers. Of secrets nothing is kept."""
         digest = message_hash(message)
         if self.hashes.get(number) == digest:
             self._follow_calls(message)
             return
+        message = masked(message)
         call = self._take_call(message) if is_result(message) else None
         key = f"{digest}{call.name}{call.arguments[:200]}" if call else digest
         facts = self._memo.get(key)
@@ -139,7 +141,7 @@ class Ledger:
         if is_result(message):
             self._take_call(message)
         elif role_of(message) == "assistant":
-            self.waiting = list(calls_of(message))
+            self.waiting = [masked_call(call) for call in calls_of(message)]
 
     def _take_call(self, message: Message) -> Call | None:
         wanted = result_id(message)

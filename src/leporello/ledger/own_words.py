@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from leporello.redact import PLACEHOLDER
+
 _OPEN = re.compile(r"^[ \t]*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?>", re.MULTILINE)
 _CARRIES_WORDS = re.compile(
     r"(?:^|[-_:])(?:args|arguments|ask|description|feedback|goal|instructions?|issue|objective|prompt|problem|query|question"
@@ -21,7 +23,8 @@ _OUTPUT = re.compile(
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_BRACKETED = re.compile(r"\A\s*\[[^\[\]\n]{1,120}\]\s*\Z")
+# A program's notice; a masked secret that stands alone is still the user's.
+_BRACKETED = re.compile(rf"\A\s*(?!{re.escape(PLACEHOLDER)})\[[^\[\]\n]{{1,120}}\]\s*\Z")
 
 
 def own_words(text: str) -> str:

@@ -12,7 +12,8 @@ from leporello.ledger.facts import MessageFacts
 from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Rule
 from leporello.messages import Call
 
-VERSION = 1
+VERSION = 2
+"""Since 2 a ledger is made of masked messages; earlier ones held secrets in clear and are made again from the log."""
 
 
 @dataclass(slots=True)

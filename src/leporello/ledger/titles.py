@@ -25,7 +25,7 @@ def title_of(*texts: str, most: int = TITLE_CHARS) -> str:
     """
     fallback = ""
     for text in islice(filter(None, texts), _LOOKED_AT):
-        begin = text[:_ENOUGH]
+        begin = redact(text)[:_ENOUGH]
         fallback = fallback or begin
         words = _said(begin)
         if _WORD.search(words):
@@ -44,6 +44,6 @@ def _said(text: str) -> str:
 
 def one_line(text: str, most: int) -> str:
     """The beginning of a text as one line, secrets masked."""
-    # A secret is masked as a whole before the line is cut.
-    line = redact(" ".join(text[: most * 20].split()))
+    # A secret is masked as a whole before anything is cut, and once more where line ends became blanks.
+    line = redact(" ".join(redact(text)[: most * 20].split()))
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"

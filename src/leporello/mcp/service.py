@@ -16,12 +16,12 @@ from leporello.conversation.archive import StoredArchive
 from leporello.errors import InputError
 from leporello.importers import load_sessions
 from leporello.importers.into_store import import_sessions
+from leporello.ledger.titles import one_line
 from leporello.messages import decode_json, text_of
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.paging import full_text
 from leporello.recall.stored import Scope, StoreRecall
 from leporello.recall.tools import LEAST_TOKENS, MOST_TOKENS, RecallTools
-from leporello.redact import redact
 from leporello.store.base import Store
 from leporello.store.records import ConversationRecord
 from leporello.tokens import TokenCounter
@@ -122,10 +122,9 @@ class RecallService:
         title = record.metadata.title
         if not title and record.messages:
             title = text_of(self._store.log.message(record.id, 1).message)
-        line = redact(" ".join(title.split()))
         return {
             "id": record.id,
-            "title": line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…",
+            "title": one_line(title, SHOWN_CHARS),
             "model": record.metadata.model,
             "platform": record.metadata.platform,
             "messages": record.messages,

@@ -15,6 +15,7 @@ from typing import Any
 from leporello.messages import calls_of, is_result, result_id
 from leporello.recall.passages import Passage, passages_of
 from leporello.recall.signs import signs_of
+from leporello.redact.messages import masked
 from leporello.words import index_words
 
 APART = 4
@@ -80,7 +81,8 @@ class Collection:
     def add(
         self, number: int, message: Mapping[str, Any], origin: Origin = HERE, shorten: Shorten | None = None
     ) -> None:
-        """Take in the next message; `number` is its id in the log."""
+        """Take in the next message, secrets masked; `number` is its id in the log."""
+        message = masked(dict(message))
         tool, call_entry = "", None
         if is_result(message):
             queue = self._waiting.get(result_id(message))

@@ -13,6 +13,7 @@ from typing import Any
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.recall.paging import Count, full_text
 from leporello.recall.passages import lines_of, passages_of
+from leporello.redact.messages import masked
 
 MOST_LISTED = 12
 LONGEST_QUOTE = 160
@@ -34,6 +35,7 @@ class _Digest:
 
     def take(self, number: int, message: Message, count: Count) -> None:
         self.tokens += count(full_text(message))
+        message = masked(message)
         self.roles[role_of(message)] += 1
         if role_of(message) == "user":
             self._first_line(self.asks, number, lines_of(text_of(message)))

@@ -25,7 +25,7 @@ from leporello.recall.question import Question, understand
 from leporello.recall.ranking import containing, rank
 from leporello.recall.wants import Want
 from leporello.recall.windows import Count, choose
-from leporello.redact import redact
+from leporello.redact.messages import masked
 from leporello.store.base import Store
 from leporello.store.records import Hit, SearchMode, SearchQuery, StoredMessage
 from leporello.tokens import TokenCounter
@@ -193,7 +193,7 @@ class _Collected(Collection):
             shorten = partial(_shortened, hits=found.get(number, ()))
             self.add(number, stored.message, Origin(conversation, stored.created_at), shorten)
         for answer, question in reader.questions.items():
-            self._questions[conversation, answer] = redact(text_of(reader.messages[question].message))
+            self._questions[conversation, answer] = text_of(masked(reader.messages[question].message))
 
     def about(self, place: int) -> str:
         """One line on what a passage belongs to; empty when it stands for itself."""
@@ -219,14 +219,14 @@ def _fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
 
 
 def _shortened(passage: Passage, hits: Sequence[Hit]) -> Passage:
-    """The passage without secrets; of a long one the parts that were hit, else its beginning and end."""
+    """Of a long passage the parts that were hit, else its beginning and end."""
     text = "\n".join(passage.lines)
     if len(text) > LONGEST_PASSAGE:
         called = passage.tool if passage.is_call else ""
         shown = [hit.text for hit in sorted(hits, key=lambda hit: hit.start) if not called or hit.tool == called]
         half = LONGEST_PASSAGE // 2
         text = "\n".join(shown or [text[:half], text[-half:]])
-    return replace(passage, lines=tuple(lines_of(redact(text))) or passage.lines[:1])
+    return replace(passage, lines=tuple(lines_of(text)) or passage.lines[:1])
 
 
 def _line(text: str) -> str:

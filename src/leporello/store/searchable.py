@@ -7,13 +7,15 @@ Chunks overlap a little, so that a short quotation is never cut in two.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from leporello.messages import PartKind, calls_of, parse_json, parts_of
+from leporello.redact import redact
+from leporello.redact.messages import masked_call, masked_text
 
-SEARCHABLE_VERSION = 1
+SEARCHABLE_VERSION = 2
 """Raised when the chunks of a message change, so that a stored index knows it is out of date."""
 
 CHUNK = 2000
@@ -23,9 +25,6 @@ _DATA_URI = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};
 _LEAST_BLOB = 400
 _BLOB = re.compile(rf"[A-Za-z0-9+/=_-]{{{_LEAST_BLOB},}}")
 _DEEPEST = 20
-
-Mask = Callable[[str], str]
-"""Takes secrets out of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +40,28 @@ class Chunk:
     text: str
 
 
-def chunks_of(message: Mapping[str, Any], mask: Mask) -> list[Chunk]:
+def chunks_of(message: Mapping[str, Any]) -> list[Chunk]:
     """All chunks of a message, secrets masked."""
     chunks: list[Chunk] = []
     for tool, text in pieces_of(message):
-        clean = mask(_without_blobs(text))
-        for start, part in _cut(clean):
+        for start, part in _cut(_without_blobs(text)):
             chunks.append(Chunk(len(chunks), start, tool, part))
     return chunks
 
 
 def pieces_of(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Pieces of text, each with the tool it calls."""
+    """Pieces of text, each with the tool it calls; secrets are masked before anything is cut or taken out."""
     text = "\n".join(part.text for part in parts_of(message) if part.kind in (PartKind.TEXT, PartKind.THINKING))
     for key in ("reasoning_content", "reasoning", "refusal"):
         extra = message.get(key)
         if isinstance(extra, str) and extra:
             text = f"{text}\n{extra}" if text else extra
     if text.strip():
-        yield "", text
-    for call in calls_of(message):
+        yield "", masked_text(text)
+    for call in map(masked_call, calls_of(message)):
         value = parse_json(call.arguments)
         arguments = call.arguments if value is None else "\n".join(_texts(value, 0))
-        yield call.name, f"{call.name}\n{arguments}"
+        yield call.name, redact(f"{call.name}\n{arguments}")
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:

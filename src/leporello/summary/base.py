@@ -10,7 +10,9 @@ from leporello.cancel import CancelToken
 from leporello.errors import Cancelled
 from leporello.messages import Message
 from leporello.records import Verification
-from leporello.summary.handoff import Handoff
+from leporello.redact import redact
+from leporello.redact.messages import masked
+from leporello.summary.handoff import Handoff, redacted
 from leporello.usage import CanonicalUsage
 
 
@@ -27,6 +29,11 @@ class SummaryTask:
     cancel: CancelToken | None = field(default=None, compare=False)
     """Stops the work; whoever hears it raises `Cancelled`."""
 
+    def __post_init__(self) -> None:
+        """A summariser sees no secret: it reads masked messages, and what it writes is checked against the same."""
+        object.__setattr__(self, "messages", [(number, masked(message)) for number, message in self.messages])
+        object.__setattr__(self, "focus", redact(self.focus))
+
 
 @dataclass(frozen=True, slots=True)
 class Narrative:
@@ -38,6 +45,11 @@ class Narrative:
     cost: float | None = None
     verification: Verification = field(default_factory=Verification)
     warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Whoever wrote it: no secret gets into a fold that way."""
+        if self.handoff is not None:
+            object.__setattr__(self, "handoff", redacted(self.handoff))
 
 
 class Narrator(Protocol):

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from leporello.redact import redact
 
 
 class Section(StrEnum):
@@ -115,6 +117,17 @@ def joined(*handoffs: Handoff) -> Handoff:
         for section, lines in handoff.sections.items():
             made[section] = (*made.get(section, ()), *lines)
     return Handoff(made)
+
+
+def redacted(handoff: Handoff) -> Handoff:
+    """The handoff without secrets: a masked value, the line stays."""
+    return Handoff(
+        {
+            section: tuple(replace(line, text=redact(line.text)) for line in lines)
+            for section, lines in handoff.sections.items()
+            if lines
+        }
+    )
 
 
 _TAG = re.compile(r" ?\[(m\d+(?:,m\d+)*)?(?: ?(user|assistant|tool|program|model))?\]$")

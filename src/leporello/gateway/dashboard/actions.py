@@ -23,7 +23,7 @@ def actions(frame: Frame, hands: Hands) -> list[BaseRoute]:
 
     async def compress(visit: Visit) -> Response:
         record = await _writable(visit)
-        report = await hands.compress(record, visit.form.get("focus", "").strip()[:LONGEST_FOCUS])
+        report = await hands.compress(record, redact(visit.form.get("focus", "").strip())[:LONGEST_FOCUS])
         return _said(visit, record, redact(describe_report(report)), good=report.committed)
 
     async def undo(visit: Visit) -> Response:

@@ -43,6 +43,7 @@ from leporello.gateway.talks import PLATFORM as PROXY
 from leporello.limits import limits_of
 from leporello.messages import role_of, text_of
 from leporello.records import Span
+from leporello.redact import redact
 from leporello.store.base import Store
 from leporello.store.records import (
     ConversationFilter,
@@ -94,14 +95,14 @@ class Reader:
         return [self.listed(record) for record in found.conversations], found.cursor
 
     def listed(self, record: ConversationRecord) -> Listed:
-        """A conversation with a name: its title, or what the user said first."""
+        """A conversation with a name: its title, or what the user said first; of both, secrets are masked."""
         title = one_line(record.metadata.title, TITLE)
         return Listed(record, title or self._opening(record), bool(title))
 
     def _opening(self, record: ConversationRecord) -> str:
         first = self.store.log.span(record.id, Span(1, 4)) if record.messages else []
         said = next((item for item in first if role_of(item.message) == "user"), None)
-        return one_line(text_of(said.message), TITLE) if said else ""
+        return one_line(redact(text_of(said.message)), TITLE) if said else ""
 
     def search(self, visitor: Visitor, query: SearchQuery) -> tuple[list[Found], int]:
         """Hits, best first, and how many messages are not searchable yet."""

@@ -9,7 +9,16 @@ from leporello.store.postgres.index import INDEX, PostgresIndexTables
 from leporello.store.postgres.upkeep import PostgresUpkeep
 from leporello.store.sql.database import Transaction
 from leporello.store.sql.inbox import inbox_migration
-from leporello.store.sql.schema import CORE, LISTING, MIGRATIONS_TABLE, Dialect, Migration, apply, pending
+from leporello.store.sql.schema import (
+    CORE,
+    LISTING,
+    MIGRATIONS_TABLE,
+    UNMASKED_LEDGERS,
+    Dialect,
+    Migration,
+    apply,
+    pending,
+)
 from leporello.store.sql.store import Backend, SqlStore
 from leporello.store.sqlite import open_sqlite
 
@@ -31,6 +40,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     INDEX,
     Migration("0004-listing", LISTING),
     inbox_migration("0005-inbox"),
+    Migration("0006-masked-ledgers", (UNMASKED_LEDGERS,)),
 )
 DIALECT = Dialect(key="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", blob="BYTEA", clustered="")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from leporello.errors import InputError, NotFound, StoreConflict
 from leporello.messages import decode_json, hash_bytes
+from leporello.redact import redact
 from leporello.store.records import (
     COMPRESSION,
     ConversationFilter,
@@ -325,10 +326,11 @@ def insert_session(tx: Transaction, key: int, ordinal: int, id: str, parent: str
 
 
 def write_metadata(tx: Transaction, key: int, ordinal: int, metadata: Metadata) -> None:
-    """Set the metadata of a session."""
+    """Set the metadata of a session. Secrets in its title are masked: titles stand in lists and on pages."""
     texts = (metadata.title, metadata.platform, metadata.model, metadata.owner)
     if not all(isinstance(text, str) for text in texts):
         raise InputError("Title, platform, model and owner of a conversation are texts.")
+    texts = (redact(metadata.title), *texts[1:])
     tx.run(
         "UPDATE sessions SET title = ?, platform = ?, model = ?, owner = ?, custom = ?, prompt = ? "
         "WHERE conversation = ? AND ordinal = ?",
@@ -403,7 +405,8 @@ def _record(row: Row, session: Row) -> ConversationRecord:
 def _session(row: Row) -> SessionRecord:
     id, first_id, ordinal, parent, started, ended, reason, first, title, platform, model, owner, custom, prompt = row
     metadata = Metadata(
-        title=unpack(title),
+        # Stores of earlier versions hold titles as they were given.
+        title=redact(unpack(title)),
         platform=unpack(platform),
         model=unpack(model),
         owner=unpack(owner),

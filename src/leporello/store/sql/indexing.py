@@ -19,7 +19,7 @@ from leporello.errors import NotFound
 from leporello.messages import Message, calls_of, is_result, result_id, role_of
 from leporello.records import Span
 from leporello.store.records import StoredMessage
-from leporello.store.searchable import SEARCHABLE_VERSION, Mask, chunks_of
+from leporello.store.searchable import SEARCHABLE_VERSION, chunks_of
 from leporello.store.sql.common import locate
 from leporello.store.sql.database import Database, Transaction
 from leporello.store.sql.log import read_spans
@@ -91,10 +91,9 @@ class _Overtaken(Exception):
 class Indexer:
     """Moves the watermark."""
 
-    def __init__(self, db: Database, tables: IndexTables, mask: Mask) -> None:
+    def __init__(self, db: Database, tables: IndexTables) -> None:
         self._db = db
         self._tables = tables
-        self.mask = mask
 
     def pending(self) -> int:
         with self._db.read() as tx:
@@ -186,7 +185,7 @@ class Indexer:
                 return None
             stored = read_spans(tx, key, [Span(first, last)])
             before = self._calls_before(tx, key, stored)
-        return build(id, stored, before, self.mask) if stored else None
+        return build(id, stored, before) if stored else None
 
     def _calls_before(self, tx: Transaction, key: int, stored: Sequence[StoredMessage]) -> Mapping[str, str]:
         """Tool names by call id, of the assistant message whose results the batch begins with."""
@@ -256,7 +255,7 @@ def _version(tx: Transaction) -> str | None:
     return None if row is None else str(row[0])
 
 
-def build(id: str, stored: Sequence[StoredMessage], calls: Mapping[str, str], mask: Mask) -> Batch:
+def build(id: str, stored: Sequence[StoredMessage], calls: Mapping[str, str]) -> Batch:
     """The documents and counts of neighbouring messages, of as many as make a batch."""
     batch = Batch(id, stored[0].number, stored[0].number)
     names = calls
@@ -270,7 +269,7 @@ def build(id: str, stored: Sequence[StoredMessage], calls: Mapping[str, str], ma
             tool = names.get(result_id(message)) or str(message.get("name") or "")
         else:
             names = _call_names(message)
-        characters = _add_documents(batch, item, role, tool, mask)
+        characters = _add_documents(batch, item, role, tool)
         batch.last = item.number
         batch.characters += characters
         batch.days[day][0] += 1
@@ -285,9 +284,9 @@ def build(id: str, stored: Sequence[StoredMessage], calls: Mapping[str, str], ma
     return batch
 
 
-def _add_documents(batch: Batch, item: StoredMessage, role: str, tool: str, mask: Mask) -> int:
+def _add_documents(batch: Batch, item: StoredMessage, role: str, tool: str) -> int:
     characters = 0
-    for chunk in chunks_of(item.message, mask):
+    for chunk in chunks_of(item.message):
         characters += len(chunk.text)
         document = Document(
             item.number,

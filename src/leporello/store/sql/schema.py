@@ -274,6 +274,9 @@ LISTING = (
 )
 """Listings and insights read the part of a store they are about. Only the first of these columns ever changes."""
 
+UNMASKED_LEDGERS = "DELETE FROM ledgers WHERE version < 2"
+"""Snapshots of the first version hold secrets in clear. A ledger is made again from the log, so nothing is lost."""
+
 CONVERSATION_TABLES = (
     "sessions",
     "prompts",

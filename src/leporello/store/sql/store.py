@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leporello.redact import redact
 from leporello.store.letters import Fence
 from leporello.store.sql.checkup import SqlCare, Upkeep
 from leporello.store.sql.conversations import SqlConversations
@@ -36,7 +35,7 @@ class SqlStore:
     def __init__(self, backend: Backend, fence: Fence | None = None) -> None:
         self._backend = backend
         self.database = backend.db
-        indexer = Indexer(self.database, backend.tables, redact)
+        indexer = Indexer(self.database, backend.tables)
         db: Database = self.database if fence is None else FencedDatabase(self.database, fence)
         self.conversations = SqlConversations(db, indexer.forget)
         self.log = SqlLog(db)

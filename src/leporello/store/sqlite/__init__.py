@@ -8,7 +8,16 @@ from pathlib import Path
 from leporello.errors import InputError, StoreCorrupt, StoreUnavailable
 from leporello.store.options import StoreOptions
 from leporello.store.sql.inbox import inbox_migration
-from leporello.store.sql.schema import CORE, LISTING, MIGRATIONS_TABLE, Dialect, Migration, apply, pending
+from leporello.store.sql.schema import (
+    CORE,
+    LISTING,
+    MIGRATIONS_TABLE,
+    UNMASKED_LEDGERS,
+    Dialect,
+    Migration,
+    apply,
+    pending,
+)
 from leporello.store.sql.store import Backend, SqlStore
 from leporello.store.sqlite.database import SqliteDatabase, SqliteTransaction
 from leporello.store.sqlite.index import INDEX, SqliteIndexTables
@@ -19,7 +28,13 @@ SYNCHRONOUS = ("FULL", "NORMAL", "EXTRA", "OFF")
 APPLICATION_ID = 0x4C45504F
 """Marks our files: `LEPO`."""
 
-MIGRATIONS: tuple[Migration, ...] = (CORE, INDEX, Migration("0003-listing", LISTING), inbox_migration("0004-inbox"))
+MIGRATIONS: tuple[Migration, ...] = (
+    CORE,
+    INDEX,
+    Migration("0003-listing", LISTING),
+    inbox_migration("0004-inbox"),
+    Migration("0005-masked-ledgers", (UNMASKED_LEDGERS,)),
+)
 DIALECT = Dialect(key="INTEGER PRIMARY KEY AUTOINCREMENT", blob="BLOB", clustered=" WITHOUT ROWID")
 
 
