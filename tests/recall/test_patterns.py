@@ -1,4 +1,4 @@
-"""Regular expressions from outside: useful ones work, dangerous ones are refused."""
+"""Regular expressions from outside: useful ones work, none takes long."""
 
 from __future__ import annotations
 
@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import InputError
-from leporello.recall import patterns
 from leporello.recall.patterns import matcher
-
-
-@pytest.fixture(autouse=True)
-def without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guards are what is tested here; the optional engine may or may not be installed."""
-    monkeypatch.setattr(patterns, "_linear_engine", lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -43,24 +36,17 @@ def test_useful_patterns_match(pattern: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    [
-        r"(a+)+$",
-        r"(a*)*b",
-        r"(\w+\s?)+:",
-        r"((ab)+)+",
-        r"(a|aa)+$",
-        r"(a|b|ab)*c",
-        r"(x+x+)+y",
-        r"(.*a){20}",
-        r"(a)\1+",
-        r"(?P<n>a)(?P=n)",
-        r".*.*.*.*.*x",
-    ],
+    "pattern", [r"(a+)+$", r"(a*)*b$", r"(\w+\s?)+:$", r"(a|aa)+$", r"(x+x+)+y$", r"(.*a){20}$", r".*.*.*.*.*x$"]
 )
-def test_patterns_that_may_explode_are_refused(pattern: str) -> None:
-    """The error says why and what to do."""
-    with pytest.raises(InputError, match="too long to match"):
+def test_patterns_that_would_explode_are_matched(pattern: str) -> None:
+    """Each would keep a backtracking matcher busy for years on this line; here it is an answer."""
+    assert not matcher(pattern)("a" * 5_000 + "!")
+
+
+@pytest.mark.parametrize("pattern", [r"(a)\1+", r"(?P<n>a)(?P=n)", r"(?=a)b", r"(?<!a)b"])
+def test_what_needs_backtracking_is_refused(pattern: str) -> None:
+    """The error says what is not supported."""
+    with pytest.raises(InputError, match="Look-around and references back"):
         matcher(pattern)
 
 

@@ -94,7 +94,7 @@ def test_core_dependencies_are_few_and_open_above() -> None:
     """The core installs beside any agent: light packages, lower bounds only."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = [re.match(r"[\w-]+", line)[0] for line in project["dependencies"]]  # type: ignore[index]
-    assert names == ["click", "pyyaml", "orjson", "msgspec", "zstandard", "splintr-rs", "redact-secret"]
+    assert names == ["click", "pyyaml", "orjson", "msgspec", "zstandard", "splintr-rs", "redact-secret", "google-re2"]
     extras = [line for lines in project["optional-dependencies"].values() for line in lines]
     for line in [*project["dependencies"], *extras]:
         assert not re.search(r"(?<![>])[<=~]=|<", line), line
