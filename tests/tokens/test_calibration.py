@@ -89,7 +89,8 @@ def test_what_was_learned_survives_storage(reports: list[tuple[int, float]]) -> 
         counter.learn(raw, round(raw * ratio))
     again = TokenCounter.for_model("claude-opus-5")
     assert again.restore(json.loads(json.dumps(counter.export())))
-    assert again.text(TEXT) == pytest.approx(counter.text(TEXT), rel=0.001)
+    assert again.calibration.factor == counter.calibration.factor
+    assert again.text(TEXT) == counter.text(TEXT)
 
 
 @pytest.mark.parametrize(

@@ -48,13 +48,14 @@ class Calibration:
         if not LOWEST <= ratio <= HIGHEST:
             self.rejected += 1
             return False
-        self._seen.append((ratio, math.sqrt(raw)))
+        # Rounded here, not when it is written down: after a restart the factor is the same.
+        self._seen.append((round(ratio, 5), round(math.sqrt(raw), 1)))
         self._factor = _weighted_median(self._seen)
         return True
 
     def export(self) -> dict[str, Any]:
         """A small JSON-ready dict."""
-        return {"v": VERSION, "seen": [[round(ratio, 5), round(weight, 1)] for ratio, weight in self._seen]}
+        return {"v": VERSION, "seen": [[ratio, weight] for ratio, weight in self._seen]}
 
     def restore(self, state: Mapping[str, Any]) -> bool:
         """Take over an exported state; anything malformed leaves a fresh calibration and gives False."""

@@ -77,7 +77,10 @@ class PromptMeter:
 
     def read(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), system: str = "") -> Reading:
         """How large this request would be."""
-        fixed = self.counter.raw_fixed(tools, system)
+        return self.read_beside(messages, self.counter.raw_fixed(tools, system))
+
+    def read_beside(self, messages: Sequence[Message], fixed: float) -> Reading:
+        """The same for a fixed part (system and tools) of which only the raw count is at hand."""
         known = self._counted
         if known is not None and _begins_with(messages, known):
             raw = sum(map(self.counter.raw_message, messages[known.length :])) + max(0.0, fixed - known.fixed)
@@ -102,7 +105,7 @@ class PromptMeter:
             return
         self._learn(pending, prompt_tokens)
         # A negative rest is thinking that the provider dropped; it must not shrink the estimate of another list.
-        self._hidden = max(0.0, prompt_tokens / self.counter.calibration.factor - pending.total)
+        self._hidden = round(max(0.0, prompt_tokens / self.counter.calibration.factor - pending.total), 1)
         self._counted, self._real = pending, prompt_tokens
 
     def reset(self) -> None:
@@ -112,7 +115,7 @@ class PromptMeter:
 
     def export(self) -> dict[str, Any]:
         """JSON-ready: after a restart the first reading is the same as without it."""
-        state: dict[str, Any] = {"v": VERSION, "hidden": round(self._hidden, 1), "counter": self.counter.export()}
+        state: dict[str, Any] = {"v": VERSION, "hidden": self._hidden, "counter": self.counter.export()}
         if self._counted is not None:
             known = self._counted
             state["counted"] = [known.length, known.raw, known.fixed, [list(probe) for probe in known.probes]]
