@@ -184,6 +184,9 @@ class Views(Protocol):
     def generations(self, conversation: str) -> list[Generation]:
         """All steps, from the start (0)."""
 
+    def in_force(self, conversation: str, at: int | None = None) -> list[int]:
+        """Generations of the compactions that were not taken back, oldest first; as of generation `at`, if told."""
+
     def record_attempt(self, conversation: str, report: CompactionReport) -> int:
         """Keep the report of an attempt that did not commit; returns its number."""
 

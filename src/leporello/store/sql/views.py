@@ -129,6 +129,22 @@ class SqlViews:
             rows = tx.rows(f"{_GENERATION} ORDER BY g.generation", locate(tx, conversation)[0])
         return [_generation(row) for row in rows]
 
+    def in_force(self, conversation: str, at: int | None = None) -> list[int]:
+        with self._db.read() as tx:
+            rows = tx.rows(
+                "SELECT generation, kind FROM generations WHERE conversation = ? AND generation <= ? "
+                "ORDER BY generation",
+                locate(tx, conversation)[0],
+                LARGEST_NUMBER if at is None else at,
+            )
+        standing: list[int] = []
+        for generation, kind in rows:
+            if kind == "compaction":
+                standing.append(generation)
+            elif kind == "undo":
+                standing.pop()
+        return standing
+
     def record_attempt(self, conversation: str, report: CompactionReport) -> int:
         if report.committed:
             raise InputError("A committed compaction is recorded by its commit.")

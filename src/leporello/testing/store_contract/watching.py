@@ -35,6 +35,19 @@ class WatchingContract(ContractBase):
         with pytest.raises(NotFound):
             store.conversations.pulse("nobody")
 
+    def test_compactions_in_force_are_those_nobody_took_back(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user(f"message {number}") for number in range(12)])
+        assert store.views.in_force("c") == []
+        for kept in (9, 8):
+            store.views.commit("c", fold_all_but(store.views.view("c"), kept))
+        store.views.undo("c")
+        store.views.commit("c", fold_all_but(store.views.view("c"), 7))
+        assert store.views.in_force("c") == [1, 4]
+        assert len(store.views.in_force("c")) == store.views.view("c").compactions
+        assert store.views.in_force("c", at=2) == [1, 2]
+        assert store.views.in_force("c", at=3) == [1]
+
     @example_settings
     @given(texts=st.lists(any_text | st.text(min_size=100, max_size=3000), max_size=8))
     def test_sizes_are_those_of_the_messages(self, store: Store, texts: list[str]) -> None:
