@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leporello.compaction.assemble import repair
 from leporello.compaction.view import Shown, join_neighbours
-from leporello.conversation.sent import Sent
+from leporello.conversation.sent import Sent, sent_messages
 from leporello.messages import Message
 from leporello.records import Entry
 from leporello.store.records import View, ViewLine
@@ -44,6 +44,10 @@ def test_line_by_line_is_the_same_as_the_whole(messages: list[Message], steps: l
         view = grown(view, messages[done : done + step])
         done += step
         assert sent.messages(view) == from_the_whole(messages[:done])
+        told = sent_messages(view)
+        assert [item.message for item in told] == sent.messages(view)
+        numbers = [line.number for item in told for line in item.lines]
+        assert numbers == sorted(set(numbers))
 
 
 @given(any_conversation(longest=12), any_conversation(longest=12), st.booleans())

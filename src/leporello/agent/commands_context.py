@@ -19,6 +19,7 @@ class Part(StrEnum):
 
     SYSTEM = "system"
     TOOLS = "tools"
+    OVERHEAD = "overhead"
     RULES = "rules"
     PINS = "pins"
     SUMMARY = "summary"
@@ -89,7 +90,7 @@ def window_use(talk: Conversation) -> WindowUse:
 
 
 def divide(room: Room) -> WindowUse:
-    """Tokens by part. Parts are estimates, scaled to what the provider counted."""
+    """Tokens by part. A message counts here what it counts everywhere; what the whole has beyond that is overhead."""
     lines, counter = room.lines, room.counter
     first_of_tail = _tail_start(room)
     parts = dict.fromkeys(Part, 0)
@@ -107,9 +108,7 @@ def divide(room: Room) -> WindowUse:
             parts[Part.TAIL] += size
         else:
             _split(counter, line.message, size, parts)
-    counted = sum(parts.values())
-    scale = room.used / counted if counted else 1.0
-    parts = {part: round(tokens * scale) for part, tokens in parts.items()}
+    parts[Part.OVERHEAD] = room.used - sum(parts.values())
     parts[Part.FREE] = max(0, room.limits.window - room.used)
     return WindowUse(
         parts,
@@ -160,12 +159,19 @@ def rows(use: WindowUse) -> list[tuple[Part, int, str]]:
     """Part, tokens and a remark, without the empty ones."""
     remarks = {
         Part.TAIL: _tail_remark(use),
+        Part.OVERHEAD: _overhead_remark(use),
         Part.SUMMARY: f"folded {use.folds}×" if use.folds else "",
         Part.RULES: "yours, word for word",
         Part.PINS: "word for word",
         Part.FREE: f"{use.reserve:,} of it for the answer",
     }
     return [(part, tokens, remarks.get(part, "")) for part, tokens in use.parts.items() if tokens]
+
+
+def _overhead_remark(use: WindowUse) -> str:
+    if not use.measured:
+        return "framing of the request"
+    return "what the provider counted " + ("beyond these" if use.parts.get(Part.OVERHEAD, 0) > 0 else "less than these")
 
 
 def _tail_remark(use: WindowUse) -> str:
@@ -184,8 +190,9 @@ def headline(use: WindowUse) -> str:
 
 def bar(use: WindowUse, width: int) -> list[tuple[Part, int]]:
     """How many cells of a bar each part gets; every part that is there gets at least one."""
-    total = max(1, sum(use.parts.values()))
-    cells = {part: max(1, round(width * tokens / total)) for part, tokens in use.parts.items() if tokens}
+    drawn = {part: tokens for part, tokens in use.parts.items() if tokens > 0}
+    total = max(1, sum(drawn.values()))
+    cells = {part: max(1, round(width * tokens / total)) for part, tokens in drawn.items()}
     while sum(cells.values()) > width and max(cells.values(), default=0) > 1:
         cells[max(cells, key=lambda part: cells[part])] -= 1
     while cells and sum(cells.values()) < width:
@@ -201,7 +208,7 @@ def draw(use: WindowUse, width: int) -> str:
     lines = [headline(use)]
     for part, tokens, remark in table:
         share = tokens / max(1, use.window)
-        filled = max(1, round(room * share))
+        filled = max(1, round(room * share)) if tokens > 0 else 0
         drawn = ("░" if part is Part.FREE else "█") * min(room, filled)
         lines.append(f"{part.value:{name_width}} {tokens:>9,} {share:>4.0%} {drawn:{room}} {remark}".rstrip())
     return "\n".join(lines)

@@ -24,6 +24,7 @@ DETAIL_LINES = 24
 COLOURS = {
     Part.SYSTEM: "magenta",
     Part.TOOLS: "blue",
+    Part.OVERHEAD: "red",
     Part.RULES: "yellow",
     Part.PINS: "bright_yellow",
     Part.SUMMARY: "cyan",
@@ -34,7 +35,7 @@ COLOURS = {
     Part.TAIL: "white",
     Part.FREE: "bright_black",
 }
-LETTERS = dict(zip(Part, "SURPYMAKET.", strict=True))
+LETTERS = dict(zip(Part, "SUORPYMAKET.", strict=True))
 """Without colours a bar is told apart by letters."""
 
 

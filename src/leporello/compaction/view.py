@@ -84,7 +84,7 @@ class Returned:
             number = fold.span.first if fold else line.entry.ref or number
             item = Item(number, line.message, fold, line.entry)
             if items and item.role == "user" == items[-1].role:
-                joined = _join(items[-1].message, line.message)
+                joined = join(items[-1].message, line.message)
                 items[-1] = Item(item.number, joined, None, Entry(ref=item.number, inline=joined))
             else:
                 items.append(item)
@@ -109,18 +109,20 @@ def join_neighbours(messages: Iterable[Message], before: Sequence[Message] = ())
     """
     joined: list[Message] = list(before)
     for message in messages:
-        if joined and role_of(message) == "user" == role_of(joined[-1]) and not _has_fold(message, joined[-1]):
-            joined[-1] = _join(joined[-1], message)
+        if joined and are_joined(joined[-1], message):
+            joined[-1] = join(joined[-1], message)
         else:
             joined.append(message)
     return joined
 
 
-def _has_fold(*messages: Message) -> bool:
-    return any(read_fold(message) is not None for message in messages)
+def are_joined(first: Message, second: Message) -> bool:
+    """Whether two neighbours are sent as one: both are the user's own words."""
+    return role_of(first) == "user" == role_of(second) and read_fold(first) is None and read_fold(second) is None
 
 
-def _join(first: Message, second: Message) -> Message:
+def join(first: Message, second: Message) -> Message:
+    """Two messages as one."""
     one, two = first.get("content"), second.get("content")
     content: object
     if not one or not two:

@@ -6,12 +6,35 @@ until the view itself is another one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from leporello.compaction.assemble import repair
-from leporello.compaction.view import Shown, join_neighbours
+from leporello.compaction.view import Shown, are_joined, join, join_neighbours
 from leporello.messages import Message
 from leporello.records import Entry
 from leporello.store.records import View, ViewLine
 from leporello.turns import groups
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One message of a request, and the lines of the view it comes from; none for a stub that answers a lost call."""
+
+    message: Message
+    lines: tuple[ViewLine, ...] = ()
+
+
+def sent_messages(view: View) -> list[SentMessage]:
+    """What `Sent` makes of a view, for those who want to know where each message comes from."""
+    shown = [Shown(Entry(ref=place, inline=line.message), line.message) for place, line in enumerate(view.lines)]
+    found: list[SentMessage] = []
+    for item in repair(shown):
+        lines = () if item.entry.ref is None else (view.lines[item.entry.ref],)
+        if found and are_joined(found[-1].message, item.message):
+            found[-1] = SentMessage(join(found[-1].message, item.message), (*found[-1].lines, *lines))
+        else:
+            found.append(SentMessage(item.message, lines))
+    return found
 
 
 class Sent:

@@ -67,6 +67,8 @@ class ConversationState:
         self._narrator = narrator
         self._can_recall = False
         self._fixed: tuple[Sequence[Mapping[str, Any]], str] = ((), "")
+        self._fixed_raw: float | None = None
+        """The raw count of tools and system prompt, for those who measure without having them."""
         self._view: View = store.views.view(self.id)
         self._sent = Sent()
         self.counter = TokenCounter.for_model(self.model or None)
@@ -92,6 +94,7 @@ class ConversationState:
         self._window = window
         self.counter = TokenCounter.for_model(model or None)
         self.meter = PromptMeter(self.counter)
+        self._fixed_raw = self.counter.raw_fixed(*self._fixed)
         self.engine = self._make_engine(self.engine.ledger)
         self.store.conversations.update(self.id, model=model)
 
@@ -151,6 +154,8 @@ class ConversationState:
             return
         self.meter.restore(kept.get("meter") or {})
         self.engine.system_tokens, self.engine.tool_tokens = kept.get("fixed") or (0, 0)
+        if self._fixed_raw is None:
+            self._fixed_raw = kept.get("fixed_raw")
         self.engine.recall = self._can_recall = bool(kept.get("recall"))
         if kept.get("waits_at") == self._view.generation:
             self.engine.wait_for = int(kept.get("waits_for") or self.limits.hard_tokens)
@@ -163,6 +168,7 @@ class ConversationState:
             "waits_at": waits_at,
             "waits_for": self.engine.wait_for,
             "fixed": [self.engine.system_tokens, self.engine.tool_tokens],
+            "fixed_raw": self._fixed_raw,
             "recall": self._can_recall,
             "window": self.limits.window,
         }
@@ -248,6 +254,7 @@ class ConversationState:
     def measure_fixed(self, tools: Sequence[Mapping[str, Any]], system: str) -> None:
         """Count what stands before the messages in every request."""
         self._fixed = (tools, system)
+        self._fixed_raw = self.counter.raw_fixed(tools, system)
         self.engine.tool_tokens = self.counter.tools(tools)
         # A fold names the recovery calls only where the model can make them.
         names = {tool.get("name") or tool.get("function", {}).get("name") for tool in tools}
