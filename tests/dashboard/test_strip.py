@@ -23,7 +23,7 @@ from leporello.store.records import FoldMark, Generation, UsageTotals
 from leporello.testing.store_contract.base import ODD_IDS
 from leporello.usage import CanonicalUsage
 
-SCALE = Scale(lambda first, last: (last - first + 1) * 10, lambda first, last: (last - first + 1) * 10, lambda _: 25)
+SCALE = Scale(lambda first, last: (last - first + 1) * 10, lambda _: 25)
 
 
 @st.composite
@@ -51,7 +51,7 @@ def views(draw: st.DrawFn) -> tuple[Generation, int, dict[str, FoldMark]]:
 def test_the_log_is_divided_without_gaps_and_overlaps(drawn: tuple[Generation, int, dict[str, FoldMark]]) -> None:
     """Every message of the log is in exactly one segment, shown or folded."""
     step, last, marks = drawn
-    segments = log_segments(view_segments(step, last, marks, SCALE), last, SCALE.log)
+    segments = log_segments(view_segments(step, last, marks, SCALE), last, SCALE)
     numbers = [n for segment in segments if segment.span for n in range(segment.span.first, segment.span.last + 1)]
     assert numbers == list(range(1, last + 1))
     assert sum(segment.tokens for segment in segments) == last * 10

@@ -1,6 +1,6 @@
 """Telling an open page that something happened: a stream of events, cut short so that a server can stop.
 
-A stream asks the store for one row now and then. It ends after a while and the browser opens another; where streams do
+A stream looks at the store now and then. It ends after a while and the browser opens another; where streams do
 not get through, the same address answers at once with what is new (`?once`), and the page asks again.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 import orjson
 from starlette.requests import Request
@@ -16,7 +17,6 @@ from starlette.routing import BaseRoute
 
 from leporello.errors import LeporelloError
 from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit
-from leporello.store.records import ConversationFilter
 
 STEP_SECONDS = 0.5
 SELDOM_SECONDS = 2.0
@@ -31,26 +31,13 @@ def live_routes(frame: Frame) -> list[BaseRoute]:
 
 
 async def _list(visit: Visit) -> Response:
-    store = visit.frame.reader.store
-    where = ConversationFilter(owner=visit.visitor.owner)
-
-    def stamp() -> str:
-        newest = store.conversations.page(where, 1).conversations
-        return f"{newest[0].updated_at:.3f}-{newest[0].messages}" if newest else ""
-
+    stamp = partial(visit.frame.reader.list_stamp, visit.visitor)
     return await _answer(visit, stamp, STEP_SECONDS if visit.visitor.operator else SELDOM_SECONDS)
 
 
 async def _conversation(visit: Visit) -> Response:
     record = await asyncio.to_thread(visit.record)
-    store = visit.frame.reader.store
-
-    def stamp() -> str:
-        pulse = store.conversations.pulse(record.id)
-        pins = len(store.pins.all(record.id))
-        return f"{pulse.messages}-{pulse.generation}-{pins}"
-
-    return await _answer(visit, stamp, STEP_SECONDS)
+    return await _answer(visit, partial(visit.frame.reader.stamp, record.id), STEP_SECONDS)
 
 
 async def _answer(visit: Visit, stamp: Callable[[], str], pause: float) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -21,7 +21,7 @@ from leporello.gateway.dashboard.door import Door
 from leporello.gateway.dashboard.frame import HEADERS, Frame, Visit, warm_up
 from leporello.gateway.dashboard.hands import Hands
 from leporello.gateway.dashboard.live import live_routes
-from leporello.gateway.dashboard.reader import SEARCH_HITS, Reader
+from leporello.gateway.dashboard.reader import COUNTED_AT_ONCE, SEARCH_HITS, Reader
 from leporello.gateway.dashboard.rows import texts_of
 from leporello.gateway.dashboard.shown import Found
 from leporello.gateway.dashboard.signing import sign_routes
@@ -33,7 +33,7 @@ from leporello.gateway.origins import BrowserCheck
 from leporello.gateway.sessions import Sessions
 from leporello.gateway.telling import told
 from leporello.records import Span
-from leporello.store.records import ConversationFilter, SearchQuery
+from leporello.store.records import ConversationFilter, ConversationRecord, SearchQuery
 from leporello.words import query_words
 
 ASSETS = {
@@ -68,6 +68,9 @@ def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Me
         frame.route(f"{one}/usage", _usage),
         frame.route(f"{one}/fold/{{fold}}", _fold),
         frame.route(f"{one}/messages", _messages),
+        frame.route(f"{one}/view", _view),
+        frame.route(f"{one}/view/{{place}}/text", _view_text),
+        frame.route(f"{one}/shown", _shown),
         frame.route(f"{one}/m/{{number}}", _message),
         frame.route(f"{one}/m/{{number}}/text", _text),
         frame.route(f"{one}/compactions/{{number}}", _compaction),
@@ -92,18 +95,18 @@ async def _asset(request: Request) -> Response:
 def _list(visit: Visit) -> Response:
     where = ConversationFilter(platform=visit.query("platform") or None, model=visit.query("model") or None)
     cursor = visit.query("after") or None
+    stamp = visit.frame.reader.list_stamp(visit.visitor)
     try:
         listed, following = visit.frame.reader.page(visit.visitor, where, cursor)
     except InputError:
         raise refuse(400, "invalid_request", "This is not a page of the list. Begin at its top.") from None
-    newest = listed[0].record if listed and cursor is None else None
     return visit.render(
         "list.html",
         listed=listed,
         following=following,
         where=where,
         first=cursor is None,
-        stamp=f"{newest.updated_at:.3f}-{newest.messages}" if newest else "",
+        stamp=stamp,
         platforms=sorted({item.record.metadata.platform for item in listed} - {""}),
         models=sorted({item.record.metadata.model for item in listed} - {""}),
     )
@@ -155,8 +158,9 @@ def _insights(visit: Visit) -> Response:
     if days not in RANGES:
         days = 30
     reader = visit.frame.reader
+    pending = reader.catch_up(COUNTED_AT_ONCE)
     made = report(reader.store, visit.visitor, days, reader.clock())
-    return visit.render("insights.html", report=made, ranges=RANGES)
+    return visit.render("insights.html", report=made, ranges=RANGES, pending=pending)
 
 
 def _settings(visit: Visit) -> Response:
@@ -198,6 +202,31 @@ def _messages(visit: Visit) -> Response:
     return visit.render("messages.html", record=record, it=stretch, wanted=0)
 
 
+def _shown(visit: Visit) -> Response:
+    """A span of messages as the model sees it."""
+    record = visit.record()
+    span = Span(visit.number("first", 1), visit.number("last", record.messages))
+    stretch = visit.frame.reader.shown(record, span, visit.number("from", span.first))
+    return visit.render("messages.html", record=record, it=stretch, wanted=0)
+
+
+def _view(visit: Visit) -> Response:
+    """Everything the model sees, word for word."""
+    record = visit.record()
+    stretch = visit.frame.reader.view(record, visit.number("from", 1))
+    return visit.render("view.html", record=record, it=stretch, wanted=0)
+
+
+def _view_text(visit: Visit) -> Response:
+    """The next piece of a long text that the model sees."""
+    record = visit.record()
+    place, generation = visit.path_number("place"), visit.number("generation", 0)
+    message = visit.frame.reader.sent_message(record, generation, place)
+    as_written = bool(visit.query("as_written"))
+    query = f"generation={generation}&" + ("as_written=1&" if as_written else "")
+    return _piece(visit, record, texts_of(message, as_written), f"view/{place}/text?{query}", f"Place {place}")
+
+
 def _message(visit: Visit) -> Response:
     """One message among its neighbours."""
     record = visit.record()
@@ -214,19 +243,26 @@ def _text(visit: Visit) -> Response:
     """The next piece of a long text."""
     record = visit.record()
     stored = visit.frame.reader.store.log.message(record.id, visit.path_number("number"))
-    texts = texts_of(stored.message)
+    return _piece(visit, record, texts_of(stored.message), f"m/{stored.number}/text?", stored.id)
+
+
+def _piece(
+    visit: Visit, record: ConversationRecord, texts: Sequence[tuple[str, str, str]], address: str, name: str
+) -> Response:
     index = visit.number("block", 0)
     if index >= len(texts):
         raise refuse(404, "no_such_part", "This message has no such part.")
     start = visit.number("from", 0)
     shown = piece(texts[index][2], start)
-    return visit.render("text.html", record=record, number=stored.number, index=index, start=start, shown=shown)
+    return visit.render(
+        "text.html", record=record, name=name, address=f"{address}block={index}&from=", start=start, shown=shown
+    )
 
 
 def _compaction(visit: Visit) -> Response:
     record = visit.record()
     it = visit.frame.reader.comparison(record, visit.path_number("number"))
-    return visit.render("compaction.html", record=record, it=it, title=visit.frame.reader.listed(record).title)
+    return visit.render("compaction.html", record=record, it=it, title=visit.frame.reader.title(record))
 
 
 def _export(visit: Visit) -> Response:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from leporello.agent.commands_context import Room, WindowUse, divide
+from leporello.agent.commands_context import Part, Room, WindowUse, divide
 from leporello.config import Settings
-from leporello.conversation.sent import Sent
+from leporello.conversation.sent import Sent, sent_messages
 from leporello.conversation.state import METER_KEY
 from leporello.errors import LeporelloError, NotFound
 from leporello.gateway.dashboard.charts import Chart, Point, usage_charts
 from leporello.gateway.dashboard.door import Visitor
-from leporello.gateway.dashboard.rows import message_rows
+from leporello.gateway.dashboard.rows import PlacedMessage, Row, message_rows, view_rows
 from leporello.gateway.dashboard.shown import (
     Comparison,
     Found,
@@ -26,7 +26,7 @@ from leporello.gateway.dashboard.shown import (
     Stretch,
     SummaryLine,
 )
-from leporello.gateway.dashboard.sizes import SizeBook, Sizes
+from leporello.gateway.dashboard.sizes import MOST_REMEMBERED, SizeBook
 from leporello.gateway.dashboard.strip import (
     Scale,
     Segment,
@@ -41,17 +41,18 @@ from leporello.gateway.dashboard.words import one_line
 from leporello.gateway.faults import refuse
 from leporello.gateway.talks import PLATFORM as PROXY
 from leporello.limits import limits_of
-from leporello.messages import role_of, text_of
+from leporello.messages import Message, role_of, text_of
 from leporello.records import Span
 from leporello.redact import redact
 from leporello.store.base import Store
 from leporello.store.records import (
     ConversationFilter,
     ConversationRecord,
+    Fold,
     FoldMark,
-    Generation,
     Page,
     SearchQuery,
+    View,
 )
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter
@@ -60,11 +61,11 @@ PAGE_ROWS = 50
 SEARCH_HITS = 30
 MESSAGE_ROWS = 40
 SHOWN_ATTEMPTS = 8
-MOST_COUNTED = 400
-"""Messages of a view that are counted one by one; of more, sizes are estimated."""
 SHOWN_PINS = 50
 INDEXED_AT_ONCE = 100
 """Messages a search brings into the index before it answers; the rest follows, and the page says so."""
+COUNTED_AT_ONCE = 1_000
+"""The same for insights, which count messages and tools on their way into the index."""
 TITLE = 90
 
 
@@ -84,6 +85,7 @@ class Reader:
         self.clock = clock
         self._served_window = served_window
         self._book = SizeBook(store)
+        self._uses: dict[tuple[str, str], WindowUse] = {}
         self._indexing = threading.Lock()
 
     # -- many conversations
@@ -96,8 +98,13 @@ class Reader:
 
     def listed(self, record: ConversationRecord) -> Listed:
         """A conversation with a name: its title, or what the user said first; of both, secrets are masked."""
-        title = one_line(record.metadata.title, TITLE)
-        return Listed(record, title or self._opening(record), bool(title))
+        title = self.title(record)
+        named = bool(record.metadata.title.strip())
+        return Listed(record, title, named, len(self.store.views.in_force(record.id)))
+
+    def title(self, record: ConversationRecord) -> str:
+        """What a conversation is called."""
+        return one_line(record.metadata.title, TITLE) or self._opening(record)
 
     def _opening(self, record: ConversationRecord) -> str:
         first = self.store.log.span(record.id, Span(1, 4)) if record.messages else []
@@ -106,23 +113,23 @@ class Reader:
 
     def search(self, visitor: Visitor, query: SearchQuery) -> tuple[list[Found], int]:
         """Hits, best first, and how many messages are not searchable yet."""
-        pending = self._catch_up()
+        pending = self.catch_up(INDEXED_AT_ONCE)
         hits = self.store.index.search(query)
         titles: dict[str, str] = {}
         for hit in hits:
             if hit.conversation not in titles:
                 try:
-                    titles[hit.conversation] = self.listed(self.store.conversations.resolve(hit.conversation)).title
+                    titles[hit.conversation] = self.title(self.store.conversations.resolve(hit.conversation))
                 except NotFound:
                     titles[hit.conversation] = ""
         return [Found(hit, titles[hit.conversation]) for hit in hits], pending
 
-    def _catch_up(self) -> int:
-        """Index a little now, and the rest while the reader looks at the first hits; how much is left."""
+    def catch_up(self, at_once: int) -> int:
+        """Index a little now, and the rest while the reader looks at what is there; how many messages are left."""
         pending = self.store.index.pending()
         if not pending or self.store.read_only:
             return pending
-        pending -= self.store.index.catch_up(INDEXED_AT_ONCE)
+        pending -= self.store.index.catch_up(at_once)
         if pending > 0 and self._indexing.acquire(blocking=False):
             threading.Thread(target=self._index_rest, daemon=True).start()
         return max(0, pending)
@@ -161,77 +168,70 @@ class Reader:
         window = known.get("window") or (self._served_window(model) if record.metadata.platform == PROXY else None)
         limits = limits_of(self.settings, model or None, served_window=window if isinstance(window, int) else None)
         system, tools = known.get("fixed") or (0, 0)
-        return Measure(limits, counter, meter, int(system), int(tools), known.get("waits_at"))
+        raw = known.get("fixed_raw")
+        if raw is None:
+            raw = counter.family.framing.request + (system + tools) / counter.calibration.factor
+        waits_for = known.get("waits_for") or limits.hard_tokens
+        return Measure(limits, counter, meter, system, tools, raw, known.get("waits_at"), waits_for)
+
+    def stamp(self, id: str) -> str:
+        """Changes whenever the page of a conversation would: one look at each thing it is made from."""
+        record = self.store.conversations.resolve(id)
+        totals = self.store.usage.totals(id)
+        newest = self.store.views.attempts(id, 1)
+        pins = [pin.number for pin in self.store.pins.all(id)]
+        measure = self.store.state.get(id, METER_KEY)
+        return digest(record, totals, newest[0].number if newest else 0, pins, measure)
+
+    def list_stamp(self, visitor: Visitor) -> str:
+        """Changes whenever the first page of the list would."""
+        return digest(self.store.conversations.page(ConversationFilter(owner=visitor.owner), PAGE_ROWS).conversations)
 
     def overview(self, record: ConversationRecord) -> Overview:
-        """Everything the first screen of a conversation shows. Reads no message of the log but a few samples."""
+        """Everything the first screen of a conversation shows."""
+        stamp = self.stamp(record.id)
         pulse = self.store.conversations.pulse(record.id)
         step = self.store.views.generation(record.id, pulse.generation)
-        marks = self.store.views.fold_marks(record.id)
         measure = self.measure(record)
-        sizes = self._book.sizes(record, pulse.messages, measure.counter)
-        seen = self._segments(record.id, step, pulse.messages, marks, sizes, measure.counter)
-        log = log_segments(seen, pulse.messages, sizes.of)
-        fixed = measure.system + measure.tools
-        tokens = fixed + sum(segment.tokens for segment in seen)
-        free = max(0, measure.limits.window - tokens)
-        strip = [*_some(SegmentKind.FIXED, fixed), *seen, *_some(SegmentKind.FREE, free)]
-        listed = self.listed(record)
+        sizes = self._book.sizes(record, pulse.messages, measure.counter, shown_numbers(step, pulse.messages))
+        scale = Scale(sizes.of, measure.counter.message, sizes.counted)
+        marks = {mark.id: mark for mark in self.store.views.fold_marks(record.id)}
+        seen = view_segments(step, pulse.messages, marks, scale)
+        log = log_segments(seen, pulse.messages, scale)
+        use = self.window(record)
+        # Framing, and what a provider adds unseen, stand before the messages with the fixed part.
+        fixed = max(0, use.used - sum(segment.tokens for segment in seen))
+        strip = [*_some(SegmentKind.FIXED, fixed), *seen, *_some(SegmentKind.FREE, use.parts[Part.FREE])]
         return Overview(
             record=record,
-            title=listed.title,
-            named=listed.named,
+            title=self.title(record),
+            named=bool(record.metadata.title.strip()),
             last=pulse.messages,
             step=step,
-            folds=len(marks),
-            limits=measure.limits,
-            due=measure.due(step.generation, step.kind == "undo"),
+            compactions=frozenset(self.store.views.in_force(record.id)),
+            use=use,
             seen=tuple(placed(strip)),
             log=tuple(placed(log)),
-            seen_tokens=tokens,
-            log_tokens=sizes.of(1, pulse.messages),
+            log_tokens=sum(segment.tokens for segment in log),
+            log_about=not sizes.counted(1, pulse.messages),
             totals=self.store.usage.totals(record.id),
             attempts=tuple(self.store.views.attempts(record.id, SHOWN_ATTEMPTS)),
             pins=tuple(self.store.pins.all(record.id)[:SHOWN_PINS]),
+            stamp=stamp,
         )
-
-    def _segments(
-        self,
-        id: str,
-        step: Generation,
-        last: int,
-        marks: Sequence[FoldMark],
-        sizes: Sizes,
-        counter: TokenCounter,
-    ) -> list[Segment]:
-        """A view in pieces. What it shows is counted exactly as long as it is not absurdly much."""
-        numbers = shown_numbers(step, last)
-        weigh = sizes.of
-        if len(numbers) <= MOST_COUNTED:
-            exact = {item.number: counter.message(item.message) for item in self.store.log.pick(id, numbers)}
-            weigh = partial(_sum, exact)
-        known = {mark.id: mark for mark in marks}
-        return view_segments(step, last, known, Scale(sizes.of, weigh, counter.message))
 
     def window(self, record: ConversationRecord) -> WindowUse:
-        """Where the window goes: the same sums as `/context` makes."""
+        """Where the window goes: the same sums as `/context` makes, remembered until something changes."""
         measure = self.measure(record)
-        view = self.store.views.view(record.id)
-        reading = measure.meter.read(Sent().messages(view))
-        used = reading.tokens if reading.measured else reading.tokens + measure.system + measure.tools
-        return divide(
-            Room(
-                view.lines,
-                measure.counter,
-                measure.limits,
-                measure.system,
-                measure.tools,
-                used,
-                reading.measured,
-                view.compactions,
-                waits_for=measure.due(view.generation, view.waits_for_hard_limit),
-            )
-        )
+        pulse = self.store.conversations.pulse(record.id)
+        known = measure.meter.export(), measure.system, measure.tools, measure.fixed_raw, measure.waits_for
+        key = (record.id, digest(record.created_at, pulse.generation, pulse.messages, measure.limits, known))
+        found = self._uses.get(key)
+        if found is None:
+            found = self._uses[key] = _window_use(measure, self.store.views.view(record.id))
+            for old in list(self._uses)[:-MOST_REMEMBERED]:
+                self._uses.pop(old, None)
+        return found
 
     def usage(self, record: ConversationRecord) -> list[Chart]:
         """Charts over the sessions of the chain: each fold begins another."""
@@ -244,30 +244,85 @@ class Reader:
             fold = self.store.views.fold(record.id, id)
         except NotFound:
             raise refuse(404, "no_such_fold", "This conversation has no such fold.") from None
-        counter = TokenCounter.for_model(record.metadata.model or None)
+        counter = self.measure(record).counter
         sizes = self._book.sizes(record, record.messages, counter)
-        marks = self.store.views.fold_marks(record.id)
+        # What was taken back before this fold was made did not go into it.
+        standing = {*self.store.views.in_force(record.id, fold.generation), fold.generation}
+        marks = [mark for mark in self.store.views.fold_marks(record.id) if mark.generation in standing]
         mark = FoldMark(fold.id, fold.covered, fold.generation)
         sources = sources_of(mark, marks, fold.children)
         spans = [source.covered if isinstance(source, FoldMark) else source for source in sources]
         return Opened(
             fold,
-            counter.text(fold.text),
+            counter.message(self._shown_as(record, fold)),
             sizes.of(fold.covered.first, fold.covered.last),
             _sections(fold.handoff),
             tuple((source, sizes.of(span.first, span.last)) for source, span in zip(sources, spans, strict=True)),
+            about=not sizes.counted(fold.covered.first, fold.covered.last),
         )
+
+    def _shown_as(self, record: ConversationRecord, fold: Fold) -> Message:
+        """The message that stood for a fold in the view it was made for."""
+        entries = self.store.views.generation(record.id, fold.generation).entries
+        shown = (entry.inline for entry in entries if entry.fold == fold.id)
+        return next(shown, None) or {"role": "assistant", "content": fold.text}
 
     def stretch(self, record: ConversationRecord, span: Span, start: int) -> Stretch:
         """Some rows of a span, from a message on."""
         span = Span(max(1, span.first), min(span.last, record.messages))
         start = min(max(start, span.first), max(span.first, span.last))
         end = min(span.last, start + MESSAGE_ROWS - 1)
-        counter = TokenCounter.for_model(record.metadata.model or None)
-        pinned = {pin.number for pin in self.store.pins.all(record.id)}
-        rows = message_rows(self.store.log.span(record.id, Span(start, end)), counter, pinned)
+        counter = self.measure(record).counter
+        rows = message_rows(self.store.log.span(record.id, Span(start, end)), counter, self._pinned(record))
         before = max(span.first, start - MESSAGE_ROWS) if start > span.first else 0
         return Stretch(tuple(rows), span, before, end + 1 if end < span.last else 0)
+
+    def _pinned(self, record: ConversationRecord) -> set[int]:
+        return {pin.number for pin in self.store.pins.all(record.id)}
+
+    # -- what the model sees
+
+    def sent(self, record: ConversationRecord) -> tuple[View, list[PlacedMessage]]:
+        """The messages that a request made now would carry, each with where it comes from."""
+        view = self.store.views.view(record.id)
+        return view, [PlacedMessage(place, sent) for place, sent in enumerate(sent_messages(view), 1)]
+
+    def shown(self, record: ConversationRecord, span: Span, start: int) -> Stretch:
+        """What the model sees of a span of messages, from a message on."""
+        view, sent = self.sent(record)
+        within = [*_within(sent, span)]
+        numbers = [item.numbers[0] if item.numbers else 0 for item in within]
+        first = next((place for place, number in enumerate(numbers) if number >= start), max(0, len(within) - 1))
+        rows = self._view_rows(record, within[first : first + MESSAGE_ROWS])
+        before = next((n for n in numbers[max(0, first - MESSAGE_ROWS) :] if n), 0) if first else 0
+        after = next((n for n in numbers[first + MESSAGE_ROWS :] if n), 0)
+        return Stretch(tuple(rows), span, before, after, view.generation)
+
+    def view(self, record: ConversationRecord, start: int) -> Stretch:
+        """All that the model sees, exactly as it is sent, from a place on."""
+        view, sent = self.sent(record)
+        start = min(max(1, start), max(1, len(sent)))
+        rows = self._view_rows(record, sent[start - 1 : start - 1 + MESSAGE_ROWS], as_written=True)
+        before = max(1, start - MESSAGE_ROWS) if start > 1 else 0
+        after = start + MESSAGE_ROWS if start + MESSAGE_ROWS <= len(sent) else 0
+        return Stretch(tuple(rows), Span(1, len(sent)), before, after, view.generation, tokens=self.window(record).used)
+
+    def _view_rows(
+        self, record: ConversationRecord, some: Sequence[PlacedMessage], as_written: bool = False
+    ) -> list[Row]:
+        numbers = [number for item in some for number in item.numbers]
+        times = {stored.number: stored.created_at for stored in self.store.log.pick(record.id, numbers)}
+        counter = self.measure(record).counter
+        return view_rows(some, counter, times, self._pinned(record), as_written=as_written)
+
+    def sent_message(self, record: ConversationRecord, generation: int, place: int) -> Message:
+        """One of these messages; the view must still be the one that was looked at."""
+        view, sent = self.sent(record)
+        if view.generation != generation:
+            raise refuse(409, "view_changed", "What the model sees has changed. Load the page again.")
+        if not 1 <= place <= len(sent):
+            raise refuse(404, "no_such_message", "The model sees no such message.")
+        return sent[place - 1].sent.message
 
     # -- a compaction
 
@@ -281,23 +336,23 @@ class Reader:
             return Comparison(attempt)
         after = self.store.views.generation(record.id, attempt.generation)
         before = self.store.views.generation(record.id, attempt.generation - 1)
-        marks = self.store.views.fold_marks(record.id)
-        counter = TokenCounter.for_model(record.metadata.model or None)
-        sizes = self._book.sizes(record, record.messages, counter)
-        draw = partial(self._segments, record.id, marks=marks, sizes=sizes, counter=counter)
-        sides = draw(before, after.base_last), draw(after, after.base_last)
+        marks = {mark.id: mark for mark in self.store.views.fold_marks(record.id)}
+        counter = self.measure(record).counter
+        shown = {*shown_numbers(before, after.base_last), *shown_numbers(after, after.base_last)}
+        sizes = self._book.sizes(record, max(record.messages, after.base_last), counter, shown)
+        scale = Scale(sizes.of, counter.message, sizes.counted)
+        sides = [view_segments(step, after.base_last, marks, scale) for step in (before, after)]
         told = attempt.report.tokens_before, attempt.report.tokens_after
         fixed = min(whole - sum(segment.tokens for segment in side) for whole, side in zip(told, sides, strict=True))
         old, new = ([*_some(SegmentKind.FIXED, max(0, fixed)), *side] for side in sides)
         totals = [sum(segment.tokens for segment in side) for side in (old, new)]
-        current = self.store.views.generation(record.id, self.store.conversations.pulse(record.id).generation)
         return Comparison(
             attempt,
             tuple(placed(old, max(totals))),
             tuple(placed(new, max(totals))),
             totals[0],
             totals[1],
-            undone=current.state < attempt.generation,
+            undone=attempt.generation not in self.store.views.in_force(record.id),
         )
 
 
@@ -305,8 +360,36 @@ def _some(kind: SegmentKind, tokens: int) -> list[Segment]:
     return [Segment(kind, None, tokens)] if tokens else []
 
 
-def _sum(counted: Mapping[int, int], first: int, last: int) -> int:
-    return sum(counted.get(number, 0) for number in range(first, last + 1))
+def _within(sent: Sequence[PlacedMessage], span: Span) -> Iterator[PlacedMessage]:
+    """The messages that show some of a span, with the stubs that stand behind them."""
+    inside = False
+    for item in sent:
+        if item.sent.lines:
+            inside = any(number in span for number in item.numbers)
+        if inside:
+            yield item
+
+
+def _window_use(measure: Measure, view: View) -> WindowUse:
+    reading = measure.meter.read_beside(Sent().messages(view), measure.fixed_raw)
+    return divide(
+        Room(
+            view.lines,
+            measure.counter,
+            measure.limits,
+            measure.system,
+            measure.tools,
+            reading.tokens,
+            reading.measured,
+            view.compactions,
+            waits_for=measure.due(view.generation, view.waits_for_hard_limit),
+        )
+    )
+
+
+def digest(*values: object) -> str:
+    """A short text that stands for values and changes with them."""
+    return hashlib.blake2b(repr(values).encode("utf-8", "backslashreplace"), digest_size=9).hexdigest()
 
 
 def _sections(handoff: object) -> dict[str, list[SummaryLine]]:

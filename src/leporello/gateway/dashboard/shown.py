@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from leporello.agent.commands_context import WindowUse
 from leporello.gateway.dashboard.rows import Row
 from leporello.gateway.dashboard.strip import Placed, Segment, SegmentKind
 from leporello.models import Limits
@@ -22,6 +23,8 @@ class Listed:
     title: str
     named: bool
     """Whether somebody gave it its title; else it is what was said first."""
+    compactions: int
+    """Without those taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +44,17 @@ class Measure:
     meter: PromptMeter
     system: int = 0
     tools: int = 0
+    fixed_raw: float = 0.0
+    """Tokens of both before calibration, with their framing."""
     waits_at: int | None = None
-    """The generation whose view is left alone until the hard limit, because folding it again would not help."""
+    """The generation whose view is left alone for longer, because folding it again would not help."""
+    waits_for: int = 0
+    """Until how many tokens it is left alone."""
 
     def due(self, generation: int, undone: bool) -> int:
         """At how many tokens the next folding happens by itself; an undone view is left alone for longer, too."""
-        waits = undone or self.waits_at == generation
-        return self.limits.hard_tokens if waits else self.limits.threshold_tokens
+        waits = self.limits.hard_tokens if undone else self.waits_for if self.waits_at == generation else 0
+        return max(self.limits.threshold_tokens, waits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +66,26 @@ class Overview:
     named: bool
     last: int
     step: Generation
-    folds: int
-    limits: Limits
-    due: int
-    """Tokens at which the next folding happens by itself."""
+    compactions: frozenset[int]
+    """Generations of the compactions that were not taken back."""
+    use: WindowUse
+    """Where the window goes: the number of tokens in use, and at which the next folding happens by itself."""
     seen: tuple[Placed, ...]
     """What the model sees, to the scale of its window."""
     log: tuple[Placed, ...]
-    seen_tokens: int
     log_tokens: int
+    log_about: bool
+    """Whether the size of the log is an estimate."""
     totals: UsageTotals
     attempts: tuple[Attempt, ...]
     pins: tuple[Pin, ...]
+    stamp: str
+    """Changes whenever the page would."""
+
+    @property
+    def undone(self) -> int:
+        """How many compactions were taken back: each is a step of the view, and so is taking it back."""
+        return (self.step.generation - len(self.compactions)) // 2
 
     @property
     def segments(self) -> list[Segment]:
@@ -81,8 +96,8 @@ class Overview:
     @property
     def threshold(self) -> float:
         """Where folding begins, in percent of the upper strip."""
-        whole = max(self.limits.window, self.seen_tokens, 1)
-        return round(100 * self.due / whole, 2)
+        whole = max(sum(place.segment.tokens for place in self.seen), 1)
+        return round(100 * self.use.threshold / whole, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +118,13 @@ class Opened:
     sections: Mapping[str, Sequence[SummaryLine]]
     sources: tuple[tuple[FoldMark | Span, int], ...]
     """Each with its tokens in the log."""
+    about: bool = False
+    """Whether these are estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Some rows of a longer span of messages."""
+    """Some rows of a longer span of messages, of the log or of what the model sees."""
 
     rows: tuple[Row, ...]
     span: Span
@@ -115,6 +132,10 @@ class Stretch:
     """Where the rows before these begin; 0 when there are none."""
     after: int
     """Where the rows after these begin; 0 when there are none."""
+    generation: int | None = None
+    """Of the view whose rows they are; None for rows of the log."""
+    tokens: int = 0
+    """Of the whole request, where the rows are all of a view."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ class Segment:
     """Tokens of the messages a fold stands for."""
     shortened: int = 0
     """How many of the messages are shown shortened."""
+    about: bool = False
+    """Whether the size of what it stands for is an estimate."""
 
     @property
     def messages(self) -> int:
@@ -60,11 +62,12 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How things are measured: stretches of the log, messages that are shown, and messages a fold wrote."""
+    """How things are measured: stretches of the log, and messages that a compaction wrote."""
 
     log: Weigh
-    shown: Weigh
     count: Count
+    counted: Callable[[int, int], bool] = lambda first, last: True
+    """Whether the size of a stretch is counted; else it is an estimate."""
 
 
 def shown_numbers(step: Generation, last: int) -> list[int]:
@@ -81,20 +84,23 @@ def view_segments(step: Generation, last: int, marks: Mapping[str, FoldMark], sc
             mark = marks.get(entry.fold)
             span = mark.covered if mark else None
             covered = scale.log(span.first, span.last) if span else 0
-            segments.append(Segment(SegmentKind.FOLD, span, scale.count(entry.inline), entry.fold, covered))
+            about = span is not None and not scale.counted(span.first, span.last)
+            segments.append(
+                Segment(SegmentKind.FOLD, span, scale.count(entry.inline), entry.fold, covered, about=about)
+            )
         elif entry.ref is not None:
             _add_message(segments, entry, scale)
         elif entry.inline is not None:
             segments.append(Segment(SegmentKind.NOTE, None, scale.count(entry.inline)))
     if step.base_last < last:
         beyond = Span(step.base_last + 1, last)
-        _add_run(segments, beyond, scale.shown(beyond.first, beyond.last), 0)
+        _add_run(segments, beyond, scale.log(beyond.first, beyond.last), 0)
     return _named(segments)
 
 
 def _add_message(segments: list[Segment], entry: Entry, scale: Scale) -> None:
     number = entry.ref or 0
-    tokens = scale.count(entry.inline) if entry.inline is not None else scale.shown(number, number)
+    tokens = scale.count(entry.inline) if entry.inline is not None else scale.log(number, number)
     _add_run(segments, Span(number, number), tokens, 1 if entry.inline is not None else 0)
 
 
@@ -120,7 +126,7 @@ def _named(segments: Sequence[Segment]) -> list[Segment]:
     return named
 
 
-def log_segments(shown: Iterable[Segment], last: int, weigh: Weigh) -> list[Segment]:
+def log_segments(shown: Iterable[Segment], last: int, scale: Scale) -> list[Segment]:
     """The whole log, divided by what the model sees of it: open messages, and stretches behind a fold."""
     listed = list(shown)
     opened = sorted(
@@ -132,13 +138,18 @@ def log_segments(shown: Iterable[Segment], last: int, weigh: Weigh) -> list[Segm
     place = 1
     for segment in opened:
         assert segment.span is not None
-        segments += _hidden(Span(place, segment.span.first - 1), folds, weigh)
-        segments.append(Segment(segment.kind, segment.span, weigh(segment.span.first, segment.span.last)))
+        segments += _hidden(Span(place, segment.span.first - 1), folds, scale)
+        segments.append(_stretch(segment.kind, segment.span, scale))
         place = segment.span.last + 1
-    return segments + _hidden(Span(place, last), folds, weigh)
+    return segments + _hidden(Span(place, last), folds, scale)
 
 
-def _hidden(gap: Span, folds: Sequence[Segment], weigh: Weigh) -> list[Segment]:
+def _stretch(kind: SegmentKind, span: Span, scale: Scale, fold: str = "") -> Segment:
+    about = not scale.counted(span.first, span.last)
+    return Segment(kind, span, scale.log(span.first, span.last), fold, about=about)
+
+
+def _hidden(gap: Span, folds: Sequence[Segment], scale: Scale) -> list[Segment]:
     """A stretch that is not shown, cut where one fold ends and another begins."""
     found: list[Segment] = []
     place = gap.first
@@ -149,8 +160,7 @@ def _hidden(gap: Span, folds: Sequence[Segment], weigh: Weigh) -> list[Segment]:
         else:
             starts = [fold.span.first for fold in folds if fold.span and fold.span.first > place]
             end = min([gap.last, *(start - 1 for start in starts)])
-        span = Span(place, end)
-        found.append(Segment(SegmentKind.FOLD, span, weigh(place, end), holder.fold if holder else ""))
+        found.append(_stretch(SegmentKind.FOLD, Span(place, end), scale, holder.fold if holder else ""))
         place = end + 1
     return found
 

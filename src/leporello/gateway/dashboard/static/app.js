@@ -53,19 +53,100 @@ async function open(row) {
   row.setAttribute("aria-busy", "true");
   const body = $(":scope > .body", row);
   try {
-    const list = $(".msgs", body);
-    const atEnd = !list || list.scrollHeight - list.scrollTop - list.clientHeight < 40;
     const { ok, html } = await part(row.dataset.src);
     body.replaceChildren(parsed(html));
     row.dataset.state = ok ? "loaded" : "";
     prepare(body);
-    const fresh = $(".msgs", body);
-    if (fresh && (list || row.dataset.end !== undefined)) fresh.scrollTop = atEnd ? fresh.scrollHeight : list.scrollTop;
+    const list = $(".msgs", body);
+    if (list && row.dataset.end !== undefined) list.scrollTop = list.scrollHeight;
   } catch {
     row.dataset.state = "";
     body.textContent = "This could not be loaded. Close it and open it again.";
   }
   row.removeAttribute("aria-busy");
+}
+
+// -- following: whoever reads the end goes on seeing the end, whoever reads elsewhere is not moved
+
+// What the reader sees of a list: its end, or else the first row in sight and how far below the edge it stands.
+function placeIn(list) {
+  const rows = $$(":scope > .msg", list);
+  const box = list.getBoundingClientRect();
+  const top = Math.max(box.top, 0);
+  const end = rows.at(-1)?.getBoundingClientRect().bottom ?? 0;
+  const atEnd = !$(":scope > .more.down", list) && end <= Math.min(box.bottom, innerHeight) + 40 && end > top;
+  const inList = scrolls(list) ? !$(":scope > .more.down", list) && list.scrollHeight - list.scrollTop - list.clientHeight < 40 : atEnd;
+  const first = rows.find((row) => row.getBoundingClientRect().bottom > top);
+  return { atEnd, inList, number: first?.dataset.number, below: first ? first.getBoundingClientRect().top : 0 };
+}
+
+function scrolls(list) {
+  return list.scrollHeight > list.clientHeight + 1 && list.classList.contains("many");
+}
+
+function putBack(list, place) {
+  if (place.inList) list.scrollTop = list.scrollHeight;
+  if (place.atEnd) $$(":scope > .msg", list).at(-1)?.scrollIntoView({ block: "nearest" });
+  if (place.inList || place.atEnd) return;
+  const row = $(`:scope > .msg[data-number="${CSS.escape(place.number ?? "")}"]`, list);
+  if (!row) return;
+  const moved = row.getBoundingClientRect().top - place.below;
+  if (scrolls(list)) list.scrollTop += moved; else scrollBy(0, moved);
+}
+
+// An open list of messages after something happened: the same view only grew at its end, another view is drawn anew.
+async function update(row, sameView) {
+  const body = $(":scope > .body", row);
+  const list = $(".msgs", body);
+  if (!list || row.dataset.state === "loading") { delete row.dataset.state; return open(row); }
+  row.setAttribute("aria-busy", "true");
+  try {
+    let { ok, html } = await part(row.dataset.src);
+    if (!ok) return;
+    let place = placeIn(list);
+    let fresh = parsed(html);
+    if (sameView && grow(list, fresh, new URL(row.dataset.src, location.href).searchParams.get("last"), place)) { putBack(list, place); return; }
+    if (!place.inList && !place.atEnd && place.number && !$(`.msg[data-number="${CSS.escape(place.number)}"]`, fresh)) {
+      // What the reader looks at is not among the newest rows: fetch the rows around it instead.
+      const address = new URL(row.dataset.src, location.href);
+      address.searchParams.set("from", Math.max(1, Math.floor(Number(place.number)) - 8));
+      ({ ok, html } = await part(address));
+      if (!ok) return;
+      place = placeIn(list);
+      fresh = parsed(html);
+    }
+    body.replaceChildren(fresh);
+    prepare(body);
+    const made = $(".msgs", body);
+    if (made) putBack(made, place);
+  } finally { row.removeAttribute("aria-busy"); }
+}
+
+// New rows go to the end, rows that changed are exchanged, everything else stays where it is.
+function grow(list, part, last, place) {
+  const fresh = $(".msgs", part);
+  const [jump, newJump] = [$(".jump", list.parentElement), $(".jump", part)];
+  if (!fresh || list.classList.contains("many") !== fresh.classList.contains("many") || !jump !== !newJump) return false;
+  const rows = $$(":scope > .msg", fresh);
+  jump?.replaceWith(newJump);
+  for (const link of $$(":scope > .more", list)) {
+    const address = new URL(link.href);
+    address.searchParams.set("last", last);
+    link.href = address;
+  }
+  const known = new Map($$(":scope > .msg", list).map((row) => [row.dataset.number, row]));
+  const newest = $$(":scope > .msg", list).at(-1);
+  const complete = !$(":scope > .more.down", list);
+  // Between what is here and what is new there must be no gap.
+  if (complete && newest && !rows.some((row) => Number(row.dataset.number) <= Number(newest.dataset.number))) return false;
+  for (const row of rows) {
+    const old = known.get(row.dataset.number);
+    if (old && old.dataset.version !== row.dataset.version) { old.replaceWith(row); prepare(row); }
+    else if (!old && complete && (!newest || Number(row.dataset.number) > Number(newest.dataset.number))) { list.append(row); prepare(row); }
+  }
+  if (complete) thin(list, place.inList || place.atEnd);
+  watch(list);
+  return true;
 }
 
 async function load(place) {
@@ -213,7 +294,9 @@ document.addEventListener("submit", async (event) => {
 
 // A row whose pin was set or taken off; a button that was just used keeps the focus.
 async function redraw(row) {
-  const { ok, html } = await part(`${$(".no", row).getAttribute("href")}?alone=1`);
+  const address = $(".no", row).getAttribute("href");
+  const seen = row.dataset.place ? address.replace(/\/m\/(\d+)$/, "/shown?first=$1&last=$1") : `${address}?alone=1`;
+  const { ok, html } = await part(seen);
   const fresh = ok && $(".msg", parsed(html));
   if (!fresh) return;
   row.replaceWith(fresh);
@@ -294,23 +377,36 @@ function remember() {
   for (const place of $$("[data-key]", main)) if (!place.closest("details")) drawn.set(place.dataset.key, place.outerHTML);
 }
 
-// Replace what changed; rows that stand open and are still there stay as they are.
+// Replace what changed; rows that stand open and are still there stay where they are, so that nothing in them moves.
 function exchange(old, fresh) {
-  for (const row of $$(":scope > details[data-key]", fresh)) {
-    const same = $(`:scope > details[data-key="${CSS.escape(row.dataset.key)}"]`, old);
-    if (same?.open) {
-      $(":scope > summary", same).replaceChildren(...$(":scope > summary", row).childNodes);
-      if (same.dataset.src !== row.dataset.src) { same.dataset.src = row.dataset.src; delete same.dataset.state; open(same); }
-      row.replaceWith(same);
-    }
+  const kept = $$(":scope > details[data-key][open]", old).filter((row) => $(`:scope > details[data-key="${CSS.escape(row.dataset.key)}"]`, fresh));
+  if (kept.length) patch(old, fresh, kept);
+  else {
+    const focused = document.activeElement?.closest?.("[href], button");
+    const again = focused && old.contains(focused) && focused.getAttribute("href");
+    old.replaceWith(fresh);
+    if (again) $(`[href="${CSS.escape(again)}"]`, fresh)?.focus();
+    prepare(fresh);
+    if (fresh.dataset.load) load(fresh);
   }
-  const focused = document.activeElement?.closest?.("[href], button");
-  const again = focused && old.contains(focused) && focused.getAttribute("href");
-  old.replaceWith(fresh);
-  if (again) $(`[href="${CSS.escape(again)}"]`, fresh)?.focus();
   follow(following);
-  prepare(fresh);
-  if (fresh.dataset.load) load(fresh);
+}
+
+function patch(old, fresh, kept) {
+  for (const child of [...old.children]) if (!kept.includes(child)) child.remove();
+  let next = old.firstElementChild;
+  for (const child of [...fresh.children]) {
+    const same = kept.find((row) => row.dataset.key === child.dataset.key);
+    if (!same) { old.insertBefore(child, next); prepare(child); if (child.open) open(child); continue; }
+    if (same !== next) old.insertBefore(same, next);
+    next = same.nextElementSibling;
+    $(":scope > summary", same).replaceChildren(...$(":scope > summary", child).childNodes);
+    const sameView = same.dataset.generation === child.dataset.generation;
+    if (same.dataset.src === child.dataset.src && sameView) continue;
+    same.dataset.src = child.dataset.src;
+    if (child.dataset.generation) same.dataset.generation = child.dataset.generation;
+    update(same, sameView);
+  }
 }
 
 async function refresh() {
