@@ -82,6 +82,23 @@ def long(store: Store, id: str = "long", count: int = 10_000) -> None:
         )
 
 
+def shortened(store: Store, id: str) -> None:
+    """A compaction that shows one of the newest messages, m9, shortened to a stub."""
+    store.conversations.create(id, Metadata(title="With a stub", platform="chat", model="gpt-4o"))
+    texts = [f"step {n}" for n in range(1, 9)] + ["a very long output " * 300, "and the newest"]
+    store.log.append(id, [user(text) if n % 2 else assistant(text) for n, text in enumerate(texts)])
+    view = store.views.view(id)
+    entries = [
+        Entry(inline=assistant("summary"), fold="f1"),
+        Entry(ref=9, inline=assistant("[5,700 characters of output were left out here]")),
+        Entry(ref=10),
+    ]
+    report = CompactionReport(Outcome.COMMITTED, fold="f1", covered=Span(1, 8), tokens_before=900, tokens_after=90)
+    store.views.commit(
+        id, Compaction(view.generation, view.last, entries, report, folds=[Fold("f1", Span(1, 8), "summary")])
+    )
+
+
 def verified(store: Store, id: str) -> None:
     """A compaction whose summary a model wrote, with lines that were quoted and dropped."""
     store.conversations.create(id, Metadata(title="Checked line by line", platform="chat", model="gpt-4o"))

@@ -32,6 +32,7 @@ def house(folder: Path) -> Iterator[House]:
         scenes.folded(made.store, home)
         scenes.long(made.store, count=LONG)
         scenes.verified(made.store, "checked")
+        scenes.shortened(made.store, "stub")
         scenes.short(made.store, "notes", ["Where is the zanzibar option set?", "In settings.py."], platform="api")
         for number in range(70):
             scenes.short(made.store, f"many-{number}", [f"question {number}"], platform="crowd", model="gpt-4o")
@@ -48,11 +49,11 @@ def test_from_the_list_to_a_conversation(house: House, page: Page) -> None:
     page.goto(house.url)
     expect(page.locator("table.talks tbody tr")).to_have_count(50)
     page.get_by_role("link", name="Older").click()
-    expect(page.locator("table.talks tbody tr")).to_have_count(24)
+    expect(page.locator("table.talks tbody tr")).to_have_count(25)
     page.goto(house.url)
     page.get_by_label("Platform").fill("chat")
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator("table.talks tbody tr")).to_have_count(2)
+    expect(page.locator("table.talks tbody tr")).to_have_count(3)
     page.get_by_role("link", name="Mend the build").click()
     expect(page.get_by_role("heading", name="Mend the build")).to_be_visible()
     expect(page.get_by_text("What the model sees")).to_be_visible()
@@ -88,6 +89,25 @@ def test_unfolding_step_by_step_to_the_raw_messages(house: House, page: Page) ->
     expect(shown).to_be_visible()
     words = str(said.get("content") or "").split()[:6]
     expect(shown).to_contain_text(" ".join(words) if words else "m")
+
+
+def test_a_shortened_message_is_shown_as_the_model_sees_it(house: House, page: Page) -> None:
+    """The stub that is sent, not the long text behind it, which is one click away."""
+    page.goto(f"{house.url}/c/stub")
+    settled(page)
+    shown = page.locator('.unfold [data-number="9"]')
+    expect(shown).to_contain_text("[5,700 characters of output were left out here]")
+    expect(shown).not_to_contain_text("a very long output")
+    shown.get_by_role("link", name="shortened").click()
+    expect(page.locator("#peek")).to_contain_text("a very long output")
+    page.keyboard.press("Escape")
+    shown.get_by_role("button", name="Pin m9").click()
+    expect(shown.get_by_role("button", name="Unpin m9")).to_be_focused()
+    expect(shown).to_contain_text("[5,700 characters of output were left out here]")
+    page.get_by_role("link", name="Read it word for word").click()
+    expect(page.locator(".msg pre")).to_have_text(
+        ["summary", "[5,700 characters of output were left out here]", "and the newest"]
+    )
 
 
 def test_the_strips_are_to_scale(house: House, page: Page) -> None:

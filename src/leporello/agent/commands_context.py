@@ -170,7 +170,7 @@ def rows(use: WindowUse) -> list[tuple[Part, int, str]]:
 
 def _overhead_remark(use: WindowUse) -> str:
     if not use.measured:
-        return "framing of the request"
+        return "framing, and what the provider is known to add"
     return "what the provider counted " + ("beyond these" if use.parts.get(Part.OVERHEAD, 0) > 0 else "less than these")
 
 
