@@ -26,7 +26,7 @@ from leporello.gateway.dashboard.rows import texts_of
 from leporello.gateway.dashboard.shown import Found
 from leporello.gateway.dashboard.signing import sign_routes
 from leporello.gateway.dashboard.tables import RANGES, report, settings_page
-from leporello.gateway.dashboard.words import piece, slug, unslug, visible
+from leporello.gateway.dashboard.words import digest, piece, slug, unslug, visible
 from leporello.gateway.faults import refuse
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.origins import BrowserCheck
@@ -95,7 +95,6 @@ async def _asset(request: Request) -> Response:
 def _list(visit: Visit) -> Response:
     where = ConversationFilter(platform=visit.query("platform") or None, model=visit.query("model") or None)
     cursor = visit.query("after") or None
-    stamp = visit.frame.reader.list_stamp(visit.visitor)
     try:
         listed, following = visit.frame.reader.page(visit.visitor, where, cursor)
     except InputError:
@@ -106,7 +105,7 @@ def _list(visit: Visit) -> Response:
         following=following,
         where=where,
         first=cursor is None,
-        stamp=stamp,
+        stamp=digest(tuple(item.record for item in listed)),
         platforms=sorted({item.record.metadata.platform for item in listed} - {""}),
         models=sorted({item.record.metadata.model for item in listed} - {""}),
     )

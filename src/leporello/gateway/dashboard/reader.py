@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +23,7 @@ from leporello.gateway.dashboard.shown import (
     Opened,
     Overview,
     Stretch,
-    SummaryLine,
+    summary_sections,
 )
 from leporello.gateway.dashboard.sizes import MOST_REMEMBERED, SizeBook
 from leporello.gateway.dashboard.strip import (
@@ -37,7 +36,7 @@ from leporello.gateway.dashboard.strip import (
     sources_of,
     view_segments,
 )
-from leporello.gateway.dashboard.words import one_line
+from leporello.gateway.dashboard.words import digest, one_line
 from leporello.gateway.faults import refuse
 from leporello.gateway.talks import PLATFORM as PROXY
 from leporello.limits import limits_of
@@ -100,7 +99,7 @@ class Reader:
         """A conversation with a name: its title, or what the user said first; of both, secrets are masked."""
         title = self.title(record)
         named = bool(record.metadata.title.strip())
-        return Listed(record, title, named, len(self.store.views.in_force(record.id)))
+        return Listed(record, title, named, len(self.store.views.in_force(record.id)) if record.generation else 0)
 
     def title(self, record: ConversationRecord) -> str:
         """What a conversation is called."""
@@ -256,7 +255,7 @@ class Reader:
             fold,
             counter.message(self._shown_as(record, fold)),
             sizes.of(fold.covered.first, fold.covered.last),
-            _sections(fold.handoff),
+            summary_sections(fold.handoff),
             tuple((source, sizes.of(span.first, span.last)) for source, span in zip(sources, spans, strict=True)),
             about=not sizes.counted(fold.covered.first, fold.covered.last),
         )
@@ -385,21 +384,3 @@ def _window_use(measure: Measure, view: View) -> WindowUse:
             waits_for=measure.due(view.generation, view.waits_for_hard_limit),
         )
     )
-
-
-def digest(*values: object) -> str:
-    """A short text that stands for values and changes with them."""
-    return hashlib.blake2b(repr(values).encode("utf-8", "backslashreplace"), digest_size=9).hexdigest()
-
-
-def _sections(handoff: object) -> dict[str, list[SummaryLine]]:
-    """The sections of a stored summary. Engines of others may have stored anything; what has no text is left out."""
-    found: dict[str, list[SummaryLine]] = {}
-    for name, lines in handoff.items() if isinstance(handoff, dict) else ():
-        for line in lines if isinstance(lines, list) else ():
-            text = line.get("text") if isinstance(line, dict) else None
-            if isinstance(text, str):
-                sources = line.get("sources")
-                numbers = [n for n in sources if isinstance(n, int)] if isinstance(sources, list) else []
-                found.setdefault(str(name), []).append(SummaryLine(text, tuple(numbers)))
-    return found

@@ -155,3 +155,16 @@ class Comparison:
         told = self.attempt.report.details.get("sections")
         listed = told.items() if isinstance(told, dict) else ()
         return {str(name): lines for name, lines in listed if isinstance(lines, int)}
+
+
+def summary_sections(handoff: object) -> dict[str, list[SummaryLine]]:
+    """The sections of a stored summary. Engines of others may have stored anything; what has no text is left out."""
+    found: dict[str, list[SummaryLine]] = {}
+    for name, lines in handoff.items() if isinstance(handoff, dict) else ():
+        for line in lines if isinstance(lines, list) else ():
+            text = line.get("text") if isinstance(line, dict) else None
+            if isinstance(text, str):
+                sources = line.get("sources")
+                numbers = [n for n in sources if isinstance(n, int)] if isinstance(sources, list) else []
+                found.setdefault(str(name), []).append(SummaryLine(text, tuple(numbers)))
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -64,6 +65,11 @@ def piece(text: str, start: int = 0, most: int = PIECE_CHARACTERS) -> Piece:
         end = len(text)
     left = len(text) - end
     return Piece(visible(text[start:end]), end if left else 0, left)
+
+
+def digest(*values: object) -> str:
+    """A short text that stands for values and changes with them."""
+    return hashlib.blake2b(repr(values).encode("utf-8", "backslashreplace"), digest_size=9).hexdigest()
 
 
 # -- addresses
