@@ -44,11 +44,15 @@ def compress(
     threshold: float = THRESHOLD,
     target_ratio: float = TARGET_RATIO,
     protect_last_n: int = PROTECT_LAST_N,
+    key: bytes | None = None,
 ) -> Compressed:
     """Fold a message list now, whatever its size. The input is left alone; without gain it is returned as it was.
 
     What is no list of messages is refused with an `InputError` that names the place. Reads no settings: `threshold`,
     `target_ratio` and `protect_last_n` mean what `compression.*` means in config.yaml.
+
+    With a `key` the fold is signed, and folds in the list that bear its signature are taken over in full. Any other
+    fold in the list is an earlier summary that nobody vouches for: its lines stay, marked as unverified.
     """
     limits = resolve_limits(
         model,
@@ -58,7 +62,15 @@ def compress(
         protect_last_n=protect_last_n,
     )
     return compress_within(
-        messages, limits, model=model, focus=focus, tools=tools, system=system, engine=engine, narrator=narrator
+        messages,
+        limits,
+        model=model,
+        focus=focus,
+        tools=tools,
+        system=system,
+        engine=engine,
+        narrator=narrator,
+        key=key,
     )
 
 
@@ -72,11 +84,13 @@ def compress_within(
     system: str = "",
     engine: str = "compressor",
     narrator: Narrator | None = None,
+    key: bytes | None = None,
 ) -> Compressed:
     """The same within limits that are already known."""
     given = checked(messages)
     counter = TokenCounter.for_model(model)
     folder = make_builtin(engine, limits, counter, narrator)
+    folder.trust.key = key
     folder.tool_tokens = counter.tools(tools)
     folder.system_tokens = counter.text(system) if system else 0
     result = folder.compress(given, focus_topic=focus or None, force=True)

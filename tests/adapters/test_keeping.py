@@ -44,10 +44,11 @@ def test_after_a_compression_numbers_go_on(store: Store) -> None:
     log = KeptLog(store)
     log.open("s1")
     log.keep(number_messages(SESSION[:40]))
-    folded = ContextCompressor(4_000).compress(SESSION[:40], force=True)
+    engine = ContextCompressor(4_000)
+    folded = engine.compress(SESSION[:40], force=True)
     assert len(folded) < 40
     log.open("s2", older="s1")
-    log.keep(number_messages([*folded, *SESSION[40:]]))
+    log.keep(number_messages([*folded, *SESSION[40:]], engine.trust))
     assert kept(log) == SESSION
 
 
@@ -74,8 +75,9 @@ def test_a_list_that_was_cut_back_and_goes_on_otherwise_loses_nothing(store: Sto
 
 
 def test_what_was_folded_before_the_log_began_is_marked_as_unknown(store: Store) -> None:
-    folded = ContextCompressor(4_000).compress(SESSION[:40], force=True)
+    engine = ContextCompressor(4_000)
+    folded = engine.compress(SESSION[:40], force=True)
     log = KeptLog(store)
     log.open("s9")
-    log.keep(number_messages(folded))
+    log.keep(number_messages(folded, engine.trust))
     assert any("before the archive began" in str(message["content"]) for message in kept(log))

@@ -102,12 +102,12 @@ def test_a_fixed_part_beyond_the_window_is_one_clear_refusal_with_a_breakdown() 
 
 
 def test_repeated_compaction_without_memory_keeps_rules_and_ids() -> None:
-    """Each time a fresh engine sees only the list: what the first fold said is taken over, ids go on counting."""
+    """Each time a fresh engine sees only the list: what its key signed is taken over, ids go on counting."""
     messages = [user("Never push to main. Use tabs, not spaces."), assistant("Understood.")]
     for turn in range(10):
         messages += [m for k in range(20) for m in step(turn * 100 + k, 400)]
         messages += [assistant(f"Step {turn} is done, commit abc{turn}def."), user(f"go on with part {turn}")]
-        done = compress(messages, window=16_000)
+        done = compress(messages, window=16_000, key=b"of the caller")
         assert done.report.committed, done.report.reason
         assert validate(done) == []
         messages = done.messages

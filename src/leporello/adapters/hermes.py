@@ -15,6 +15,7 @@ from leporello.adapters.keeping import KeptLog
 from leporello.compaction.memo import Hashes
 from leporello.compaction.pipeline import Compaction
 from leporello.compaction.view import Item
+from leporello.config import Home, fold_key
 from leporello.engines.compressor import ContextCompressor
 from leporello.engines.lcm import LcmEngine
 from leporello.messages import Message, Messages
@@ -99,6 +100,9 @@ class _HermesEngine(ContextCompressor):
 
     def _numbered(self, messages: Messages, hashes: Hashes) -> list[Item]:
         before = self.ledger
+        if self.trust.key is None:
+            # After a restart Hermes hands the list to a new engine: it knows its folds by this key.
+            self.trust.key = fold_key(Home.from_environment())
         items = super()._numbered(messages, hashes)
         if self._kept is not None:
             self._kept.keep(items, afresh=self.ledger is not before)

@@ -11,7 +11,9 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from leporello.config import Home, fold_key
 from leporello.engines.builtin import make_builtin
 from leporello.engines.compressor import ContextCompressor
 from leporello.messages import Message, Messages, message_hash
@@ -66,6 +68,7 @@ class FoldedLists:
             engine.tool_tokens = fixed_tokens
             if messages and engine.should_compress(engine.estimate([line.message for line in lines])):
                 engine.attempts = 0
+                engine.trust.key = self._key
                 lines = _placed(engine.compress([line.message for line in lines]), lines)
                 # What came to nothing is remembered too: the engine then waits for the hard limit.
                 self._remember(chain[-1], _Known(tuple(lines), len(messages), engine))
@@ -75,6 +78,9 @@ class FoldedLists:
         """The whole list for the recall tools, with the folds that stand in its place."""
         found = MemoryArchive(messages)
         for line in self.show(messages):
+            if line.place is not None:
+                # What looks like a fold there is a message of the list.
+                continue
             frontier = read_frontier(line.message)
             fold = read_fold(line.message)
             if frontier is not None:
@@ -83,6 +89,10 @@ class FoldedLists:
             elif fold is not None:
                 found.add_fold(FoldRecord(fold.id, fold.span))
         return found
+
+    @cached_property
+    def _key(self) -> bytes | None:
+        return fold_key(Home.from_environment())
 
     def count(self, text: str) -> int:
         """Tokens of a text, as the model counts."""

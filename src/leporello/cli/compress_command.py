@@ -1,4 +1,4 @@
-"""`leporello compress`: one manual compaction of a message list in a file. No store, no key, no network."""
+"""`leporello compress`: one manual compaction of a message list in a file. No store, no API key, no network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.outcomes import code_of
 from leporello.cli.output import json_option, note, print_json, warn
 from leporello.cli.store_text import plural
-from leporello.config import Settings
+from leporello.config import Home, Settings, fold_key
 from leporello.limits import limits_of
 from leporello.models import Limits, resolve_limits
 from leporello.records import CompactionReport, Outcome
@@ -48,8 +48,9 @@ def command(
 
     It folds at once, also what would still fit the window: the window tells how much may be left. FILE holds a JSON
     list of OpenAI-format messages, one message a line, or an object with "messages" and optionally "tools" and
-    "system". The report goes to stderr. --out writes the whole file or nothing; it replaces another file, but FILE
-    itself only with --force. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or
+    "system". A summary of an earlier run is taken over when it bears this home's signature; lines of any other are
+    marked as unverified. The report goes to stderr. --out writes the whole file or nothing; it replaces another file,
+    but FILE itself only with --force. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or
     failed.
     """
     if out is not None and not force:
@@ -64,6 +65,7 @@ def command(
         tools=document.tools,
         system=document.system,
         engine=engine,
+        key=_key(frame.home),
     )
     _write(document.with_messages(result.messages), result, limits, out, as_json)
     if not as_json:
@@ -73,6 +75,13 @@ def command(
             note(_window_line(limits, model))
         _tell(result.report, out)
     return code_of(result.report.outcome)
+
+
+def _key(home: Home) -> bytes | None:
+    key = fold_key(home)
+    if key is None:
+        warn(f"{home.fold_key_file} can't be written: the summary is not signed, and the next run won't vouch for it.")
+    return key
 
 
 def _limits(settings: Settings, window: int | None, model: str | None) -> Limits:
@@ -114,6 +123,7 @@ def _as_json(result: Compressed, limits: Limits, remark: str, *, with_messages: 
         "pruned": report.pruned,
         "sections": report.details.get("sections", {}),
         "above_aim": report.details.get("above_aim", False),
+        "unverified": report.details.get("unverified", 0),
         "warnings": [*report.warnings, *([f"FILE was {remark}"] if remark else ())],
         "seconds": round(report.seconds, 3),
     }
@@ -143,6 +153,9 @@ def _tell(report: CompactionReport, out: Path | None) -> None:
     how = f"by {model}" if model else "without a model"
     kept = ", ".join(f"{count} in {name}" for name, count in report.details["sections"].items())
     note(f"A summary, written {how}, stands for {report.covered}. Lines in it: {kept}.")
+    if report.details["unverified"]:
+        lines = plural(report.details["unverified"], "line")
+        note(f"{lines} of it came from an earlier summary without this home's signature: marked as unverified.")
     if report.pruned:
         is_shown = "is shown as a pointer" if report.pruned == 1 else "are shown as pointers"
         note(f"{plural(report.pruned, 'long tool output')} behind it {is_shown}.")

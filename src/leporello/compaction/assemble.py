@@ -14,23 +14,13 @@ from leporello.compaction.prune import (
     shorten_arguments,
     without_images,
 )
-from leporello.compaction.view import Item, Shown, entry_of
+from leporello.compaction.view import OPENING, Item, Shown, entry_of
 from leporello.messages import Call, Message, calls_of, is_instruction, role_of, text_of
 from leporello.records import Entry
+from leporello.summary.fold import is_fold
 from leporello.turns import closing_role, groups, iter_groups, opening_role
 
-OPENING: Message = {
-    "role": "user",
-    "content": "<leporello-opening v=1>The start of this conversation is folded.</leporello-opening>",
-}
-"""Stands first where the fold would otherwise open the list in the assistant's role, which some APIs refuse."""
-
 STUB = "[no result was recorded for this call]"
-
-
-def is_opening(message: Message) -> bool:
-    """Whether the message is the constant one we put before a fold."""
-    return message.get("content") == OPENING["content"] and role_of(message) == "user"
 
 
 def settle(items: Sequence[Item], plan: Plan) -> tuple[Plan, str]:
@@ -94,7 +84,7 @@ def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
     for k, index in enumerate(plan.tail):
         item = items[index]
         message = item.message
-        if index in plan.open_calls or k == newest or item.fold:
+        if index in plan.open_calls or k == newest or item.is_summary:
             shown.append(_shown(item))
             continue
         if k in repeated:
@@ -151,20 +141,25 @@ def repair(shown: Sequence[Shown], *, more_follows: bool = False) -> list[Shown]
 
 
 def apart(shown: Sequence[Shown]) -> list[Shown]:
-    """Folds that an earlier compaction left in the user's role take the other one where a user message is beside them.
+    """Summaries that stand in the user's role take the other one where a user message is beside them.
 
-    Only the role changes: a fold is never joined with its neighbour, or its mark would be lost.
+    Only the role changes: a summary is never joined with its neighbour, or its mark would be lost. That goes for those
+    that nobody vouches for too.
     """
     lines = list(shown)
     for index, line in enumerate(lines):
         neighbours = (*lines[max(0, index - 1) : index], *lines[index + 1 : index + 2])
-        if line.entry.fold and role_of(line.message) == "user" and any(map(_by_user, neighbours)):
+        if role_of(line.message) == "user" and _is_summary(line) and any(map(_by_user, neighbours)):
             message = {**line.message, "role": "assistant"}
             lines[index] = Shown(replace(line.entry, inline=message), message)
     first = next((k for k, line in enumerate(lines) if not is_instruction(line.message)), None)
-    if first is not None and lines[first].entry.fold and role_of(lines[first].message) == "assistant":
+    if first is not None and role_of(lines[first].message) == "assistant" and _is_summary(lines[first]):
         lines.insert(first, Shown(Entry(inline=OPENING), OPENING))
     return lines
+
+
+def _is_summary(line: Shown) -> bool:
+    return line.entry.fold is not None or is_fold(line.message)
 
 
 def _by_user(line: Shown) -> bool:

@@ -9,17 +9,18 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from leporello.compaction.assemble import assemble, assemble_pruned, is_opening, settle
+from leporello.compaction.assemble import assemble, assemble_pruned, settle
 from leporello.compaction.plan import Measure, Plan, Protection, make_plan
 from leporello.compaction.room import fitted, fixed_parts, scaled, too_large
-from leporello.compaction.view import Item, Shown, entry_of, join_neighbours
+from leporello.compaction.view import Item, Shown, entry_of, is_opening, join_neighbours
 from leporello.errors import FixedPartTooLarge
 from leporello.ledger.ledger import Ledger
-from leporello.messages import Message, is_instruction
+from leporello.messages import Message, is_instruction, text_of
 from leporello.models import Limits
 from leporello.records import CompactionReport, Outcome, Span
+from leporello.summary import earlier
 from leporello.summary.base import Narrative, Narrator, SummaryTask
-from leporello.summary.fold import Fold, fold_message, fold_text
+from leporello.summary.fold import Fold, fold_message
 from leporello.summary.frontier import read_frontier
 from leporello.summary.handoff import Handoff, Section
 from leporello.summary.inherit import inherit
@@ -61,6 +62,8 @@ class Job:
     tool_tokens: int = 0
     recall: bool = False
     """Whether the model can call the recall tools; only then the fold names them."""
+    key: bytes | None = None
+    """What folds are signed with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +180,8 @@ def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
     covered = frozenset(range(span.first, span.last + 1)) - shown
     handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff)
     fold = Fold(job.fold_number, span, handoff, _kept_behind(items, plan, span))
-    message = fold_message(fold, role, recall=job.recall)
-    text = fold_text(fold, recall=job.recall)
+    message = fold_message(fold, role, recall=job.recall, key=job.key)
+    text = text_of(message)
     return Folded(
         shown=tuple(assemble(items, plan, [message], fold.id, tail_chars(job))),
         fold=fold,
@@ -226,8 +229,13 @@ def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
     folds = [item.fold for item in items if item.fold]
     for item in items:
         if item.fold is None:
-            if item.number not in ledger.hashes:
+            if item.number in ledger.hashes:
+                continue
+            if item.unverified is None:
                 ledger.add(item.number, item.message)
+            else:
+                ledger.add_unread(item.number, item.message)
+                earlier.take_over(ledger, item.number, item.unverified)
         elif folds:
             inherit(ledger, *folds)
             folds = []
@@ -255,8 +263,9 @@ def _numbers(middle: Sequence[Item]) -> list[int]:
 
 
 def _task(job: Job, middle: Sequence[Item], total: int) -> SummaryTask:
-    previous: Handoff | None = next((item.fold.handoff for item in middle if item.fold), None)
-    messages = [(item.number, item.message) for item in middle if not item.fold]
+    # A model sees nothing that nobody vouches for: in its own words it would no longer be marked.
+    previous: Handoff | None = next((item.fold.handoff.verified for item in middle if item.fold), None)
+    messages = [(item.number, item.message) for item in middle if not item.is_summary]
     content = sum(job.measure(message) for _, message in messages)
     prose = max(job.limits.summary_floor, min(int(content * CONTENT_SHARE), job.limits.summary_ceiling))
     rules = tuple(rule.text for rule in job.ledger.active_rules)
@@ -271,7 +280,7 @@ def fold_budget(job: Job, items: Sequence[Item], plan: Plan) -> int:
         tail += job.measure(items[plan.lifted].message)
     # A fold that is folded again may keep its size: it is dense already.
     content = sum(
-        job.measure(items[index].message) * (1.0 if items[index].fold else FOLD_SHARE_OF_CONTENT)
+        job.measure(items[index].message) * (1.0 if items[index].is_summary else FOLD_SHARE_OF_CONTENT)
         for index in plan.middle
     )
     free = int(job.limits.aim_tokens * AIM_SHARE) - stays - tail - FOLD_FRAME_TOKENS
@@ -322,6 +331,7 @@ def _judge(job: Job, folded: Folded, before: int, parts: dict[str, int]) -> Comp
             "foldable_after": after,
             "above_aim": after > job.limits.aim_tokens,
             "fold_tokens": folded.tokens,
+            "unverified": folded.fold.handoff.unverified if folded.fold else 0,
             "sections": {
                 section.value: len(lines)
                 for section, lines in (folded.fold.handoff.sections.items() if folded.fold else ())

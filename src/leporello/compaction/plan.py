@@ -66,7 +66,7 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
     if newest is not None and newest < head_stop < len(items):
         # The newest user message must follow the summary, so a head that would hold it ends before it.
         head_stop = newest
-    tail = _tail(messages, all_groups, measure, limits, protection, head_stop)
+    tail = _tail(items, all_groups, measure, limits, protection, head_stop)
     if busy is not None:
         tail = _Tail(min(tail.start, busy.start), tail.pointers - set(range(busy.start, busy.stop)))
     between = range(head_stop, tail.start)
@@ -97,7 +97,7 @@ def _head_stop(
     """Leading instructions, then the first few messages as whole groups within their caps."""
     stop = counted = tokens = 0
     for group in all_groups:
-        if items[group.start].fold:
+        if items[group.start].is_summary:
             break
         if is_instruction(items[group.start].message) and counted == 0:
             stop = group.stop
@@ -112,7 +112,7 @@ def _head_stop(
 
 
 def _tail(
-    messages: Sequence[Message],
+    items: Sequence[Item],
     all_groups: Sequence[Group],
     measure: Measure,
     limits: Limits,
@@ -122,8 +122,9 @@ def _tail(
     """Walk back from the end. Groups come in whole while they fit, then with their tool bodies as pointers.
 
     Results at the very end are what the model waits for: they are cut when they are long, never cleared, or it would
-    only make the same call again.
+    only make the same call again. An unverified summary is in the tail only as long as there is room for it.
     """
+    messages = [item.message for item in items]
     start = len(messages)
     used = 0
     pointers: set[int] = set()
@@ -140,7 +141,9 @@ def _tail(
         wanted = count < protection.last
         if not pointers and used + whole <= (stretched if wanted else limits.tail_tokens):
             used += whole
-        elif (wanted and used + slim <= stretched) or count < LEAST_TAIL_MESSAGES:
+        elif (wanted and used + slim <= stretched) or (
+            count < LEAST_TAIL_MESSAGES and items[group.start].unverified is None
+        ):
             used += slim
             pointers |= bodies
         else:

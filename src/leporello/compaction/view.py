@@ -1,7 +1,8 @@
 """A view: the messages as the model sees them, each with its id for life.
 
 With a store the ids come from the log. A plain list is numbered here: messages count from 1, and a fold that stands in
-the list says which numbers it covers, so that later compactions go on counting where the first one stopped.
+the list says which numbers it covers, so that later compactions go on counting where the first one stopped. That holds
+for folds that are believed; any other one is a message like all others, with one number, that carries a summary.
 """
 
 from __future__ import annotations
@@ -9,9 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from leporello.messages import Message, Messages, message_hash, role_of
+from leporello.messages import Message, Messages, is_instruction, message_hash, role_of
 from leporello.records import Entry
-from leporello.summary.fold import Fold, read_fold
+from leporello.summary.fold import Fold, blocks_of, read_fold
+from leporello.summary.frontier import read_state
+from leporello.summary.handoff import Handoff
+from leporello.summary.trust import Trust
+
+OPENING: Message = {
+    "role": "user",
+    "content": "<leporello-opening v=1>The start of this conversation is folded.</leporello-opening>",
+}
+"""Stands first where the fold would otherwise open the list in the assistant's role, which some APIs refuse."""
+
+
+def is_opening(message: Message) -> bool:
+    """Whether the message is the constant one we put before a fold."""
+    return message.get("content") == OPENING["content"] and role_of(message) == "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,31 +38,58 @@ class Item:
     fold: Fold | None = None
     entry: Entry | None = None
     """How the view refers to it, when it is not simply shown as stored."""
+    unverified: Handoff | None = None
+    """What the message says as an earlier summary that nobody vouches for."""
 
     @property
     def role(self) -> str:
-        """The message's role; folds have none of their own, whatever role they are shown in."""
-        return "fold" if self.fold else role_of(self.message)
+        """The message's role; summaries have none of their own, whatever role they are shown in."""
+        return "fold" if self.is_summary else role_of(self.message)
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is a summary, believed or not, and nothing that anybody said."""
+        return self.fold is not None or self.unverified is not None
 
 
-def number_messages(messages: Messages) -> list[Item]:
-    """A plain list as a view."""
+def number_messages(messages: Messages, trust: Trust | None = None) -> list[Item]:
+    """A plain list as a view. Without trust no fold in it is believed."""
     items: list[Item] = []
     following = 1
+    said = 0
     kept: list[int] = []
     for message in messages:
         fold = read_fold(message)
-        if fold is not None:
+        if fold is not None and _believed(fold, message, trust, said, items[-1:]):
             items.append(Item(fold.span.first, message, fold))
             following = max(following, fold.span.last + 1)
+            said = max(said, fold.span.last)
             kept = list(fold.kept)
         elif kept:
             # What a fold leaves standing behind itself keeps the number it had inside the span.
-            items.append(Item(kept.pop(0), message))
+            items.append(_item(kept.pop(0), message, fold))
         else:
-            items.append(Item(following, message))
+            items.append(_item(following, message, fold))
             following += 1
+            said += not is_instruction(message) and not is_opening(message)
     return items
+
+
+def _item(number: int, message: Message, fold: Fold | None) -> Item:
+    return Item(number, message, unverified=fold.handoff if fold else None)
+
+
+def _believed(fold: Fold, message: Message, trust: Trust | None, said: int, before: Sequence[Item]) -> bool:
+    """Whether a fold is vouched for and stands where it can: it follows what was said before the span it covers.
+
+    Instructions are not counted: those of a span are moved in front of its fold. A state stands behind its frontier.
+    """
+    if trust is None or not trust.believes(blocks_of(message)):
+        return False
+    frontier = before[0].fold if before else None
+    if frontier is not None and read_state(message) is not None:
+        return fold.span.first >= frontier.span.first
+    return fold.span.first > said
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +121,12 @@ class Returned:
         items: list[Item] = []
         number = 0
         for line in shown:
-            fold = read_fold(line.message)
+            summary = read_fold(line.message)
+            fold = summary if line.entry.fold else None
             # What a compaction wrote itself (a fold, a stub) has no number of its own in the log.
             number = fold.span.first if fold else line.entry.ref or number
-            item = Item(number, line.message, fold, line.entry)
+            told = summary.handoff if summary and not fold else None
+            item = Item(number, line.message, fold, line.entry, told)
             if items and item.role == "user" == items[-1].role:
                 joined = join(items[-1].message, line.message)
                 items[-1] = Item(item.number, joined, None, Entry(ref=item.number, inline=joined))
@@ -98,7 +142,10 @@ class Returned:
             if hash_of(message) != digest:
                 return None
         new = messages[len(self.items) :]
-        return [item for item, _ in self.items] + [Item(self.last + k, m) for k, m in enumerate(new, 1)]
+        # A fold in what is new can't be one of ours: those stand where they were put.
+        return [item for item, _ in self.items] + [
+            _item(self.last + k, message, read_fold(message)) for k, message in enumerate(new, 1)
+        ]
 
 
 def join_neighbours(messages: Iterable[Message], before: Sequence[Message] = ()) -> list[Message]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leporello.config.catalogue import SETTINGS, Setting
 from leporello.config.edit import write_setting
+from leporello.config.fold_key import fold_key
 from leporello.config.home import Home
 from leporello.config.keys import load_keys, save_key
 from leporello.config.load import load_settings
@@ -19,6 +20,7 @@ __all__ = [
     "Source",
     "can_redraw",
     "colours_wanted",
+    "fold_key",
     "load_keys",
     "load_settings",
     "save_key",

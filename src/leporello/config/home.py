@@ -42,6 +42,11 @@ class Home:
         return self.path / "keys.yaml"
 
     @property
+    def fold_key_file(self) -> Path:
+        """What folds in plain message lists are signed with; readable by the owner only."""
+        return self.path / "fold.key"
+
+    @property
     def database(self) -> Path:
         """The default store."""
         return self.path / "leporello.db"

@@ -17,7 +17,7 @@ from leporello.errors import ConfigError
 def load_keys(home: Home) -> dict[str, str]:
     """Keys by provider name; empty when there is no file. A file that others can read is refused."""
     path = home.keys_file
-    text = read_text(path) if _is_private(path) else None
+    text = read_text(path) if is_private(path) else None
     if text is None:
         return {}
     try:
@@ -50,7 +50,8 @@ def save_key(home: Home, provider: str, key: str) -> None:
         raise ConfigError(f"{home.keys_file}: the key can't be saved: {error.strerror}.") from None
 
 
-def _is_private(path: Path) -> bool:
+def is_private(path: Path) -> bool:
+    """Whether there is such a file; one that others can read is refused."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

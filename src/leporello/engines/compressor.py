@@ -1,7 +1,8 @@
 """`ContextCompressor`: the default engine. Four phases: prune, find the boundaries, summarise, assemble.
 
 The engine keeps a ledger of every message it has seen, so that a second compaction is made from the facts themselves
-and not from the first summary. Lists that begin with a fold of somebody else's are taken over through that fold.
+and not from the first summary. Lists that begin with a fold of another engine's are taken over through that fold when
+it is signed with this engine's key; otherwise it is carried on as an earlier summary that nobody vouches for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from leporello.models import Limits
 from leporello.records import CompactionReport, Outcome
 from leporello.redact import redact
 from leporello.summary.base import Narrator
+from leporello.summary.fold import blocks_of
+from leporello.summary.trust import Trust
 from leporello.tokens import TokenCounter
 
 MOST_ATTEMPTS = 3
@@ -41,11 +44,13 @@ class ContextCompressor(ContextEngine):
         counter: TokenCounter | None = None,
         narrator: Narrator | None = None,
         recall: bool = False,
+        key: bytes | None = None,
     ) -> None:
         super().__init__(context_length)
         self.counter = counter or TokenCounter.for_model(None)
         self.narrator = narrator
         self.recall = recall
+        self.trust = Trust(key)
         self.ledger = Ledger()
         self.last_report: CompactionReport | None = None
         self.tool_tokens = 0
@@ -146,11 +151,13 @@ class ContextCompressor(ContextEngine):
                 system_tokens=self.system_tokens,
                 tool_tokens=self.tool_tokens,
                 recall=self.recall,
+                key=self.trust.key,
             ),
             self._folder(),
         )
         report = replace(done.report, seconds=time.perf_counter() - started)
         self._learn(report)
+        self.trust.remember(block for line in done.shown if line.entry.fold for block in blocks_of(line.message))
         return replace(done, report=report)
 
     def _folder(self) -> Folder:
@@ -175,13 +182,13 @@ class ContextCompressor(ContextEngine):
         """
         items = self._returned.match(messages, hashes) if self._returned else None
         if items is None:
-            items = number_messages(messages)
+            items = number_messages(messages, self.trust)
         for item in items:
             strange = item.entry is None and item.fold is None and item.number in self.ledger.hashes
             if strange and not self.ledger.knows(item.number, item.message, hashes(item.message)):
                 self.ledger = self.ledger.renumbered()
                 self._returned = None
-                return number_messages(messages)
+                return number_messages(messages, self.trust)
         return items
 
     @staticmethod
@@ -192,6 +199,7 @@ class ContextCompressor(ContextEngine):
         """A new conversation: nothing of the old one stays."""
         super().on_session_reset()
         self.ledger = Ledger()
+        self.trust.forget()
         self.last_report = None
         self._returned = None
         self.attempts = 0

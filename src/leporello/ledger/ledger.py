@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts, one_line
+from leporello.ledger.earlier import EarlierLine
 from leporello.ledger.facts import MessageFacts, extract, storable
 from leporello.ledger.own_words import own_words, prose
 from leporello.ledger.signals import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
@@ -98,6 +99,8 @@ class Ledger:
         self.waiting: list[Call] = []
         self.pins: dict[int, Pinned] = {}
         """Messages that are kept word for word, whatever they are worth."""
+        self.earlier: dict[int, tuple[EarlierLine, ...]] = {}
+        """What unverified summaries say, by the message that carries them."""
         self._memo: dict[str, MessageFacts] = {}
         """Extraction by content, for lists that get renumbered."""
 
@@ -130,6 +133,12 @@ class Ledger:
             self._note_assistant(number, message)
         elif facts.role == "tool":
             self._note_result(number, facts)
+
+    def add_unread(self, number: int, message: Message) -> None:
+        """Count a message in and take nothing from its text: what it says is told by somebody else."""
+        self.hashes[number] = message_hash(message)
+        self.facts[number] = MessageFacts("")
+        self.last = max(self.last, number)
 
     def renumbered(self) -> Ledger:
         """An empty ledger for a list that was edited or replaced; what was extracted by content is still known."""
@@ -175,6 +184,7 @@ class Ledger:
 
     def _end_rules(self, number: int, sentence: str, said: phrasing.Said) -> bool:
         """Mark the rules that a sentence ends; of several that it may replace only the newest is meant."""
+        self._end_unverified(sentence)
         ended = False
         replaced = False
         compared = 0
@@ -193,6 +203,13 @@ class Ledger:
                 ended = True
                 replaced = replaced or another_value
         return ended
+
+    def _end_unverified(self, sentence: str) -> None:
+        """Drop what unverified summaries call a rule where the user's sentence ends it; the sentence stays what it is."""
+        for number, lines in self.earlier.items():
+            self.earlier[number] = tuple(
+                line for line in lines if not (line.is_rule and conflicts.ends(line.text, sentence))
+            )
 
     def _add_rule(self, number: int, sentence: str, said: phrasing.Said) -> None:
         for index, rule in enumerate(self.rules):

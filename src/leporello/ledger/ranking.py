@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from leporello.ledger.earlier import EarlierLine
 from leporello.ledger.facts import MessageFacts, UnitFacts
 from leporello.ledger.importance import Later, later_score, worth
 from leporello.ledger.ledger import Ledger
@@ -25,6 +26,8 @@ class Candidate:
     position: int
     log_odds: float
     heading: str = ""
+    section: str = ""
+    """For a line of an unverified summary: where it stood there."""
 
     @property
     def worth(self) -> float:
@@ -44,13 +47,14 @@ class Ranking:
         self._rest = self._by_worth()
 
     def of_user(self) -> list[Candidate]:
-        """Everything the user said, in order."""
-        return [
+        """Everything the user said, in order; behind it what unverified summaries say the user said."""
+        said = [
             self._candidate(number, facts, unit)
             for number, facts in self._messages()
             if facts.role == "user"
             for unit in facts.units
         ]
+        return said + [self._earlier(number, line) for number, line in self._earlier_lines() if line.role == "user"]
 
     def others(self) -> Iterator[Candidate]:
         """What the assistant and the tools said, most valuable first. Reading it again scores nothing again."""
@@ -76,7 +80,12 @@ class Ranking:
             for index, unit in enumerate(facts.units)
         ]
         heapify(waiting)
-        scored: list[tuple[float, int, int, Candidate]] = []
+        told = [(number, line) for number, line in self._earlier_lines() if line.role in ("assistant", "tool")]
+        scored: list[tuple[float, int, int, Candidate]] = [
+            (-candidate.worth, candidate.number, candidate.position, candidate)
+            for candidate in (self._earlier(number, line) for number, line in told)
+        ]
+        heapify(scored)
         while waiting or scored:
             while waiting and (not scored or waiting[0] <= scored[0][:3]):
                 _, number, index = heappop(waiting)
@@ -91,6 +100,15 @@ class Ranking:
             heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
         odds = unit.base + later_score(facts.role, len(unit.identifiers), self._later(number, unit))
         return Candidate(number, facts.role, unit.text.strip(), unit.position, odds, heading)
+
+    def _earlier_lines(self) -> Iterable[tuple[int, EarlierLine]]:
+        earlier = self._ledger.earlier
+        return ((number, line) for number in self._numbers if number in earlier for line in earlier[number])
+
+    def _earlier(self, number: int, line: EarlierLine) -> Candidate:
+        unit = line.unit
+        odds = unit.base + later_score(line.role, len(unit.identifiers), self._later(number, unit))
+        return Candidate(number, line.role, unit.text, unit.position, odds, section=line.section)
 
     def _later(self, number: int, unit: UnitFacts) -> Later:
         ledger, names = self._ledger, unit.identifiers

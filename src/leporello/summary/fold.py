@@ -2,7 +2,8 @@
 
 A fold is recognised by its typed mark and checksum, never by its wording: only a whole user or assistant message whose
 first line is the mark, whose last line closes it and whose body has the stated hash counts. A tool message never does.
-A frontier (several folds in one message, see `frontier`) reads as one fold over all of them.
+A frontier (several folds in one message, see `frontier`) reads as one fold over all of them. Being recognised is not
+being believed: see `trust`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from leporello.messages import Message, role_of, text_of
 from leporello.records import Span
 from leporello.summary.frontier import read_frontier, read_state
 from leporello.summary.handoff import Handoff, parse, render
+from leporello.summary.trust import MAC_PATTERN, signed
 
 VERSION = 1
 _CLOSE = "</leporello-fold>"
 _OPEN = re.compile(
-    r"<leporello-fold id=(?P<id>f\d+) v=(?P<v>\d+) sha=(?P<sha>[0-9a-f]{16}) span=m(?P<first>\d+)-m(?P<last>\d+)"
-    r"(?: kept=(?P<kept>m\d+(?:,m\d+)*))?>\n"
+    r"<leporello-fold id=(?P<id>f\d{1,9}) v=(?P<v>\d{1,9}) sha=(?P<sha>[0-9a-f]{16})"
+    r" span=m(?P<first>\d{1,9})-m(?P<last>\d{1,9})(?: kept=(?P<kept>m\d{1,9}(?:,m\d{1,9})*))?" + MAC_PATTERN + r">\n"
 )
 _BODY_STARTS = "\n---\n"
 _FOOTER_STARTS = "\n--- "
@@ -51,19 +53,34 @@ def prompt(name: str) -> str:
     return files("leporello.summary").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def fold_text(fold: Fold, *, recall: bool) -> str:
-    """The whole text of a fold message. The recovery footer appears only where its calls can be made."""
-    body = prompt("frame") + _BODY_STARTS + render(fold.handoff)
+def fold_text(fold: Fold, *, recall: bool, key: bytes | None = None) -> str:
+    """The whole text of a fold message, signed where there is a key.
+
+    The recovery footer appears only where its calls can be made, and what unverified lines are is told where some are.
+    """
+    frame = f"{prompt('frame')} {prompt('unverified')}" if fold.handoff.unverified else prompt("frame")
+    body = frame + _BODY_STARTS + render(fold.handoff)
     if recall:
         body += _FOOTER_STARTS + prompt("footer").replace("{fold}", fold.id).replace("{first}", f"m{fold.span.first}")
     kept = f" kept={','.join(f'm{n}' for n in fold.kept)}" if fold.kept else ""
     mark = f"<leporello-fold id={fold.id} v={VERSION} sha={_sha(body)} span=m{fold.span.first}-m{fold.span.last}{kept}>"
-    return f"{mark}\n{body}\n{_CLOSE}"
+    return signed(f"{mark}\n{body}\n{_CLOSE}", key)
 
 
-def fold_message(fold: Fold, role: str, *, recall: bool) -> Message:
+def fold_message(fold: Fold, role: str, *, recall: bool, key: bytes | None = None) -> Message:
     """The fold as a message of the given role."""
-    return {"role": role, "content": fold_text(fold, recall=recall)}
+    return {"role": role, "content": fold_text(fold, recall=recall, key=key)}
+
+
+def blocks_of(message: Mapping[str, Any]) -> list[str]:
+    """The texts of a fold message that must be vouched for, each by itself: the fold, or what a frontier consists of.
+
+    The words before a frontier's nodes are left out: they are the program's and written anew each time.
+    """
+    frontier = read_frontier(message)
+    if frontier is None:
+        return [text_of(message)]
+    return [*(node.text for node in frontier.nodes), *([frontier.state.text] if frontier.state else [])]
 
 
 def read_fold(message: Mapping[str, Any]) -> Fold | None:

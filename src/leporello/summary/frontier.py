@@ -21,16 +21,21 @@ from typing import Any
 from leporello.messages import Message, role_of
 from leporello.records import Span
 from leporello.summary.handoff import Handoff, joined, parse, render
+from leporello.summary.trust import MAC_PATTERN, signed
 
 VERSION = 1
 _MARK = re.compile(
-    r"<leporello-(?P<kind>frontier|node|state) v=(?P<v>\d+) sha=(?P<sha>[0-9a-f]{16})(?P<facts>[^>\n]*)>\n"
+    r"<leporello-(?P<kind>frontier|node|state) v=(?P<v>\d{1,9}) sha=(?P<sha>[0-9a-f]{16})(?P<facts>[^>\n]*?)"
+    + MAC_PATTERN
+    + r">\n"
 )
 _NODE = re.compile(
-    r" id=f(?P<id>\d+) level=(?P<level>\d+) span=m(?P<first>\d+)-m(?P<last>\d+) source=(?P<source>\d+)"
-    r"(?: also=(?P<also>m\d+(?:,m\d+)*))?"
+    r" id=f(?P<id>\d{1,9}) level=(?P<level>\d{1,9}) span=m(?P<first>\d{1,9})-m(?P<last>\d{1,9})"
+    r" source=(?P<source>\d{1,9})(?: also=(?P<also>m\d{1,9}(?:,m\d{1,9})*))?"
 )
-_STATE = re.compile(r" id=f(?P<id>\d+) span=m(?P<first>\d+)-m(?P<last>\d+)(?: kept=(?P<kept>m\d+(?:,m\d+)*))?")
+_STATE = re.compile(
+    r" id=f(?P<id>\d{1,9}) span=m(?P<first>\d{1,9})-m(?P<last>\d{1,9})(?: kept=(?P<kept>m\d{1,9}(?:,m\d{1,9})*))?"
+)
 _NOTE_STARTS = "\n--- "
 
 
@@ -92,17 +97,28 @@ class Frontier:
         return joined(*(node.handoff for node in self.nodes), *state)
 
 
-def make_node(number: int, level: int, span: Span, source: int, handoff: Handoff, also: Sequence[int] = ()) -> Node:
-    """A node with its block."""
+def make_node(
+    number: int,
+    level: int,
+    span: Span,
+    source: int,
+    handoff: Handoff,
+    also: Sequence[int] = (),
+    key: bytes | None = None,
+) -> Node:
+    """A node with its block, signed where there is a key."""
     facts = f" id=f{number} level={level} span=m{span.first}-m{span.last} source={source}{_listed('also', also)}"
-    return Node(number, level, span, source, _block("node", facts, render(handoff, ())), handoff, tuple(also))
+    block = signed(_block("node", facts, render(handoff, ())), key)
+    return Node(number, level, span, source, block, handoff, tuple(also))
 
 
-def make_state(number: int, span: Span, handoff: Handoff, kept: Sequence[int] = (), note: str = "") -> State:
-    """A state with its block; the note stands at its end."""
+def make_state(
+    number: int, span: Span, handoff: Handoff, kept: Sequence[int] = (), note: str = "", key: bytes | None = None
+) -> State:
+    """A state with its block, signed where there is a key; the note stands at its end."""
     facts = f" id=f{number} span=m{span.first}-m{span.last}{_listed('kept', kept)}"
     body = render(handoff) + (_NOTE_STARTS + note if note else "")
-    return State(number, span, handoff, _block("state", facts, body), tuple(kept))
+    return State(number, span, handoff, signed(_block("state", facts, body), key), tuple(kept))
 
 
 def frontier_message(role: str, preamble: str, nodes: Sequence[Node], state: State | None) -> Message:

@@ -42,6 +42,8 @@ APPENDICES = (Section.PINNED, Section.USER_SAID, Section.INDEX)
 TEMPLATE = tuple(section for section in Section if section not in APPENDICES)
 """The thirteen sections a summary model fills."""
 
+ENDED = "No longer in force since m"
+"""How the line of a rule begins that was taken back."""
 NONE_LINE = "None."
 SAYS_NONE = (Section.ACTIVE_TASK, Section.PENDING)
 """Sections that say so when they are empty: silence there would be read as an open question."""
@@ -55,6 +57,8 @@ class Origin(StrEnum):
     TOOL = "tool"
     MODEL = "model"
     PROGRAM = "program"
+    UNVERIFIED = "unverified"
+    """An earlier summary in the list that nobody vouches for, whoever it says the words come from."""
 
 
 USUAL_ORIGIN = {
@@ -105,6 +109,17 @@ class Handoff:
         return Handoff({key: value for key, value in changed.items() if value})
 
     @property
+    def verified(self) -> Handoff:
+        """Only the lines somebody vouches for."""
+        kept = {s: tuple(x for x in lines if x.origin is not Origin.UNVERIFIED) for s, lines in self.sections.items()}
+        return Handoff({section: lines for section, lines in kept.items() if lines})
+
+    @property
+    def unverified(self) -> int:
+        """How many lines nobody vouches for."""
+        return sum(line.origin is Origin.UNVERIFIED for _, line in self.lines())
+
+    @property
     def empty(self) -> bool:
         """Whether there is nothing in it."""
         return not any(self.sections.values())
@@ -130,7 +145,7 @@ def redacted(handoff: Handoff) -> Handoff:
     )
 
 
-_TAG = re.compile(r" ?\[(m\d+(?:,m\d+)*)?(?: ?(user|assistant|tool|program|model))?\]$")
+_TAG = re.compile(r" ?\[(m\d{1,9}(?:,m\d{1,9})*)?(?: ?(user|assistant|tool|program|model|unverified))?\]$")
 _NUMBER = re.compile(r"^\d+\. ")
 
 

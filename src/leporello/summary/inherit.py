@@ -1,23 +1,27 @@
-"""Taking over a fold whose messages are not known here: its lines become facts again, with the ids they carry.
+"""Taking over a believed fold whose messages are not known here: its lines become facts again, with their ids.
 
 That is how a plain list of messages can be folded again and again by programs that never saw the beginning.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from leporello.ledger import importance
 from leporello.ledger.calls import CallFacts
 from leporello.ledger.facts import MessageFacts, UnitFacts
 from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Pinned, Rule
 from leporello.ledger.signals import IDENTIFIER, identifiers
+from leporello.summary import earlier
 from leporello.summary.fold import Fold
-from leporello.summary.handoff import Line, Origin, Section
+from leporello.summary.handoff import ENDED, Line, Origin, Section
 from leporello.summary.sections import ROOT_LINE
 from leporello.summary.selection import GAP
 
-ENDED = "No longer in force since m"
 _AS_PROSE = (Section.DECISIONS, Section.RESOLVED, Section.CRITICAL, Section.BLOCKED, Section.IN_PROGRESS)
 """Sections whose lines are sentences like any others and compete with them for room."""
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def inherit(ledger: Ledger, *folds: Fold) -> None:
@@ -29,7 +33,8 @@ def inherit(ledger: Ledger, *folds: Fold) -> None:
     texts: dict[int, list[tuple[str, str]]] = {}
     headings: dict[int, str] = {}
     root = ""
-    for section, line in (pair for fold in folds for pair in fold.handoff.lines()):
+    _inherit_unverified(ledger, folds)
+    for section, line in (pair for fold in folds for pair in fold.handoff.verified.lines()):
         if not line.sources or line.sources[0] in known:
             continue
         number = line.sources[0]
@@ -53,6 +58,17 @@ def inherit(ledger: Ledger, *folds: Fold) -> None:
         _put(ledger, number, pieces, headings.get(number, ""))
     ledger.rules.sort(key=lambda rule: rule.number)
     ledger.asks.sort(key=lambda ask: ask.number)
+
+
+def _inherit_unverified(ledger: Ledger, folds: Iterable[Fold]) -> None:
+    """Lines that nobody vouched for when the folds were written stay what they are."""
+    found: dict[int, list[tuple[Section, Line]]] = {}
+    for section, line in (pair for fold in folds for pair in fold.handoff.lines()):
+        if line.origin is Origin.UNVERIFIED and line.sources and line.sources[0] not in ledger.facts:
+            found.setdefault(line.sources[0], []).append((section, line))
+    for number, lines in found.items():
+        ledger.facts[number] = MessageFacts("")
+        earlier.add(ledger, number, lines)
 
 
 def _inherit_action(ledger: Ledger, number: int, text: str) -> None:
@@ -81,7 +97,7 @@ def _inherit_ask(ledger: Ledger, number: int, text: str, *, answered: bool) -> N
 def _inherit_rule(ledger: Ledger, number: int, text: str) -> None:
     if text.startswith(ENDED):
         since, _, rest = text.removeprefix(ENDED).partition(": ")
-        ledger.rules.append(Rule(number, rest, int(since) if since.isdigit() else number))
+        ledger.rules.append(Rule(number, rest, int(since) if _NUMBER.fullmatch(since) else number))
     elif all(rule.text != text for rule in ledger.rules):
         ledger.rules.append(Rule(number, text))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import Candidate, Ranking
 from leporello.ledger.signals import DECISION, ERROR, INTENT
-from leporello.summary import sections
+from leporello.summary import earlier, sections
 from leporello.summary.handoff import APPENDICES, Handoff, Line, Origin, Section, joined, render
 from leporello.summary.selection import Pick, choose
 
@@ -21,6 +21,8 @@ CountText = Callable[[str], int]
 RULE_SHARE = 0.60
 PIN_SHARE = 0.80
 """Of what rules may take. Pins are bounded when they are set; this is for a window that became smaller since."""
+UNVERIFIED_RULE_SHARE = 0.6
+"""Of what rules may take: up to here the lines of unverified summaries fill what the user's own rules leave."""
 USER_SHARE = 0.45
 ACTION_SHARE = 0.06
 FILE_SHARE = 0.05
@@ -121,13 +123,30 @@ def quotations(
     )
     seen |= {unit.text for units in user.units.values() for unit in units}
     rest = choose(ranking.others(), room.total - user.tokens, count, focus=words, taken=seen)
+    told = joined(_earlier(user), _earlier(rest))
     decided, index = _split(rest, ledger, decisions)
     made = {Section.USER_SAID: _user_lines(user), Section.DECISIONS: decided, Section.INDEX: index}
-    return Handoff({section: tuple(lines) for section, lines in made.items() if lines})
+    return joined(told, Handoff({section: tuple(lines) for section, lines in made.items() if lines}))
+
+
+def _earlier(pick: Pick) -> Handoff:
+    """What was chosen from unverified summaries, taken out of the pick: line by line, each in its own section."""
+    made: dict[Section, list[Line]] = {}
+    for number in pick.numbers():
+        units = pick.units.pop(number)
+        for unit in sorted(units, key=lambda unit: unit.position):
+            if unit.section:
+                made.setdefault(Section(unit.section), []).append(Line(unit.text, (number,), Origin.UNVERIFIED))
+        own = [unit for unit in units if not unit.section]
+        if own:
+            pick.units[number] = own
+    return Handoff({section: tuple(lines) for section, lines in made.items()})
 
 
 def _lifted(candidate: Candidate) -> Candidate:
-    """The user's words come first, their openings before the rest."""
+    """The user's words come first, their openings before the rest; nobody knows whether unverified ones are such."""
+    if candidate.section:
+        return candidate
     bonus = USER_BONUS + (OPENING_BONUS if candidate.position == 0 else 0.0)
     return replace(candidate, log_odds=candidate.log_odds + bonus)
 
@@ -159,6 +178,15 @@ def plain_sections(
         ),
         Section.REMAINING: sections.within(sections.todo_lines(ledger), int(budget * STATE_SHARE), count),
     }
+    shares = {
+        Section.GOAL: int(budget * 0.1),
+        Section.CONSTRAINTS: int(room * UNVERIFIED_RULE_SHARE),
+        Section.COMPLETED: int(budget * ACTION_SHARE),
+        Section.PENDING: int(budget * 0.15),
+        Section.FILES: int(budget * FILE_SHARE),
+    }
+    for section, share in shares.items():
+        made[section] = earlier.beside(made[section], earlier.stated(ledger, covered, section), share, count)
     return Handoff({section: tuple(lines) for section, lines in made.items() if lines})
 
 
@@ -217,5 +245,7 @@ def merge(facts: Handoff, narrative: Handoff) -> Handoff:
             known = " ".join(line.text for line in facts[section])
             merged[section] = (*facts[section], *(line for line in lines if line.text not in known))
         else:
-            merged[section] = lines
+            # A model was not shown what nobody vouches for, so that it stands beside what it wrote.
+            told = (line for line in facts[section] if line.origin is Origin.UNVERIFIED)
+            merged[section] = (*told, *lines)
     return Handoff(merged)

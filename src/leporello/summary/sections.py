@@ -9,7 +9,7 @@ from leporello.ledger.calls import inside, one_line
 from leporello.ledger.ledger import Action, Ask, Ledger
 from leporello.ledger.rules import RuleKind, read
 from leporello.ledger.units import clip
-from leporello.summary.handoff import Line, Origin
+from leporello.summary.handoff import ENDED, Line, Origin
 
 CountText = Callable[[str], int]
 ASK_CHARS = 600
@@ -47,7 +47,7 @@ def rule_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
 def ended_rule_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
     """Rules the user took back or replaced: shown as ended, so that nobody follows an old copy of them."""
     return [
-        Line(f"No longer in force since m{rule.ended_by}: {rule.text}", (rule.number,), Origin.USER)
+        Line(f"{ENDED}{rule.ended_by}: {rule.text}", (rule.number,), Origin.USER)
         for rule in ledger.rules
         if rule.number in covered and rule.ended_by is not None
     ]

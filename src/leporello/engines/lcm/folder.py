@@ -94,7 +94,7 @@ def fold_into_nodes(job: Job, items: Sequence[Item], plan: Plan) -> Folded | Non
     newest = max(item.number for item in raw)
     span = Span(min(branch.span.first for branch in old) if old else raw[0].number, newest)
     ground = _Ground(job, items, plan, span, shown_numbers(items, plan))
-    desk = Desk(job.ledger, job.counter.text, ground.hidden, job.narrator, job.focus)
+    desk = Desk(job.ledger, job.counter.text, ground.hidden, job.narrator, job.focus, job.key)
     whole = fold_budget(job, items, plan)
     cap = _nodes_cap(ground, desk, whole)
     branches = grow(old, _leaves(job, raw, last, cap), cap, job.limits.aim_tokens)
@@ -104,15 +104,22 @@ def fold_into_nodes(job: Job, items: Sequence[Item], plan: Plan) -> Folded | Non
 
 
 def _state(ground: _Ground, desk: Desk, nodes: Sequence[Node], whole: int, passing: Handoff) -> State:
-    newest = nodes[-1]
-    note = prompt("footer").replace("{fold}", newest.id).replace("{first}", f"m{newest.span.first}")
+    job = ground.job
     number = max(node.number for node in nodes)
-    empty = make_state(number, ground.span, Handoff(), ground.kept, note if ground.job.recall else "")
+    some = any(ground.covered.intersection(job.ledger.earlier))
+    note = _note(nodes[-1], recall=job.recall, unverified=some)
+    empty = make_state(number, ground.span, Handoff(), ground.kept, note, job.key)
     frame = desk.count(prompt("frontier")) + desk.count(empty.text) + PART_TOKENS * (len(nodes) + 3)
     used = sum(desk.count(node.text) for node in nodes) + frame - FOLD_FRAME_TOKENS
     shelf = state_writer.Shelf(whole, max(0, whole - used))
     handoff = state_writer.write(desk, ground.covered, nodes, shelf, passing)
-    return make_state(number, ground.span, handoff, ground.kept, note if ground.job.recall else "")
+    return make_state(number, ground.span, handoff, ground.kept, note, job.key)
+
+
+def _note(newest: Node, *, recall: bool, unverified: bool) -> str:
+    """What stands below the state: how to read the folded again, and what unverified lines are where some are."""
+    footer = prompt("footer").replace("{fold}", newest.id).replace("{first}", f"m{newest.span.first}")
+    return " ".join((*([prompt("unverified")] if unverified else []), *([footer] if recall else [])))
 
 
 def _old_branches(job: Job, items: Sequence[Item]) -> list[Branch]:

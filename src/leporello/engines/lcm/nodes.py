@@ -16,17 +16,18 @@ from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import Ranking
 from leporello.messages import Message
 from leporello.records import Verification
-from leporello.summary import sections
+from leporello.summary import earlier, sections
 from leporello.summary.base import Narrative, Narrator, SummaryTask
 from leporello.summary.frontier import Node, make_node
-from leporello.summary.handoff import Handoff, Line, Section, joined, render
-from leporello.summary.model_free import ACTION_SHARE, USER_SHARE, CountText, Room, quotations
+from leporello.summary.handoff import Handoff, Line, Origin, Section, joined, render
+from leporello.summary.model_free import ACTION_SHARE, USER_SHARE, CountText, Room, merge, quotations
 from leporello.summary.selection import GAP
 
 LASTING = (Section.COMPLETED, Section.DECISIONS, Section.RESOLVED, Section.FILES, Section.CRITICAL)
 """What a model may say in a node."""
 PASSING = (Section.STATE, Section.IN_PROGRESS, Section.BLOCKED, Section.REMAINING)
 """What a model says of the newest span and the state shows until the next compaction."""
+QUOTING = (Section.USER_SAID, Section.DECISIONS, Section.INDEX)
 PROSE_SHARE = 0.5
 TERSE_SHARE = 0.4
 """A second, shorter try, when the first answer was unusable or too long."""
@@ -46,6 +47,8 @@ class Desk:
     """Messages that are shown beside the frontier: no node speaks of them."""
     narrator: Narrator | None = None
     focus: str = ""
+    key: bytes | None = None
+    """What nodes are signed with."""
 
 
 @dataclass(slots=True)
@@ -76,13 +79,13 @@ def write(desk: Desk, branches: Sequence[Branch], number: int) -> Written:
 
 
 def said(nodes: Iterable[Node]) -> set[str]:
-    """The pieces of text that nodes quote, so that nothing is quoted twice."""
+    """The pieces of text that nodes quote, so that nothing is quoted twice. Unverified lines are quoted whole."""
     return {
         piece
         for node in nodes
-        for section in (Section.USER_SAID, Section.DECISIONS, Section.INDEX)
-        for line in node.handoff[section]
-        for piece in line.text.split("\n")
+        for section, line in node.handoff.lines()
+        if section in QUOTING or line.origin is Origin.UNVERIFIED
+        for piece in ([line.text] if line.origin is Origin.UNVERIFIED else line.text.split("\n"))
         if piece != GAP
     }
 
@@ -103,22 +106,24 @@ def _node(desk: Desk, branch: Branch, number: int, taken: Collection[str], narra
     span = _Span(covered, taken, Ranking(desk.ledger, covered))
     for _ in range(ROUNDS):
         handoff = _handoff(desk, span, int(room), narrative)
-        node = make_node(number, branch.level, branch.span, branch.source, handoff, branch.also)
+        node = make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, desk.key)
         size = desk.count(node.text)
         if size <= branch.size:
             return node
         room -= (size - branch.size) * 1.1 + 1
     handoff = _handoff(desk, span, int(max(0.0, room) * 0.7), None)
-    return make_node(number, branch.level, branch.span, branch.source, handoff, branch.also)
+    return make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, desk.key)
 
 
 def _handoff(desk: Desk, span: _Span, budget: int, narrative: Handoff | None) -> Handoff:
     covered = span.covered
     actions = [action for action in desk.ledger.actions if action.number in covered]
     done = sections.within(sections.action_lines(actions), int(budget * ACTION_SHARE), desk.count, newest_first=True)
+    told = earlier.stated(desk.ledger, covered, Section.COMPLETED)
+    done = earlier.beside(done, told, int(budget * ACTION_SHARE), desk.count)
     facts = Handoff({Section.COMPLETED: tuple(done)} if done else {})
     if narrative is not None:
-        facts = Handoff({**facts.sections, **narrative.sections})
+        facts = merge(facts, narrative)
     room = Room(budget - MARK_TOKENS - desk.count(render(facts, ())), int(budget * USER_SHARE))
     words = quotations(
         desk.ledger,
@@ -171,14 +176,15 @@ def _only(handoff: Handoff | None, wanted: Collection[Section]) -> Handoff:
 
 def _material(branch: Branch) -> list[tuple[int, Message]]:
     """What a model reads: raw messages for a leaf, for a merge what the merged nodes say."""
-    turns = [(item.number, item.message) for item in branch.raw()]
+    turns = [(item.number, item.message) for item in branch.raw() if not item.is_summary]
     for node in branch.nodes():
-        spoken = node.handoff[Section.USER_SAID]
+        known = node.handoff.verified
+        spoken = known[Section.USER_SAID]
         turns.extend((_source(line, node), {"role": "user", "content": line.text}) for line in spoken)
         rest = Handoff(
             {
                 section: lines
-                for section, lines in node.handoff.sections.items()
+                for section, lines in known.sections.items()
                 if section not in (Section.USER_SAID, Section.INDEX)
             }
         )
