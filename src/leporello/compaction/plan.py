@@ -133,7 +133,8 @@ def _tail(
         if group.start < head_stop:
             break
         count = len(messages) - start
-        awaited = group is all_groups[-1]
+        unverified = items[group.start].unverified is not None
+        awaited = group is all_groups[-1] and not unverified
         most = limits.tail_tokens if awaited else sys.maxsize
         whole = sum(min(measure(messages[index]), most) for index in range(group.start, group.stop))
         bodies = {index for index in range(group.start, group.stop) if not awaited and can_be_pointer(messages[index])}
@@ -141,9 +142,7 @@ def _tail(
         wanted = count < protection.last
         if not pointers and used + whole <= (stretched if wanted else limits.tail_tokens):
             used += whole
-        elif (wanted and used + slim <= stretched) or (
-            count < LEAST_TAIL_MESSAGES and items[group.start].unverified is None
-        ):
+        elif (wanted and used + slim <= stretched) or (count < LEAST_TAIL_MESSAGES and not unverified):
             used += slim
             pointers |= bodies
         else:

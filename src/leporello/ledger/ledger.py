@@ -205,7 +205,10 @@ class Ledger:
         return ended
 
     def _end_unverified(self, sentence: str) -> None:
-        """Drop what unverified summaries call a rule where the user's sentence ends it; the sentence stays what it is."""
+        """Drop what unverified summaries call a rule where the user's sentence ends it.
+
+        The sentence itself stays what it is: a summary that anybody may have written decides nothing about it.
+        """
         for number, lines in self.earlier.items():
             self.earlier[number] = tuple(
                 line for line in lines if not (line.is_rule and conflicts.ends(line.text, sentence))
