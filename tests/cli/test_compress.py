@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leporello import compress
-from leporello.config import Home
+from leporello.config import Home, fold_key
 from leporello.errors import InputError
 from leporello.testing.sessions import generate
 from tests.conftest import RunCli
@@ -132,7 +132,8 @@ def test_the_settings_in_force_count(
     by_flag = _folded(run_cli, long_list, "--set", f"{name}={value}")
     assert by_flag != plain
     arguments: dict[str, Any] = {key: value}
-    assert list(compress(json.loads(long_list.read_text()), window=16_000, **arguments)) == by_flag
+    signing = fold_key(Home.from_environment())
+    assert list(compress(json.loads(long_list.read_text()), window=16_000, key=signing, **arguments)) == by_flag
     home = Home.from_environment()
     home.path.mkdir(parents=True, exist_ok=True)
     home.config_file.write_text(f"compression: {{{key}: {value}}}\n")
@@ -259,3 +260,33 @@ def test_what_contains_itself_is_refused_with_its_place() -> None:
     endless["extra"] = endless
     with pytest.raises(InputError, match=r"messages\[1\]: is not JSON"):
         compress([{"role": "user", "content": "a"}, endless], window=8_000)
+
+
+def test_ten_runs_over_one_file_keep_everything_verified(tmp_path: Path, run_cli) -> None:
+    """Each run is a process of its own: the key in the home tells that the earlier summary is ours."""
+    session = generate(seed=5, messages=900, tokens=150_000).messages
+    path = tmp_path / "list.json"
+    context: list[Any] = []
+    for turn in range(10):
+        path.write_text(json.dumps([*context, *session[turn * 90 : turn * 90 + 90]]))
+        told = json.loads(run_cli("compress", path, "--window", "16000", "--json").out)
+        assert told["outcome"] == "committed"
+        assert told["unverified"] == 0
+        context = told["messages"]
+    assert int(told["covered"].partition("-m")[2]) > 700
+
+
+def test_a_summary_of_another_home_is_told_to_be_unverified(tmp_path: Path, run_cli) -> None:
+    session = generate(seed=5, messages=200, tokens=60_000).messages
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps([*compress(session[:100], window=16_000), *session[100:]]))
+    ran = run_cli("compress", path, "--window", "16000")
+    assert "marked as unverified" in ran.err
+    assert " unverified]" in ran.out
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder that not even root can write")
+def test_without_a_place_for_the_key_it_folds_all_the_same(long_list: Path, run_cli) -> None:
+    ran = run_cli("--home", "/proc/leporello", "compress", long_list, "--window", "16000")
+    assert ran.code == 0
+    assert "is not signed" in ran.err

@@ -25,8 +25,8 @@ WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
 @pytest.mark.fault(
     "the newest user message is clipped like any other",
     "compaction/assemble.py",
-    old="if index in plan.open_calls or k == newest or item.fold:",
-    new="if index in plan.open_calls or item.fold:",
+    old="if index in plan.open_calls or k == newest or item.is_summary:",
+    new="if index in plan.open_calls or item.is_summary:",
 )
 @pytest.mark.fault(
     "a newest user message from further back is shown before the fold",

@@ -14,7 +14,7 @@ from leporello.summary.handoff import ENDED, Handoff, Line, Origin, Section
 from leporello.summary.sections import ROOT_LINE, CountText, within
 
 PASSING = (Section.ACTIVE_TASK, Section.STATE, Section.REMAINING)
-STATED = (Section.GOAL, Section.CONSTRAINTS, Section.COMPLETED, Section.PENDING, Section.FILES)
+STATED = (Section.GOAL, Section.CONSTRAINTS, Section.COMPLETED, Section.PENDING, Section.FILES, Section.PINNED)
 """Sections with a share of their own in a fold; the lines of all others compete for room with other quotations."""
 
 

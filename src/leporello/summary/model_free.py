@@ -21,8 +21,8 @@ CountText = Callable[[str], int]
 RULE_SHARE = 0.60
 PIN_SHARE = 0.80
 """Of what rules may take. Pins are bounded when they are set; this is for a window that became smaller since."""
-UNVERIFIED_RULE_SHARE = 0.6
-"""Of what rules may take: up to here the lines of unverified summaries fill what the user's own rules leave."""
+UNVERIFIED_RULE_SHARE, UNVERIFIED_PIN_SHARE = 0.6, 0.3
+"""Of what rules may take: up to here lines of unverified summaries fill what the user's own rules and pins leave."""
 USER_SHARE = 0.45
 ACTION_SHARE = 0.06
 FILE_SHARE = 0.05
@@ -184,6 +184,7 @@ def plain_sections(
         Section.COMPLETED: int(budget * ACTION_SHARE),
         Section.PENDING: int(budget * 0.15),
         Section.FILES: int(budget * FILE_SHARE),
+        Section.PINNED: int(room * UNVERIFIED_PIN_SHARE),
     }
     for section, share in shares.items():
         made[section] = earlier.beside(made[section], earlier.stated(ledger, covered, section), share, count)
