@@ -7,9 +7,11 @@ What a summary says of a passing moment (active task, state, remaining work) is 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from leporello.ledger.earlier import EarlierLine, earlier_line
 from leporello.ledger.ledger import Ledger
+from leporello.redact import PLACEHOLDER, redact, redact_spans
 from leporello.summary.handoff import ENDED, Handoff, Line, Origin, Section
 from leporello.summary.sections import ROOT_LINE, CountText, within
 
@@ -20,7 +22,24 @@ STATED = (Section.GOAL, Section.CONSTRAINTS, Section.COMPLETED, Section.PENDING,
 
 def take_over(ledger: Ledger, number: int, handoff: Handoff) -> None:
     """Put an unverified summary into the ledger under the number of the message that carries it."""
-    add(ledger, number, [(section, line) for section, line in handoff.lines() if section not in PASSING])
+    add(ledger, number, [(section, line) for section, line in _masked(handoff.lines()) if section not in PASSING])
+
+
+def _masked(lines: Iterable[tuple[Section, Line]]) -> list[tuple[Section, Line]]:
+    """Lines of somebody's summary without secrets; a secret that runs over several of them is masked in each."""
+    told = list(lines)
+    spans = redact_spans("\n".join(line.text for _, line in told))
+    masked = []
+    start = 0
+    for section, line in told:
+        end = start + len(line.text)
+        text = line.text
+        for span in reversed(spans):
+            if span.start < end and span.end > start:
+                text = text[: max(0, span.start - start)] + PLACEHOLDER + text[min(len(text), span.end - start) :]
+        masked.append((section, replace(line, text=redact(text))))
+        start = end + 1
+    return masked
 
 
 def add(ledger: Ledger, number: int, lines: Iterable[tuple[Section, Line]]) -> None:
