@@ -48,7 +48,6 @@ AT_RUN_TIME = {
     "summary/support/nearest.py holds_name",
     "summary/support/vocabulary.py _generalised",
     # Written by the user or the model: refused, or matched by a linear engine, or in a process that can be ended.
-    "recall/patterns.py matcher",
     "tools/python_search.py search",
     "tools/search_files.py _check_pattern",
     # Globs, on paths.

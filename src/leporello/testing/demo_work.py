@@ -25,10 +25,10 @@ RULES = (
     "Never add a new dependency.",
     "Do not rename public functions.",
 )
-_TEXT_FILE = re.compile(r"(/\S+\.txt)")
+_TEXT_FILE = re.compile(r"(/\S{1,400}\.txt)")
 _LINE_COUNT = re.compile(r"in ([\d,]+) lines")
 _PYTHON_HIT = re.compile(r"^\S+\.py:\d+", re.MULTILINE)
-_BARE_NUMBER = re.compile(r"^\s*(\d+)$", re.MULTILINE)
+_BARE_NUMBER = re.compile(r"^[ \t]*+(\d++)$", re.MULTILINE)
 PORT = "8443"
 BATCH = "77"
 CHECKSUM = "5f3a91"
