@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.peers import HERMES, ROOT, environment
 from benchmarks.store_data import Place, Query, queries, read_texts, write_messages
 from benchmarks.table import seconds, table
-from leporello.records import CompactionReport, Entry, Outcome, Span
+from leporello.events import CompactionReport, Outcome, Span, ViewEntry
 from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import Compaction, Fold
 
@@ -290,8 +290,8 @@ def _fold(store: Store) -> None:
             base_generation=view.generation,
             base_last=view.last,
             entries=[
-                Entry(inline={"role": "assistant", "content": "What happened so far."}, fold="f1"),
-                *(Entry(ref=number) for number in range(covered.last + 1, view.last + 1)),
+                ViewEntry(inline={"role": "assistant", "content": "What happened so far."}, fold="f1"),
+                *(ViewEntry(ref=number) for number in range(covered.last + 1, view.last + 1)),
             ],
             report=CompactionReport(Outcome.COMMITTED, fold="f1", covered=covered),
             folds=[Fold("f1", covered, "What happened so far.")],

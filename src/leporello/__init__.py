@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from leporello.engines.base import ContextEngine
     from leporello.engines.compressor import ContextCompressor
     from leporello.errors import LeporelloError
+    from leporello.events import CompactionReport, Outcome
     from leporello.messages import Message
-    from leporello.records import CompactionReport, Outcome
     from leporello.turns import validate
     from leporello.usage import CanonicalUsage
 
 _HOMES = {
     "CanonicalUsage": "leporello.usage",
-    "CompactionReport": "leporello.records",
+    "CompactionReport": "leporello.events",
     "ContextCompressor": "leporello.engines.compressor",
     "ContextEngine": "leporello.engines.base",
     "Conversation": "leporello.conversation",
     "Home": "leporello.config",
     "LeporelloError": "leporello.errors",
     "Message": "leporello.messages",
-    "Outcome": "leporello.records",
+    "Outcome": "leporello.events",
     "Settings": "leporello.config",
     "compress": "leporello.api",
     "load_settings": "leporello.config",

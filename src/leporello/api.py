@@ -7,10 +7,10 @@ from typing import Any
 
 from leporello.engines.builtin import make_builtin
 from leporello.errors import InputError
+from leporello.events import CompactionReport
 from leporello.messages import Message, Messages, encode_json
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import PROTECT_LAST_N, TARGET_RATIO, THRESHOLD
-from leporello.records import CompactionReport
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
 from leporello.turns import Fault, validate

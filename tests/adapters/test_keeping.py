@@ -9,7 +9,7 @@ import pytest
 from leporello.adapters.keeping import KeptLog
 from leporello.compaction.view import number_messages
 from leporello.engines.compressor import ContextCompressor
-from leporello.records import Span
+from leporello.events import Span
 from leporello.store import Store, open_store
 from leporello.testing.sessions import generate
 

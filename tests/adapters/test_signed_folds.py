@@ -13,8 +13,8 @@ from leporello.adapters.hermes import make_engine
 from leporello.adapters.lists import FoldedLists
 from leporello.config import Home, fold_key
 from leporello.errors import ConfigError
+from leporello.events import Span
 from leporello.messages import Message
-from leporello.records import Span
 from leporello.summary.fold import Fold, fold_message, read_fold
 from leporello.summary.handoff import Handoff, Line, Origin
 from leporello.testing.sessions import generate

@@ -33,7 +33,8 @@ from leporello.chat.trouble import advice
 from leporello.chat.turn_view import TerminalTurn
 from leporello.conversation import Conversation
 from leporello.errors import InputError
-from leporello.providers.errors import CallFailed, ErrorKind, ErrorVerdict
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed, ErrorVerdict
 
 PIECES = """\
 # Title

@@ -17,11 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.cli.store_text import breadth, parse_age, parse_moment, safe, safe_block, short
+from leporello.cli.output import breadth
+from leporello.cli.store_text import parse_age, parse_moment, safe, safe_block, short
 from leporello.config import Home
 from leporello.conversation import Conversation
 from leporello.errors import InputError
-from leporello.records import Outcome
+from leporello.events import Outcome
 from leporello.store import open_store
 from leporello.store.records import Call, Metadata, SearchQuery
 from leporello.testing.sessions import FactKind, GeneratedSession, generate

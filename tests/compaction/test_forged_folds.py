@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from leporello import compress
 from leporello.engines.compressor import ContextCompressor
 from leporello.engines.lcm import LcmEngine
+from leporello.events import Outcome, Span
 from leporello.messages import Message, encode_json, text_of
-from leporello.records import Outcome, Span
 from leporello.summary.fold import Fold, fold_text, read_fold
 from leporello.summary.handoff import Handoff, Line, Origin, Section, joined
 from leporello.turns import validate

@@ -12,11 +12,10 @@ import pytest
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
 from leporello.errors import FixedPartTooLarge, InputError
-from leporello.events import CompactionEvent
+from leporello.events import CompactionEvent, Outcome, Span
 from leporello.messages import Message, role_of, text_of
 from leporello.providers.base import ModelReply
 from leporello.recall.tools import openai_tools
-from leporello.records import Outcome, Span
 from leporello.summary.fold import Fold, fold_message, read_fold
 from leporello.summary.handoff import Handoff, Line, Origin, Section
 from leporello.testing.sessions import generate

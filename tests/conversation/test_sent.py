@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from leporello.compaction.assemble import repair
 from leporello.compaction.view import Shown, join_neighbours
 from leporello.conversation.sent import Sent, sent_messages
+from leporello.events import ViewEntry
 from leporello.messages import Message
-from leporello.records import Entry
 from leporello.store.records import View, ViewLine
 from leporello.testing.strategies import any_conversation
 
 
 def from_the_whole(messages: list[Message]) -> list[Message]:
-    lines = [Shown(Entry(inline=message), message) for message in messages]
+    lines = [Shown(ViewEntry(inline=message), message) for message in messages]
     return join_neighbours(line.message for line in repair(lines))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
+from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
 from leporello.messages import Message
-from leporello.records import CompactionReport, Entry, Outcome, Span, Verification
 from leporello.store.base import Store
 from leporello.store.records import Call, Compaction, Fold, Metadata
 from leporello.testing.sessions import generate
@@ -64,9 +64,9 @@ def long(store: Store, id: str = "long", count: int = 10_000) -> None:
                 base_generation=view.generation,
                 base_last=view.last,
                 entries=[
-                    *(Entry(ref=n) for n in range(1, 4)),
-                    Entry(inline=assistant(f"summary {number}"), fold=fold),
-                    *(Entry(ref=n) for n in range(end + 1, count + 1)),
+                    *(ViewEntry(ref=n) for n in range(1, 4)),
+                    ViewEntry(inline=assistant(f"summary {number}"), fold=fold),
+                    *(ViewEntry(ref=n) for n in range(end + 1, count + 1)),
                 ],
                 report=report,
                 folds=[
@@ -89,9 +89,9 @@ def shortened(store: Store, id: str) -> None:
     store.log.append(id, [user(text) if n % 2 else assistant(text) for n, text in enumerate(texts)])
     view = store.views.view(id)
     entries = [
-        Entry(inline=assistant("summary"), fold="f1"),
-        Entry(ref=9, inline=assistant("[5,700 characters of output were left out here]")),
-        Entry(ref=10),
+        ViewEntry(inline=assistant("summary"), fold="f1"),
+        ViewEntry(ref=9, inline=assistant("[5,700 characters of output were left out here]")),
+        ViewEntry(ref=10),
     ]
     report = CompactionReport(Outcome.COMMITTED, fold="f1", covered=Span(1, 8), tokens_before=900, tokens_after=90)
     store.views.commit(
@@ -126,7 +126,7 @@ def verified(store: Store, id: str) -> None:
         verification=checked,
         warnings=("The summary was shortened.",),
     )
-    entries = [Entry(inline=assistant("summary"), fold="f1"), *(Entry(ref=n) for n in range(31, 41))]
+    entries = [ViewEntry(inline=assistant("summary"), fold="f1"), *(ViewEntry(ref=n) for n in range(31, 41))]
     store.views.commit(
         id, Compaction(view.generation, view.last, entries, report, folds=[Fold("f1", Span(1, 30), "summary")])
     )

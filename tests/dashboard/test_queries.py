@@ -14,10 +14,10 @@ import httpx2
 import pytest
 
 from leporello.config import Home, load_settings
+from leporello.events import Span
 from leporello.gateway.dashboard.door import Visitor
 from leporello.gateway.dashboard.reader import Reader
 from leporello.gateway.dashboard.tables import report
-from leporello.records import Span
 from leporello.store import Store, StoreOptions, open_store
 from leporello.store.postgres.database import PostgresTransaction
 from leporello.store.records import Call, ConversationFilter, Metadata, SearchQuery

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
+from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
 from leporello.gateway.auth import Keys
 from leporello.gateway.dashboard.words import slug
-from leporello.records import CompactionReport, Entry, Outcome, Span, Verification
 from leporello.store.base import Store
 from leporello.store.records import Call, Compaction, Fold, Metadata
 from leporello.usage import CanonicalUsage
@@ -69,7 +69,11 @@ def hostile(store: Store, id: str) -> None:
         details={"sections": {NAME: 3}},
     )
     handoff = {NAME: [{"text": text, "sources": [1, 2], "origin": NAME} for text in EVIL], "odd": [1, {"text": 5}]}
-    entries = [Entry(ref=1), Entry(inline=scenes.assistant(NAME), fold=NAME), *(Entry(ref=n) for n in range(7, 17))]
+    entries = [
+        ViewEntry(ref=1),
+        ViewEntry(inline=scenes.assistant(NAME), fold=NAME),
+        *(ViewEntry(ref=n) for n in range(7, 17)),
+    ]
     folds = [Fold(NAME, Span(2, 6), NAME, handoff)]
     store.views.commit(id, Compaction(view.generation, view.last, entries, report, folds))
     store.views.record_attempt(id, CompactionReport(Outcome.FAILED, EVIL[0]))

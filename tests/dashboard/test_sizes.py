@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from leporello.events import Span
 from leporello.gateway.dashboard.sizes import MOST_READ, SizeBook
-from leporello.records import Span
 from leporello.store import open_store
 from leporello.tokens import TokenCounter
 from tests.dashboard import scenes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.events import Span, ViewEntry
 from leporello.gateway.dashboard.charts import HEIGHT, MOST_BARS, TOP, nice_top, usage_charts
 from leporello.gateway.dashboard.rows import texts_of
 from leporello.gateway.dashboard.signing import local
@@ -18,7 +19,6 @@ from leporello.gateway.dashboard.strip import (
 )
 from leporello.gateway.dashboard.words import money, piece, short_count, slug, unslug, visible
 from leporello.messages import Message
-from leporello.records import Entry, Span
 from leporello.store.records import FoldMark, Generation, UsageTotals
 from leporello.testing.store_contract.base import ODD_IDS
 from leporello.usage import CanonicalUsage
@@ -31,19 +31,19 @@ def views(draw: st.DrawFn) -> tuple[Generation, int, dict[str, FoldMark]]:
     """A log of which some stretches are folded and some messages inside them are shown all the same."""
     last = draw(st.integers(1, 60))
     cuts = sorted(draw(st.sets(st.integers(1, last + 1), max_size=6)))
-    entries: list[Entry] = []
+    entries: list[ViewEntry] = []
     marks: dict[str, FoldMark] = {}
     place = 1
     for first, end in zip(cuts[::2], cuts[1::2], strict=False):
-        entries += [Entry(ref=n) for n in range(place, first)]
+        entries += [ViewEntry(ref=n) for n in range(place, first)]
         fold = f"f{len(marks) + 1}"
         message: Message = {"role": "assistant", "content": "summary"}
-        entries.append(Entry(inline=message, fold=fold))
+        entries.append(ViewEntry(inline=message, fold=fold))
         marks[fold] = FoldMark(fold, Span(first, end - 1), 1)
-        entries += [Entry(ref=n) for n in draw(st.sets(st.integers(first, end - 1), max_size=1))]
+        entries += [ViewEntry(ref=n) for n in draw(st.sets(st.integers(first, end - 1), max_size=1))]
         place = end
     base = draw(st.integers(max(0, place - 1), last))
-    entries += [Entry(ref=n) for n in range(place, base + 1)]
+    entries += [ViewEntry(ref=n) for n in range(place, base + 1)]
     return Generation(1, "compaction", 1, base, "s", 0.0, tuple(entries)), last, marks
 
 

@@ -15,10 +15,10 @@ from leporello.agent.commands_context import headline, rows, window_use
 from leporello.config import load_settings
 from leporello.conversation import Conversation
 from leporello.conversation.sent import sent_messages
+from leporello.events import Span
 from leporello.gateway.dashboard.words import clock, count, money, percent, short_count, visible
 from leporello.messages import Message, calls_of, role_of
 from leporello.providers.base import ModelReply
-from leporello.records import Span
 from leporello.store.records import InsightsQuery, Metadata
 from leporello.testing.sessions import generate
 from leporello.tokens import TokenCounter

@@ -13,11 +13,11 @@ import pytest
 
 from leporello.config import Home, Settings, load_settings
 from leporello.conversation import Conversation
+from leporello.events import Outcome, Span
 from leporello.messages import Message, role_of, text_of
 from leporello.providers.base import ModelReply
 from leporello.recall.paging import full_text
 from leporello.recall.tools import openai_tools
-from leporello.records import Outcome, Span
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.records import StoredMessage

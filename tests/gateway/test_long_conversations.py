@@ -14,7 +14,7 @@ import httpx2
 import openai
 import pytest
 
-from leporello.records import Span
+from leporello.events import Span
 from leporello.store.records import ConversationFilter
 from leporello.summary.fold import Fold, fold_text, read_fold
 from leporello.summary.handoff import Handoff, Line, Origin, Section

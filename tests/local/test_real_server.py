@@ -23,7 +23,8 @@ from leporello.local.server import ALIAS, LocalServer
 from leporello.messages import text_of
 from leporello.models import LearnedLimits
 from leporello.providers.base import Delta, ModelReply, ModelRequest
-from leporello.providers.errors import CallFailed, ErrorKind, ErrorVerdict
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed, ErrorVerdict
 from leporello.providers.make import ProviderSettings, make_provider
 from leporello.providers.sdk import SdkProvider
 from leporello.store import open_store

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from leporello.records import Outcome
+from leporello.events import Outcome
 from leporello.testing.sessions import generate
 from leporello.turns import validate
 from tests.conftest import RunCli

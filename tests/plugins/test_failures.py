@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from leporello.events import CompactionReport, Outcome
 from leporello.messages import encode_json, role_of
-from leporello.records import CompactionReport, Outcome
 from leporello.testing.sessions import generate
 from leporello.turns import open_group, validate
 from tests.plugins.conftest import House, play

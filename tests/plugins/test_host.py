@@ -12,8 +12,8 @@ import pytest
 
 from leporello.engines.guest import GuestEngine
 from leporello.errors import PluginError
+from leporello.events import Outcome
 from leporello.plugins.host import Status
-from leporello.records import Outcome
 from leporello.testing.sessions import generate
 from leporello.turns import validate
 from tests.plugins.conftest import House, play

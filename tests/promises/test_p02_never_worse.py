@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from leporello.compaction.pipeline import LEAST_SAVING
 from leporello.engines.compressor import ContextCompressor
+from leporello.events import Outcome
 from leporello.messages import Message, encode_json, is_instruction
-from leporello.records import Outcome
 from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate
 from leporello.testing.strategies import any_conversation, conversations

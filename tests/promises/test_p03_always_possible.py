@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import ProviderError
+from leporello.events import Outcome
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
-from leporello.providers.errors import CallFailed, ErrorKind, ErrorVerdict
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed, ErrorVerdict
 from leporello.providers.scripted import ScriptedProvider, Step, Wait
-from leporello.records import Outcome
 from leporello.summary.model import ModelNarrator, SummaryModel
 from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import SessionSpec, generate

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.engines.compressor import ContextCompressor
+from leporello.events import Outcome
 from leporello.messages import Message
 from leporello.providers.scripted import ScriptedProvider
-from leporello.records import Outcome
 from leporello.summary.model import ModelNarrator, SummaryModel
 from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate

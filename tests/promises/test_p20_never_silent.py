@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from leporello.engines.compressor import ContextCompressor
 from leporello.errors import ProviderError
-from leporello.events import CompactionEvent
+from leporello.events import CompactionEvent, Outcome
 from leporello.messages import Message
 from leporello.providers.scripted import ScriptedProvider, Step
-from leporello.records import Outcome
 from leporello.summary.model import ModelNarrator, SummaryModel
 from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import SessionSpec, generate

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from leporello.errors import InputError
+from leporello.events import Outcome
 from leporello.importers import load_session
 from leporello.messages import Message, encode_json
-from leporello.records import Outcome
 from leporello.testing import checks
 from leporello.testing.rounds import rounds
 from leporello.tokens import TokenCounter

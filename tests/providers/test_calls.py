@@ -15,7 +15,8 @@ from leporello.cancel import CancelToken
 from leporello.codecs import STATE, Dialect
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
-from leporello.providers.errors import CallCancelled, CallFailed, ErrorKind
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallCancelled, CallFailed
 from leporello.providers.make import ProviderSettings, make_provider
 from leporello.providers.retry import RetryPolicy
 from leporello.providers.sdk import SdkProvider, Tools

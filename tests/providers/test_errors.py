@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.providers import error_rules
-from leporello.providers.errors import CallFailed, ErrorKind, classify
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed, classify
 
 CORPUS: list[dict[str, Any]] = json.loads(
     resources.files("leporello.providers").joinpath("error_corpus.json").read_text(encoding="utf-8")

@@ -8,7 +8,8 @@ from leporello.errors import ProviderError
 from leporello.messages import Message
 from leporello.providers.base import ModelReply, ModelRequest, Provider
 from leporello.providers.blocks import blocks_of
-from leporello.providers.errors import CallFailed, ErrorKind
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed
 from leporello.providers.scripted import ScriptedProvider, ScriptEnded, Wait
 from leporello.testing.sessions import generate
 from leporello.tokens import TokenCounter

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from leporello.events import Span
 from leporello.recall.archives import MemoryArchive
 from leporello.recall.base import FoldRecord
 from leporello.recall.paging import full_text
 from leporello.recall.tools import SCHEMAS, TOOL_NAMES, RecallTools, openai_tools
-from leporello.records import Span
 from leporello.tokens import TokenCounter
 
 COUNT = TokenCounter.for_model(None).text

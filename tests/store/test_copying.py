@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leporello.errors import StoreConflict
-from leporello.records import CompactionReport, Outcome
+from leporello.events import CompactionReport, Outcome
 from leporello.store import Store, open_store
 from leporello.store.copying import copy_store
 from leporello.store.records import Call, LedgerSnapshot, Metadata, SearchQuery

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
-from leporello.records import Span
+from leporello.events import Span
 from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import Metadata, SearchMode, SearchQuery, Severity
 from leporello.testing.store_contract.base import contents, fold_all_but, user

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from leporello.events import Outcome
 from leporello.providers.base import ModelRequest
 from leporello.providers.scripted import ScriptedProvider
-from leporello.records import Outcome
 from leporello.summary.model import ModelNarrator, SummaryModel
 from leporello.testing import checks
 from leporello.testing.rounds import fold_once

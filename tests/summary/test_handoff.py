@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.events import Span
 from leporello.ledger.ledger import Ledger
-from leporello.records import Span
 from leporello.summary.fold import Fold, fold_message, read_fold
 from leporello.summary.handoff import Handoff, Line, Origin, Section, parse, render
 from leporello.summary.sections import pending_asks, rule_lines

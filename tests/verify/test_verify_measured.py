@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from leporello.events import CompactionReport, Outcome, Verification
 from leporello.messages import Message
-from leporello.records import CompactionReport, Outcome, Verification
 from leporello.store.sql.entries import pack_report, unpack_report
 from leporello.summary.base import SummaryTask
 from leporello.summary.handoff import Handoff, Line, Origin, Section

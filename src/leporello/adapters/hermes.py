@@ -1,8 +1,4 @@
-"""Leporello's engines in a Hermes installation: `context.engine: leporello` or `leporello-lcm`.
-
-`leporello plugins install --host hermes` writes a plugin folder that calls `register` here. The engine keeps every
-message it sees in a store in the Hermes home, so that the recall tools reach what was folded, after a restart too.
-"""
+"""Leporello's engines in a Hermes installation: `context.engine: leporello` or `leporello-lcm`."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from leporello.compaction.pipeline import NewFold
 from leporello.compaction.view import Item
 from leporello.conversation.archive import StoredArchive
+from leporello.events import Span
 from leporello.messages import Message, message_hash
 from leporello.recall.base import FoldRecord, RecallQuery, Window
-from leporello.records import Span
 from leporello.store.base import Store
 from leporello.store.opening import find_or_create
 from leporello.store.records import Metadata

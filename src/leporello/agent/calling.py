@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from leporello.agent.events import Notice, TextDelta, Watcher
 from leporello.conversation import Conversation
 from leporello.errors import LeporelloError
+from leporello.events import CompactionReport, Outcome
 from leporello.providers.base import ModelReply, ModelRequest, Provider
-from leporello.providers.errors import CallFailed, ErrorKind, ErrorVerdict
-from leporello.records import CompactionReport, Outcome
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed, ErrorVerdict
 
 MOST_RECOVERIES = 3
 LEAST_OUTPUT = 64

@@ -1,9 +1,4 @@
-"""Commands in the text: `/compress`, `/undo`, `/usage` and their like, the same for a terminal and a server.
-
-A command is not a chat message: it is never stored, never sent to a model, and answers with plain text. A face adds
-commands of its own (`more`): a terminal can begin another conversation, a server may not. Other names for a command,
-mostly those of other agents, stand in its `aliases`; the command's own name wins over an alias of another.
-"""
+"""Slash commands: `/compress`, `/undo`, `/usage` and their like, the same for a terminal and a server."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from leporello.agent.commands_context import draw, explain, window_use
 from leporello.agent.commands_store import config, insights, pin, plugins, sessions, unpin, usage
 from leporello.conversation import Conversation
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
-from leporello.records import CompactionReport, Outcome
+from leporello.events import CompactionReport, Outcome
 
 DRAWN_WIDTH = 76
 SURELY = 0.7

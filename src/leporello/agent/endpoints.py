@@ -1,8 +1,4 @@
-"""Which address serves a model, and which key goes there. A key is only ever sent to the host it belongs to.
-
-A key belongs to its provider's own address, and to an address that the user wrote beside that provider's name in the
-same section. An address of one section never meets the key of another.
-"""
+"""Which address serves a model, which key goes there, and the models that come with the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting an agent together from settings: model, window, summary ladder, tools, prompt, conversation."""
+"""Putting an agent together from settings: model, window, summary models, tools, prompt, conversation."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""The system prompt: built once per session, then the same bytes in every request.
-
-It is put together from our own words, skills, the project's instruction files, memory notes and facts about the
-environment, the lasting parts first. It never stands among the stored messages. A note that is written in the middle of
-a session does not change it; only a compression, which breaks the cached prefix anyway, takes new notes in. From the
-first compression on a short remark stands behind it, as a block of its own, so that the cached part stays what it was.
-"""
+"""The system prompt: instruction files, skills and memory, built once per session, then the same bytes in every request."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from leporello.chat.recap import recap
 from leporello.chat.status import Status
 from leporello.chat.trouble import advice
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
+from leporello.events import Span
 from leporello.local.provider import LocalProvider
 from leporello.messages import is_result
-from leporello.records import Span
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.tools.approval import Answer

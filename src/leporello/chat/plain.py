@@ -22,7 +22,7 @@ from leporello.agent.events import (
 )
 from leporello.chat.clean import clean, one_line
 from leporello.chat.tool_lines import duration, fold_note, preview, short_outcome
-from leporello.records import Outcome
+from leporello.events import Outcome
 from leporello.tools.approval import Answer, Decision
 from leporello.tools.base import ApprovalRequest
 

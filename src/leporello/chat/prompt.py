@@ -1,4 +1,4 @@
-"""The prompt: multi-line input with history, completion, pasted text as one piece, and the status line below."""
+"""The prompt: multi-line input with history, completion (files too), pasted text as one piece, the status line below."""
 
 from __future__ import annotations
 

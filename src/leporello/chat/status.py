@@ -1,4 +1,4 @@
-"""The status line: model, how full the window is, cost, cache. A narrow terminal loses parts from the right."""
+"""What a chat says about itself: the status line, a summary when it is resumed, and what to do about an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terminal face: rich for what is shown, prompt_toolkit for what is asked."""
+"""The terminal user interface: rich for what is shown, prompt_toolkit for what is asked."""
 
 from __future__ import annotations
 

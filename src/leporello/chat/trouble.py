@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from leporello.errors import LeporelloError
-from leporello.providers.errors import CallFailed, ErrorKind
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed
 
 KEPT = "Your message is kept: say `go on` to send it again."
 _UNKNOWN_MODEL = ("model_not_found", "not_found_error", "model_not_supported", "invalid_model")

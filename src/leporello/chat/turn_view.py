@@ -1,7 +1,4 @@
-"""One turn on a terminal: finished text above, the growing block and what is going on below.
-
-Events come from the thread that runs the turn; a second thread moves the clock of the spinner.
-"""
+"""One turn on a terminal: finished text above, tool calls on one line each, the growing block below."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ from leporello.chat.live import Line, LiveArea
 from leporello.chat.painter import Painter, joined, terminal_size
 from leporello.chat.status import short_count
 from leporello.chat.tool_lines import duration, fold_note, preview, short_outcome
-from leporello.records import Outcome
+from leporello.events import Outcome
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TICK = 0.1

@@ -16,9 +16,9 @@ from leporello.cli.outcomes import code_of
 from leporello.cli.output import json_option, note, print_json, warn
 from leporello.cli.store_text import plural
 from leporello.config import Home, Settings, fold_key
+from leporello.events import CompactionReport, Outcome
 from leporello.limits import limits_of
 from leporello.models import Limits, resolve_limits
-from leporello.records import CompactionReport, Outcome
 
 
 @click.command("compress")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leporello.cli.exits import ExitCode
-from leporello.records import Outcome
+from leporello.events import Outcome
 
 
 def code_of(outcome: Outcome) -> ExitCode:

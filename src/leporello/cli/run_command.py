@@ -22,7 +22,7 @@ from leporello.cli.output import dim, json_option, json_text, note, warn
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.cli.store_access import find
 from leporello.errors import InputError, LeporelloError
-from leporello.records import Outcome
+from leporello.events import Outcome
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.tools.approval import Answer, Decision

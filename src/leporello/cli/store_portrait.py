@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from leporello.cli.store_text import iso
-from leporello.records import Span
+from leporello.events import Span
 from leporello.store import Store
 from leporello.store.records import (
     ArtifactInfo,

@@ -15,8 +15,8 @@ from leporello.compaction.prune import (
     without_images,
 )
 from leporello.compaction.view import OPENING, Item, Shown, entry_of
+from leporello.events import ViewEntry
 from leporello.messages import Call, Message, calls_of, is_instruction, role_of, text_of
-from leporello.records import Entry
 from leporello.summary.fold import is_fold
 from leporello.turns import closing_role, groups, iter_groups, opening_role
 
@@ -63,7 +63,7 @@ def assemble(items: Sequence[Item], plan: Plan, folds: Sequence[Message], fold_i
     `tail_chars` bounds a single message of the tail; the newest user message has no bound.
     """
     head = [_shown(items[index]) for index in plan.head]
-    middle = [Shown(Entry(inline=fold, fold=fold_id), fold) for fold in folds]
+    middle = [Shown(ViewEntry(inline=fold, fold=fold_id), fold) for fold in folds]
     if plan.lifted is not None:
         middle.append(_shown(items[plan.lifted]))
     return apart(repair([*head, *middle, *_tail(items, plan, tail_chars)]))
@@ -114,7 +114,7 @@ def _callers(messages: Sequence[Message]) -> dict[int, Call]:
 def _shown(item: Item, message: Message | None = None) -> Shown:
     if message is None or message is item.message:
         return Shown(entry_of(item), item.message)
-    return Shown(Entry(ref=item.number, inline=message), message)
+    return Shown(ViewEntry(ref=item.number, inline=message), message)
 
 
 def repair(shown: Sequence[Shown], *, more_follows: bool = False) -> list[Shown]:
@@ -136,7 +136,7 @@ def repair(shown: Sequence[Shown], *, more_follows: bool = False) -> list[Shown]
                 if not calls[position].id:
                     # A call without an id is answered by name.
                     stub["name"] = calls[position].name
-                kept.append(Shown(Entry(inline=stub), stub))
+                kept.append(Shown(ViewEntry(inline=stub), stub))
     return kept
 
 
@@ -154,7 +154,7 @@ def apart(shown: Sequence[Shown]) -> list[Shown]:
             lines[index] = Shown(replace(line.entry, inline=message), message)
     first = next((k for k, line in enumerate(lines) if not is_instruction(line.message)), None)
     if first is not None and role_of(lines[first].message) == "assistant" and _is_summary(lines[first]):
-        lines.insert(first, Shown(Entry(inline=OPENING), OPENING))
+        lines.insert(first, Shown(ViewEntry(inline=OPENING), OPENING))
     return lines
 
 

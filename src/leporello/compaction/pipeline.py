@@ -14,10 +14,10 @@ from leporello.compaction.plan import Measure, Plan, Protection, make_plan
 from leporello.compaction.room import fitted, fixed_parts, scaled, too_large
 from leporello.compaction.view import Item, Shown, entry_of, is_opening, join_neighbours
 from leporello.errors import FixedPartTooLarge
+from leporello.events import CompactionReport, Outcome, Span
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, is_instruction, text_of
 from leporello.models import Limits
-from leporello.records import CompactionReport, Outcome, Span
 from leporello.summary import earlier
 from leporello.summary.base import Narrative, Narrator, SummaryTask
 from leporello.summary.fold import Fold, fold_message

@@ -1,9 +1,4 @@
-"""The plan of a compaction: which messages stay as head and tail, and which are folded. Pure.
-
-Cuts fall only between whole groups (a call and its results). The head is small and fixed. The tail is bounded by tokens
-first and by message count second. The newest user message and open calls are never folded; when the newest user message
-lies further back than the tail, the fold goes around it.
-"""
+"""The plan of a compaction: its token budget, which messages stay as head and tail, and which are folded. Pure."""
 
 from __future__ import annotations
 

@@ -1,17 +1,12 @@
-"""A view: the messages as the model sees them, each with its id for life.
-
-With a store the ids come from the log. A plain list is numbered here: messages count from 1, and a fold that stands in
-the list says which numbers it covers, so that later compactions go on counting where the first one stopped. That holds
-for folds that are believed; any other one is a message like all others, with one number, that carries a summary.
-"""
+"""A view: the messages as the model sees them, each with its id for life; hashes and sizes worked out once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from leporello.events import ViewEntry
 from leporello.messages import Message, Messages, is_instruction, message_hash, role_of
-from leporello.records import Entry
 from leporello.summary.fold import Fold, blocks_of, read_fold
 from leporello.summary.frontier import read_state
 from leporello.summary.handoff import Handoff
@@ -36,7 +31,7 @@ class Item:
     number: int
     message: Message
     fold: Fold | None = None
-    entry: Entry | None = None
+    entry: ViewEntry | None = None
     """How the view refers to it, when it is not simply shown as stored."""
     unverified: Handoff | None = None
     """What the message says as an earlier summary that nobody vouches for."""
@@ -96,15 +91,15 @@ def _believed(fold: Fold, message: Message, trust: Trust | None, said: int, befo
 class Shown:
     """One entry of the new view together with the message that is shown for it."""
 
-    entry: Entry
+    entry: ViewEntry
     message: Message
 
 
-def entry_of(item: Item) -> Entry:
+def entry_of(item: Item) -> ViewEntry:
     """How a view refers to an item that is shown as it is."""
     if item.entry is not None:
         return item.entry
-    return Entry(inline=item.message, fold=item.fold.id) if item.fold else Entry(ref=item.number)
+    return ViewEntry(inline=item.message, fold=item.fold.id) if item.fold else ViewEntry(ref=item.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +124,7 @@ class Returned:
             item = Item(number, line.message, fold, line.entry, told)
             if items and item.role == "user" == items[-1].role:
                 joined = join(items[-1].message, line.message)
-                items[-1] = Item(item.number, joined, None, Entry(ref=item.number, inline=joined))
+                items[-1] = Item(item.number, joined, None, ViewEntry(ref=item.number, inline=joined))
             else:
                 items.append(item)
         return cls(tuple((item, message_hash(item.message)) for item in items), last)

@@ -1,4 +1,4 @@
-"""Settings in environment variables: `LEPORELLO_COMPRESSION__THRESHOLD`, two underscores for a dot."""
+"""What the environment says: settings (`LEPORELLO_COMPRESSION__THRESHOLD`, two underscores for a dot) and the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`load_settings`: flag > environment > file > default, each value checked once, at the door."""
+"""`load_settings`: flag > environment > file > default, each value checked once; keys of providers and of folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a setting's value came from, in a form that a person can act on."""
+"""Where a setting's value came from, in a form that a person can act on; and the right key that somebody probably meant."""
 
 from __future__ import annotations
 

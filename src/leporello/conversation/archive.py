@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from leporello.events import Span
 from leporello.messages import Message
 from leporello.recall.base import FoldRecord, RecallQuery, Window
 from leporello.recall.memory import MemoryRecall
 from leporello.recall.stored import Scope, StoreRecall
 from leporello.recall.vectors import StaticVectors
-from leporello.records import Span
 from leporello.store.base import Store
 
 MOST_IN_MEMORY = 4_000

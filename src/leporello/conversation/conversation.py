@@ -21,14 +21,13 @@ from leporello.conversation.state import ATTEMPTS_KEY, ConversationState
 from leporello.engines.compressor import MOST_ATTEMPTS
 from leporello.engines.guest import GuestEngine
 from leporello.errors import FixedPartTooLarge, InputError, StoreBusy
-from leporello.events import CompactionEvent
+from leporello.events import CompactionEvent, CompactionReport, Outcome
 from leporello.messages import Message, decode_json, is_instruction, text_of
 from leporello.models import cost, model_facts
 from leporello.plugins.host import PluginHost
 from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.tools import RecallTools
-from leporello.records import CompactionReport, Outcome
 from leporello.redact import redact
 from leporello.store import open_store
 from leporello.store.base import Store

@@ -9,9 +9,9 @@ from leporello.engines.builtin import BUILTIN, make_builtin
 from leporello.engines.compressor import ContextCompressor
 from leporello.engines.guest import GuestEngine
 from leporello.errors import PluginError
+from leporello.events import Span
 from leporello.models import Limits
 from leporello.plugins.host import DEFAULT_ENGINE, Extras, Hosted, PluginHost
-from leporello.records import Span
 from leporello.store.records import View
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter

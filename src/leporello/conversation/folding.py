@@ -18,11 +18,11 @@ from leporello.compaction.pipeline import Compaction
 from leporello.compaction.view import Item
 from leporello.engines.compressor import ContextCompressor
 from leporello.errors import LeaseLost, StoreConflict, StoreError
+from leporello.events import CompactionReport, Outcome, ViewEntry
 from leporello.ledger import snapshot
 from leporello.ledger.facts import ROLES, storable
 from leporello.ledger.ledger import Pinned
 from leporello.messages import is_result, role_of, text_of
-from leporello.records import CompactionReport, Entry, Outcome
 from leporello.redact.messages import masked
 from leporello.store.base import Store
 from leporello.store.records import Compaction as StoredCompaction
@@ -49,11 +49,13 @@ def view_items(view: View) -> list[Item]:
 def _item(line: ViewLine, number: int) -> Item:
     if line.fold is not None:
         fold = read_fold(line.message)
-        return Item(fold.span.first if fold else number, line.message, fold, Entry(inline=line.message, fold=line.fold))
+        return Item(
+            fold.span.first if fold else number, line.message, fold, ViewEntry(inline=line.message, fold=line.fold)
+        )
     if line.number is None:
-        return Item(number, line.message, None, Entry(inline=line.message))
+        return Item(number, line.message, None, ViewEntry(inline=line.message))
     if line.shortened:
-        return Item(number, line.message, None, Entry(ref=line.number, inline=line.message))
+        return Item(number, line.message, None, ViewEntry(ref=line.number, inline=line.message))
     return Item(number, line.message)
 
 

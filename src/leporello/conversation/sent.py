@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from leporello.compaction.assemble import repair
 from leporello.compaction.view import Shown, are_joined, join, join_neighbours
+from leporello.events import ViewEntry
 from leporello.messages import Message
-from leporello.records import Entry
 from leporello.store.records import View, ViewLine
 from leporello.turns import groups
 
@@ -26,7 +26,7 @@ class SentMessage:
 
 def sent_messages(view: View) -> list[SentMessage]:
     """What `Sent` makes of a view, for those who want to know where each message comes from."""
-    shown = [Shown(Entry(ref=place, inline=line.message), line.message) for place, line in enumerate(view.lines)]
+    shown = [Shown(ViewEntry(ref=place, inline=line.message), line.message) for place, line in enumerate(view.lines)]
     found: list[SentMessage] = []
     for item in repair(shown):
         lines = () if item.entry.ref is None else (view.lines[item.entry.ref],)
@@ -71,5 +71,5 @@ class Sent:
 
 
 def _repaired(lines: tuple[ViewLine, ...], *, more_follows: bool = False) -> list[Message]:
-    shown = [Shown(Entry(inline=line.message), line.message) for line in lines]
+    shown = [Shown(ViewEntry(inline=line.message), line.message) for line in lines]
     return [line.message for line in repair(shown, more_follows=more_follows)]

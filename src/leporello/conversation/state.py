@@ -16,14 +16,13 @@ from leporello.conversation.engine import EngineSlot, view_facts
 from leporello.conversation.later import FoldOrder
 from leporello.conversation.sent import Sent
 from leporello.engines.compressor import ContextCompressor
-from leporello.events import Listener
+from leporello.events import Listener, Span
 from leporello.ledger import snapshot
 from leporello.ledger.ledger import Ledger
 from leporello.limits import limits_of
 from leporello.messages import Message, role_of
 from leporello.models import Limits
 from leporello.plugins.host import Extras, PluginHost
-from leporello.records import Span
 from leporello.store.base import Store
 from leporello.store.records import ConversationRecord, LedgerSnapshot, View, ViewLine
 from leporello.summary.base import Narrator

@@ -17,10 +17,10 @@ from leporello.compaction.pipeline import Compaction, Folder, Job, compact, fold
 from leporello.compaction.plan import Protection
 from leporello.compaction.view import Item, Returned, number_messages
 from leporello.engines.base import ContextEngine
+from leporello.events import CompactionReport, Outcome
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, Messages
 from leporello.models import Limits
-from leporello.records import CompactionReport, Outcome
 from leporello.redact import redact
 from leporello.summary.base import Narrator
 from leporello.summary.fold import blocks_of

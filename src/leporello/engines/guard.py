@@ -1,9 +1,4 @@
-"""`Guard`: the one door through which other people's code is called.
-
-Whatever a plugin does, its host goes on: exceptions of any kind become an `EngineError` that names plugin and method, a
-call that takes too long is given up, and what it prints goes to the log instead of into the user's output. All calls of
-one guard run in one thread, one after the other, because plugins keep database handles that know only their own thread.
-"""
+"""`PluginGuard`: calls other people's code, with a time limit and with its output kept from standard output."""
 
 from __future__ import annotations
 

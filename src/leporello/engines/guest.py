@@ -21,9 +21,9 @@ from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
 from leporello.engines.guard import Guard, accepted
 from leporello.engines.guest_view import Given, Placed, Unfit, judge, own_copy, place
 from leporello.errors import EngineError, LeporelloError
+from leporello.events import CompactionReport, Outcome
 from leporello.messages import Message, decode_json, encode_json, is_instruction
 from leporello.models import Limits
-from leporello.records import CompactionReport, Outcome
 from leporello.redact import redact
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter

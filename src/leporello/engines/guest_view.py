@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from leporello.compaction.memo import Hashes
 from leporello.compaction.view import Item, Shown
+from leporello.events import Span, ViewEntry
 from leporello.messages import Message, decode_json, encode_json, is_instruction, role_of, text_of
-from leporello.records import Entry, Span
 from leporello.redact.messages import masked
 from leporello.summary.fold import Fold
 from leporello.summary.handoff import Handoff
@@ -125,15 +125,15 @@ def place(given: Given, returned: Sequence[Message], fold_number: int) -> Placed
         fold = Fold(fold_number, span, Handoff(), behind)
     name = fold.id if fold else None
     shown = tuple(
-        Shown(entry or Entry(inline=message, fold=name), message)
+        Shown(entry or ViewEntry(inline=message, fold=name), message)
         for message, entry in zip(returned, entries, strict=True)
     )
     return Placed(shown, fold, "\n\n".join(filter(None, map(text_of, new))))
 
 
-def _references(given: Given, returned: Sequence[Message]) -> list[Entry | None]:
+def _references(given: Given, returned: Sequence[Message]) -> list[ViewEntry | None]:
     """For each returned message the entry of the line it repeats; both ends first, where repeats are most likely."""
-    found: list[Entry | None] = [None] * len(returned)
+    found: list[ViewEntry | None] = [None] * len(returned)
     old = [given.hash_of(message) for message in given.messages]
     new = [given.hash_of(message) for message in returned]
     most = min(len(old), len(new))

@@ -1,8 +1,4 @@
-"""Who may use the gateway: keys that are shown once and stored as hashes, and the rule for machines without any.
-
-A key is 32 random bytes, so one round of SHA-256 is enough to store it by: there is nothing to guess. Comparison takes
-the same time whatever the key. Without keys the gateway serves this machine only.
-"""
+"""Who may use the gateway: keys that are shown once and stored as hashes, the rule for machines without any, exact origins."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ smaller model) and must not fire on every turn.
 from __future__ import annotations
 
 from leporello.agent.agent import Agent
-from leporello.records import CompactionReport
+from leporello.events import CompactionReport
 
 SHARE = 0.85
 LEAST_MESSAGES = 4

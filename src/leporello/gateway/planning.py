@@ -31,7 +31,8 @@ from leporello.gateway.talks import Live, Talks, Wanted
 from leporello.gateway.wire import WireRequest
 from leporello.limits import limits_of
 from leporello.models import LearnedLimits, cost, model_facts
-from leporello.providers.errors import ErrorKind, ErrorVerdict
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import ErrorVerdict
 from leporello.recall.tools import openai_tools
 from leporello.store.records import Call
 from leporello.tokens import TokenCounter

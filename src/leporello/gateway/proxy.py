@@ -1,8 +1,4 @@
-"""The proxy: a client's request in, planned, sent, recovered when it is too long, and its answer relayed as it comes.
-
-Until the first byte of an answer went to the client, a refusal can be mended without the client noticing: the request
-is folded and sent again. From then on bytes are passed on as they arrive.
-"""
+"""The proxy: a client's request in, rewritten, sent, recovered when it is too long, and its answer relayed as it comes."""
 
 from __future__ import annotations
 

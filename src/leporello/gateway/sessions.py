@@ -1,4 +1,4 @@
-"""Agent sessions: opens desks for conversations, keeps clients apart, finishes what dead workers left behind."""
+"""Agent sessions over HTTP: inbox messages of conversations, processed exactly once, with events for subscribers."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Puts recorded pieces together into a valid message list.
-
-Recordings interleave: one assistant message arrives as several lines, a result may come before the next call of the
-same message, a user's text between a call and its result. The builder keeps each assistant message and its results as
-one group at the place where the message began, so the list reads as the provider saw it.
-"""
+"""Puts recorded pieces of any dialect together into a valid message list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recorded file, read once: its text, its JSON value, or its JSON lines, whatever an importer asks for."""
+"""A recorded file read once, safe looks into its JSON, and the session that an importer makes of it."""
 
 from __future__ import annotations
 

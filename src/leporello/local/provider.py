@@ -1,4 +1,4 @@
-"""`LocalProvider`: the model on this machine behind the provider port. The first call starts its server."""
+"""`LocalProvider`: the model on this machine behind the provider port; the first call starts its server process."""
 
 from __future__ import annotations
 

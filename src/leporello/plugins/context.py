@@ -1,4 +1,4 @@
-"""`PluginContext`: what a plugin's `register(ctx)` is given, and what it registered there."""
+"""`PluginContext`: what a plugin's `register(ctx)` is given, what it registered, and how that is called."""
 
 from __future__ import annotations
 

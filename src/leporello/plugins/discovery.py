@@ -1,10 +1,4 @@
-"""Which plugins are there. Looks, but runs none of their code.
-
-LEPORELLO_HOME/plugins/context_engine/<name>/    engines; the same folder inside the package comes second
-LEPORELLO_HOME/plugins/<name>/                   general plugins, loaded when `plugins.enabled` names them
-entry points `leporello.context_engines`         engines of installed distributions
-entry points `leporello.plugins`                 general plugins of installed distributions
-"""
+"""Which plugins are there and what their plugin.yaml says. Looks, but runs none of their code."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Loads a plugin folder as a package of its own, with the modules that plugins of another host expect.
-
-The package has a private name, so two plugins can't meet by accident, and relative imports work. Its code gets an
-`import` of its own: names like `agent.context_engine` lead to stand-ins for this plugin only, at any time, and nothing
-is put into `sys.modules` under them.
-"""
+"""The code of one plugin: trusted folders only, loaded as a package of its own, with the modules its host would offer."""
 
 from __future__ import annotations
 

@@ -1,15 +1,4 @@
-"""A prompt cache by the vendors' billing rules, so that a bill can be computed without a network.
-
-Three kinds of cache exist, told apart by `CacheRules`:
-
-- marked, with lookback (Anthropic): up to 4 marks; only prefixes that end at a mark are written; a read is found at a
-  mark or up to 20 blocks before it; writes cost extra; long-lived marks must stand before short-lived ones
-- marked, exact (newer OpenAI models): the end of the request is an implicit mark; a read is the longest written prefix
-- automatic (older OpenAI models and most others): the longest common prefix with anything seen, in steps of 128 tokens
-
-A prefix below the model's minimum is silently not cached. Every read renews the entry. Pure: the caller says what time
-it is.
-"""
+"""A prompt cache by the vendors' billing rules, over requests as rows of content blocks."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""What a provider's error means, and the exception that carries it.
-
-    verdict = classify(400, body, headers)
-    verdict.kind            # input_overflow, output_cap, rate_limit, ...
-    verdict.stated_limit    # the window, only when the provider stated it
-    verdict.allowed_output  # the largest max_tokens that would have passed, when that is known
-
-Only a proven overflow is called one: folding a conversation on a guess destroys more than it mends.
-"""
+"""What a provider's error means, read from its status and body, and the exception that carries it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from leporello.caching import cache_use
 from leporello.codecs import Dialect, Target, openai_chat
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
-from leporello.providers.errors import ErrorKind, ErrorVerdict
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import ErrorVerdict
 from leporello.providers.extras import load
 from leporello.providers.sdk import SdkProvider
 

@@ -1,7 +1,4 @@
-"""What the three providers on official clients share: one call, its stream, its errors, its retries.
-
-An answer is always put together by the codec from the wire's own JSON, so the three differ only in their client.
-"""
+"""What the providers on official clients share: one call, its stream, its errors, its retries."""
 
 from __future__ import annotations
 
@@ -23,7 +20,8 @@ from leporello.codecs.state import drop_state, state_keys
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.cancel import Guard
-from leporello.providers.errors import CallCancelled, CallFailed, ErrorKind, ErrorVerdict, classify
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallCancelled, CallFailed, ErrorVerdict, classify
 from leporello.providers.retry import RetryPolicy
 from leporello.providers.text import sendable
 from leporello.usage import CanonicalUsage

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from leporello.events import Span
 from leporello.messages import Message
 from leporello.recall.base import FoldRecord, RecallQuery, Window
 from leporello.recall.memory import MemoryRecall
-from leporello.records import Span
 
 
 class MemoryArchive:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from leporello.events import Span
 from leporello.messages import Message
-from leporello.records import Span
 
 DEFAULT_TOKENS = 4_000
 """What one search may bring back, in o200k tokens."""

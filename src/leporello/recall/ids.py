@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from leporello.errors import InputError
+from leporello.events import Span
 from leporello.recall.base import FoldRecord
-from leporello.records import Span
 
 _MESSAGES = re.compile(r"\[?\s*+m?(\d{1,12})\s*+(?:(?:-|–|\.\.|to)\s*+m?(\d{1,12}))?\s*+\]?", re.IGNORECASE)
 _FOLD = re.compile(r"\[?\s*(f\w{1,64})\s*\]?", re.IGNORECASE)

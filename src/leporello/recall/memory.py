@@ -1,8 +1,4 @@
-"""`MemoryRecall`: search over messages held in memory.
-
-For conversations without a store, for the exam, and as the last stage of a search in a store. It grows with the
-conversation: adding a message never looks at the ones before it.
-"""
+"""A conversation in memory: search over its messages, and its archive as the recovery tools read it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Raw messages in pages of a token budget: every character once, in order, nothing left out.
-
-A page is a list of pieces; a long message is cut into several, at line ends where that is possible. Pages are worked
-out from the start of the span each time, so that they need no memory and are the same whenever they are asked for.
-"""
+"""Raw messages by id: ids as models write them, pages of a token budget, and what a span is about."""
 
 from __future__ import annotations
 

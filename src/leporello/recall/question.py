@@ -1,9 +1,4 @@
-"""What a query asks: the words to look for, and the kind of answer it wants.
-
-A query may be a question in plain words. Its subject is looked for by its words and their relatives; the way it asks
-(`why did`, `how many`, `in which file`, `what did the user say`) tells what an answer looks like and who wrote it.
-A query of bare words or identifiers has no such wish and is looked for as it is.
-"""
+"""What a query asks: the words to look for, their synonyms, and the type of answer it wants."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Which lines answer a question: every line scored by the words near it, by who wrote it, and by what it looks like.
-
-For each word of the question a line gets the word's rarity, weighted by the nearest place where the word stands: in the
-line, a few lines away, in the call that produced the output, in the step before or after. So a bare `225c5a1` answers
-"which commit added the parser" when the command above it, or the remark before that, speaks of the parser.
-
-Only the best passages are looked at line by line; the rest of a long conversation costs a look-up per word.
-"""
+"""Which lines answer a question: every line scored by the words near it, by who wrote it, and by what it looks like."""
 
 from __future__ import annotations
 

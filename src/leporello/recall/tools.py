@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from leporello.errors import InputError
+from leporello.events import Span
 from leporello.recall import ids, patterns
 from leporello.recall.base import DEFAULT_TOKENS, Archive, Mode, RecallQuery, Window
 from leporello.recall.describe import describe
 from leporello.recall.paging import json_text, pages
 from leporello.recall.passages import Passage, passages_of
-from leporello.records import Span
 from leporello.tokens import TokenCounter
 
 DEFAULT_LIMIT = 10

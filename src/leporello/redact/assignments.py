@@ -1,8 +1,4 @@
-"""`PASSWORD=...`, `"api_key": "..."`, `--token ...`: a telling name, a separator, and a value.
-
-The name decides how much a value must look like a secret: anything literal counts behind `password`, only an opaque
-string counts behind `token`, because that word has many honest uses in code.
-"""
+"""`PASSWORD=...`, `"api_key": "..."`, `--token ...`: a name that announces a secret, a separator, and a value."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from leporello.messages import Call, Message, Part, PartKind, calls_of, parse_json, parts_of
-from leporello.redact import PLACEHOLDER, redact, redact_spans
+from leporello.redact import redact, redact_spans
+from leporello.redact.spans import PLACEHOLDER
 
 _TEXT_KEYS = ("text", "refusal", "thinking", "content")
 _BESIDE = ("reasoning_content", "reasoning", "refusal")

@@ -1,13 +1,4 @@
-"""Where conversations live: an append-only log, the chain of sessions, folded views, counters and search.
-
-    with open_store("sqlite:///leporello.db") as store:
-        talk = store.conversations.create("build-42")
-        store.log.append("build-42", [{"role": "user", "content": "Fix the failing test"}])
-        store.views.view("build-42").messages
-
-The URL chooses the database: `sqlite:///relative/path`, `sqlite:////absolute/path` or a plain file path;
-`postgresql://...` needs the `postgres` extra. The port is `leporello.store.base`, its values `leporello.store.records`.
-"""
+"""Where conversations live: an append-only log, the chain of sessions, folded views, counters and search."""
 
 from __future__ import annotations
 

@@ -1,29 +1,12 @@
-"""The store port: what a conversation needs of a database, in small groups.
-
-    store.conversations   create, resolve any id, list, change, end, branch, delete, prune; the chain of sessions
-    store.log             append and read messages
-    store.views           what the model sees; commit and undo compactions; folds and attempts
-    store.usage           counters and insights
-    store.artifacts       large outputs by hash
-    store.pins  .ledgers  .state    what a conversation keeps beside its messages
-    store.inbox           letters to a conversation's agent
-    store.leases  .turns  who may compact, who may answer
-    store.index           search, and keeping its indexes up to date
-    store.care            check-up, repair of indexes, sizes, backup
-
-Wherever a method takes `conversation`, any id of its chain will do. Ids are data: any string. Every method is one
-transaction, safe to call from any thread. Errors are `StoreError`s: `NotFound` for an unknown id, `StoreBusy` when the
-waiting time is over, `StoreUnavailable` for a full disk, a read-only file or a lost server, `StoreCorrupt` for damage.
-A method that raised has written nothing.
-"""
+"""The store port: what a conversation needs of a database, in small groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from leporello.events import CompactionReport, Span
 from leporello.messages import Message, Messages
-from leporello.records import CompactionReport, Span
 from leporello.store.letters import Fence, Letter
 from leporello.store.records import (
     ArtifactInfo,

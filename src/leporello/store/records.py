@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from leporello.events import CompactionReport, Span, ViewEntry
 from leporello.messages import Message
-from leporello.records import CompactionReport, Entry, Span
 from leporello.store.snippets import snippet
 from leporello.usage import CanonicalUsage
 
@@ -210,7 +210,7 @@ class Compaction:
     """`View.generation` of the view that was compacted."""
     base_last: int
     """`View.last` of that view; messages appended later follow the entries by themselves."""
-    entries: Sequence[Entry]
+    entries: Sequence[ViewEntry]
     report: CompactionReport
     folds: Sequence[Fold] = ()
     ledger: LedgerSnapshot | None = None
@@ -230,7 +230,7 @@ class Generation:
     base_last: int
     session: str
     created_at: float
-    entries: tuple[Entry, ...]
+    entries: tuple[ViewEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from leporello.cancel import CancelToken
 from leporello.errors import Cancelled
+from leporello.events import Verification
 from leporello.messages import Message
-from leporello.records import Verification
 from leporello.redact import redact
 from leporello.redact.messages import masked
 from leporello.summary.handoff import Handoff, redacted

@@ -16,8 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from leporello.events import Span
 from leporello.messages import Message, role_of, text_of
-from leporello.records import Span
 from leporello.summary.frontier import read_frontier, read_state
 from leporello.summary.handoff import Handoff, parse, render
 from leporello.summary.trust import MAC_PATTERN, signed

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from leporello.events import Span
 from leporello.messages import Message, role_of
-from leporello.records import Span
 from leporello.summary.handoff import Handoff, joined, parse, render
 from leporello.summary.trust import MAC_PATTERN, signed
 

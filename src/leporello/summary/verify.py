@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from leporello.events import Verification
 from leporello.ledger.units import clip
-from leporello.records import Verification
 from leporello.summary.base import SummaryTask
 from leporello.summary.handoff import Handoff, Line, Origin, Section
 from leporello.summary.support.evidence import Evidence, Segment, fold, plain

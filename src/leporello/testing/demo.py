@@ -1,13 +1,4 @@
-"""`make demo`: a few hundred turns of a real agent in a small window. Nothing is called but this program itself.
-
-    python -m leporello.testing.demo [--turns N] [--dir FOLDER]
-
-It works in FOLDER, else in LEPORELLO_HOME when that is empty or an earlier demo's, else in a temporary folder.
-
-What is scripted: the user's messages and the model's answers. What is real: the agent's loop, its tools, the store,
-the counts, the folds, the recovery, the search, and the bill, which a simulator of the vendor's cache computes call by
-call. The same source gives the same output.
-"""
+"""`make demo`: a few hundred turns of a real agent in a small window. Nothing is called but this program itself."""
 
 from __future__ import annotations
 

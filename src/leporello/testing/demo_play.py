@@ -16,10 +16,10 @@ from leporello.agent.agent import Agent
 from leporello.agent.events import AgentEvent, Compacted, Notice, ToolFinished
 from leporello.agent.session import Chosen, open_agent
 from leporello.config import Home, load_settings
+from leporello.events import CompactionReport
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.providers.base import ModelRequest
 from leporello.providers.scripted import ScriptedProvider, Step
-from leporello.records import CompactionReport
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.summary.model import ModelNarrator

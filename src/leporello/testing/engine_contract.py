@@ -1,16 +1,4 @@
-"""`EngineContract`: the suite that every `ContextEngine` has to pass, ours and other people's.
-
-    from leporello.testing import EngineContract
-
-    class TestMyEngine(EngineContract):
-        name = "mine"
-
-        def make_engine(self, context_length):
-            return MyEngine(context_length=context_length)
-
-pytest collects the inherited tests. They need neither network nor store; each states one promise that hosts rely on.
-What `compress` promises is in `leporello.testing.compress_contract`.
-"""
+"""`EngineContract`: the suite that every `ContextEngine` has to pass, ours and other people's."""
 
 from __future__ import annotations
 

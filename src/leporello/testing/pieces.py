@@ -11,8 +11,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from leporello.events import Span
 from leporello.messages import Message
-from leporello.records import Span
 from leporello.summary.fold import Fold, fold_text
 from leporello.summary.handoff import Handoff, Line, Origin, Section
 

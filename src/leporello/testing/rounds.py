@@ -9,8 +9,8 @@ from typing import Any
 from leporello.compaction.pipeline import Compaction
 from leporello.compaction.view import number_messages
 from leporello.engines.compressor import ContextCompressor
+from leporello.events import CompactionReport
 from leporello.messages import Message
-from leporello.records import CompactionReport
 from leporello.turns import cut_points
 
 

@@ -6,8 +6,8 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
+from leporello.events import CompactionReport, Outcome, Span, ViewEntry
 from leporello.messages import Message
-from leporello.records import CompactionReport, Entry, Outcome, Span
 from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import Call, Compaction, Fold, Metadata
 from leporello.store.sqlite import DIALECT, MIGRATIONS
@@ -109,7 +109,7 @@ def fill_build(store: Store) -> None:
         Compaction(
             view.generation,
             view.last,
-            [Entry(ref=1), Entry(inline=fold, fold="f1"), Entry(ref=5), Entry(ref=6)],
+            [ViewEntry(ref=1), ViewEntry(inline=fold, fold="f1"), ViewEntry(ref=5), ViewEntry(ref=6)],
             report,
             [Fold("f1", Span(2, 4), "Two of ten tests failed.")],
         ),

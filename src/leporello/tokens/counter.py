@@ -1,8 +1,4 @@
-"""`TokenCounter`: the one place that says how many tokens something is.
-
-Request = system + messages + tool schemas. Counts of messages are remembered by content hash, so a turn costs only what
-is new. Real usage corrects the estimate through `learn`.
-"""
+"""`TokenCounter`: the one place that says how many tokens something is, corrected by every real usage of a model."""
 
 from __future__ import annotations
 

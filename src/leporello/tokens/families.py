@@ -1,9 +1,4 @@
-"""Which vocabulary a model counts with, and what its wire format charges beside the text.
-
-Where splintr has the model's own vocabulary, text is counted exactly. Claude and Gemini are estimated from the o200k
-count and the kinds of characters (`alphabet`, `weights.json`); everybody else counts with the nearest vocabulary.
-`Calibration` learns the rest from real usage.
-"""
+"""Which vocabulary a model counts with, exact or estimated, and what its wire format charges beside the text."""
 
 from __future__ import annotations
 

@@ -1,15 +1,4 @@
-"""Whether a command may run or a file may be written: by policy, by allow-list, or by asking a person.
-
-| mode | listed in `tools.allow` | everything else |
-|---|---|---|
-| `ask` | runs | a person is asked; with nobody to ask it is refused |
-| `auto` | runs | runs |
-| `deny` | runs | refused |
-
-An entry of the allow-list is a tool (`write_file`), the beginning of a command (`git status` covers `git status -s`) or
-a pattern (`pytest *`). A line of several commands runs unasked only if every one of them is covered, and never if it
-contains something that `shell_words` does not understand.
-"""
+"""Whether a command may run or a file may be written: by policy, by allow-list, or by asking a person."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""How much of a tool's output the model gets to see. What it does not see is on disk before anything is cut.
-
-Three layers. A tool limits itself (`read_file` in its windows). A result over its threshold is saved whole, and the
-model gets a `<persisted-output>` block: size, path, how to read parts, and a preview of head and tail. All results of
-one turn together have a limit too: the largest that are not yet saved follow, and if even the previews are too much,
-they shrink.
-
-A result that comes from reading a saved output is never saved again: if it does not fit into its turn, the block points
-to the file that is already there.
-"""
+"""How much of a tool's output the model sees. What it does not see is in a file before anything is cut."""
 
 from __future__ import annotations
 

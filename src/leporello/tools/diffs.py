@@ -1,10 +1,4 @@
-"""Unified diffs as models write them: parsed leniently, applied strictly.
-
-Line numbers in a hunk header are hints; what counts is that the old lines are there. A hunk goes where the header says
-if its lines stand there, else to the only place in the file where they do. Two possible places are an error, not a
-guess.
-Trailing blanks and carriage returns may differ in context lines; the file's own lines are kept.
-"""
+"""Unified diffs as models write them: parsed leniently, applied strictly; the nearest place for lines that are not there."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Runs one shell command: streams its output, keeps its time, and leaves no process behind.
-
-The command leads a process group of its own, so Ctrl-C in the terminal does not reach it by accident, and everything it
-started can be stopped together.
-"""
+"""Runs one shell command: streams its output, complete on disk, keeps its time, and leaves no process behind."""
 
 from __future__ import annotations
 

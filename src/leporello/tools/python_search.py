@@ -1,10 +1,4 @@
-"""Search without ripgrep, as a program of its own.
-
-Python's regular expressions can take exponential time and can't be interrupted from another thread, so the search runs
-in a child process that can be killed. It reads one request (JSON) from standard input and prints one JSON line per
-find: `{"path", "line", "text", "at", "hit"}` in content mode (`hit` is false for context lines), `{"path"}` in file
-mode.
-"""
+"""Search without ripgrep, as a program of its own, with git's ignore rules."""
 
 from __future__ import annotations
 

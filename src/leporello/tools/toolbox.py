@@ -1,8 +1,4 @@
-"""`Toolbox`: the tools of one conversation, their schemas, and the one place where calls are run.
-
-Every call gives exactly one result, whatever happens: an unknown name, arguments that are no JSON, a refusal, an
-exception, a tool that hangs, Ctrl-C. The result's text tells the model what went wrong and what to do instead.
-"""
+"""`Toolbox`: the tools of one conversation, their schemas, and the one place where calls are run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a plan to a new view: new leaves, merges, the state, and the messages that show them."""
+"""From a plan to a new view: new leaves, merges, the running state, and the messages that show them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from leporello.engines.lcm import state as state_writer
 from leporello.engines.lcm.nodes import Desk, Written
 from leporello.engines.lcm.nodes import write as write_nodes
 from leporello.engines.lcm.tree import LEAST_NODE_TOKENS, Branch, grow, leaf_size, standing
+from leporello.events import Span
 from leporello.messages import is_instruction
-from leporello.records import Span
 from leporello.summary.fold import Fold, prompt
 from leporello.summary.frontier import (
     Node,

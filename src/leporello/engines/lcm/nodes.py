@@ -1,9 +1,4 @@
-"""Writing a node: in detail by a model, tersely by a model, or without one. The last way always works.
-
-A node says what stays true of its span: what the user said, what was done and decided, and an index of facts. It never
-says what may change later (rules in force, open requests, the state of files): that is the state's to say, because a
-node is not written again.
-"""
+"""The nodes of the tree: which stand in the view, and how each is written, by a model or without one."""
 
 from __future__ import annotations
 
@@ -12,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from leporello.engines.lcm.tree import Branch
+from leporello.events import Verification
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import Ranking
 from leporello.messages import Message
-from leporello.records import Verification
 from leporello.summary import earlier, sections
 from leporello.summary.base import Narrative, Narrator, SummaryTask
 from leporello.summary.frontier import Node, make_node

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from leporello.compaction.view import Item
-from leporello.records import Span
+from leporello.events import Span
 from leporello.summary.frontier import Node
 
 LEAVES = 12

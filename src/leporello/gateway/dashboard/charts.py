@@ -1,7 +1,4 @@
-"""Charts as geometry: the template only draws. Places are percent across and pixels down, so text is never stretched.
-
-Every chart has the same figures as a table, for whoever does not see it.
-"""
+"""Insights and settings as charts and tables. Places are percent across and pixels down, so text is never stretched."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from leporello.agent.agent import Agent
 from leporello.conversation import Conversation
 from leporello.conversation.pins import Pinboard
+from leporello.events import CompactionReport
 from leporello.gateway.dashboard.reader import Reader
 from leporello.gateway.faults import Refused
 from leporello.gateway.narrator import proxy_narrator
 from leporello.gateway.sessions import PLATFORM, Sessions
-from leporello.records import CompactionReport
 from leporello.store.records import ConversationRecord
 
 

@@ -1,4 +1,4 @@
-"""The pages one can look at. `actions` has what changes something."""
+"""The pages one can look at, and the stream of events that keeps an open page up to date."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from leporello.agent.commands_context import headline, rows
 from leporello.errors import InputError
+from leporello.events import Span
 from leporello.gateway.auth import Keys
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.dashboard.actions import actions
@@ -32,7 +33,6 @@ from leporello.gateway.metrics import Metrics
 from leporello.gateway.origins import BrowserCheck
 from leporello.gateway.sessions import Sessions
 from leporello.gateway.telling import told
-from leporello.records import Span
 from leporello.store.records import ConversationFilter, ConversationRecord, SearchQuery
 from leporello.words import query_words
 

@@ -12,6 +12,7 @@ from leporello.config import Settings
 from leporello.conversation.sent import Sent, sent_messages
 from leporello.conversation.state import METER_KEY
 from leporello.errors import LeporelloError, NotFound
+from leporello.events import Span
 from leporello.gateway.dashboard.charts import Chart, Point, usage_charts
 from leporello.gateway.dashboard.door import Visitor
 from leporello.gateway.dashboard.rows import PlacedMessage, Row, message_rows, view_rows
@@ -41,7 +42,6 @@ from leporello.gateway.faults import refuse
 from leporello.gateway.talks import PLATFORM as PROXY
 from leporello.limits import limits_of
 from leporello.messages import Message, role_of, text_of
-from leporello.records import Span
 from leporello.redact import redact
 from leporello.store.base import Store
 from leporello.store.records import (

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leporello.agent.commands_context import WindowUse
+from leporello.events import Span
 from leporello.gateway.dashboard.rows import Row
 from leporello.gateway.dashboard.strip import Placed, Segment, SegmentKind
 from leporello.models import Limits
-from leporello.records import Span
 from leporello.store.records import Attempt, ConversationRecord, Fold, FoldMark, Generation, Hit, Pin, UsageTotals
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from leporello.records import Span
+from leporello.events import Span
 from leporello.store.base import Store
 from leporello.store.records import ConversationRecord
 from leporello.tokens import TokenCounter

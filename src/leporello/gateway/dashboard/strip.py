@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from leporello.events import Span, ViewEntry
 from leporello.messages import Message
-from leporello.records import Entry, Span
 from leporello.store.records import FoldMark, Generation
 
 NARROWEST = 0.35
@@ -98,7 +98,7 @@ def view_segments(step: Generation, last: int, marks: Mapping[str, FoldMark], sc
     return _named(segments)
 
 
-def _add_message(segments: list[Segment], entry: Entry, scale: Scale) -> None:
+def _add_message(segments: list[Segment], entry: ViewEntry, scale: Scale) -> None:
     number = entry.ref or 0
     tokens = scale.count(entry.inline) if entry.inline is not None else scale.log(number, number)
     _add_run(segments, Span(number, number), tokens, 1 if entry.inline is not None else 0)

@@ -1,8 +1,4 @@
-"""A PostgreSQL database as a `Database`: a pool of connections, all tables in the schema `leporello`.
-
-Writers of one conversation queue at its row; everything else runs side by side. A connection that died (a restarted
-server) is replaced before it is handed out. After a fork the child gets a pool of its own.
-"""
+"""A PostgreSQL database as a `Database`: a pool of connections, all tables in the schema `leporello`."""
 
 from __future__ import annotations
 

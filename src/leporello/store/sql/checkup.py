@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Protocol
 
 from leporello.errors import StoreCorrupt, StoreError
+from leporello.events import Span
 from leporello.messages import encode_json, hash_bytes
-from leporello.records import Span
 from leporello.store.base import Watch
 from leporello.store.records import COMPRESSION, Checkup, Finding, Severity
 from leporello.store.sql.bodies import unpack_body

@@ -1,10 +1,4 @@
-"""A store copied into another, of the same kind or not, row by row and verified.
-
-Each conversation is one transaction on the target and one snapshot of the source, so the source may be in use and a
-copy that was interrupted holds whole conversations only. Copying again goes on where it stopped: what is there already
-and equal is left alone, and if anything there differs, nothing is written at all. What can be derived (indexes, counts)
-and what is bound to running processes (leases) is left out.
-"""
+"""A store copied into another, of the same kind or not, row by row and verified."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from dataclasses import asdict
 from typing import Any
 
 from leporello.errors import InputError
+from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
 from leporello.messages import decode_json
-from leporello.records import CompactionReport, Entry, Outcome, Span, Verification
 from leporello.store.sql.common import to_json
 from leporello.usage import CanonicalUsage
 
 
-def pack_entries(entries: Sequence[Entry]) -> bytes:
+def pack_entries(entries: Sequence[ViewEntry]) -> bytes:
     """JSON bytes of entries."""
     items: list[Any] = []
     for entry in entries:
@@ -37,21 +37,21 @@ def pack_entries(entries: Sequence[Entry]) -> bytes:
     return to_json(items, "A view entry")
 
 
-def unpack_entries(data: bytes) -> tuple[Entry, ...]:
+def unpack_entries(data: bytes) -> tuple[ViewEntry, ...]:
     """The entries that `pack_entries` was given."""
     return tuple(_entries(decode_json(data)))
 
 
-def _entries(items: Iterable[Any]) -> Iterator[Entry]:
+def _entries(items: Iterable[Any]) -> Iterator[ViewEntry]:
     for item in items:
         if isinstance(item, list):
             for number in range(item[0], item[1] + 1):
-                yield Entry(ref=number)
+                yield ViewEntry(ref=number)
         else:
-            yield Entry(ref=item.get("r"), inline=item["m"], fold=item.get("f"))
+            yield ViewEntry(ref=item.get("r"), inline=item["m"], fold=item.get("f"))
 
 
-def check_entries(entries: Sequence[Entry], last: int) -> None:
+def check_entries(entries: Sequence[ViewEntry], last: int) -> None:
     """Refuse entries that could not be shown."""
     for index, entry in enumerate(entries):
         if entry.ref is None and entry.inline is None:

@@ -1,12 +1,4 @@
-"""Keeping the search index up to date, behind a durable watermark.
-
-Appending does not index. Each conversation remembers up to which message it is indexed; catching up reads what lies
-beyond in batches, makes its words outside any transaction, and writes them together with the moved watermark. When two
-processes catch up at once, the second finds the watermark moved and leaves its batch away. Small batches of several
-conversations share a transaction, which costs the databases' full-text indexes far less than one for each.
-
-Counts of messages and tools for insights are made on the same way.
-"""
+"""Keeping the search index up to date: what of a message can be searched, in chunks, behind a durable watermark."""
 
 from __future__ import annotations
 
@@ -16,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from leporello.errors import NotFound
+from leporello.events import Span
 from leporello.messages import Message, calls_of, is_result, result_id, role_of
-from leporello.records import Span
 from leporello.store.records import StoredMessage
 from leporello.store.searchable import SEARCHABLE_VERSION, chunks_of
 from leporello.store.sql.common import locate

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
+from leporello.events import Span
 from leporello.messages import Message, Messages, decode_json, hash_bytes
-from leporello.records import Span
 from leporello.store.records import StoredMessage
 from leporello.store.sql.bodies import HEADER, body_size, pack_body, unpack_body
 from leporello.store.sql.common import LARGEST_NUMBER, locate, shown, to_json, unknown

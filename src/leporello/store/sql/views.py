@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
+from leporello.events import CompactionReport, Span, ViewEntry
 from leporello.messages import decode_json
-from leporello.records import CompactionReport, Entry, Span
 from leporello.store.records import COMPRESSION, Attempt, Compaction, Fold, FoldMark, Generation, Lease, View, ViewLine
 from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.common import LARGEST_NUMBER, Held, hold, locate, shown, to_json
@@ -225,7 +225,7 @@ def read_view(tx: Transaction, key: int) -> View:
     )
 
 
-def _resolve(tx: Transaction, key: int, entries: tuple[Entry, ...], beyond: Span) -> tuple[ViewLine, ...]:
+def _resolve(tx: Transaction, key: int, entries: tuple[ViewEntry, ...], beyond: Span) -> tuple[ViewLine, ...]:
     wanted = runs(entry.ref for entry in entries if entry.ref is not None and entry.inline is None)
     if beyond.first <= beyond.last:
         wanted.append(beyond)

@@ -1,4 +1,4 @@
-"""SQLite: one file, WAL, one writing connection per process. The default store."""
+"""SQLite: one file, WAL, one writing connection per process; opening, checking, backing up. The default store."""
 
 from __future__ import annotations
 

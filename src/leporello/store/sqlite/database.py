@@ -1,9 +1,4 @@
-"""A SQLite file as a `Database`: one writing connection per process, reading connections beside it, WAL.
-
-The file is never opened by anything but SQLite: closing a plain file descriptor would drop the locks of every
-connection of this process to the same file. After a fork the child starts with connections of its own; the inherited
-ones are kept but never used or closed, because closing them could remove the log under the parent.
-"""
+"""A SQLite file as a `Database`: one writing connection per process, reading connections beside it, WAL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools print: test runs, stack traces, git, builds, service logs, searches and web pages."""
+"""What tools print: test runs, stack traces, git, builds, logs, searches, web pages, and screenshots."""
 
 from __future__ import annotations
 

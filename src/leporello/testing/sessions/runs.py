@@ -1,8 +1,4 @@
-"""Tool runs of a coding agent: each draws a call and its result from the world.
-
-Two dialects of tool output occur, one per session: `json` (an object with `output` and `exit_code`) and `text` (the
-bare output with a closing line about the exit code).
-"""
+"""Tool runs of a coding agent, their schemas, and what the tools print."""
 
 from __future__ import annotations
 

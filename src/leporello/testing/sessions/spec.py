@@ -1,8 +1,4 @@
-"""What a generated session should look like, and what was planted in it.
-
-A session is more than its messages: every rule, decision, identifier, error and secret that the generator planted is
-listed as a `Fact` with the message it stands in, so that a test can compress the session and ask what survived.
-"""
+"""What a generated session should look like, what was planted in it, and the writer that remembers where."""
 
 from __future__ import annotations
 

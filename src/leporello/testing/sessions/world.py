@@ -1,8 +1,4 @@
-"""The invented project that a session works on: files that change when patched, a branch, commits, failing tests.
-
-Tool results come from this state, so that reading a file twice gives the same text, reading it after a patch gives
-the patched text, and a test that failed passes after it was mended.
-"""
+"""The invented project that a session works on: source files, a branch, commits, failing tests; words to name them."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from leporello.events import CompactionReport, Outcome, Span, ViewEntry
 from leporello.messages import Message
-from leporello.records import CompactionReport, Entry, Outcome, Span
 from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import Compaction, Fold, View
 
@@ -84,7 +84,7 @@ def fold_all_but(view: View, tail: int, text: str = "summary", **report: Any) ->
     return Compaction(
         base_generation=view.generation,
         base_last=view.last,
-        entries=[Entry(inline=assistant(text), fold=fold), *(Entry(ref=number) for number in kept)],
+        entries=[ViewEntry(inline=assistant(text), fold=fold), *(ViewEntry(ref=number) for number in kept)],
         report=CompactionReport(Outcome.COMMITTED, fold=fold, covered=covered, **report),
         folds=[Fold(fold, covered, text)],
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leporello.errors import InputError
-from leporello.records import CompactionReport, Outcome
+from leporello.events import CompactionReport, Outcome
 from leporello.store import Store, StoreOptions
 from leporello.store.records import Call, InsightsQuery, Metadata, ToolUse
 from leporello.testing.store_contract.base import ContractBase, fold_all_but, tool_turn, user

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import InputError, NotFound, StoreConflict
+from leporello.events import Span
 from leporello.messages import message_hash
-from leporello.records import Span
 from leporello.store import Store
 from leporello.testing.store_contract.base import (
     ContractBase,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
-from leporello.records import CompactionReport, Entry, Outcome, Span, Verification
+from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
 from leporello.store import Store
 from leporello.store.records import Compaction, Fold, LedgerSnapshot
 from leporello.testing.store_contract.base import (
@@ -47,11 +47,11 @@ class ViewsContract(ContractBase):
         filled(store, 10)
         view = store.views.view("c")
         entries = [
-            Entry(ref=1),
-            Entry(inline=assistant("fold"), fold="f1"),
-            Entry(ref=8, inline=user("eight, shortened")),
-            Entry(ref=9),
-            Entry(ref=10),
+            ViewEntry(ref=1),
+            ViewEntry(inline=assistant("fold"), fold="f1"),
+            ViewEntry(ref=8, inline=user("eight, shortened")),
+            ViewEntry(ref=9),
+            ViewEntry(ref=10),
         ]
         compaction = Compaction(view.generation, view.last, entries, DONE, [Fold("f1", Span(2, 7), "fold")])
         committed = store.views.commit("c", compaction)
@@ -146,18 +146,20 @@ class ViewsContract(ContractBase):
     @pytest.mark.parametrize(
         ("entries", "base_last"),
         [
-            ([Entry()], 3),
-            ([Entry(ref=0)], 3),
-            ([Entry(ref=4)], 3),
-            ([Entry(ref=2**70)], 3),
-            ([Entry(ref=1)], 99),
-            ([Entry(ref=1)], 2**70),
-            ([Entry(ref=1)], -1),
-            ([Entry(ref=1, fold="f1")], 3),
-            ([Entry(inline={"role": "user", "content": {1}})], 3),
+            ([ViewEntry()], 3),
+            ([ViewEntry(ref=0)], 3),
+            ([ViewEntry(ref=4)], 3),
+            ([ViewEntry(ref=2**70)], 3),
+            ([ViewEntry(ref=1)], 99),
+            ([ViewEntry(ref=1)], 2**70),
+            ([ViewEntry(ref=1)], -1),
+            ([ViewEntry(ref=1, fold="f1")], 3),
+            ([ViewEntry(inline={"role": "user", "content": {1}})], 3),
         ],
     )
-    def test_entries_that_cannot_be_shown_are_refused(self, store: Store, entries: list[Entry], base_last: int) -> None:
+    def test_entries_that_cannot_be_shown_are_refused(
+        self, store: Store, entries: list[ViewEntry], base_last: int
+    ) -> None:
         filled(store, 3)
         before = store.views.view("c")
         with pytest.raises(InputError):
@@ -168,7 +170,7 @@ class ViewsContract(ContractBase):
         filled(store, 5)
         store.views.commit("c", fold_all_but(store.views.view("c"), 1))
         view = store.views.view("c")
-        repeated = Compaction(view.generation, view.last, [Entry(ref=5)], DONE, [Fold("f1", Span(1, 2))])
+        repeated = Compaction(view.generation, view.last, [ViewEntry(ref=5)], DONE, [Fold("f1", Span(1, 2))])
         with pytest.raises(InputError):
             store.views.commit("c", repeated)
         assert store.views.view("c") == view
@@ -196,7 +198,9 @@ class ViewsContract(ContractBase):
             warnings=("careful",),
             details={"k": [1, {"a": None}]},
         )
-        compaction = Compaction(0, 9, [Entry(inline=assistant("s"), fold="f1")], report, [Fold("f1", Span(1, 7), "s")])
+        compaction = Compaction(
+            0, 9, [ViewEntry(inline=assistant("s"), fold="f1")], report, [Fold("f1", Span(1, 7), "s")]
+        )
         store.views.commit("c", compaction)
         (attempt,) = store.views.attempts("c")
         assert attempt.report == report
@@ -214,7 +218,7 @@ class ViewsContract(ContractBase):
         with pytest.raises(InputError):
             store.views.record_attempt("c", DONE)
         with pytest.raises(InputError):
-            store.views.commit("c", Compaction(0, 3, [Entry(ref=1)], CompactionReport(Outcome.FAILED)))
+            store.views.commit("c", Compaction(0, 3, [ViewEntry(ref=1)], CompactionReport(Outcome.FAILED)))
 
     def test_odd_values_in_a_report_never_lose_it(self, store: Store) -> None:
         filled(store, 1)
@@ -225,7 +229,7 @@ class ViewsContract(ContractBase):
         filled(store, 9)
         handoff = {"active_task": "None.", "goal": ["z", "a"], "odd": "\ud800\0"}
         folds = [Fold("f1", Span(1, 3), "leaf"), Fold("f2", Span(1, 6), "node", handoff, ("f1",))]
-        store.views.commit("c", Compaction(0, 9, [Entry(inline=user("n"), fold="f2")], DONE, folds))
+        store.views.commit("c", Compaction(0, 9, [ViewEntry(inline=user("n"), fold="f2")], DONE, folds))
         assert store.views.fold("c", "f2") == Fold("f2", Span(1, 6), "node", handoff, ("f1",), generation=1)
         assert [fold.id for fold in store.views.folds("c")] == ["f1", "f2"]
         assert store.views.view("c").folds == 2
@@ -238,7 +242,12 @@ class ViewsContract(ContractBase):
         store.conversations.update("c", system_prompt="before")
         view = store.views.view("c")
         compaction = Compaction(
-            view.generation, view.last, [Entry(ref=4)], DONE, ledger=LedgerSnapshot(4, 1, b"L"), system_prompt="after"
+            view.generation,
+            view.last,
+            [ViewEntry(ref=4)],
+            DONE,
+            ledger=LedgerSnapshot(4, 1, b"L"),
+            system_prompt="after",
         )
         store.views.commit("c", compaction)
         assert store.ledgers.latest("c", 1) == LedgerSnapshot(4, 1, b"L")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import NotFound
+from leporello.events import CompactionReport, Outcome, Span
 from leporello.messages import encode_json
-from leporello.records import CompactionReport, Outcome, Span
 from leporello.store import Store
 from leporello.store.records import Call, ConversationFilter, InsightsQuery, Metadata, SearchQuery
 from leporello.testing.store_contract.base import ContractBase, any_text, example_settings, fold_all_but, user
