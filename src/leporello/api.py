@@ -13,7 +13,7 @@ from leporello.models import Limits, resolve_limits
 from leporello.models.limits import PROTECT_LAST_N, TARGET_RATIO, THRESHOLD
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
-from leporello.turns import Fault, validate
+from leporello.turns import ViolationKind, validate
 
 DEFAULT_WINDOW = 128_000
 
@@ -105,7 +105,7 @@ def checked(messages: Any) -> list[Message]:
         raise InputError(f'wanted is a list of messages such as {{"role": "user", "content": "..."}}, not {kind}')
     listed = list(messages)
     for violation in validate(listed):
-        if violation.fault in (Fault.NOT_A_MESSAGE, Fault.UNKNOWN_ROLE):
+        if violation.fault in (ViolationKind.NOT_A_MESSAGE, ViolationKind.UNKNOWN_ROLE):
             raise InputError(violation.reason, f"messages[{violation.index}]")
     for index, message in enumerate(listed):
         try:

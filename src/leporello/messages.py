@@ -63,7 +63,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """One tool call of an assistant message. `arguments` is the raw JSON text the model wrote."""
 
     id: str
@@ -134,7 +134,7 @@ def text_of(message: Mapping[str, Any]) -> str:
     return "\n".join(part.text for part in parts_of(message) if part.kind is PartKind.TEXT and part.text)
 
 
-def calls_of(message: Mapping[str, Any]) -> tuple[Call, ...]:
+def calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """The tool calls of an assistant message, the old `function_call` form included."""
     raw = message.get("tool_calls")
     if isinstance(raw, list):
@@ -145,14 +145,14 @@ def calls_of(message: Mapping[str, Any]) -> tuple[Call, ...]:
     return ()
 
 
-def _call(item: Mapping[str, Any], index: int) -> Call:
+def _call(item: Mapping[str, Any], index: int) -> ToolCall:
     body = item.get("function") or item.get("custom") or {}
     if not isinstance(body, dict):
         body = {}
     arguments = body.get("arguments", body.get("input", ""))
     if not isinstance(arguments, str):
         arguments = encode_json(arguments).decode("utf-8", "replace").strip()
-    return Call(str(item.get("id") or ""), str(body.get("name") or ""), arguments, index)
+    return ToolCall(str(item.get("id") or ""), str(body.get("name") or ""), arguments, index)
 
 
 def result_id(message: Mapping[str, Any]) -> str:

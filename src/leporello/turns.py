@@ -36,7 +36,7 @@ class Group:
         return tuple(k for k, answer in enumerate(self.answers) if answer is None)
 
 
-class Fault(StrEnum):
+class ViolationKind(StrEnum):
     """What a provider would refuse."""
 
     NOT_A_MESSAGE = "not_a_message"
@@ -54,7 +54,7 @@ class Violation:
     """One thing a provider would refuse: where, which rule, and why in words."""
 
     index: int
-    fault: Fault
+    fault: ViolationKind
     reason: str
 
     def __str__(self) -> str:
@@ -143,7 +143,7 @@ def validate(messages: Messages) -> list[Violation]:
     found: list[Violation] = []
     for index, message in enumerate(messages):
         found.extend(_check_message(index, message))
-    if any(v.fault is Fault.NOT_A_MESSAGE for v in found):
+    if any(v.fault is ViolationKind.NOT_A_MESSAGE for v in found):
         return found
     for group in iter_groups(messages):
         found.extend(_check_group(messages, group))
@@ -153,20 +153,24 @@ def validate(messages: Messages) -> list[Violation]:
 
 def _check_message(index: int, message: object) -> Iterator[Violation]:
     if not isinstance(message, dict):
-        yield Violation(index, Fault.NOT_A_MESSAGE, f"is a {type(message).__name__}, not an object")
+        yield Violation(index, ViolationKind.NOT_A_MESSAGE, f"is a {type(message).__name__}, not an object")
         return
     if role_of(message) not in ROLES:
-        yield Violation(index, Fault.UNKNOWN_ROLE, f"role {message.get('role')!r} is not one of {', '.join(ROLES)}")
+        yield Violation(
+            index, ViolationKind.UNKNOWN_ROLE, f"role {message.get('role')!r} is not one of {', '.join(ROLES)}"
+        )
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
-        yield Violation(index, Fault.BAD_ARGUMENTS, f"tool_calls is a {type(calls).__name__}, not a list")
+        yield Violation(index, ViolationKind.BAD_ARGUMENTS, f"tool_calls is a {type(calls).__name__}, not a list")
         return
     for item in calls:
         if isinstance(item, dict) and "custom" not in item:
             body = item.get("function")
             arguments = body.get("arguments") if isinstance(body, dict) else None
             if not _is_json_text(arguments):
-                yield Violation(index, Fault.BAD_ARGUMENTS, f"arguments of call {item.get('id')!r} are not JSON text")
+                yield Violation(
+                    index, ViolationKind.BAD_ARGUMENTS, f"arguments of call {item.get('id')!r} are not JSON text"
+                )
 
 
 def _is_json_text(value: object) -> bool:
@@ -176,22 +180,24 @@ def _is_json_text(value: object) -> bool:
 
 def _check_group(messages: Messages, group: Group) -> Iterator[Violation]:
     for index in group.orphans:
-        yield Violation(index, Fault.ORPHAN_RESULT, f"result {result_id(messages[index])!r} answers no call before it")
+        yield Violation(
+            index, ViolationKind.ORPHAN_RESULT, f"result {result_id(messages[index])!r} answers no call before it"
+        )
     if group.stop < len(messages):
         calls = calls_of(messages[group.start])
         for position in group.unanswered:
-            yield Violation(group.start, Fault.MISSING_RESULT, f"call {calls[position].id!r} has no result")
+            yield Violation(group.start, ViolationKind.MISSING_RESULT, f"call {calls[position].id!r} has no result")
 
 
 def _check_order(messages: Messages) -> Iterator[Violation]:
     if messages and not any(role_of(message) == "user" for message in messages):
-        yield Violation(len(messages) - 1, Fault.NO_USER, "there is no user message")
+        yield Violation(len(messages) - 1, ViolationKind.NO_USER, "there is no user message")
     seen_other = False
     for index, message in enumerate(messages):
         if is_instruction(message):
             if seen_other and role_of(message) == "system":
-                yield Violation(index, Fault.LATE_SYSTEM, "a system message stands behind other messages")
+                yield Violation(index, ViolationKind.LATE_SYSTEM, "a system message stands behind other messages")
         else:
             seen_other = True
         if index and role_of(message) == "user" == role_of(messages[index - 1]):
-            yield Violation(index, Fault.NEIGHBOURS, "two user messages stand side by side")
+            yield Violation(index, ViolationKind.NEIGHBOURS, "two user messages stand side by side")

@@ -18,7 +18,7 @@ from leporello.compaction.prune import (
     without_images,
 )
 from leporello.ledger.units import CUT_MARK
-from leporello.messages import Call
+from leporello.messages import ToolCall
 
 
 def result(text: str) -> dict:
@@ -40,7 +40,7 @@ def result(text: str) -> dict:
 def test_a_pruned_result_says_what_ran_on_what_and_how_it_ended(
     name: str, arguments: dict, text: str, expected: tuple[str, ...]
 ) -> None:
-    line = pointer(result(text), Call("c1", name, json.dumps(arguments), 0), 45)["content"]
+    line = pointer(result(text), ToolCall("c1", name, json.dumps(arguments), 0), 45)["content"]
     assert "\n" not in line
     assert "m45" in line
     assert all(piece in line for piece in expected), line

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leporello.importers import load_session, load_sessions
-from leporello.turns import Fault, validate
+from leporello.turns import ViolationKind, validate
 
 from .format_writers import WRITERS, aider, opencode_page
 from .session_script import PLAIN, Called, Script, Turn, expected, scripts, seen, thinking_of
 
-HARMLESS = {Fault.NEIGHBOURS, Fault.LATE_SYSTEM}
+HARMLESS = {ViolationKind.NEIGHBOURS, ViolationKind.LATE_SYSTEM}
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from leporello.errors import InputError
 from leporello.importers import ImportedSession, load_session, load_sessions
 from leporello.importers.builder import NO_RESULT
 from leporello.messages import Message, calls_of, is_result, role_of
-from leporello.turns import Fault, validate
+from leporello.turns import ViolationKind, validate
 
-HARMLESS = {Fault.NEIGHBOURS, Fault.LATE_SYSTEM}
+HARMLESS = {ViolationKind.NEIGHBOURS, ViolationKind.LATE_SYSTEM}
 
 
 def files(folder: Path, pattern: str) -> list[Path]:
@@ -219,7 +219,7 @@ def test_fixtures_of_many_agents(real_sessions: Path) -> None:
             refused.append(str(error))
             continue
         for session in sessions:
-            faults = [v for v in validate(session.messages) if v.fault not in HARMLESS | {Fault.NO_USER}]
+            faults = [v for v in validate(session.messages) if v.fault not in HARMLESS | {ViolationKind.NO_USER}]
             assert faults == [], path.name
     # What is refused holds no talk: two summaries, one state file, one single stored message.
     assert all(any(word in reason for word in ("summary", "state", "storage")) for reason in refused)

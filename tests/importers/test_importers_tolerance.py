@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from leporello.errors import InputError
 from leporello.importers import FORMATS, load_session, load_sessions
-from leporello.turns import Fault, validate
+from leporello.turns import ViolationKind, validate
 
 from .format_writers import WRITERS
 from .session_script import Called, Script, Turn, expected, scripts, seen
@@ -27,7 +27,7 @@ SCRIPT = Script(
     )
 )
 LINES = [name for name, writer in WRITERS.items() if "\n" in writer.write(SCRIPT).strip()]
-MENDED = {Fault.NEIGHBOURS, Fault.LATE_SYSTEM, Fault.NO_USER}
+MENDED = {ViolationKind.NEIGHBOURS, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER}
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.messages import (
-    Call,
     PartKind,
+    ToolCall,
     calls_of,
     decode_json,
     encode_json,
@@ -74,6 +74,6 @@ def test_unknown_parts_are_kept_untouched() -> None:
 def test_calls_of_both_forms_and_odd_arguments() -> None:
     new = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {"a": 1}}}]}
     old = {"role": "assistant", "function_call": {"name": "f", "arguments": "not json"}}
-    assert calls_of(new) == (Call("1", "f", '{"a":1}', 0),)
+    assert calls_of(new) == (ToolCall("1", "f", '{"a":1}', 0),)
     assert calls_of(new)[0].parsed() == {"a": 1}
     assert calls_of(old)[0].parsed() == {}

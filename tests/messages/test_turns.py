@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.messages import is_result
-from leporello.turns import Fault, cut_points, groups, open_group, validate
+from leporello.turns import ViolationKind, cut_points, groups, open_group, validate
 
 
 def call(*ids: str) -> dict:
@@ -49,16 +49,16 @@ def test_open_calls_at_the_end_are_work_in_progress() -> None:
 def test_violations_name_index_and_reason() -> None:
     messages = [USER, result("x"), call("a"), {"role": "user", "content": "go on"}, {"role": "wizard"}]
     assert [(v.index, v.fault) for v in validate(messages)] == [
-        (1, Fault.ORPHAN_RESULT),
-        (2, Fault.MISSING_RESULT),
-        (4, Fault.UNKNOWN_ROLE),
+        (1, ViolationKind.ORPHAN_RESULT),
+        (2, ViolationKind.MISSING_RESULT),
+        (4, ViolationKind.UNKNOWN_ROLE),
     ]
 
 
 def test_arguments_that_are_not_json_are_a_violation() -> None:
     broken = call("a")
     broken["tool_calls"][0]["function"]["arguments"] = '{"x": '
-    assert Fault.BAD_ARGUMENTS in {v.fault for v in validate([USER, broken, result("a")])}
+    assert ViolationKind.BAD_ARGUMENTS in {v.fault for v in validate([USER, broken, result("a")])}
 
 
 MESSAGES = st.lists(

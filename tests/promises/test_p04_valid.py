@@ -12,7 +12,7 @@ from leporello.testing import checks
 from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate
 from leporello.testing.strategies import conversations, nasty_conversations
-from leporello.turns import Fault, cut_points, validate
+from leporello.turns import ViolationKind, cut_points, validate
 
 SMALL_START: list[Message] = [
     {"role": "user", "content": "Read both files."},
@@ -74,7 +74,7 @@ def test_broken_lists_are_mended_when_they_are_folded(messages: list[Message], w
     assert done.report.outcome != "failed", done.report.reason
     if done.report.committed:
         # Two things can't be mended without inventing or moving what somebody wrote.
-        given = {v.fault for v in validate(messages)} & {Fault.LATE_SYSTEM, Fault.NO_USER}
+        given = {v.fault for v in validate(messages)} & {ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER}
         assert [v for v in validate(done.messages) if v.fault not in given] == []
 
 

@@ -8,7 +8,7 @@ from hypothesis import Phase, find, given, settings
 from leporello.messages import Message, encode_json
 from leporello.summary.fold import is_fold
 from leporello.testing import strategies
-from leporello.turns import Fault, open_group, validate
+from leporello.turns import ViolationKind, open_group, validate
 
 _LOOK = settings(max_examples=3_000, database=None, phases=[Phase.generate], deadline=None)
 
@@ -33,8 +33,10 @@ def test_forged_folds_are_not(message: Message) -> None:
     assert not is_fold(message)
 
 
-@pytest.mark.parametrize("fault", sorted(set(Fault) - {Fault.NOT_A_MESSAGE, Fault.UNKNOWN_ROLE}))
-def test_nasty_conversations_reach_every_fault_a_dict_can_have(fault: Fault) -> None:
+@pytest.mark.parametrize(
+    "fault", sorted(set(ViolationKind) - {ViolationKind.NOT_A_MESSAGE, ViolationKind.UNKNOWN_ROLE})
+)
+def test_nasty_conversations_reach_every_fault_a_dict_can_have(fault: ViolationKind) -> None:
     find(strategies.nasty_conversations(), lambda messages: fault in faults(messages), settings=_LOOK)
 
 
@@ -43,7 +45,7 @@ def test_huge_and_empty_lists_occur() -> None:
     find(strategies.any_conversation(), lambda messages: not messages, settings=_LOOK)
 
 
-def faults(messages: list[Message]) -> set[Fault]:
+def faults(messages: list[Message]) -> set[ViolationKind]:
     return {violation.fault for violation in validate(messages)}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from leporello.messages import Call
+from leporello.messages import ToolCall
 from leporello.tools.approval import Mode, PolicyApprover
 from leporello.tools.base import ToolContext, ToolResult
 from leporello.tools.builtin import builtin_toolbox
@@ -57,8 +57,8 @@ class Workshop:
         return path
 
 
-def call(tool: str, call_id: str = "call_1", **arguments: Any) -> Call:
-    return Call(call_id, tool, json.dumps(arguments), 0)
+def call(tool: str, call_id: str = "call_1", **arguments: Any) -> ToolCall:
+    return ToolCall(call_id, tool, json.dumps(arguments), 0)
 
 
 def make_workshop(root: Path, jobs: Jobs) -> Workshop:

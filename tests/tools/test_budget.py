@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from leporello.errors import StoreUnavailable
-from leporello.messages import Call
+from leporello.messages import ToolCall
 from leporello.tools.base import OutputLimits, SavedOutput, Tool, ToolResult
 from leporello.tools.budget import CLOSING, OPENING, Budgeted, OutputBudget, preview_of
 from leporello.tools.outputs import output_name
@@ -38,8 +38,8 @@ class Shelf:
         return handle
 
 
-def call(call_id: str = "call_1", name: str = "plain") -> Call:
-    return Call(call_id, name, "{}", 0)
+def call(call_id: str = "call_1", name: str = "plain") -> ToolCall:
+    return ToolCall(call_id, name, "{}", 0)
 
 
 def is_subsequence(part: str, whole: str) -> bool:

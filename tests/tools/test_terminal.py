@@ -15,7 +15,7 @@ import pytest
 
 from leporello.cancel import CancelToken
 from leporello.errors import ToolError
-from leporello.messages import Call
+from leporello.messages import ToolCall
 from leporello.tools import terminal
 from leporello.tools.capture import Capture
 from leporello.tools.processes import Command, Stop, group_alive, run
@@ -200,7 +200,7 @@ def test_a_capture_without_a_disk_says_so_and_goes_on(tmp_path: Path) -> None:
 
 def test_the_same_output_twice_is_one_file(workshop: Any) -> None:
     one = workshop.run("terminal", command="yes | head -n 900000")
-    again = Call("other", "terminal", json.dumps({"command": "yes | head -n 900000"}), 0)
+    again = ToolCall("other", "terminal", json.dumps({"command": "yes | head -n 900000"}), 0)
     two = workshop.box.run(again, workshop.context)
     assert one.saved == two.saved
     assert one.saved.path.read_bytes() == b"y\n" * 900_000

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from leporello.cancel import CancelToken
 from leporello.errors import ToolError
-from leporello.messages import Call
+from leporello.messages import ToolCall
 from leporello.tools import worker
 from leporello.tools.base import ApprovalRequest, Tool, ToolContext, ToolResult, Verdict
 from leporello.tools.schema import foreign_tool
@@ -29,8 +29,8 @@ def tool(name: str, handler: Any, **changes: Any) -> Tool:
     return Tool(made.name, made.description, made.parameters, made.check, made.run, **changes)
 
 
-def call(name: str, arguments: str = "{}", call_id: str = "c") -> Call:
-    return Call(call_id, name, arguments, 0)
+def call(name: str, arguments: str = "{}", call_id: str = "c") -> ToolCall:
+    return ToolCall(call_id, name, arguments, 0)
 
 
 def test_unknown_tool_names_what_there_is(workshop: Any) -> None:
@@ -69,7 +69,7 @@ def test_arguments_encoded_twice_are_understood(workshop: Any) -> None:
 @given(name=st.text(max_size=20), arguments=st.text(max_size=60), call_id=st.text(max_size=20))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_call_a_model_can_write_raises(workshop: Any, name: str, arguments: str, call_id: str) -> None:
-    result = workshop.box.run(Call(call_id, name, arguments, 0), workshop.context)
+    result = workshop.box.run(ToolCall(call_id, name, arguments, 0), workshop.context)
     assert result.is_error
 
 
@@ -183,7 +183,7 @@ def test_results_keep_the_order_of_the_calls_even_with_one_id(workshop: Any) -> 
 
 
 def test_ctrl_c_while_results_are_shown_still_answers_every_call(workshop: Any) -> None:
-    def impatient(done: Call, result: ToolResult) -> None:
+    def impatient(done: ToolCall, result: ToolResult) -> None:
         raise KeyboardInterrupt
 
     box = Toolbox([tool("t", lambda context, arguments: "ok")])

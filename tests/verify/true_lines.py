@@ -14,7 +14,7 @@ from random import Random
 from leporello.ledger.calls import describe, exit_code, result_text
 from leporello.ledger.own_words import own_words
 from leporello.ledger.units import sentences_of
-from leporello.messages import Call, Message, calls_of, is_result, role_of, text_of
+from leporello.messages import Message, ToolCall, calls_of, is_result, role_of, text_of
 from leporello.summary.handoff import Section
 from leporello.turns import iter_groups
 
@@ -51,7 +51,7 @@ def quoted(messages: Sequence[Message]) -> Iterator[TrueLine]:
 # --- what was done ---------------------------------------------------------------------------------------------------
 
 
-def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Call, str]]:
+def answered(messages: Sequence[Message]) -> Iterator[tuple[int, ToolCall, str]]:
     """Every call with the number and text of its result."""
     for group in iter_groups(messages):
         calls = calls_of(messages[group.start])

@@ -30,7 +30,7 @@ from leporello.conversation import Conversation, Request
 from leporello.errors import Cancelled
 from leporello.events import CompactionEvent
 from leporello.ledger.calls import describe
-from leporello.messages import Call, Message, calls_of, text_of
+from leporello.messages import Message, ToolCall, calls_of, text_of
 from leporello.models import cost, model_facts
 from leporello.providers.base import ModelReply, ModelRequest, Provider
 from leporello.tokens.meter import Reading
@@ -166,7 +166,7 @@ class Agent:
             self.toolbox.schemas(), system=self.prompt.message(), max_tokens=max_tokens, provider=self.provider_name
         )
 
-    def _run_tools(self, calls: Sequence[Call], token: CancelToken) -> bool:
+    def _run_tools(self, calls: Sequence[ToolCall], token: CancelToken) -> bool:
         """Run the calls of one reply, each result stored before the next call begins; True when interrupted."""
         context = replace(self.context, cancel=token, emit=lambda text: self._emit(ToolOutput(text)))
         interrupted = False

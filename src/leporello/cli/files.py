@@ -18,7 +18,7 @@ import click
 from leporello.decoding import Decoded, decode_text, known_encoding
 from leporello.errors import InputError
 from leporello.messages import Message, encode_json, parse_json
-from leporello.turns import Fault, validate
+from leporello.turns import ViolationKind, validate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -105,7 +105,7 @@ def _document(text: str, name: str) -> Document:
     else:
         raise InputError(f"holds a {type(value).__name__}, expected a list of messages", name)
     for violation in validate(document.messages):
-        if violation.fault in (Fault.NOT_A_MESSAGE, Fault.UNKNOWN_ROLE):
+        if violation.fault in (ViolationKind.NOT_A_MESSAGE, ViolationKind.UNKNOWN_ROLE):
             # People see messages numbered as in reports: m1 is the first.
             raise InputError(violation.reason, f"{name}: m{violation.index + 1}")
     return document

@@ -16,7 +16,7 @@ from leporello.compaction.prune import (
 )
 from leporello.compaction.view import OPENING, Item, Shown, entry_of
 from leporello.events import ViewEntry
-from leporello.messages import Call, Message, calls_of, is_instruction, role_of, text_of
+from leporello.messages import Message, ToolCall, calls_of, is_instruction, role_of, text_of
 from leporello.summary.fold import is_fold
 from leporello.turns import closing_role, groups, iter_groups, opening_role
 
@@ -100,9 +100,9 @@ def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
     return shown
 
 
-def _callers(messages: Sequence[Message]) -> dict[int, Call]:
+def _callers(messages: Sequence[Message]) -> dict[int, ToolCall]:
     """For each result: the call it answers."""
-    callers: dict[int, Call] = {}
+    callers: dict[int, ToolCall] = {}
     for group in iter_groups(messages):
         calls = calls_of(messages[group.start])
         for position, answer in enumerate(group.answers):

@@ -26,7 +26,7 @@ from leporello.summary.handoff import Handoff, Section
 from leporello.summary.inherit import inherit
 from leporello.summary.model_free import build
 from leporello.tokens import TokenCounter
-from leporello.turns import Fault, validate
+from leporello.turns import ViolationKind, validate
 
 LEAST_SAVING = 0.10
 """A compaction that saves less of the foldable tokens is not worth breaking the prompt cache for."""
@@ -342,7 +342,7 @@ def _judge(job: Job, folded: Folded, before: int, parts: dict[str, int]) -> Comp
     return Compaction(report, folded.shown, folded.fold, folded.folds)
 
 
-_TOLERATED = {Fault.UNKNOWN_ROLE, Fault.LATE_SYSTEM, Fault.NO_USER}
+_TOLERATED = {ViolationKind.UNKNOWN_ROLE, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER}
 
 
 def _warnings(folded: Folded) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ from typing import Any
 from leporello.ledger.calls import UNKNOWN_CALL, describe, ended
 from leporello.ledger.units import CUT_MARK
 from leporello.messages import (
-    Call,
     Message,
     Part,
     PartKind,
+    ToolCall,
     calls_of,
     encode_json,
     is_result,
@@ -33,7 +33,7 @@ IMAGE_NOTE = "[image of an earlier turn]"
 _THINKING_KEYS = ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details", "provider_state")
 
 
-def pointer(message: Message, call: Call | None, number: int, same_as: int | None = None) -> Message:
+def pointer(message: Message, call: ToolCall | None, number: int, same_as: int | None = None) -> Message:
     """The result with its body replaced by one line: which tool ran on what, how it ended, where the text is."""
     facts = describe(call) if call else UNKNOWN_CALL
     if same_as is not None:
@@ -107,7 +107,7 @@ def repair_arguments(message: Message) -> Message:
     return message if fixed == calls else {**message, "tool_calls": fixed}
 
 
-def _repair_call(item: Any, call: Call) -> Any:
+def _repair_call(item: Any, call: ToolCall) -> Any:
     body = item.get("function") if isinstance(item, dict) else None
     if not isinstance(body, dict):
         return item

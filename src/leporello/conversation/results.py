@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leporello.messages import Call, Messages, calls_of, text_of
+from leporello.messages import Messages, ToolCall, calls_of, text_of
 from leporello.tools.base import ToolResult
 from leporello.tools.confine import is_within, real
 from leporello.turns import open_group
@@ -19,7 +19,7 @@ _LONGEST_PATH = 4_096
 class Waiting:
     """A call that waits for its result, and the turn it is part of."""
 
-    call: Call
+    call: ToolCall
     used: int = 0
     """Characters of the turn's results so far."""
     others: int = 0
@@ -35,12 +35,12 @@ def waiting_call(messages: Messages, call_id: str) -> Waiting:
     """The first call of the last turn with this id that has no result; without one, a call nobody knows."""
     group = open_group(messages)
     if group is None:
-        return Waiting(Call(call_id, "", "", 0))
+        return Waiting(ToolCall(call_id, "", "", 0))
     calls = calls_of(messages[group.start])
     open_calls = [calls[k] for k in group.unanswered]
     found = next((call for call in open_calls if call.id == call_id), None)
     used = sum(len(text_of(messages[index])) for index in range(group.start + 1, group.stop))
-    return Waiting(found or Call(call_id, "", "", 0), used, len(open_calls) - (found is not None))
+    return Waiting(found or ToolCall(call_id, "", "", 0), used, len(open_calls) - (found is not None))
 
 
 def _texts(value: Any) -> Iterator[str]:

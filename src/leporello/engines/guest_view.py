@@ -19,9 +19,9 @@ from leporello.messages import Message, decode_json, encode_json, is_instruction
 from leporello.redact.messages import masked
 from leporello.summary.fold import Fold
 from leporello.summary.handoff import Handoff
-from leporello.turns import Fault, open_group, validate
+from leporello.turns import ViolationKind, open_group, validate
 
-_TOLERATED = {Fault.UNKNOWN_ROLE, Fault.LATE_SYSTEM, Fault.NO_USER}
+_TOLERATED = {ViolationKind.UNKNOWN_ROLE, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER}
 """What the input had already is the caller's affair."""
 
 
@@ -95,7 +95,7 @@ def _check_valid(given: Given, returned: Sequence[Message]) -> None:
     before = {violation.fault for violation in validate(given.messages)} & _TOLERATED
     for violation in validate(list(returned)):
         pair = (*map(given.hash_of, returned[max(0, violation.index - 1) : violation.index + 1]),)
-        if violation.fault is Fault.NEIGHBOURS and pair in side_by_side:
+        if violation.fault is ViolationKind.NEIGHBOURS and pair in side_by_side:
             # The user said two things in a row: they are shown as one, as they were before.
             continue
         if violation.fault not in before:

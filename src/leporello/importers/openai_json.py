@@ -14,11 +14,11 @@ from leporello.importers.session import ImportedSession
 from leporello.importers.shapes import amount, identifier, kind_of, objects, sequence, text
 from leporello.importers.source import Source
 from leporello.messages import ROLES, Message
-from leporello.turns import Fault, validate
+from leporello.turns import ViolationKind, validate
 from leporello.usage import CanonicalUsage
 
 NAME = "openai"
-HARMLESS = frozenset((Fault.NEIGHBOURS, Fault.LATE_SYSTEM, Fault.NO_USER))
+HARMLESS = frozenset((ViolationKind.NEIGHBOURS, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER))
 _LOOSE_CALLS = frozenset(("tool_call", "function_call"))
 _LOOSE_RESULTS = frozenset(("tool_result", "function_result", "function_call_output"))
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from leporello.ledger.signals import tool_class
-from leporello.messages import Call, Message, PartKind, parse_json, parts_of, text_of
+from leporello.messages import Message, PartKind, ToolCall, parse_json, parts_of, text_of
 from leporello.redact import redact
 from leporello.redact.messages import masked_call
 
@@ -62,7 +62,7 @@ UNKNOWN_CALL = CallFacts("tool", "other", "", "", "")
 
 
 @lru_cache(maxsize=4096)
-def describe(call: Call) -> CallFacts:
+def describe(call: ToolCall) -> CallFacts:
     """What a call does, from its name and arguments; secrets are masked before anything is shortened."""
     call = masked_call(call)
     arguments = call.parsed()

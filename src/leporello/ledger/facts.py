@@ -11,7 +11,7 @@ from leporello.ledger.calls import UNKNOWN_CALL, CallFacts, describe, ended, loo
 from leporello.ledger.importance import worth
 from leporello.ledger.signals import IDENTIFIER, identifiers
 from leporello.ledger.units import lines_of, sentences_of
-from leporello.messages import Call, Message, calls_of, is_result, role_of, text_of
+from leporello.messages import Message, ToolCall, calls_of, is_result, role_of, text_of
 
 UNITS_PER_RESULT = 48
 UNITS_PER_TEXT = 240
@@ -50,7 +50,7 @@ class MessageFacts:
     chars: int = 0
 
 
-def extract(message: Message, answers: Call | None = None) -> MessageFacts:
+def extract(message: Message, answers: ToolCall | None = None) -> MessageFacts:
     """The facts of a message without secrets (`redact.messages.masked`); `answers` is the call a result belongs to."""
     role = "tool" if is_result(message) else role_of(message)
     if role not in ROLES:

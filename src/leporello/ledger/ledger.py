@@ -12,7 +12,16 @@ from leporello.ledger.earlier import EarlierLine
 from leporello.ledger.facts import MessageFacts, extract, storable
 from leporello.ledger.own_words import own_words, prose
 from leporello.ledger.signals import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
-from leporello.messages import Call, Message, calls_of, is_result, message_hash, result_id, role_of, text_of
+from leporello.messages import (
+    Message,
+    ToolCall,
+    calls_of,
+    is_result,
+    message_hash,
+    result_id,
+    role_of,
+    text_of,
+)
 from leporello.redact.messages import masked, masked_call
 
 MOST_COMPARED = 200
@@ -84,7 +93,7 @@ class Ledger:
         self.asks: list[Ask] = []
         self.actions: list[Action] = []
         self.files: dict[str, FileFacts] = {}
-        self.todo: tuple[int, Call] | None = None
+        self.todo: tuple[int, ToolCall] | None = None
         self.last = 0
         self.cited: dict[str, int] = {}
         self.reused: dict[str, int] = {}
@@ -92,7 +101,7 @@ class Ledger:
         self.repeats: dict[tuple[int, int], int] = {}
         """For a unit (message, position) whose text stood before: the how-manieth it is."""
         self._texts: dict[str, int] = {}
-        self.waiting: list[Call] = []
+        self.waiting: list[ToolCall] = []
         self.pins: dict[int, Pinned] = {}
         """Messages that are kept word for word, whatever they are worth."""
         self.earlier: dict[int, tuple[EarlierLine, ...]] = {}
@@ -148,7 +157,7 @@ class Ledger:
         elif role_of(message) == "assistant":
             self.waiting = [masked_call(call) for call in calls_of(message)]
 
-    def _take_call(self, message: Message) -> Call | None:
+    def _take_call(self, message: Message) -> ToolCall | None:
         wanted = result_id(message)
         for index, call in enumerate(self.waiting):
             if wanted in (call.id, call.name):

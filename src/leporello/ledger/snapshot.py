@@ -10,7 +10,7 @@ import zstandard
 
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Rule
-from leporello.messages import Call
+from leporello.messages import ToolCall
 
 VERSION = 2
 """Since 2 a ledger is made of masked messages; earlier ones held secrets in clear and are made again from the log."""
@@ -26,12 +26,12 @@ class _State:
     asks: list[Ask]
     actions: list[Action]
     files: dict[str, FileFacts]
-    todo: tuple[int, Call] | None
+    todo: tuple[int, ToolCall] | None
     last: int
     cited: dict[str, int]
     reused: dict[str, int]
     frequency: dict[str, int]
-    waiting: list[Call]
+    waiting: list[ToolCall]
 
 
 def save(ledger: Ledger) -> bytes:

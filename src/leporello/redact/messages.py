@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from leporello.messages import Call, Message, Part, PartKind, calls_of, parse_json, parts_of
+from leporello.messages import Message, Part, PartKind, ToolCall, calls_of, parse_json, parts_of
 from leporello.redact import redact, redact_spans
 from leporello.redact.spans import PLACEHOLDER
 
@@ -38,7 +38,7 @@ def masked(message: Message) -> Message:
     return message if all(message.get(key) == value for key, value in changed.items()) else {**message, **changed}
 
 
-def masked_call(call: Call) -> Call:
+def masked_call(call: ToolCall) -> ToolCall:
     """The call with masked arguments, still JSON where they were."""
     arguments = masked_text(call.arguments)
     return call if arguments == call.arguments else replace(call, arguments=arguments)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from leporello.messages import Call, Message, calls_of, parse_json, role_of, text_of
+from leporello.messages import Message, ToolCall, calls_of, parse_json, role_of, text_of
 from leporello.redact import redact
 from leporello.replay.scoring import decoded_texts_of
 from leporello.turns import iter_groups
@@ -148,7 +148,7 @@ def _cue(words: str) -> str:
     return words if len(words) <= _LONGEST_CUE else words[:_LONGEST_CUE].rsplit(" ", 1)[0] + " …"
 
 
-def _what(call: Call) -> str:
+def _what(call: ToolCall) -> str:
     """A tool call in a few words: the tool and the argument that says most."""
     arguments = parse_json(call.arguments)
     if isinstance(arguments, dict):

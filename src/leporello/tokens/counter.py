@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from leporello.messages import (
-    Call,
     Message,
     Part,
     PartKind,
+    ToolCall,
     calls_of,
     encode_json,
     hash_bytes,
@@ -155,7 +155,7 @@ class TokenCounter:
                 total += self._text(value)
         return total
 
-    def _call(self, call: Call) -> float:
+    def _call(self, call: ToolCall) -> float:
         # Vendors show arguments to the model as values between tags or as plain JSON, never as JSON inside a string:
         # escapes are not paid for.
         framing, text = self.family.framing, self._text

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leporello.errors import StoreError
-from leporello.messages import Call, Message
+from leporello.messages import Message, ToolCall
 from leporello.tools.base import ArtifactSink, OutputLimits, SavedOutput, Tool, ToolResult
 from leporello.tools.marks import cut_mark
 from leporello.tools.outputs import save_output
@@ -27,7 +27,7 @@ _WORTH_SAVING = 800
 class Budgeted:
     """A result as the model gets it."""
 
-    call: Call
+    call: ToolCall
     result: ToolResult
     text: str
     """Content of the tool message."""
@@ -63,12 +63,14 @@ class OutputBudget:
         other._limits = limits
         return other
 
-    def turn(self, results: Sequence[tuple[Call, Tool | None, ToolResult]], used: int = 0) -> list[Budgeted]:
+    def turn(self, results: Sequence[tuple[ToolCall, Tool | None, ToolResult]], used: int = 0) -> list[Budgeted]:
         """All results of one assistant turn, in order. `used` are characters of the same turn from before."""
         shown = [self._one(call, tool, result) for call, tool, result in results]
         return self._fit(shown, self._limits.turn_chars - used)
 
-    def one(self, call: Call, tool: Tool | None, result: ToolResult, *, used: int = 0, waiting: int = 0) -> Budgeted:
+    def one(
+        self, call: ToolCall, tool: Tool | None, result: ToolResult, *, used: int = 0, waiting: int = 0
+    ) -> Budgeted:
         """A single result, when results of a turn arrive one by one and each is kept at once.
 
         What was shown can't shrink any more, so room is left for a block of each call that still waits.
@@ -76,7 +78,7 @@ class OutputBudget:
         block = min(_WORTH_SAVING, self._limits.turn_chars // (waiting + 1))
         return self.turn([(call, tool, result)], used + waiting * block)[0]
 
-    def _one(self, call: Call, tool: Tool | None, result: ToolResult) -> Budgeted:
+    def _one(self, call: ToolCall, tool: Tool | None, result: ToolResult) -> Budgeted:
         """Layer 2."""
         whole = Budgeted(call, result, _with_status(result, result.text))
         if result.saved is not None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from leporello.errors import LeporelloError, ToolError
-from leporello.messages import Call, parse_json
+from leporello.messages import ToolCall, parse_json
 from leporello.tools.base import Arguments, Tool, ToolContext, ToolResult
 from leporello.tools.worker import run_bounded
 
@@ -57,9 +57,9 @@ class Toolbox:
 
     def run_all(
         self,
-        calls: Sequence[Call],
+        calls: Sequence[ToolCall],
         context: ToolContext,
-        on_result: Callable[[Call, ToolResult], None] | None = None,
+        on_result: Callable[[ToolCall, ToolResult], None] | None = None,
     ) -> list[ToolResult]:
         """One result per call, in order. After an interrupt the remaining calls are answered without being run."""
         results: list[ToolResult] = []
@@ -79,7 +79,7 @@ class Toolbox:
                 context.cancel.cancel()
         return results
 
-    def run(self, call: Call, context: ToolContext) -> ToolResult:
+    def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """The result of one call; never raises for anything a model or a tool can do."""
         if context.cancel.cancelled:
             return ToolResult.error(INTERRUPTED, interrupted=True)
@@ -105,7 +105,7 @@ class Toolbox:
         return f"Available: {', '.join(self._tools) or 'none'}.{hint}"
 
 
-def parse_arguments(call: Call) -> Mapping[str, Any]:
+def parse_arguments(call: ToolCall) -> Mapping[str, Any]:
     """The arguments as an object, or a `ToolError` that says what they are instead."""
     text = call.arguments.strip()
     if text in ("", "null"):

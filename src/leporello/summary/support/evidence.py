@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from leporello.ledger.calls import describe, exit_code, looks_failed, result_text
 from leporello.ledger.own_words import own_words
-from leporello.messages import Call, Message, calls_of, is_result, parse_json, result_id, role_of, text_of
+from leporello.messages import Message, ToolCall, calls_of, is_result, parse_json, result_id, role_of, text_of
 from leporello.summary.handoff import Handoff, Origin
 from leporello.summary.support.figures import Figure, amounts
 from leporello.summary.support.lexicon import synonyms_of
@@ -106,7 +106,7 @@ class Evidence:
 
     def _take_turns(self, turns: Sequence[tuple[int, Message]]) -> None:
         group: list[int] = []
-        waiting: list[Call] = []
+        waiting: list[ToolCall] = []
         for number, message in turns:
             role = "tool" if is_result(message) else role_of(message)
             self._add(number, role, list(_segments(number, role, message)))
@@ -118,7 +118,7 @@ class Evidence:
             for member in group:
                 self._groups[member] = tuple(group)
 
-    def _note_deed(self, number: int, message: Message, waiting: list[Call]) -> None:
+    def _note_deed(self, number: int, message: Message, waiting: list[ToolCall]) -> None:
         wanted = result_id(message)
         call = next((call for call in waiting if wanted in (call.id, call.name)), None)
         if call is not None:
