@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from leporello.config.catalogue import SETTINGS, Setting
 from leporello.config.edit import write_setting
-from leporello.config.fold_key import fold_key
+from leporello.config.environment import can_redraw, colours_wanted
 from leporello.config.home import Home
-from leporello.config.keys import load_keys, save_key
-from leporello.config.load import load_settings
+from leporello.config.load import fold_key, load_keys, load_settings, save_key
 from leporello.config.settings import Settings
-from leporello.config.sources import Source
-from leporello.config.terminal import can_redraw, colours_wanted
+from leporello.config.sources import SettingSource
 
 __all__ = [
     "SETTINGS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.config.kinds import Address, Choice, Either, Flag, Kind, Names, Number, Table, Text
+from leporello.config.kinds import Address, Either, Flag, NamedTables, Names, Number, OneOf, SettingKind, Text
 
 AUTO = "auto"
 API_MODES = ("openai_chat", "openai_responses", "anthropic")
@@ -22,7 +22,7 @@ class Setting:
 
     name: str
     default: Any
-    kind: Kind
+    kind: SettingKind
     help: str
 
     @property
@@ -74,7 +74,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "models",
         {},
-        Table(("window", "max_input", "max_output", "prices", "steps")),
+        NamedTables(("window", "max_input", "max_output", "prices", "steps")),
         "What you know better than the model table, by model name.",
     ),
     Setting(
@@ -91,18 +91,18 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("auxiliary.compression.base_url", None, Either(None, Address()), "Address of the summary model's API."),
     Setting("auxiliary.compression.context_length", AUTO, Either(AUTO, _tokens), "The summary model's window."),
-    Setting("prompt_caching.cache_ttl", "5m", Choice(("5m", "1h")), "How long the provider keeps a cached prefix."),
+    Setting("prompt_caching.cache_ttl", "5m", OneOf(("5m", "1h")), "How long the provider keeps a cached prefix."),
     Setting(
         "prompt_caching.layout",
         "system_and_3",
-        Choice(("system_and_3", "anchored")),
+        OneOf(("system_and_3", "anchored")),
         "Where cache breakpoints stand in a request.",
     ),
     Setting("agent.tools", AUTO, Either(AUTO, Names("a list of tools")), "Tools of the agent; `auto` goes by window."),
     Setting(
         "tools.approval",
         "ask",
-        Choice(("ask", "auto", "deny")),
+        OneOf(("ask", "auto", "deny")),
         "What happens before a command runs or a file is written.",
     ),
     Setting(
@@ -136,7 +136,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "gateway.upstreams",
         {},
-        Table(("models", "provider", "base_url", "window")),
+        NamedTables(("models", "provider", "base_url", "window")),
         "Where the proxy sends requests: by name, each with the `models` it serves (`claude-*`; a list or one).",
     ),
     Setting(
@@ -199,7 +199,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Offer the recovery tools to models of clients without a key; a key says it for itself (--add-key --recall).",
     ),
     Setting("providers.<name>.base_url", None, Address(), "Address of the provider's API."),
-    Setting("providers.<name>.api_mode", "openai_chat", Choice(API_MODES), "Which wire format it speaks."),
+    Setting("providers.<name>.api_mode", "openai_chat", OneOf(API_MODES), "Which wire format it speaks."),
     Setting(
         "providers.<name>.key_env",
         None,

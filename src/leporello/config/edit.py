@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from leporello.config.catalogue import Setting, find_setting
-from leporello.config.file import read_text
 from leporello.config.home import Home
-from leporello.config.nearest import nearest_key
+from leporello.config.load import read_text
+from leporello.config.sources import nearest_key
 from leporello.errors import ConfigError
 
 

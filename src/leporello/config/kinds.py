@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 
-class Kind(Protocol):
+class SettingKind(Protocol):
     """What a setting may hold."""
 
     @property
@@ -115,7 +115,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OneOf:
     """One of a few words."""
 
     words: tuple[str, ...]
@@ -153,7 +153,7 @@ class Either:
     """A special word (`auto`), or null when `word` is None, or else a value of another kind."""
 
     word: str | None
-    other: Kind
+    other: SettingKind
 
     @property
     def allowed(self) -> str:
@@ -170,7 +170,7 @@ class Either:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class NamedTables:
     """A mapping from names to small mappings with known fields, such as one entry per model.
 
     What the fields may hold is checked by whoever uses them.

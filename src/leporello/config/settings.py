@@ -8,17 +8,68 @@ from typing import Any
 
 from leporello.config.catalogue import AUTO
 from leporello.config.home import Home
-from leporello.config.nearest import nearest_key
-from leporello.config.sections import (
-    CachingSettings,
-    CompressionSettings,
-    ModelSettings,
-    ProviderSettings,
-    SummaryModelSettings,
-    ToolSettings,
-)
-from leporello.config.sources import Source
+from leporello.config.sources import SettingSource, nearest_key
 from leporello.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionSettings:
+    """`compression.*`: when and how much the built-in compressor folds."""
+
+    enabled: bool = True
+    threshold: float = 0.50
+    target_ratio: float = 0.20
+    protect_last_n: int = 20
+    deadline: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """`model.*`: the main model."""
+
+    default: str | None = None
+    provider: str | None = None
+    base_url: str | None = None
+    context_length: int | None = None
+    max_output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryModelSettings:
+    """`auxiliary.compression.*`: the model that writes summaries."""
+
+    model: str | None = None
+    provider: str | None = None
+    base_url: str | None = None
+    context_length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CachingSettings:
+    """`prompt_caching.*`."""
+
+    cache_ttl: str = "5m"
+    layout: str = "system_and_3"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """`agent.tools` and `tools.*`."""
+
+    names: tuple[str, ...] | None = None
+    approval: str = "ask"
+    allow: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """`providers.<name>.*`: one API to talk to."""
+
+    name: str
+    base_url: str | None = None
+    api_mode: str = "openai_chat"
+    key_env: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +77,7 @@ class Resolved:
     """A checked value and where it came from."""
 
     value: Any
-    source: Source
+    source: SettingSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +88,15 @@ class Settings:
     values: Mapping[str, Resolved]
     free_sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Sections of engines and plugins (`lcm`, `plugins.<name>`), as they were written."""
-    key_lookup: Callable[[ProviderSettings], tuple[str, Source] | None] = field(default=lambda _: None, repr=False)
+    key_lookup: Callable[[ProviderSettings], tuple[str, SettingSource] | None] = field(
+        default=lambda _: None, repr=False
+    )
 
     def get(self, key: str) -> Any:
         """The value of a key; a key that does not exist is an error in the caller, and says so."""
         return self._resolved(key).value
 
-    def source(self, key: str) -> Source:
+    def source(self, key: str) -> SettingSource:
         """Where the value came from."""
         return self._resolved(key).source
 
@@ -154,7 +207,7 @@ class Settings:
         found = self.key_lookup(self.provider(provider))
         return found[0] if found else None
 
-    def api_key_source(self, provider: str) -> Source | None:
+    def api_key_source(self, provider: str) -> SettingSource | None:
         """Where the provider's key is, without the key."""
         found = self.key_lookup(self.provider(provider))
         return found[1] if found else None

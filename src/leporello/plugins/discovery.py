@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from leporello.config import Home
-from leporello.config.engines import ENGINE_ENTRY_POINTS
+from leporello.config.load import ENGINE_ENTRY_POINTS
 from leporello.plugins.manifest import Manifest, read_manifest
 
 ENGINES_FOLDER = "context_engine"
