@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello import words as quick
-from leporello.words import SHORT_HASH, index_words, stem
+from leporello.text_features import words as quick
+from leporello.text_features.words import SHORT_HASH, index_words, stem
 
 _NAMES = st.from_regex(r"[a-zA-Z]{1,8}([_-]?[A-Z]?[a-z0-9]{1,6}){0,4}", fullmatch=True)
 _NUMBERS = st.from_regex(r"v?[0-9]{1,6}(\.[0-9]{1,3}){0,3}[a-z%]{0,3}|[0-9]{1,3}(,[0-9]{3}){1,2}", fullmatch=True)

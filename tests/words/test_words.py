@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.words import FTS5_TOKENIZE, SHORT_HASH, index_words, joined_words, query_words, stem
+from leporello.text_features.words import (
+    FTS5_TOKENIZE,
+    SHORT_HASH,
+    index_words,
+    joined_words,
+    query_words,
+    stem,
+)
 
 WORD = re.compile(r"[a-z0-9_]+\Z")
 # Also text that no encoding takes: lone surrogates.

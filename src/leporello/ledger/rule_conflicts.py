@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from leporello.ledger import rules
 from leporello.ledger.rules import RuleKind
-from leporello.words import STOP_WORDS, stem
+from leporello.text_features.words import STOP_WORDS, stem
 
 _I = re.IGNORECASE
 # One start per run of name characters: a run that holds no name from its first character holds none from a later one.

@@ -16,7 +16,7 @@ from leporello.messages import calls_of, is_result, result_id
 from leporello.recall.passages import Passage, passages_of
 from leporello.recall.signs import signs_of
 from leporello.redact.messages import masked
-from leporello.words import index_words
+from leporello.text_features.words import index_words
 
 APART = 4
 """Steps further away than this say nothing about each other."""

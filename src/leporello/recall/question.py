@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from leporello.recall.relatives import relatives_of
 from leporello.recall.wants import Want, is_question, wants_of
-from leporello.words import index_words, query_words, stem
+from leporello.text_features.words import index_words, query_words, stem
 
 RELATIVE = 0.6
 """What a relative of a word counts for, beside 1 for the word itself."""

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-from leporello.bm25 import rarity
 from leporello.recall import weights
 from leporello.recall.collection import Collection
 from leporello.recall.passages import Passage
 from leporello.recall.question import Question, Term
 from leporello.recall.wants import Want
+from leporello.text_features.bm25 import rarity
 
 MOST_PASSAGES = 250
 """Passages looked at line by line."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from leporello.words import query_words
+from leporello.text_features.words import query_words
 
 
 @cache

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from leporello.bm25 import rarity
 from leporello.errors import NotFound
 from leporello.messages import calls_of, is_result, role_of, text_of
 from leporello.recall.base import Mode, RecallQuery, Window
@@ -28,6 +27,7 @@ from leporello.recall.windows import Count, choose
 from leporello.redact.messages import masked
 from leporello.store.base import Store
 from leporello.store.records import Hit, SearchMode, SearchQuery, StoredMessage
+from leporello.text_features.bm25 import rarity
 from leporello.tokens import TokenCounter
 
 CANDIDATES = 60

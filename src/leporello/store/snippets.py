@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from leporello.words import index_words, query_words
+from leporello.text_features.words import index_words, query_words
 
 LONGEST = 240
 _LINE = re.compile(r"[^\n]+")

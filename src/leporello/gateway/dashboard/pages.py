@@ -34,7 +34,7 @@ from leporello.gateway.origins import BrowserCheck
 from leporello.gateway.sessions import Sessions
 from leporello.gateway.telling import told
 from leporello.store.records import ConversationFilter, ConversationRecord, SearchQuery
-from leporello.words import query_words
+from leporello.text_features.words import query_words
 
 ASSETS = {
     "style.css": "text/css; charset=utf-8",

@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from leporello.bm25 import Statistics
 from leporello.store.sql.database import Row, Transaction
 from leporello.store.sql.indexing import Document, document_row
 from leporello.store.sql.schema import Migration
 from leporello.store.sql.search import Candidate, Place, Scope, holds_fragment
 from leporello.store.sql.texts import pack, unpack
+from leporello.text_features.bm25 import Statistics
 
 INDEX = Migration(
     "0003-search",

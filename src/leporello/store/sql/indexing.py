@@ -17,7 +17,7 @@ from leporello.store.sql.database import Database, Transaction
 from leporello.store.sql.log import read_spans
 from leporello.store.sql.texts import millis, pack_key, unpack
 from leporello.store.sql.usage import MILLIS_PER_DAY
-from leporello.words import WORDS_VERSION, index_words
+from leporello.text_features.words import WORDS_VERSION, index_words
 
 _BATCH_MESSAGES = 128
 _BATCH_CHARACTERS = 200_000

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from leporello.bm25 import Statistics, rank, rarity
 from leporello.store.records import Hit, SearchMode, SearchQuery
 from leporello.store.sql.common import locate
 from leporello.store.sql.database import Database, Transaction
 from leporello.store.sql.indexing import Indexer
 from leporello.store.sql.texts import millis, pack, pack_key, seconds
-from leporello.words import index_words, joined_words, query_words
+from leporello.text_features.bm25 import Statistics, rank, rarity
+from leporello.text_features.words import index_words, joined_words, query_words
 
 LEAST_FRAGMENT = 3
 _CANDIDATES_PER_HIT = 4

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leporello.bm25 import Statistics
 from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.database import Row, Transaction
 from leporello.store.sql.indexing import Document, document_row
 from leporello.store.sql.schema import Migration
 from leporello.store.sql.search import Candidate, Place, Scope, holds_fragment
 from leporello.store.sql.texts import unpack
-from leporello.words import FTS5_TOKENIZE, index_words
+from leporello.text_features.bm25 import Statistics
+from leporello.text_features.words import FTS5_TOKENIZE, index_words
 
 _WORDS = (
     f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize=\"{FTS5_TOKENIZE}\", detail=none, columnsize=0)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from leporello.words import STOP_WORDS, stem
+from leporello.text_features.words import STOP_WORDS, stem
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from leporello.summary.support.figures import Figure, figures
 from leporello.summary.support.lexicon import Side, root, sides_of
 from leporello.summary.support.status import Status, statuses_of
-from leporello.words import STOP_WORDS, UNSPACED
+from leporello.text_features.words import STOP_WORDS, UNSPACED
 
 QUOTED = re.compile(r"“([^”]{2,1000})”|\"([^\"]{2,})\"|(?<![\w`])`([^`]{1,})`|「([^」]{2,1000})」|『([^』]{2,1000})』")
 TOKEN = re.compile(

@@ -1,0 +1,1 @@
+"""Pure readers of text: its words, and how well they answer a query."""
