@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import nnls
 
-from leporello.tokens.alphabet import KINDS, kind_counts
-from leporello.tokens.vocabulary import count
+from leporello.tokens.families import KINDS, count, kind_counts
 
 ROOT = Path(__file__).resolve().parent.parent
 WEIGHTS = ROOT / "src" / "leporello" / "tokens" / "weights.json"

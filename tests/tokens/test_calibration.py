@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.tokens import Calibration, TokenCounter
-from leporello.tokens.calibration import HIGHEST, LOWEST, MEMORY
+from leporello.tokens.counter import HIGHEST, LOWEST, MEMORY
 
 TEXT = "def total(rows):\n    return sum(row.price * row.quantity for row in rows)\n" * 40
 

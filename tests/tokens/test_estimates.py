@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leporello.tokens import TokenCounter, family_of
-from leporello.tokens.alphabet import KINDS, kind_counts
+from leporello.tokens.families import KINDS, kind_counts
 from tests.tokens.samples import SAMPLES, Sample
 
 BY_KIND = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.kind)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.tokens import TokenCounter
-from leporello.tokens.attachments import audio_seconds, document_pages, is_data
-from leporello.tokens.images import image_size
+from leporello.tokens.media import audio_seconds, document_pages, image_size, is_data
 
 sizes = st.tuples(st.integers(1, 12_000), st.integers(1, 12_000))
 

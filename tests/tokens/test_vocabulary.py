@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.tokens import vocabulary
-from leporello.tokens.vocabulary import count
+from leporello.tokens import families
+from leporello.tokens.families import count
 
 
 def test_importing_the_counter_loads_no_vocabulary() -> None:
@@ -38,9 +38,9 @@ def test_every_text_has_a_count(text: str) -> None:
 def test_slices_of_a_long_text_cost_little(text: str, size: int) -> None:
     """Counting in slices is off by a few tokens per cut at most, and never below the whole."""
     whole = count("o200k_base", text)
-    original, vocabulary.CHUNK = vocabulary.CHUNK, size
+    original, families.CHUNK = families.CHUNK, size
     try:
         sliced = count("o200k_base", text)
     finally:
-        vocabulary.CHUNK = original
+        families.CHUNK = original
     assert whole - 1 <= sliced <= whole + 4 * (len(text) // size + 1)

@@ -33,7 +33,7 @@ from leporello.ledger.calls import describe
 from leporello.messages import Message, ToolCall, calls_of, text_of
 from leporello.models import cost, model_facts
 from leporello.providers.base import ModelReply, ModelRequest, Provider
-from leporello.tokens.meter import Reading
+from leporello.tokens.meter import PromptSize
 from leporello.tools.base import OutputLimits, ToolContext
 from leporello.tools.budget import Budgeted, OutputBudget
 from leporello.tools.jobs import Jobs
@@ -155,7 +155,7 @@ class Agent:
         messages = made.marked(native=use.native) if use.marks else list(made.messages)
         return ModelRequest(self.talk.model, messages, made.tools, max_tokens, options={**made.options}, cancel=token)
 
-    def measure(self) -> Reading:
+    def measure(self) -> PromptSize:
         """How large the next request would be as things stand."""
         words = text_of(self.prompt.message())
         self.talk.measure_fixed(self.toolbox.schemas(), words)

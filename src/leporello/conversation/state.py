@@ -27,7 +27,7 @@ from leporello.store.base import Store
 from leporello.store.records import ConversationRecord, LedgerSnapshot, View, ViewLine
 from leporello.summary.base import Narrator
 from leporello.tokens import TokenCounter
-from leporello.tokens.meter import PromptMeter, Reading
+from leporello.tokens.meter import PromptMeter, PromptSize
 
 ATTEMPTS_KEY = "compaction.attempts"
 METER_KEY = "tokens.meter"
@@ -261,6 +261,6 @@ class ConversationState:
         self.engine.system_tokens = self.counter.text(system) if system else 0
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> PromptSize:
         """The size of the next request with the tools and the system prompt last measured."""
         return self.meter.read(self.messages, *self._fixed)

@@ -4,15 +4,99 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import orjson
 
-from leporello.tokens.alphabet import KINDS, kind_counts
-from leporello.tokens.images import ImageRule, LargeTiles, Patches, Tiles
-from leporello.tokens.vocabulary import count
+from leporello.tokens.media import ImageRule, LargeTiles, Patches, Tiles
+
+# Some are neighbours: a capital after a small letter (camelCase), a small letter after a mark, two blanks.
+ASCII_KINDS = ("upper", "digit", "mark", "newline", "camel", "mark_lower", "blanks", "lower")
+_ASCII_PATTERNS = (b"U", b"D", b"p", b"n", b"lU", b"pl", b"ss", b"l")
+
+# By the first byte of their UTF-8 form, which names the script well enough.
+SCRIPTS = (
+    "latin", "greek", "cyrillic", "semitic", "indic", "latin_more", "symbol", "kana", "han", "hangul", "wide", "emoji",
+)  # fmt: skip
+_SCRIPT_PATTERNS = (b"L", b"G", b"R", b"A", b"I", b"V", b"Y", b"J", b"H", b"K", b"F", b"E")
+
+KINDS = ASCII_KINDS + SCRIPTS
+
+
+def _table() -> bytes:
+    classes = bytearray(b"x" * 256)
+    for members, mark in (
+        (range(0x41, 0x5B), b"U"),
+        (range(0x61, 0x7B), b"l"),
+        (range(0x30, 0x3A), b"D"),
+        (b" ", b"s"),
+        (b"\n", b"n"),
+        (b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", b"p"),
+        (range(0xC2, 0xCC), b"L"),
+        (range(0xCE, 0xD0), b"G"),
+        (range(0xD0, 0xD4), b"R"),
+        ((0xCC, 0xCD, *range(0xD4, 0xDC)), b"A"),
+        ((0xE0,), b"I"),
+        ((0xE1,), b"V"),
+        ((0xE2, 0xEE), b"Y"),
+        ((0xE3,), b"J"),
+        (range(0xE4, 0xEA), b"H"),
+        (range(0xEA, 0xEE), b"K"),
+        ((0xEF,), b"F"),
+        (range(0xF0, 0xF5), b"E"),
+    ):
+        for member in members:
+            classes[member] = mark[0]
+    return bytes(classes)
+
+
+_CLASSES = _table()
+
+
+def kind_counts(text: str) -> list[int]:
+    """How often each of KINDS occurs; the script entries are left out for plain ASCII."""
+    ascii_only = text.isascii()
+    classes = text.encode("utf-8", "replace").translate(_CLASSES)
+    counts = [classes.count(pattern) for pattern in _ASCII_PATTERNS]
+    if not ascii_only:
+        counts += [classes.count(pattern) for pattern in _SCRIPT_PATTERNS]
+    return counts
+
+
+CHUNK = 1 << 20
+"""Longer texts are counted in slices, which bounds the memory of the id list; a cut costs at most a token or two."""
+
+_loading = threading.Lock()
+
+
+@cache
+def _load(name: str) -> tuple[Callable[[str], list[int]], int]:
+    from splintr import Tokenizer  # noqa: PLC0415 - 20 MB of vocabulary, only for those who count
+
+    tokenizer: Any = Tokenizer.from_pretrained(name)
+    encode: Callable[[str], list[int]] = tokenizer.encode_ordinary
+    # Some vocabularies put a begin-of-text token before everything; it belongs to the request, not to each text.
+    return encode, len(encode(""))
+
+
+def count(vocabulary: str, text: str) -> int:
+    """The number of tokens of a text. Text that looks like a control token is counted as text."""
+    if not text:
+        return 0
+    with _loading:
+        encode, template = _load(vocabulary)
+    if len(text) > CHUNK:
+        return sum(count(vocabulary, text[start : start + CHUNK]) for start in range(0, len(text), CHUNK))
+    try:
+        return len(encode(text)) - template
+    except UnicodeEncodeError:
+        # A lone surrogate can't be sent by any provider either; it travels as the replacement mark.
+        return len(encode(text.encode("utf-8", "replace").decode())) - template
+
 
 O200K = "o200k_base"
 

@@ -26,11 +26,11 @@ PLAUSIBLE = (0.7, 1.6)
 """A first count outside of these is explained by parts that nobody shows us, not by the vocabulary."""
 
 PROBES = 8
-VERSION = 1
+METER_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PromptSize:
     """A prompt size and what it rests on."""
 
     tokens: int
@@ -75,19 +75,21 @@ class PromptMeter:
         self._hidden = 0.0
         """Raw tokens that no estimate explains: what the provider or a proxy adds without showing it."""
 
-    def read(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), system: str = "") -> Reading:
+    def read(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), system: str = ""
+    ) -> PromptSize:
         """How large this request would be."""
         return self.read_beside(messages, self.counter.raw_fixed(tools, system))
 
-    def read_beside(self, messages: Sequence[Message], fixed: float) -> Reading:
+    def read_beside(self, messages: Sequence[Message], fixed: float) -> PromptSize:
         """The same for a fixed part (system and tools) of which only the raw count is at hand."""
         known = self._counted
         if known is not None and _begins_with(messages, known):
             raw = sum(map(self.counter.raw_message, messages[known.length :])) + max(0.0, fixed - known.fixed)
             added = self.counter.scale(raw)
-            return Reading(self._real + added, self._real, added)
+            return PromptSize(self._real + added, self._real, added)
         estimate = self.counter.scale(self._raw(messages, None) + fixed + self._hidden)
-        return Reading(estimate, 0, estimate)
+        return PromptSize(estimate, 0, estimate)
 
     def sent(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), system: str = "") -> None:
         """Remember what goes out now, so that `observe` knows what was counted."""
@@ -115,7 +117,7 @@ class PromptMeter:
 
     def export(self) -> dict[str, Any]:
         """JSON-ready: after a restart the first reading is the same as without it."""
-        state: dict[str, Any] = {"v": VERSION, "hidden": self._hidden, "counter": self.counter.export()}
+        state: dict[str, Any] = {"v": METER_VERSION, "hidden": self._hidden, "counter": self.counter.export()}
         if self._counted is not None:
             known = self._counted
             state["counted"] = [known.length, known.raw, known.fixed, [list(probe) for probe in known.probes]]
@@ -127,7 +129,7 @@ class PromptMeter:
         self.reset()
         self._hidden = 0.0
         try:
-            if state["v"] != VERSION or not self.counter.restore(state["counter"]):
+            if state["v"] != METER_VERSION or not self.counter.restore(state["counter"]):
                 return False
             hidden = float(state["hidden"])
             if "counted" in state:
