@@ -12,11 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leporello.redact.assignments import assignment_spans
-from leporello.redact.finding import lowered_of
-from leporello.redact.library import library_spans
-from leporello.redact.shapes import shape_spans
-from leporello.redact.spans import PLACEHOLDER, SecretSpan, merge
-from leporello.redact.spoken import spoken_spans
+from leporello.redact.patterns import library_spans, shape_spans
+from leporello.redact.prefilter import PLACEHOLDER, SecretSpan, lowered_of, merge
+from leporello.redact.prose import spoken_spans
 
 __all__ = ["PLACEHOLDER", "Redaction", "SecretSpan", "redact", "redact_counted", "redact_spans"]
 

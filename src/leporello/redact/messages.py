@@ -15,7 +15,7 @@ from typing import Any
 
 from leporello.messages import Message, Part, PartKind, ToolCall, calls_of, parse_json, parts_of
 from leporello.redact import redact, redact_spans
-from leporello.redact.spans import PLACEHOLDER
+from leporello.redact.prefilter import PLACEHOLDER
 
 _TEXT_KEYS = ("text", "refusal", "thinking", "content")
 _BESIDE = ("reasoning_content", "reasoning", "refusal")

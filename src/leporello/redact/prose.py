@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from leporello.redact.finding import matches
-from leporello.redact.spans import SecretSpan
+from leporello.redact.prefilter import SecretSpan, matches
 from leporello.redact.values import (
     is_chosen,
     is_literal,
