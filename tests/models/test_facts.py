@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from leporello.errors import ConfigError
 from leporello.models import Prices, model_facts
-from leporello.models.table import table
+from leporello.models.facts import table
 
 
 @pytest.mark.parametrize(

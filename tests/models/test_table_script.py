@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from leporello.models.table import table
+from leporello.models.facts import table
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_models_table.py"
 

@@ -19,10 +19,10 @@ from leporello.config.environment import command_environment
 from leporello.conversation import Conversation
 from leporello.conversation.outputs import StoredArtifacts, outputs_folder
 from leporello.errors import NoModel
-from leporello.limits import limits_of
 from leporello.local.provider import NAME as LOCAL
 from leporello.local.provider import local_provider
 from leporello.models import LearnedLimits
+from leporello.models.limits import limits_of
 from leporello.plugins.host import PluginHost
 from leporello.providers.base import Provider
 from leporello.providers.make import ADDRESSES, ProviderSettings, choose_dialect, choose_provider, make_provider

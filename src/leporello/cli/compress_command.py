@@ -17,8 +17,8 @@ from leporello.cli.output import json_option, note, print_json, warn
 from leporello.cli.store_text import plural
 from leporello.config import Home, Settings, fold_key
 from leporello.events import CompactionReport, Outcome
-from leporello.limits import limits_of
 from leporello.models import Limits, resolve_limits
+from leporello.models.limits import limits_of
 
 
 @click.command("compress")

@@ -10,8 +10,8 @@ from leporello.agent.own_models import own_window
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, print_json, print_table, say, warn
 from leporello.config import Settings
-from leporello.limits import limits_of
 from leporello.models import Limits
+from leporello.models.limits import limits_of
 
 _USED = (
     "context.engine",

@@ -19,9 +19,9 @@ from leporello.engines.compressor import ContextCompressor
 from leporello.events import Listener, Span
 from leporello.ledger import snapshot
 from leporello.ledger.ledger import Ledger
-from leporello.limits import limits_of
 from leporello.messages import Message, role_of
 from leporello.models import Limits
+from leporello.models.limits import limits_of
 from leporello.plugins.host import Extras, PluginHost
 from leporello.store.base import Store
 from leporello.store.records import ConversationRecord, LedgerSnapshot, View, ViewLine

@@ -29,8 +29,8 @@ from leporello.gateway.recalling.offer import can_offer, with_tools
 from leporello.gateway.recognise import seed
 from leporello.gateway.talks import Live, Talks, Wanted
 from leporello.gateway.wire import WireRequest
-from leporello.limits import limits_of
 from leporello.models import LearnedLimits, cost, model_facts
+from leporello.models.limits import limits_of
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import ErrorVerdict
 from leporello.recall.tools import openai_tools

@@ -1,7 +1,6 @@
 """Windows, output caps, prices, price steps and cache rules of models, and the one resolver of limits."""
 
-from leporello.models.cost import cost
-from leporello.models.facts import CacheRules, ModelFacts, Prices, PriceStep, model_facts
+from leporello.models.facts import CacheRules, ModelFacts, Prices, PriceStep, cost, model_facts
 from leporello.models.learned import LearnedLimits
 from leporello.models.limits import Limits, resolve_limits
 

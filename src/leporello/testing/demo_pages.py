@@ -15,7 +15,7 @@ from leporello.agent.commands import run_command
 from leporello.cli.output import dim, print_table, say, strong
 from leporello.messages import text_of
 from leporello.models import model_facts
-from leporello.models.cost import cost
+from leporello.models.facts import cost
 from leporello.store.records import Insights, InsightsQuery, SessionRecord, UsageTotals
 from leporello.testing.bill import Meter
 from leporello.testing.demo_play import FIRST, FOLD, ID, SECOND, Answer, Moment, Play

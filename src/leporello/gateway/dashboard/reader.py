@@ -40,8 +40,8 @@ from leporello.gateway.dashboard.strip import (
 from leporello.gateway.dashboard.words import digest, one_line
 from leporello.gateway.faults import refuse
 from leporello.gateway.talks import PLATFORM as PROXY
-from leporello.limits import limits_of
 from leporello.messages import Message, role_of, text_of
+from leporello.models.limits import limits_of
 from leporello.redact import redact
 from leporello.store.base import Store
 from leporello.store.records import (

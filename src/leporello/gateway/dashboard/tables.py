@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from leporello.config import Settings
 from leporello.gateway.dashboard.charts import Chart, Point, usage_charts
 from leporello.gateway.dashboard.door import Visitor
-from leporello.limits import limits_of
+from leporello.models.limits import limits_of
 from leporello.redact.settings import masked_value
 from leporello.store.base import Store
 from leporello.store.records import Insights, InsightsQuery, UsageTotals
