@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from leporello.codecs import Dialect
 from leporello.config import Home, load_settings
+from leporello.dialects import Dialect
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.config import Upstream
 from leporello.gateway.planning import Planner

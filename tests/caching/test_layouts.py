@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leporello import caching
 from leporello.caching import LAYOUTS, MARK, anchored, cache_options, cache_use, marker, status_line, system_and_3
-from leporello.codecs import Target, anthropic, openai_chat
+from leporello.dialects import Target, anthropic, chat
 from leporello.errors import ConfigError
 from leporello.messages import Message, is_instruction
 from leporello.models.facts import CacheRules
@@ -117,7 +117,7 @@ def test_an_empty_instruction_carries_no_mark(layout: str) -> None:
 def test_the_router_accepts_every_layout(messages: list[Message]) -> None:
     """Through a chat endpoint marks stand on text parts."""
     target = Target("openrouter", "anthropic/claude-sonnet-5", cache_marks=True, native=True)
-    wire = openai_chat.encode_request(system_and_3(messages, native=False), target=target)
+    wire = chat.encode_request(system_and_3(messages, native=False), target=target)
     assert chat_violations(wire, marks=True) == []
 
 

@@ -10,10 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.caching import anchored, system_and_3
-from leporello.codecs import STATE, Target, anthropic, openai_chat, openai_responses
-from leporello.codecs.ids import ANTHROPIC_IDS, CHAT_IDS, MISTRAL_IDS, RESPONSES_IDS, original_id, plan_ids
-from leporello.codecs.parts import RAW_ARGUMENTS, arguments_object, arguments_text, valid_arguments
-from leporello.codecs.state import drop_state, state_keys
+from leporello.dialects import STATE, Target, anthropic, responses
+from leporello.dialects import chat as openai_chat
+from leporello.dialects.base import drop_state, state_keys
+from leporello.dialects.names import (
+    ANTHROPIC_IDS,
+    CHAT_IDS,
+    MISTRAL_IDS,
+    RESPONSES_IDS,
+    original_id,
+    plan_ids,
+)
+from leporello.dialects.parts import RAW_ARGUMENTS, arguments_object, arguments_text, valid_arguments
 from leporello.messages import Message
 from leporello.testing.strategies import conversations
 from leporello.testing.wire import anthropic_violations, chat_violations, responses_violations
@@ -64,7 +72,7 @@ def test_two_calls_with_one_id_are_accepted() -> None:
     messages = group("same", "same")
     assert anthropic_violations(anthropic.encode_request(messages, target=CLAUDE)) == []
     assert chat_violations(openai_chat.encode_request(messages, target=OPENAI)) == []
-    assert responses_violations(openai_responses.encode_request(messages, target=OPENAI)) == []
+    assert responses_violations(responses.encode_request(messages, target=OPENAI)) == []
 
 
 def test_lengths_and_alphabets() -> None:
@@ -110,7 +118,7 @@ def test_images_everywhere() -> None:
     block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     assert wire["messages"][2]["content"][0]["content"][1] == block
     assert wire["messages"][2]["content"][1] == block
-    items = openai_responses.encode_request(messages, target=OPENAI)["input"]
+    items = responses.encode_request(messages, target=OPENAI)["input"]
     shown = {"type": "input_image", "image_url": PNG, "detail": "high"}
     assert items[2]["output"][1] == shown
     assert items[3]["content"] == [shown]
@@ -133,7 +141,7 @@ def test_files_and_sound() -> None:
     assert "file-9" in blocks[2]["text"]
     assert "audio" in blocks[3]["text"]
     assert openai_chat.encode_request(messages, target=OPENAI)["messages"][0] is messages[0]
-    parts = openai_responses.encode_request(messages, target=OPENAI)["input"][0]["content"]
+    parts = responses.encode_request(messages, target=OPENAI)["input"][0]["content"]
     assert [part["type"] for part in parts] == ["input_file", "input_file", "input_file", "input_audio"]
 
 
@@ -170,9 +178,9 @@ def test_refusals() -> None:
     assert openai_chat.encode_request(messages, target=OPENAI)["messages"][1] is messages[1]
     wire = {"status": "completed", "output": [{"type": "message", "role": "assistant", "content": [
         {"type": "refusal", "refusal": "No."}]}]}  # fmt: skip
-    reply = openai_responses.decode_reply(wire, OPENAI).message
+    reply = responses.decode_reply(wire, OPENAI).message
     assert reply["refusal"] == "No."
-    again = openai_responses.encode_request([messages[0], reply, messages[2]], target=OPENAI)["input"][1]
+    again = responses.encode_request([messages[0], reply, messages[2]], target=OPENAI)["input"][1]
     assert again["content"] == [{"type": "refusal", "refusal": "No."}]
 
 
@@ -253,7 +261,7 @@ def test_tools_in_all_forms() -> None:
     chat = openai_chat.encode_request(ask, tools, target=OPENAI)
     assert chat_violations(chat) == []
     assert chat["tools"][0] is tools[0]
-    answers = openai_responses.encode_request(ask, tools, target=OPENAI)
+    answers = responses.encode_request(ask, tools, target=OPENAI)
     assert responses_violations(answers) == []
     assert [tool["strict"] for tool in answers["tools"][:3]] == [True, False, False]
     assert answers["tools"][3] == {"type": "custom", "name": "d"}
@@ -279,7 +287,7 @@ def test_options_by_their_chat_names() -> None:
     assert wire["output_config"] == {"format": {"type": "json_schema", "schema": {"type": "object"}}, "effort": "high"}
     assert wire["temperature"] == 0.5
     assert anthropic_violations(wire) == []
-    answers = openai_responses.encode_request(ask, target=OPENAI, options=options)
+    answers = responses.encode_request(ask, target=OPENAI, options=options)
     assert answers["tool_choice"] == {"type": "function", "name": "ls"}
     assert answers["reasoning"] == {"effort": "high"}
     assert answers["text"]["format"]["name"] == "n"
@@ -295,9 +303,9 @@ def test_free_text_calls() -> None:
         {"role": "assistant", "content": None, "tool_calls": [custom]},
         {"role": "tool", "tool_call_id": "c1", "content": "ok"},
     ]
-    items = openai_responses.encode_request(messages, target=OPENAI)["input"]
+    items = responses.encode_request(messages, target=OPENAI)["input"]
     assert [item["type"] for item in items[1:]] == ["custom_tool_call", "custom_tool_call_output"]
-    assert openai_responses.decode_request({"input": items}).messages == messages
+    assert responses.decode_request({"input": items}).messages == messages
     assert openai_chat.encode_request(messages, target=OPENAI)["messages"][1] is messages[1]
     block = anthropic.encode_request(messages, target=CLAUDE)["messages"][1]["content"][0]
     assert block["input"] == {RAW_ARGUMENTS: "*** raw"}
@@ -307,8 +315,8 @@ def test_reasoning_without_its_content_is_not_sent() -> None:
     """A reasoning item that only the provider's memory could complete is left out, with nothing dangling."""
     output = [{"type": "reasoning", "id": "rs_1", "summary": []}, {"type": "message", "role": "assistant", "content": [
         {"type": "output_text", "text": "Hi", "annotations": []}]}]  # fmt: skip
-    reply = openai_responses.decode_reply({"status": "completed", "output": output}, OPENAI).message
-    wire = openai_responses.encode_request([{"role": "user", "content": "x"}, reply], target=OPENAI)
+    reply = responses.decode_reply({"status": "completed", "output": output}, OPENAI).message
+    wire = responses.encode_request([{"role": "user", "content": "x"}, reply], target=OPENAI)
     assert [item.get("type") for item in wire["input"]] == [None, "message"]
     assert responses_violations(wire) == []
 
@@ -325,7 +333,7 @@ def test_dropping_state_by_name() -> None:
 @given(messages=conversations(open_calls=False))
 def test_marks_never_reach_dialects_without_them(messages: list[Message]) -> None:
     """The same request with and without marks, to the byte, where marks mean nothing."""
-    for codec in (openai_chat, openai_responses):
+    for codec in (openai_chat, responses):
         plain = codec.encode_request(messages, target=OPENAI)
         for layout in (system_and_3, anchored):
             assert _texts(codec.encode_request(layout(messages), target=OPENAI)) == _texts(plain)

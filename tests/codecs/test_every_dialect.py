@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.codecs import STATE, Dialect, StreamIncomplete, Target, anthropic, openai_chat, openai_responses
+from leporello.dialects import STATE, Dialect, StreamIncomplete, Target, anthropic, chat, responses
 from leporello.messages import Message, role_of
 from leporello.testing.strategies import conversations, nasty_conversations
 from leporello.testing.wire import VIOLATIONS
@@ -19,8 +19,8 @@ from leporello.turns import cut_points, validate
 
 CODECS: dict[Dialect, Any] = {
     Dialect.ANTHROPIC: anthropic,
-    Dialect.OPENAI_CHAT: openai_chat,
-    Dialect.OPENAI_RESPONSES: openai_responses,
+    Dialect.OPENAI_CHAT: chat,
+    Dialect.OPENAI_RESPONSES: responses,
 }
 TARGETS = {
     Dialect.ANTHROPIC: Target("anthropic", "claude-sonnet-5"),

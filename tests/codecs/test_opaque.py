@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.codecs import STATE, Target, anthropic, openai_responses
+from leporello.dialects import STATE, Target, anthropic, responses
 from leporello.messages import Message, calls_of
 from leporello.testing.wire import anthropic_violations, responses_violations
 
@@ -66,8 +66,8 @@ ITEMS = st.one_of(
 def test_responses_turns(drawn: list[dict[str, Any]]) -> None:
     """Reasoning, phases, calls and free-text calls come back in their order; trailing reasoning is left out."""
     items = [{**item, "call_id": f"call_{k}"} if "call" in item["type"] else item for k, item in enumerate(drawn)]
-    reply = openai_responses.decode_reply({"status": "completed", "output": items}, OPENAI).message
-    wire = openai_responses.encode_request(history(reply), target=OPENAI)
+    reply = responses.decode_reply({"status": "completed", "output": items}, OPENAI).message
+    wire = responses.encode_request(history(reply), target=OPENAI)
     expected = list(items)
     while expected and expected[-1]["type"] == "reasoning":
         expected.pop()

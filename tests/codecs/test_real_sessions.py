@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leporello.caching import LAYOUTS
-from leporello.codecs import Dialect, Target, anthropic, openai_chat, openai_responses
+from leporello.dialects import Dialect, Target, anthropic, chat, responses
 from leporello.errors import InputError
 from leporello.importers import load_sessions
 from leporello.messages import Message
@@ -16,8 +16,8 @@ from leporello.turns import open_group, validate
 
 CODECS = {
     Dialect.ANTHROPIC: (anthropic, Target("anthropic", "claude-sonnet-5")),
-    Dialect.OPENAI_CHAT: (openai_chat, Target("openai", "gpt-6-sol", native=True)),
-    Dialect.OPENAI_RESPONSES: (openai_responses, Target("openai", "gpt-6-sol", native=True)),
+    Dialect.OPENAI_CHAT: (chat, Target("openai", "gpt-6-sol", native=True)),
+    Dialect.OPENAI_RESPONSES: (responses, Target("openai", "gpt-6-sol", native=True)),
 }
 SHAPES = {"neighbours", "late_system", "bad_arguments", "no_user"}
 """Faults that the codecs mend; pairing is the caller's."""

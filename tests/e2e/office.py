@@ -13,8 +13,8 @@ from typing import Any
 from leporello.agent.agent import Agent
 from leporello.agent.events import AgentEvent, Compacted
 from leporello.agent.session import Chosen, open_agent
-from leporello.codecs import Dialect
 from leporello.config import Home, load_settings
+from leporello.dialects import Dialect
 from leporello.messages import Message
 from leporello.providers.make import ProviderSettings, make_provider
 from leporello.providers.retry import RetryPolicy

@@ -15,8 +15,8 @@ import pytest
 
 from leporello.agent.events import CallFinished, Compacted, Notice, TextDelta
 from leporello.agent.session import choose_model
-from leporello.codecs import Dialect
 from leporello.config import load_settings
+from leporello.dialects import Dialect
 from leporello.errors import ProviderError
 from leporello.messages import is_result, role_of, text_of
 from leporello.models import LearnedLimits

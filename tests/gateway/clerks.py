@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import anthropic
 import openai
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.testing.stub_server import Fail, Say, Seen, Step
 from leporello.usage import CanonicalUsage
 

@@ -13,7 +13,7 @@ from typing import Any
 import anthropic
 import openai
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.testing.stub_server import Say, Step
 
 from .clerks import NOTHING, SCHEMA, anthropic_client, openai_client

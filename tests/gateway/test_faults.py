@@ -15,8 +15,9 @@ import httpx2
 import openai
 import pytest
 
-from leporello.codecs import Dialect, Target, openai_chat, openai_responses
-from leporello.codecs import anthropic as claude_codec
+from leporello.dialects import Dialect, Target, responses
+from leporello.dialects import anthropic as claude_codec
+from leporello.dialects import chat as openai_chat
 from leporello.gateway.faults import Refused
 from leporello.gateway.relay import Outlet, relay_stream
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
@@ -33,7 +34,7 @@ PATHS = {
 }
 CODECS: dict[Dialect, Any] = {
     Dialect.OPENAI_CHAT: openai_chat,
-    Dialect.OPENAI_RESPONSES: openai_responses,
+    Dialect.OPENAI_RESPONSES: responses,
     Dialect.ANTHROPIC: claude_codec,
 }
 

@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from leporello.cancel import CancelToken
-from leporello.codecs import Dialect
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
+from leporello.dialects import Dialect
 from leporello.gateway.desk import Desk, Surroundings
 from leporello.gateway.letters import Outcome
 from leporello.gateway.talks import Talks, Wanted

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.gateway.output_cap import LEAST_OUTPUT, lowered
 from leporello.gateway.wire import OUTPUT_FIELDS, read_request
 from leporello.testing.stub_server import Fail, Say

@@ -13,7 +13,7 @@ import httpx2
 import openai
 import pytest
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.testing.sessions.images import screenshot
 from leporello.testing.stub_server import Fail, Say, StubServer
 

@@ -13,7 +13,7 @@ import httpx2
 import openai
 import pytest
 
-from leporello.codecs import Dialect, Target, anthropic, openai_chat, openai_responses
+from leporello.dialects import Dialect, Target, anthropic, chat, responses
 from leporello.gateway.auth import Keys
 from leporello.gateway.recalling.exchange import MOST_ROUNDS
 from leporello.recall.tools import TOOL_NAMES
@@ -118,10 +118,10 @@ def wired(dialect: Dialect, *parts: dict[str, Any]) -> Say:
     if dialect is Dialect.ANTHROPIC:
         return Say(message=anthropic.decode_reply({"content": list(parts)}, Target("", "m")).message)
     if dialect is Dialect.OPENAI_RESPONSES:
-        return Say(message=openai_responses.decode_reply({"output": list(parts)}, Target("", "m")).message)
+        return Say(message=responses.decode_reply({"output": list(parts)}, Target("", "m")).message)
     message = {"role": "assistant", "content": None, **parts[0]}
     choice = {"message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
-    return Say(message=openai_chat.decode_reply({"choices": [choice]}, Target("", "m")).message)
+    return Say(message=chat.decode_reply({"choices": [choice]}, Target("", "m")).message)
 
 
 def thinking(text: str, signature: str) -> dict[str, Any]:
@@ -306,7 +306,7 @@ def test_an_inner_call_fails_late(tmp_path: Path, dialect: Dialect) -> None:
 
 def sent(dialect: Dialect, say: Say) -> bytes:
     """An answer of the model's server as raw bytes of a stream."""
-    codec: Any = {Dialect.OPENAI_CHAT: openai_chat, Dialect.OPENAI_RESPONSES: openai_responses}.get(dialect, anthropic)
+    codec: Any = {Dialect.OPENAI_CHAT: chat, Dialect.OPENAI_RESPONSES: responses}.get(dialect, anthropic)
     message, finish = say.build(0)
     reply = codec.encode_reply(message, target=Target("", "m"), finish_reason=finish, usage=say.usage)
     data = b""

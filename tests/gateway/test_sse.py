@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.gateway.sse import Event, EventReader
 from leporello.gateway.tally import Tally
 from leporello.usage import CanonicalUsage

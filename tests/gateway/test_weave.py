@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.codecs import Dialect, anthropic, openai_chat, openai_responses
+from leporello.dialects import Dialect, anthropic, chat, responses
 from leporello.gateway.recalling.chat import ChatWeave
 from leporello.gateway.recalling.claude import ClaudeWeave
 from leporello.gateway.recalling.responses import ResponsesWeave
@@ -24,8 +24,8 @@ WEAVES: dict[Dialect, Callable[[], Weave]] = {
     Dialect.ANTHROPIC: ClaudeWeave,
 }
 CODECS: dict[Dialect, Any] = {
-    Dialect.OPENAI_CHAT: openai_chat,
-    Dialect.OPENAI_RESPONSES: openai_responses,
+    Dialect.OPENAI_CHAT: chat,
+    Dialect.OPENAI_RESPONSES: responses,
     Dialect.ANTHROPIC: anthropic,
 }
 words = st.text("abü\n ", min_size=1, max_size=40).filter(str.strip)

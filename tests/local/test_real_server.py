@@ -17,8 +17,8 @@ import pytest
 from leporello.agent.agent import Agent
 from leporello.agent.events import AgentEvent, Notice
 from leporello.agent.session import Chosen, choose_model, open_agent
-from leporello.codecs import Dialect
 from leporello.config import Home, load_settings
+from leporello.dialects import Dialect
 from leporello.local.server import ALIAS, LocalServer
 from leporello.messages import text_of
 from leporello.models import LearnedLimits

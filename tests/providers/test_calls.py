@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from leporello.cancel import CancelToken
-from leporello.codecs import STATE, Dialect
+from leporello.dialects import STATE, Dialect
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
 from leporello.providers.error_rules import ErrorKind

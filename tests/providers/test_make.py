@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.errors import ConfigError, ProviderError
 from leporello.providers.extras import load
 from leporello.providers.make import ProviderSettings, make_provider

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from leporello.caching import LAYOUTS
-from leporello.codecs import Dialect, Target, anthropic, openai_chat, openai_responses
+from leporello.dialects import Dialect, Target, anthropic, responses
+from leporello.dialects import chat as openai_chat
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
 from leporello.providers.errors import CallFailed
@@ -66,7 +67,7 @@ def test_responses_requests(server: StubServer, messages: list[Message]) -> None
     """`client.responses.create` likewise."""
     client = openai_client.OpenAI(api_key="x", base_url=server.url + "/v1", max_retries=0)
     target = Target("openai", "gpt-6-sol", native=True)
-    wire = sendable(openai_responses.encode_request(messages, TOOLS, target=target, max_tokens=50))
+    wire = sendable(responses.encode_request(messages, TOOLS, target=target, max_tokens=50))
     with client:
         reply = client.responses.create(**wire)
     assert reply.output_text == "Yes."

@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 
 from agents import FunctionTool
 
-from leporello.codecs import openai_responses
-from leporello.codecs.base import Target
 from leporello.config import Settings, load_settings
 from leporello.conversation import Conversation
+from leporello.dialects import responses
+from leporello.dialects.base import Target
 from leporello.recall.tools import SCHEMAS, openai_tools
 from leporello.store import open_store
 from leporello.store.base import Store
@@ -107,13 +107,13 @@ class LeporelloSession:
         return self._encoded(self.talk.request(tools).messages) if self.talk.view.lines else []
 
     def _encoded(self, messages: Sequence[Any]) -> list[Any]:
-        wire = openai_responses.encode_request(messages, target=Target("openai", self._model))
+        wire = responses.encode_request(messages, target=Target("openai", self._model))
         items: list[Any] = wire["input"]
         return items
 
     def _add(self, items: Sequence[Any]) -> None:
         plain = [item if isinstance(item, dict) else item.model_dump(exclude_unset=True) for item in items]
-        decoded = openai_responses.decode_request({"model": self._model, "input": plain}, "openai")
+        decoded = responses.decode_request({"model": self._model, "input": plain}, "openai")
         if decoded.messages:
             self.talk.append(*decoded.messages)
 

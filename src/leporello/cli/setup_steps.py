@@ -8,8 +8,8 @@ import urllib.request
 from dataclasses import dataclass, field
 
 from leporello.chat.trouble import advice
-from leporello.codecs import Dialect
 from leporello.config import Home, Settings, save_key, write_setting
+from leporello.dialects import Dialect
 from leporello.errors import LeporelloError
 from leporello.messages import text_of
 from leporello.providers.base import ModelRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.codecs import Target, anthropic, openai_chat, openai_responses
+from leporello.dialects import Target, anthropic, chat, responses
 from leporello.errors import InputError
 from leporello.providers.base import ModelReply
 from leporello.usage import CanonicalUsage
@@ -16,9 +16,9 @@ def decode(reply: Any, provider: str = "", model: str = "") -> ModelReply:
     body = _as_json(reply)
     name = model or str(body.get("model") or "")
     if "choices" in body:
-        wire = openai_chat.decode_reply(body, Target(provider or "openai", name))
+        wire = chat.decode_reply(body, Target(provider or "openai", name))
     elif body.get("object") == "response" or "output" in body:
-        wire = openai_responses.decode_reply(body, Target(provider or "openai", name))
+        wire = responses.decode_reply(body, Target(provider or "openai", name))
     elif body.get("type") == "message":
         wire = anthropic.decode_reply(body, Target(provider or "anthropic", name))
     elif body.get("role") == "assistant":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leporello import caching
-from leporello.codecs import Target, anthropic, openai_chat, openai_responses
+from leporello.dialects import Target, anthropic, chat, responses
 from leporello.messages import Message
 
 
@@ -47,12 +47,12 @@ class Request:
         use = caching.cache_use(self.model, self.provider)
         messages: Sequence[Message] = self.marked(native=False) if use.marks else self.messages
         target = Target(self.provider, self.model, cache_marks=use.marks, native=self.provider == "openai")
-        return self._encoded(openai_chat.encode_request, messages, target, self.max_tokens)
+        return self._encoded(chat.encode_request, messages, target, self.max_tokens)
 
     def openai_responses(self) -> dict[str, Any]:
         """Keyword arguments for `client.responses.create`."""
         target = Target(self.provider or "openai", self.model, native=True)
-        return self._encoded(openai_responses.encode_request, self.messages, target, self.max_tokens)
+        return self._encoded(responses.encode_request, self.messages, target, self.max_tokens)
 
     def _encoded(
         self, encode: Any, messages: Sequence[Message], target: Target, max_tokens: int | None

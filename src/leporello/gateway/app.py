@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from leporello.agent.session import choose_model
-from leporello.codecs import Dialect
 from leporello.config import Settings
+from leporello.dialects import Dialect
 from leporello.errors import LeporelloError
 from leporello.gateway.auth import Keys, identify
 from leporello.gateway.chores import Chores, Folds

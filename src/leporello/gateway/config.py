@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
 
-from leporello.codecs import Dialect
 from leporello.config import Settings
 from leporello.config.kinds import Address
+from leporello.dialects import Dialect
 from leporello.errors import ConfigError
 from leporello.gateway.connections import Network
 from leporello.gateway.origins import Origin

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 
 _OPENAI_TYPES = {
     400: "invalid_request_error",

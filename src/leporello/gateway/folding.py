@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from leporello.caching import MARK, marker
-from leporello.codecs import Dialect, Target
-from leporello.codecs.anthropic.blocks import THINKING, can_carry
+from leporello.dialects import Dialect, Target
+from leporello.dialects.anthropic.blocks import THINKING, can_carry
 from leporello.gateway.raw import Body
 from leporello.gateway.wire import CODECS, WireRequest
 from leporello.messages import Message, calls_of, is_result, result_id

@@ -14,10 +14,10 @@ from enum import StrEnum
 from typing import Any
 
 from leporello import caching
-from leporello.codecs import Dialect
 from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.state import ATTEMPTS_KEY
+from leporello.dialects import Dialect
 from leporello.errors import FixedPartTooLarge
 from leporello.gateway.auth import Client
 from leporello.gateway.config import Upstream

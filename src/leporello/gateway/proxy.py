@@ -12,7 +12,7 @@ import aiohttp
 from starlette.types import Receive, Scope, Send
 from yarl import URL
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.errors import LeporelloError
 from leporello.gateway.auth import Client, Keys, identify
 from leporello.gateway.config import GatewayConfig, Upstream

@@ -8,7 +8,7 @@ import aiohttp
 import orjson
 from starlette.types import Send
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.gateway.faults import Fault, refuse
 from leporello.gateway.tally import Tally, usage_of
 from leporello.gateway.upstream import fault_of, read_reply, returned_headers

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.gateway.sse import Event, EventReader
 from leporello.usage import CanonicalUsage
 

@@ -13,15 +13,15 @@ from typing import Any
 import orjson
 
 from leporello.caching import without_marks
-from leporello.codecs import Dialect, Target, anthropic, openai_chat, openai_responses
+from leporello.dialects import Dialect, Target, anthropic, chat, responses
 from leporello.gateway.faults import refuse
 from leporello.gateway.raw import Body
 from leporello.messages import Message, is_instruction, text_of
 
 CODECS: dict[Dialect, Any] = {
     Dialect.ANTHROPIC: anthropic,
-    Dialect.OPENAI_CHAT: openai_chat,
-    Dialect.OPENAI_RESPONSES: openai_responses,
+    Dialect.OPENAI_CHAT: chat,
+    Dialect.OPENAI_RESPONSES: responses,
 }
 LIST = {Dialect.ANTHROPIC: "messages", Dialect.OPENAI_CHAT: "messages", Dialect.OPENAI_RESPONSES: "input"}
 OUTPUT_FIELDS = {

@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.local.errors import LocalModelError
 from leporello.local.install import is_installed
 from leporello.local.model_file import SMOLLM2, ModelFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from leporello.codecs import Dialect, Target, anthropic
+from leporello.dialects import Dialect, Target, anthropic
 from leporello.messages import Message, message_hash, role_of
 from leporello.providers.base import ModelRequest
 from leporello.providers.errors import ErrorVerdict

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.errors import ConfigError
 from leporello.models.names import provider_name, routes, vendor_of
 from leporello.providers.anthropic import AnthropicProvider

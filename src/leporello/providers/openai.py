@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from leporello.caching import cache_use
-from leporello.codecs import Dialect, Target, openai_chat
+from leporello.dialects import Dialect, Target, chat
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
 from leporello.providers.error_rules import ErrorKind
@@ -45,7 +45,7 @@ class OpenAIProvider(SdkProvider):
         )
 
     def _codec(self) -> Any:
-        return openai_chat
+        return chat
 
     def target(self, model: str) -> Target:
         """OpenAI's own endpoint takes newer fields; OpenRouter takes cache marks for Claude models."""

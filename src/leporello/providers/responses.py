@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.codecs import Dialect, Target, openai_responses
+from leporello.dialects import Dialect, Target, responses
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
 from leporello.providers.errors import CallFailed, classify
@@ -20,7 +20,7 @@ class ResponsesProvider(OpenAIProvider):
     path = "/responses"
 
     def _codec(self) -> Any:
-        return openai_responses
+        return responses
 
     def target(self, model: str) -> Target:
         """Only OpenAI's own endpoint knows about stored and encrypted items."""

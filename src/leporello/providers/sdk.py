@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from leporello.cancel import CancelToken
-from leporello.codecs import Dialect, StreamIncomplete, Target, WireReply
-from leporello.codecs.names import own_names
-from leporello.codecs.state import drop_state, state_keys
+from leporello.dialects import Dialect, StreamIncomplete, Target, WireReply
+from leporello.dialects.base import drop_state, state_keys
+from leporello.dialects.names import own_names
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.cancel import Guard

@@ -23,7 +23,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 from leporello.messages import encode_json, parse_json
 
 ASK_SECONDS = 3.0

@@ -18,15 +18,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from leporello.codecs import Dialect, Target, anthropic, openai_chat, openai_responses
+from leporello.dialects import Dialect, Target, anthropic, chat, responses
 from leporello.messages import Message
 from leporello.testing.wire import VIOLATIONS, chat_violations
 from leporello.usage import CanonicalUsage
 
 _CODECS: dict[Dialect, Any] = {
     Dialect.ANTHROPIC: anthropic,
-    Dialect.OPENAI_CHAT: openai_chat,
-    Dialect.OPENAI_RESPONSES: openai_responses,
+    Dialect.OPENAI_CHAT: chat,
+    Dialect.OPENAI_RESPONSES: responses,
 }
 _PATHS = {
     "/v1/messages": Dialect.ANTHROPIC,
@@ -286,11 +286,11 @@ def _reply(seen: Seen, say: Say, number: int) -> dict[str, Any]:
 def _stream(seen: Seen, say: Say, reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if seen.dialect is Dialect.OPENAI_CHAT:
         asked = (seen.body.get("stream_options") or {}).get("include_usage", False)
-        yield from openai_chat.reply_events(reply, include_usage=bool(asked) and say.usage is not None)
+        yield from chat.reply_events(reply, include_usage=bool(asked) and say.usage is not None)
     elif seen.dialect is Dialect.ANTHROPIC:
         yield from anthropic.reply_events({"usage": {"input_tokens": 0, "output_tokens": 0}, **reply})
     else:
-        yield from openai_responses.reply_events(reply)
+        yield from responses.reply_events(reply)
 
 
 def _sse(dialect: Dialect | None, event: Mapping[str, Any], name: str = "") -> bytes:

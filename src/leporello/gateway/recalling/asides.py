@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from leporello.codecs import Dialect
+from leporello.dialects import Dialect
 
 STATE_KEY = "gateway.asides"
 MOST_KEPT = 64

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leporello.codecs.anthropic import Assembler
-from leporello.codecs.anthropic.blocks import THINKING
-from leporello.codecs.anthropic.decode import INPUT_JSON
-from leporello.codecs.base import Wire
-from leporello.codecs.parts import json_text
+from leporello.dialects.anthropic import Assembler
+from leporello.dialects.anthropic.blocks import THINKING
+from leporello.dialects.anthropic.decode import INPUT_JSON
+from leporello.dialects.base import Wire
+from leporello.dialects.parts import json_text
 from leporello.gateway.recalling.weave import RecallCall, Turn, as_it_came, is_ours, parsed, summed, written
 from leporello.gateway.sse import Event
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import orjson
 
-from leporello.codecs import Dialect
-from leporello.codecs.base import StreamIncomplete, Wire
+from leporello.dialects import Dialect
+from leporello.dialects.base import StreamIncomplete, Wire
 from leporello.gateway.faults import Fault, Refused
 from leporello.gateway.raw import Body
 from leporello.gateway.recalling.answers import NO_ROOM

@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from leporello.codecs import Dialect
-from leporello.codecs.tools import anthropic_tools, chat_tools, responses_tools
+from leporello.dialects import Dialect
+from leporello.dialects.tools import anthropic_tools, chat_tools, responses_tools
 from leporello.gateway.raw import Body
 from leporello.gateway.recalling.asides import Aside, with_asides
 from leporello.gateway.recalling.weave import is_ours

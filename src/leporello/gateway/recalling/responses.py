@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leporello.codecs.base import Wire
-from leporello.codecs.openai_responses import Assembler
+from leporello.dialects.base import Wire
+from leporello.dialects.responses import Assembler
 from leporello.gateway.recalling.weave import RecallCall, Turn, as_it_came, is_ours, parsed, summed, written
 from leporello.gateway.sse import Event
 

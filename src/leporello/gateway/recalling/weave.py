@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from leporello.codecs.base import Wire
+from leporello.dialects.base import Wire
 from leporello.gateway.sse import Event
 from leporello.recall.tools import TOOL_NAMES
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from leporello.codecs.base import Dialect
+from leporello.dialects.base import Dialect
 from leporello.testing.wire.anthropic import anthropic_violations
 from leporello.testing.wire.chat import chat_violations
 from leporello.testing.wire.responses import responses_violations

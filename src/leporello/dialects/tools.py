@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.codecs.base import Wire
-from leporello.codecs.names import wire_name
+from leporello.dialects.base import Wire
+from leporello.dialects.names import wire_name
 
 _NO_PARAMETERS: Wire = {"type": "object", "properties": {}}
 _FREE_TEXT: Wire = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leporello.codecs.anthropic.blocks import MARK, part_of
-from leporello.codecs.base import DecodedRequest, Dialect, Target, Wire, WireReply
-from leporello.codecs.ids import original_id
-from leporello.codecs.parts import arguments_text
-from leporello.codecs.state import STATE, new_state
-from leporello.codecs.tools import as_chat_tool
+from leporello.dialects.anthropic.blocks import MARK, part_of
+from leporello.dialects.base import STATE, DecodedRequest, Dialect, Target, Wire, WireReply, new_state
+from leporello.dialects.names import original_id
+from leporello.dialects.parts import arguments_text
+from leporello.dialects.tools import as_chat_tool
 from leporello.messages import Message
 
 INPUT_JSON = "input_json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.codecs.base import Wire
-from leporello.codecs.parts import as_json_text, data_url, decoded_text, file_note, note, text_part
+from leporello.dialects.base import Wire
+from leporello.dialects.parts import as_json_text, data_url, decoded_text, file_note, note, text_part
 
 MARK = "cache_control"
 

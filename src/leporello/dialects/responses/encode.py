@@ -1,24 +1,39 @@
-"""OpenAI-format messages as a request to the Responses API.
-
-One assistant message is several items there: reasoning, text, calls. Reasoning goes back to the provider and family
-that wrote it, in its place, and only when it can be used there (with its encrypted content); item ids never go back,
-since nothing is stored on the other side.
-"""
+"""OpenAI-format messages as a request to the Responses API."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from leporello.codecs.base import Dialect, Target, Wire
-from leporello.codecs.ids import RESPONSES_IDS, IdPlan, plan_ids
-from leporello.codecs.names import wire_name
-from leporello.codecs.openai_chat.parts import chat_part, unmarked
-from leporello.codecs.openai_responses.options import request_options
-from leporello.codecs.parts import as_json_text, note
-from leporello.codecs.state import state_for
-from leporello.codecs.tools import responses_tools
+from leporello.dialects.base import Dialect, Target, Wire, state_for
+from leporello.dialects.chat.encode import chat_part, unmarked
+from leporello.dialects.names import RESPONSES_IDS, IdPlan, plan_ids, wire_name
+from leporello.dialects.parts import as_json_text, note
+from leporello.dialects.tools import responses_choice, responses_tools
 from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, role_of
+
+_ELSEWHERE = frozenset(
+    ("tool_choice", "response_format", "reasoning_effort", "verbosity", "stream_options", "stop", "n", "late_system")
+)
+
+
+def request_options(options: Mapping[str, Any]) -> Wire:
+    """The extra fields of a request. `stop` has no counterpart there and is left out."""
+    wire: Wire = {key: value for key, value in options.items() if key not in _ELSEWHERE}
+    if options.get("tool_choice") is not None:
+        wire["tool_choice"] = responses_choice(options["tool_choice"])
+    if options.get("reasoning_effort") is not None:
+        wire["reasoning"] = {**(wire.get("reasoning") or {}), "effort": options["reasoning_effort"]}
+    text = dict(wire.get("text") or {})
+    if options.get("verbosity") is not None:
+        text["verbosity"] = options["verbosity"]
+    wanted = options.get("response_format")
+    if isinstance(wanted, Mapping):
+        schema = wanted.get("json_schema")
+        text["format"] = {"type": "json_schema", **schema} if isinstance(schema, Mapping) else dict(wanted)
+    if text:
+        wire["text"] = text
+    return wire
 
 
 def encode_request(

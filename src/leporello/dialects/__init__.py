@@ -8,10 +8,9 @@ Each of `anthropic`, `openai_chat` and `openai_responses` has the same functions
     encode_reply(message, target=..., ...), reply_events(reply)              -> an answer, whole or as a stream
     Assembler().feed(event), .reply()                                        -> a stream put together
 
-Reasoning and signed thinking ride along in `provider_state` (see `leporello.codecs.state`).
+Reasoning and signed thinking ride along in `provider_state` (see `leporello.dialects.base`).
 """
 
-from leporello.codecs.base import DecodedRequest, Dialect, StreamIncomplete, Target, WireReply
-from leporello.codecs.state import STATE
+from leporello.dialects.base import STATE, DecodedRequest, Dialect, StreamIncomplete, Target, WireReply
 
 __all__ = ["STATE", "DecodedRequest", "Dialect", "StreamIncomplete", "Target", "WireReply"]

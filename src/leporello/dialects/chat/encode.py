@@ -1,23 +1,140 @@
-"""OpenAI-format messages as a request to Chat Completions, or to an endpoint that says it is compatible.
-
-A message that needs no change goes out as the same object. What is ours (`provider_state`, cache marks, `is_error`)
-never leaves; what belongs to another provider doesn't either.
-"""
+"""OpenAI-format messages as a request to Chat Completions, or to an endpoint that says it is compatible."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from leporello.codecs.base import Dialect, Target, Wire, without
-from leporello.codecs.ids import CHAT_IDS, MISTRAL_IDS, IdPlan, plan_ids
-from leporello.codecs.names import wire_name
-from leporello.codecs.openai_chat.marks import place_marks
-from leporello.codecs.openai_chat.parts import MARK, NATIVE_PARTS, chat_part, unmarked
-from leporello.codecs.parts import as_json_text, text_part, valid_arguments
-from leporello.codecs.state import STATE, state_for
-from leporello.codecs.tools import chat_tools
+from leporello.dialects.base import STATE, Dialect, Target, Wire, state_for, without
+from leporello.dialects.names import CHAT_IDS, MISTRAL_IDS, IdPlan, plan_ids, wire_name
+from leporello.dialects.parts import as_json_text, file_note, text_part, valid_arguments
+from leporello.dialects.tools import chat_tools
 from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, role_of
+
+MARK = "cache_control"
+NATIVE_PARTS = frozenset(("text", "image_url", "input_audio", "file", "refusal"))
+_ANTHROPIC_ONLY = frozenset(("search_result", "container_upload", "tool_reference", "browser_state"))
+
+
+def unmarked(message: Message) -> Message:
+    """The message as it was before a cache mark was laid on it: marking turns a text into a list of one part."""
+    plain = without(message, MARK)
+    content = plain.get("content")
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
+        part = content[0]
+        if set(part) == {"type", "text", MARK} and part["type"] == "text":
+            return {**plain, "content": part["text"]}
+    return plain
+
+
+def chat_part(part: Any) -> Wire | None:
+    """One part for a user message; None for reasoning of another provider. Kinds nobody here knows go along as they
+    are: the endpoint may know them (`video_url`)."""
+    if isinstance(part, str):
+        return text_part(part)
+    if not isinstance(part, Mapping):
+        return as_json_text(part)
+    if MARK in part:
+        # A mark that moves on must leave no trace, not even in the size a note states.
+        part = {key: value for key, value in part.items() if key != MARK}
+    kind = part.get("type")
+    if kind in ("thinking", "redacted_thinking", "reasoning"):
+        return None
+    if kind in ("input_text", "output_text"):
+        return text_part(str(part.get("text", "")))
+    if kind == "input_image":
+        return _image(part)
+    if kind == "image":
+        return _anthropic_image(part)
+    if kind == "input_file":
+        named = {key: part[key] for key in ("file_id", "filename", "file_data") if key in part}
+        return {"type": "file", "file": named} if named else file_note(part)
+    if kind == "document":
+        return _document(part)
+    if kind in _ANTHROPIC_ONLY:
+        return as_json_text(part)
+    return part if isinstance(part, dict) else dict(part)
+
+
+def _image(part: Mapping[str, Any]) -> Wire:
+    url = part.get("image_url")
+    if not isinstance(url, str):
+        return as_json_text(part)
+    detail = {"detail": part["detail"]} if part.get("detail") else {}
+    return {"type": "image_url", "image_url": {"url": url, **detail}}
+
+
+def _anthropic_image(part: Mapping[str, Any]) -> Wire:
+    source = part.get("source")
+    if isinstance(source, Mapping) and source.get("type") == "base64":
+        url = f"data:{source.get('media_type')};base64,{source.get('data')}"
+    elif isinstance(source, Mapping) and source.get("type") == "url":
+        url = str(source.get("url"))
+    else:
+        return as_json_text(part)
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _document(part: Mapping[str, Any]) -> Wire:
+    source = part.get("source")
+    if not isinstance(source, Mapping):
+        return file_note(part)
+    title = str(part.get("title") or "document")
+    if source.get("type") == "base64":
+        data = f"data:{source.get('media_type')};base64,{source.get('data')}"
+        return {"type": "file", "file": {"filename": title, "file_data": data}}
+    if source.get("type") == "text":
+        return text_part(f"{title}\n\n{source.get('data', '')}")
+    return file_note(part)
+
+
+def place_marks(messages: list[Message]) -> list[Message]:
+    """The messages with each mark where the wire wants it, all text as parts."""
+    placed = list(messages)
+    waiting: list[Any] = []
+    for index in range(len(placed) - 1, -1, -1):
+        message = placed[index]
+        waiting.extend(_marks(message))
+        message = _as_parts(_unmarked(message))
+        if waiting:
+            carrying = _marked(message, waiting[0])
+            if carrying is not None:
+                # Marks that meet on one message are one mark.
+                message, waiting = carrying, []
+        placed[index] = message
+    return placed
+
+
+def _marks(message: Message) -> list[Any]:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    found = [part[MARK] for part in parts if isinstance(part, Mapping) and part.get(MARK)]
+    return ([message[MARK]] if message.get(MARK) else []) + found[-1:]
+
+
+def _unmarked(message: Message) -> Message:
+    plain = without(message, MARK)
+    content = plain.get("content")
+    if isinstance(content, list) and any(isinstance(part, Mapping) and MARK in part for part in content):
+        return {**plain, "content": [without(part, MARK) if isinstance(part, dict) else part for part in content]}
+    return plain
+
+
+def _as_parts(message: Message) -> Message:
+    content = message.get("content")
+    return {**message, "content": [text_part(content)]} if isinstance(content, str) and content else message
+
+
+def _marked(message: Message, mark: Any) -> Message | None:
+    """The message with the mark on its last text, or None when it has no text to carry it."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    for index in range(len(parts) - 1, -1, -1):
+        part = parts[index]
+        if isinstance(part, Mapping) and part.get("type") == "text" and str(part.get("text", "")).strip():
+            return {**message, "content": [*parts[:index], {**part, MARK: mark}, *parts[index + 1 :]]}
+    return None
+
 
 REASONING_FIELDS = (
     "reasoning_content",

@@ -1,17 +1,13 @@
-"""Call ids that every provider accepts, from ids that another one made up.
-
-Providers restrict ids (characters, length) and some refuse a repeated one, while others reuse `call_0` in every turn.
-An id that fits is never touched. One that doesn't is escaped; `IdPlan.originals` (and for Anthropic `original_id`
-alone) gives it back. The plan depends only on what stands before a call, so a prefix keeps its ids as it grows.
-"""
+"""Call ids and tool names that every provider accepts, made from those that another one made up."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from leporello.messages import Messages, calls_of, result_id
 from leporello.turns import iter_groups
@@ -93,3 +89,26 @@ def original_id(wire: str) -> str:
         return wire
     repeat, colon, original = payload.partition(":")
     return original if colon and repeat.isdigit() else wire
+
+
+LONGEST = 64
+_ALLOWED = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST}}}")
+_OTHER = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def wire_name(name: str) -> str:
+    """The name as it is sent; one that fits is not touched."""
+    if _ALLOWED.fullmatch(name):
+        return name
+    return _OTHER.sub("_", name)[:LONGEST] or "tool"
+
+
+def own_names(tools: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Sent names back to the tools' own, for those that differ."""
+    found = {}
+    for tool in tools:
+        body = tool.get("function") or tool.get("custom") or tool
+        name = str(body.get("name") or "") if isinstance(body, Mapping) else ""
+        if name and wire_name(name) != name:
+            found[wire_name(name)] = name
+    return found

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from leporello.codecs.base import DecodedRequest, Dialect, Target, Wire, WireReply
-from leporello.codecs.state import STATE, new_state
-from leporello.codecs.tools import as_chat_tool
+from leporello.dialects.base import STATE, DecodedRequest, Dialect, Target, Wire, WireReply, new_state
+from leporello.dialects.tools import as_chat_tool
 from leporello.messages import Message, parse_json
 
 _CALLS = ("function_call", "custom_tool_call")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.codecs.base import DecodedRequest, Dialect, Target, Wire, WireReply
-from leporello.codecs.openai_chat.encode import REASONING_FIELDS
-from leporello.codecs.state import STATE, new_state
-from leporello.codecs.tools import as_chat_tool
+from leporello.dialects.base import STATE, DecodedRequest, Dialect, Target, Wire, WireReply, new_state
+from leporello.dialects.chat.encode import REASONING_FIELDS
+from leporello.dialects.tools import as_chat_tool
 from leporello.messages import Message, parse_json
 
 _OWN_FIELDS = frozenset(("role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations", "name"))

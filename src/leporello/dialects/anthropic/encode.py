@@ -1,10 +1,4 @@
-"""OpenAI-format messages as a request to Anthropic Messages.
-
-Rules of that API which the chat form doesn't have: instructions stand apart; the first turn is the user's and turns
-alternate (neighbours are merged); results of one turn stand together at the front of the next user turn; no empty text;
-ids of one alphabet, none twice; arguments are objects; at most one cache mark per block, never on thinking or on empty
-content. Content is always sent as blocks, so that a moving cache mark never changes the form of a message.
-"""
+"""OpenAI-format messages as a request to Anthropic Messages."""
 
 from __future__ import annotations
 
@@ -12,15 +6,55 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.codecs.anthropic.blocks import MARK, RESULT_BLOCKS, block_of, can_carry
-from leporello.codecs.anthropic.options import request_options
-from leporello.codecs.base import Dialect, Target, Wire
-from leporello.codecs.ids import ANTHROPIC_IDS, IdPlan, plan_ids
-from leporello.codecs.names import wire_name
-from leporello.codecs.parts import arguments_object, note, text_part
-from leporello.codecs.state import state_for
-from leporello.codecs.tools import anthropic_tools
+from leporello.dialects.anthropic.blocks import MARK, RESULT_BLOCKS, block_of, can_carry
+from leporello.dialects.base import Dialect, Target, Wire, state_for
+from leporello.dialects.names import ANTHROPIC_IDS, IdPlan, plan_ids, wire_name
+from leporello.dialects.parts import arguments_object, note, text_part
+from leporello.dialects.tools import anthropic_choice, anthropic_tools
 from leporello.messages import Message, Messages, calls_of, is_instruction, is_result, parts_of, role_of
+
+_ELSEWHERE = frozenset(
+    (
+        "tool_choice",
+        "parallel_tool_calls",
+        "stop",
+        "user",
+        "response_format",
+        "reasoning_effort",
+        "prompt_cache_key",
+        "stream_options",
+        "max_completion_tokens",
+    )
+)
+
+
+def request_options(options: Mapping[str, Any]) -> Wire:
+    """The extra fields of a request."""
+    wire: Wire = {key: value for key, value in options.items() if key not in _ELSEWHERE}
+    choice = anthropic_choice(options.get("tool_choice"), options.get("parallel_tool_calls"))
+    if choice is not None:
+        wire["tool_choice"] = choice
+    stop = options.get("stop")
+    if stop:
+        wire["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
+    if isinstance(options.get("user"), str):
+        wire["metadata"] = {**(wire.get("metadata") or {}), "user_id": options["user"]}
+    output = _output_config(options)
+    if output:
+        wire["output_config"] = {**(wire.get("output_config") or {}), **output}
+    return wire
+
+
+def _output_config(options: Mapping[str, Any]) -> Wire:
+    config: Wire = {}
+    wanted = options.get("response_format")
+    schema = wanted.get("json_schema") if isinstance(wanted, Mapping) else None
+    if isinstance(schema, Mapping) and isinstance(schema.get("schema"), Mapping):
+        config["format"] = {"type": "json_schema", "schema": schema["schema"]}
+    if isinstance(options.get("reasoning_effort"), str):
+        config["effort"] = options["reasoning_effort"]
+    return config
+
 
 OPENING = "[The conversation begins here.]"
 """Stands as the first user turn when the history begins with the assistant."""

@@ -1,0 +1,166 @@
+"""An answer as Anthropic's `Message` object: written for clients, whole or as events, and put together from events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from leporello.dialects.anthropic.decode import INPUT_JSON
+from leporello.dialects.anthropic.encode import encode_request
+from leporello.dialects.base import StreamIncomplete, Target, Wire
+from leporello.dialects.parts import json_text
+from leporello.messages import Message, parse_json
+from leporello.usage import CanonicalUsage
+
+_STOP = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+    "pause": "pause_turn",
+    "context_window_exceeded": "model_context_window_exceeded",
+}
+
+
+def encode_reply(
+    message: Message,
+    *,
+    target: Target,
+    finish_reason: str = "stop",
+    usage: CanonicalUsage | None = None,
+    id: str = "msg_1",
+) -> Wire:
+    """The body of an answer."""
+    turn = encode_request([{"role": "user", "content": "."}, message], target=target)["messages"][1:]
+    return {
+        "id": id,
+        "type": "message",
+        "role": "assistant",
+        "model": target.model,
+        "content": turn[0]["content"] if turn else [],
+        "stop_reason": _STOP.get(finish_reason, "end_turn"),
+        "stop_sequence": None,
+        "usage": wire_usage(usage or CanonicalUsage()),
+    }
+
+
+def wire_usage(usage: CanonicalUsage) -> Wire:
+    """Counts in this dialect's names."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
+    }
+
+
+def reply_events(reply: Mapping[str, Any]) -> Iterator[Wire]:
+    """The events that stream an answer."""
+    usage = reply["usage"]
+    opened = {**reply, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    yield {"type": "message_start", "message": opened}
+    for index, block in enumerate(reply["content"]):
+        yield {"type": "content_block_start", "index": index, "content_block": _opened(block)}
+        for delta in _deltas(block):
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    ended = {"stop_reason": reply["stop_reason"], "stop_sequence": reply.get("stop_sequence")}
+    yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": usage["output_tokens"]}}
+    yield {"type": "message_stop"}
+
+
+def _opened(block: Wire) -> Wire:
+    kind = block.get("type")
+    empty: dict[str, Any] = {
+        "text": {"text": ""},
+        "thinking": {"thinking": "", "signature": ""},
+        "tool_use": {"input": {}},
+    }
+    return {**block, **empty.get(str(kind), {})}
+
+
+def _deltas(block: Wire) -> Iterator[Wire]:
+    kind = block.get("type")
+    if kind == "text":
+        for piece in _pieces(block["text"]):
+            yield {"type": "text_delta", "text": piece}
+    elif kind == "thinking":
+        yield {"type": "thinking_delta", "thinking": block["thinking"]}
+        yield {"type": "signature_delta", "signature": block["signature"]}
+    elif kind == "tool_use":
+        for piece in _pieces(json_text(block["input"])):
+            yield {"type": "input_json_delta", "partial_json": piece}
+
+
+def _pieces(text: str, size: int = 16) -> Iterator[str]:
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+class Assembler:
+    """Takes events one by one; `reply` is the whole `Message` object, or an error when the stream was cut."""
+
+    def __init__(self) -> None:
+        self._message: Wire = {}
+        self._blocks: dict[int, Wire] = {}
+        self._usage: Wire = {}
+        self._ended = False
+        self.events = 0
+
+    def feed(self, event: Mapping[str, Any]) -> str:
+        """Take one event; the text it adds to the answer."""
+        self.events += 1
+        kind = event.get("type")
+        if kind == "message_start":
+            self._message = dict(event.get("message") or {})
+            self._count(self._message.get("usage"))
+        elif kind == "content_block_start":
+            self._blocks[event["index"]] = dict(event.get("content_block") or {})
+        elif kind == "content_block_delta":
+            return self._delta(self._blocks.setdefault(event["index"], {}), event.get("delta") or {})
+        elif kind == "message_delta":
+            self._message.update({key: value for key, value in (event.get("delta") or {}).items() if value is not None})
+            self._count(event.get("usage"))
+        elif kind == "message_stop":
+            self._ended = True
+        return ""
+
+    def _count(self, usage: Any) -> None:
+        # Later counts are cumulative, and leave out what did not change.
+        if isinstance(usage, Mapping):
+            self._usage.update({key: value for key, value in usage.items() if value is not None})
+
+    @staticmethod
+    def _delta(block: Wire, delta: Mapping[str, Any]) -> str:
+        kind = delta.get("type")
+        if kind == "text_delta":
+            block["text"] = block.get("text", "") + delta.get("text", "")
+            return str(delta.get("text", ""))
+        if kind == "input_json_delta":
+            block[INPUT_JSON] = block.get(INPUT_JSON, "") + delta.get("partial_json", "")
+        elif kind == "thinking_delta":
+            block["thinking"] = block.get("thinking", "") + delta.get("thinking", "")
+        elif kind == "signature_delta":
+            block["signature"] = block.get("signature", "") + delta.get("signature", "")
+        elif kind == "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+        return ""
+
+    def reply(self) -> Wire:
+        """The message. A stream without its end raises; a call cut short by the output limit is left out."""
+        if not self._ended:
+            raise StreamIncomplete("the stream ended before the message did")
+        blocks = [block for block in (self._finished(self._blocks[index]) for index in sorted(self._blocks)) if block]
+        return {**self._message, "content": blocks, "usage": self._usage or None}
+
+    def _finished(self, block: Wire) -> Wire | None:
+        if INPUT_JSON not in block:
+            return block
+        value = parse_json(block[INPUT_JSON]) if block[INPUT_JSON].strip() else {}
+        if value is None:
+            if self._message.get("stop_reason") != "max_tokens":
+                raise StreamIncomplete(f"the arguments of call {block.get('name')!r} end in the middle")
+            return None
+        if block.get("type") == "tool_use":
+            return {**block, "input": value, INPUT_JSON: block[INPUT_JSON] or "{}"}
+        return {**{key: item for key, item in block.items() if key != INPUT_JSON}, "input": value}
