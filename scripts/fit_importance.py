@@ -20,8 +20,7 @@ from leporello.importers import load_session
 from leporello.ledger import importance
 from leporello.ledger.calls import result_text
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.signals import identifiers
-from leporello.ledger.units import lines_of, sentences_of
+from leporello.ledger.line_features import identifiers, lines_of, sentences_of
 from leporello.messages import text_of
 from leporello.tokens import TokenCounter
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from leporello.config import Home, load_settings
 from leporello.gateway.recognise import chain, common, seed
 from leporello.gateway.talks import Live, Talks, Wanted
-from leporello.ledger import snapshot
+from leporello.ledger import ledger
 from leporello.messages import Message
 from leporello.store import open_store
 from leporello.store.records import Kind
@@ -154,7 +154,7 @@ def test_what_is_put_down_is_taken_up(talks: Talks) -> None:
     with first.guard:
         small.open(first, "gpt-4o", 10_000)
     small.take(wanted(turns(3, "other")))
-    assert talks.store.ledgers.latest(first.id, snapshot.VERSION).base == 6
+    assert talks.store.ledgers.latest(first.id, ledger.VERSION).base == 6
     again = small.take(wanted([*turns(3), user("more")]))
     assert again is not first
     assert again.id == first.id

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leporello.importers import load_session, load_sessions
 from leporello.importers.into_store import Change, import_sessions
-from leporello.ledger.titles import title_of
+from leporello.ledger.user_text import title_of
 from leporello.messages import Message
 from leporello.store import Store, open_store
 from leporello.store.records import InsightsQuery, Kind

@@ -12,7 +12,7 @@ from leporello.engines.compressor import ContextCompressor
 from leporello.engines.lcm import LcmEngine
 from leporello.ledger.calls import describe
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.titles import title_of
+from leporello.ledger.user_text import title_of
 from leporello.messages import Message, calls_of, encode_json, text_of
 from leporello.recall.describe import describe as about
 from leporello.recall.memory import MemoryRecall

@@ -13,7 +13,7 @@ from leporello.chat.recap import recap
 from leporello.config import Home, Settings, load_settings
 from leporello.conversation import Conversation
 from leporello.events import CompactionEvent
-from leporello.ledger import snapshot
+from leporello.ledger import ledger
 from leporello.mcp.service import RecallService
 from leporello.messages import Message, encode_json, text_of
 from leporello.providers.scripted import ScriptedProvider
@@ -194,7 +194,7 @@ def test_a_ledger_of_an_earlier_version_is_made_again_from_the_log(tmp_path: Pat
         with Conversation.open(ID, window=24_000, store=store, settings=settings) as talk:
             assert [rule.text for rule in talk.engine.ledger.active_rules] == rules
         assert store.ledgers.latest(ID, 1) is None
-        kept = store.ledgers.latest(ID, snapshot.VERSION)
+        kept = store.ledgers.latest(ID, ledger.VERSION)
         assert kept is not None
         assert kept.base == talk.view.last
     traces = Traces(SECRETS)

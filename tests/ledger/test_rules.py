@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.own_words import own_words
 from leporello.ledger.rules import RuleKind, is_cancel, read
+from leporello.ledger.user_text import strip_injected
 from leporello.testing.sessions.speech import RuleWords, rule_words, slots
 from tests.ledger.conflicts import ENDED, KEPT
 from tests.ledger.phrasings import (
@@ -199,12 +199,12 @@ def test_output_can_not_break_out_of_its_block(text: str) -> None:
 
 def test_markup_that_the_user_writes_about_is_left_alone() -> None:
     for text in ("Fix <my-widget> so that it always closes.", "<my-widget>\nis never closed here", "a < b and b > c"):
-        assert own_words(text) == text
+        assert strip_injected(text) == text
 
 
 @given(st.text(alphabet="<>/ab-_\n ", max_size=200))
 def test_own_words_are_pieces_of_the_text(text: str) -> None:
-    words = own_words(text)
+    words = strip_injected(text)
     position = 0
     for character in words:
         position = text.index(character, position) + 1

@@ -71,7 +71,7 @@ def test_lines_that_are_supported_by_the_turns_stay() -> None:
 
 @pytest.mark.fault(
     "quoted units are changed on the way",
-    "ledger/units.py",
+    "ledger/line_features.py",
     old="yield clip(line.rstrip()), position, total",
     new='yield clip(line.rstrip().replace("1", "2")), position, total',
 )

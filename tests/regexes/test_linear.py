@@ -43,7 +43,7 @@ AT_RUN_TIME = {
     # Words that are escaped, with assertions and bounded repeats around them.
     "chat/prompt.py expand",
     "gateway/dashboard/pages.py marked",
-    "ledger/own_words.py _block_end",
+    "ledger/user_text.py _block_end",
     "summary/support/nearest.py _holds_path",
     "summary/support/nearest.py holds_name",
     "summary/support/vocabulary.py _generalised",

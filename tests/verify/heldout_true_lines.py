@@ -8,8 +8,8 @@ from itertools import pairwise
 from random import Random
 
 from leporello.ledger.calls import describe, exit_code
-from leporello.ledger.own_words import own_words
-from leporello.ledger.units import sentences_of
+from leporello.ledger.line_features import sentences_of
+from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, role_of, text_of
 from leporello.summary.handoff import Section
 from tests.verify.true_lines import TrueLine, TrueLines, actions, answered, quoted
@@ -119,7 +119,7 @@ def according_to(messages: Sequence[Message], _: Random) -> Iterator[TrueLine]:
 def stated_rule(messages: Sequence[Message], _: Random) -> Iterator[TrueLine]:
     """A rule of the user, named as one."""
     for number, message in enumerate(messages, 1):
-        for sentence in sentences_of(own_words(text_of(message))) if role_of(message) == "user" else ():
+        for sentence in sentences_of(strip_injected(text_of(message))) if role_of(message) == "user" else ():
             match = _RULE.match(sentence)
             if match and '"' not in sentence and "[…]" not in sentence:
                 yield TrueLine(f"User rule: {match[1]}", (number,), Section.CONSTRAINTS, "stated rule")

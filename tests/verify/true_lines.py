@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from random import Random
 
 from leporello.ledger.calls import describe, exit_code, result_text
-from leporello.ledger.own_words import own_words
-from leporello.ledger.units import sentences_of
+from leporello.ledger.line_features import sentences_of
+from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, role_of, text_of
 from leporello.summary.handoff import Section
 from leporello.turns import iter_groups
@@ -43,7 +43,7 @@ def quoted(messages: Sequence[Message]) -> Iterator[TrueLine]:
                 if _SENTENCE.match(sentence) and "[…]" not in sentence:
                     yield TrueLine(sentence, (number,), Section.DECISIONS, "verbatim")
         elif role == "user":
-            for sentence in sentences_of(own_words(text_of(message)))[:3]:
+            for sentence in sentences_of(strip_injected(text_of(message)))[:3]:
                 if 25 < len(sentence) < 220 and '"' not in sentence and "[…]" not in sentence:
                     yield TrueLine(f'The user said: "{sentence}"', (number,), Section.CRITICAL, "quotation")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.ledger import titles
+from leporello.ledger import user_text
 from leporello.messages import text_of
 from leporello.plugins.host import Status
 from leporello.redact import redact
@@ -150,7 +150,7 @@ def first_words(store: Store, record: ConversationRecord) -> str:
 
 def title_of(text: str) -> str:
     """A few words to know a conversation by: the user's own, secrets masked."""
-    return titles.title_of(text, most=TITLE_CHARS)
+    return user_text.title_of(text, most=TITLE_CHARS)
 
 
 # -- engines and settings
@@ -188,4 +188,4 @@ def _masked(key: str, value: Any) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    return titles.one_line(text, most)
+    return user_text.one_line(text, most)

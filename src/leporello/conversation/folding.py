@@ -19,7 +19,7 @@ from leporello.compaction.view import Item
 from leporello.engines.compressor import ContextCompressor
 from leporello.errors import LeaseLost, StoreConflict, StoreError
 from leporello.events import CompactionReport, Outcome, ViewEntry
-from leporello.ledger import snapshot
+from leporello.ledger import ledger
 from leporello.ledger.facts import ROLES, storable
 from leporello.ledger.ledger import Pinned
 from leporello.messages import is_result, role_of, text_of
@@ -110,7 +110,7 @@ def _stored(done: Compaction, view: View, engine: ContextCompressor) -> StoredCo
             StoredFold(new.fold.id, new.fold.span, new.text, to_json(new.fold.handoff), new.children)
             for new in done.folds
         ],
-        ledger=LedgerSnapshot(engine.ledger.last, snapshot.VERSION, snapshot.save(engine.ledger)),
+        ledger=LedgerSnapshot(engine.ledger.last, ledger.VERSION, ledger.save(engine.ledger)),
     )
 
 

@@ -17,7 +17,7 @@ from leporello.conversation.later import FoldOrder
 from leporello.conversation.sent import Sent
 from leporello.engines.compressor import ContextCompressor
 from leporello.events import Listener, Span
-from leporello.ledger import snapshot
+from leporello.ledger import ledger as snapshot
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, role_of
 from leporello.models import Limits

@@ -20,7 +20,7 @@ from leporello.conversation.folding import owner_name
 from leporello.conversation.later import FoldOrder
 from leporello.errors import NotFound, StoreConflict
 from leporello.gateway.recognise import chain, common
-from leporello.ledger import snapshot
+from leporello.ledger import ledger as snapshot
 from leporello.messages import Message
 from leporello.plugins.host import PluginHost
 from leporello.store.base import Store

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from leporello.importers.session import ImportedSession
 from leporello.importers.shapes import moment
-from leporello.ledger.titles import title_of
+from leporello.ledger.user_text import title_of
 from leporello.messages import Message, is_instruction, message_hash, role_of, text_of
 from leporello.store.base import Store
 from leporello.store.records import Call, Kind, Metadata

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from leporello.ledger.signals import tool_class
+from leporello.ledger.line_features import tool_class
 from leporello.messages import Message, PartKind, ToolCall, parse_json, parts_of, text_of
 from leporello.redact import redact
 from leporello.redact.messages import masked_call

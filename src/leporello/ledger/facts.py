@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from leporello.ledger import importance
 from leporello.ledger.calls import UNKNOWN_CALL, CallFacts, describe, ended, looks_failed, result_text
 from leporello.ledger.importance import worth
-from leporello.ledger.signals import IDENTIFIER, identifiers
-from leporello.ledger.units import lines_of, sentences_of
+from leporello.ledger.line_features import IDENTIFIER, identifiers, lines_of, sentences_of
 from leporello.messages import Message, ToolCall, calls_of, is_result, role_of, text_of
 
 UNITS_PER_RESULT = 48
@@ -118,3 +117,26 @@ def storable(text: str) -> str:
 
 def _mentions(text: str) -> frozenset[str]:
     return frozenset(IDENTIFIER.findall(text[:IDENTIFIERS_READ_CHARS]))
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierLine:
+    """One line, with the section it stood in."""
+
+    section: str
+    role: str
+    """Whose words it says it is, by which it is weighed against other quotations; empty for a plain statement."""
+    unit: UnitFacts
+    is_rule: bool = False
+    """Whether it says it is a rule: what the user takes back is no longer carried on."""
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.unit.text
+
+
+def earlier_line(section: str, role: str, text: str, position: int, *, is_rule: bool = False) -> EarlierLine:
+    """The line with its importance, as far as it is known at once."""
+    odds = importance.weigh(importance.text_features(text, role, 0, 1)) if role else 0.0
+    return EarlierLine(section, role, UnitFacts(text, position, odds, identifiers(text)), is_rule)

@@ -16,7 +16,7 @@ from importlib.resources import files
 
 import orjson
 
-from leporello.ledger.signals import PROSE_PATTERNS, TOOL_PATTERNS, signals
+from leporello.ledger.line_features import PROSE_PATTERNS, TOOL_PATTERNS, line_features
 
 FOCUS_BONUS = 6.0
 """Log-odds added to a unit that speaks of the focus topic."""
@@ -51,7 +51,7 @@ def text_features(text: str, role: str, position: int, total: int, work: str = "
     """Features that are known when the message arrives."""
     p = PREFIX[role]
     patterns = TOOL_PATTERNS if role == "tool" else PROSE_PATTERNS
-    found = signals(text, patterns)
+    found = line_features(text, patterns)
     bare = text.strip()
     features = {f"{p}_{name}": 1.0 for name in found}
     features[f"{p}_bias"] = 1.0

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+import msgspec
+import zstandard
+
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts, one_line
-from leporello.ledger.earlier import EarlierLine
-from leporello.ledger.facts import MessageFacts, extract, storable
-from leporello.ledger.own_words import own_words, prose
-from leporello.ledger.signals import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
+from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
+from leporello.ledger.line_features import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
+from leporello.ledger.user_text import prose, strip_injected
 from leporello.messages import (
     Message,
     ToolCall,
@@ -171,7 +173,7 @@ class Ledger:
         self.reused.update(dict.fromkeys(facts.uses, number))
 
     def _note_user(self, number: int, text: str) -> None:
-        words = own_words(text)
+        words = strip_injected(text)
         if not words.strip():
             # Only what a program put there: nobody asked for anything.
             return
@@ -298,3 +300,65 @@ def _outcome(facts: MessageFacts) -> str:
     broken = [unit.text for unit in facts.units if FAILED_TEST.search(unit.text) or EXCEPTION.search(unit.text)]
     chosen = summed[-1:] or (broken[:1] if facts.failed else [])
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
+
+
+VERSION = 2
+"""Since 2 a ledger is made of masked messages; earlier ones held secrets in clear and are made again from the log."""
+
+
+@dataclass(slots=True)
+class _State:
+    """The ledger's fields under short names."""
+
+    facts: dict[int, MessageFacts]
+    hashes: dict[int, str]
+    rules: list[Rule]
+    asks: list[Ask]
+    actions: list[Action]
+    files: dict[str, FileFacts]
+    todo: tuple[int, ToolCall] | None
+    last: int
+    cited: dict[str, int]
+    reused: dict[str, int]
+    frequency: dict[str, int]
+    waiting: list[ToolCall]
+
+
+def save(ledger: Ledger) -> bytes:
+    """The ledger as compressed bytes of this version."""
+    state = _State(
+        ledger.facts,
+        ledger.hashes,
+        ledger.rules,
+        ledger.asks,
+        ledger.actions,
+        ledger.files,
+        ledger.todo,
+        ledger.last,
+        ledger.cited,
+        ledger.reused,
+        dict(ledger.frequency),
+        ledger.waiting,
+    )
+    return zstandard.compress(msgspec.msgpack.encode(state))
+
+
+def load(data: bytes) -> Ledger:
+    """The ledger that `save` wrote."""
+    state = msgspec.msgpack.decode(zstandard.decompress(data), type=_State)
+    ledger = Ledger(renumbers=False)
+    ledger.facts = state.facts
+    ledger.hashes = state.hashes
+    ledger.rules = state.rules
+    ledger.asks = state.asks
+    ledger.actions = state.actions
+    ledger.files = state.files
+    ledger.todo = state.todo
+    ledger.last = state.last
+    ledger.cited = state.cited
+    ledger.reused = state.reused
+    ledger.frequency = Counter(state.frequency)
+    ledger.waiting = state.waiting
+    for number in ledger.facts:
+        ledger.note_repeats(number)
+    return ledger

@@ -10,14 +10,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from leporello.ledger.earlier import EarlierLine
-from leporello.ledger.facts import MessageFacts, UnitFacts
+from leporello.ledger.facts import EarlierLine, MessageFacts, UnitFacts
 from leporello.ledger.importance import Later, later_score, worth
 from leporello.ledger.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RankedUnit:
     """A unit that may be kept, with its full importance."""
 
     number: int
@@ -43,10 +42,10 @@ class Ranking:
         self._root = ledger.root
         self._headings: dict[int, str] = {}
         self._numbers = sorted(number for number in numbers if number in ledger.facts)
-        self._ranked: list[Candidate] = []
+        self._ranked: list[RankedUnit] = []
         self._rest = self._by_worth()
 
-    def of_user(self) -> list[Candidate]:
+    def of_user(self) -> list[RankedUnit]:
         """Everything the user said, in order; behind it what unverified summaries say the user said."""
         said = [
             self._candidate(number, facts, unit)
@@ -56,7 +55,7 @@ class Ranking:
         ]
         return said + [self._earlier(number, line) for number, line in self._earlier_lines() if line.role == "user"]
 
-    def others(self) -> Iterator[Candidate]:
+    def others(self) -> Iterator[RankedUnit]:
         """What the assistant and the tools said, most valuable first. Reading it again scores nothing again."""
         place = 0
         while True:
@@ -72,7 +71,7 @@ class Ranking:
         facts = self._ledger.facts
         return ((number, facts[number]) for number in self._numbers)
 
-    def _by_worth(self) -> Iterator[Candidate]:
+    def _by_worth(self) -> Iterator[RankedUnit]:
         waiting = [
             (-unit.most, number, index)
             for number, facts in self._messages()
@@ -81,7 +80,7 @@ class Ranking:
         ]
         heapify(waiting)
         told = [(number, line) for number, line in self._earlier_lines() if line.role in ("assistant", "tool")]
-        scored: list[tuple[float, int, int, Candidate]] = [
+        scored: list[tuple[float, int, int, RankedUnit]] = [
             (-candidate.worth, candidate.number, candidate.position, candidate)
             for candidate in (self._earlier(number, line) for number, line in told)
         ]
@@ -94,21 +93,21 @@ class Ranking:
                 heappush(scored, (-candidate.worth, number, index, candidate))
             yield heappop(scored)[3]
 
-    def _candidate(self, number: int, facts: MessageFacts, unit: UnitFacts) -> Candidate:
+    def _candidate(self, number: int, facts: MessageFacts, unit: UnitFacts) -> RankedUnit:
         heading = self._headings.get(number)
         if heading is None:
             heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
         odds = unit.base + later_score(facts.role, len(unit.identifiers), self._later(number, unit))
-        return Candidate(number, facts.role, unit.text.strip(), unit.position, odds, heading)
+        return RankedUnit(number, facts.role, unit.text.strip(), unit.position, odds, heading)
 
     def _earlier_lines(self) -> Iterable[tuple[int, EarlierLine]]:
         earlier = self._ledger.earlier
         return ((number, line) for number in self._numbers if number in earlier for line in earlier[number])
 
-    def _earlier(self, number: int, line: EarlierLine) -> Candidate:
+    def _earlier(self, number: int, line: EarlierLine) -> RankedUnit:
         unit = line.unit
         odds = unit.base + later_score(line.role, len(unit.identifiers), self._later(number, unit))
-        return Candidate(number, line.role, unit.text, unit.position, odds, section=line.section)
+        return RankedUnit(number, line.role, unit.text, unit.position, odds, section=line.section)
 
     def _later(self, number: int, unit: UnitFacts) -> Later:
         ledger, names = self._ledger, unit.identifiers

@@ -16,7 +16,7 @@ from leporello.conversation.archive import StoredArchive
 from leporello.errors import InputError
 from leporello.importers import load_sessions
 from leporello.importers.into_store import import_sessions
-from leporello.ledger.titles import one_line
+from leporello.ledger.user_text import one_line
 from leporello.messages import decode_json, text_of
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.paging import full_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from leporello.ledger.earlier import EarlierLine, earlier_line
+from leporello.ledger.facts import EarlierLine, earlier_line
 from leporello.ledger.ledger import Ledger
 from leporello.redact import PLACEHOLDER, redact, redact_spans
 from leporello.summary.handoff import ENDED, Handoff, Line, Origin, Section

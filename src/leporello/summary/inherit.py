@@ -12,7 +12,7 @@ from leporello.ledger import importance
 from leporello.ledger.calls import CallFacts
 from leporello.ledger.facts import MessageFacts, UnitFacts
 from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Pinned, Rule
-from leporello.ledger.signals import IDENTIFIER, identifiers
+from leporello.ledger.line_features import IDENTIFIER, identifiers
 from leporello.summary import earlier
 from leporello.summary.fold import Fold
 from leporello.summary.handoff import ENDED, Line, Origin, Section

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.ranking import Candidate, Ranking
-from leporello.ledger.signals import DECISION, ERROR, INTENT
+from leporello.ledger.line_features import DECISION, ERROR, INTENT
+from leporello.ledger.ranking import RankedUnit, Ranking
 from leporello.summary import earlier, sections
 from leporello.summary.handoff import APPENDICES, Handoff, Line, Origin, Section, joined, render
 from leporello.summary.selection import Pick, choose
@@ -143,7 +143,7 @@ def _earlier(pick: Pick) -> Handoff:
     return Handoff({section: tuple(lines) for section, lines in made.items()})
 
 
-def _lifted(candidate: Candidate) -> Candidate:
+def _lifted(candidate: RankedUnit) -> RankedUnit:
     """The user's words come first, their openings before the rest; nobody knows whether unverified ones are such."""
     if candidate.section:
         return candidate
@@ -207,7 +207,7 @@ def _user_lines(pick: Pick) -> list[Line]:
 
 def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Line], list[Line]]:
     """Decisions of the assistant in a section of their own, everything else in the index."""
-    decided: list[Candidate] = []
+    decided: list[RankedUnit] = []
     if with_decisions:
         decided = [
             unit

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from leporello.ledger.importance import LINE_OVERHEAD
-from leporello.ledger.ranking import Candidate
+from leporello.ledger.ranking import RankedUnit
 
 CountText = Callable[[str], int]
 ENTRY_OVERHEAD = 7
@@ -20,7 +20,7 @@ GAP = "[…]"
 class Pick:
     """Chosen units by message, and what they cost."""
 
-    units: dict[int, list[Candidate]] = field(default_factory=lambda: defaultdict(list))
+    units: dict[int, list[RankedUnit]] = field(default_factory=lambda: defaultdict(list))
     tokens: int = 0
 
     def numbers(self) -> list[int]:
@@ -41,7 +41,7 @@ class Pick:
 
 
 def choose(
-    ranked: Iterable[Candidate],
+    ranked: Iterable[RankedUnit],
     budget: int,
     count: CountText,
     *,
@@ -63,7 +63,7 @@ def choose(
     return pick
 
 
-def _fill(pick: Pick, ranked: Iterable[Candidate], budget: int, count: CountText, seen: set[str]) -> None:
+def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountText, seen: set[str]) -> None:
     misses = 0
     for candidate in ranked:
         if candidate.text in seen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from leporello.ledger.calls import describe, one_line, result_text
-from leporello.ledger.units import clip
+from leporello.ledger.line_features import clip
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 
 CountText = Callable[[str], int]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from leporello.events import Verification
-from leporello.ledger.units import clip
+from leporello.ledger.line_features import clip
 from leporello.summary.base import SummaryTask
 from leporello.summary.handoff import Handoff, Line, Origin, Section
 from leporello.summary.support.evidence import Evidence, Segment, fold, plain

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from leporello.ledger.calls import describe, exit_code, looks_failed, result_text
-from leporello.ledger.own_words import own_words
+from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, parse_json, result_id, role_of, text_of
 from leporello.summary.handoff import Handoff, Origin
 from leporello.summary.support.figures import Figure, amounts
@@ -338,7 +338,7 @@ class Evidence:
 def _segments(number: int, role: str, message: Message) -> Iterator[Segment]:
     text = result_text(message) if role == "tool" else text_of(message)
     if role == "user":
-        said = own_words(text)
+        said = strip_injected(text)
         for piece in split(said):
             yield Segment(number, "user", piece)
         if len(said) < len(text):

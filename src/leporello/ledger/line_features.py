@@ -1,12 +1,63 @@
-"""Signals: what a unit looks like, seen by regular expressions alone. No model, no language beyond a few words.
-
-Each signal is a name; `leporello.ledger.importance` holds the weight of each. The patterns describe general traits of
-agent work (an error line, a test summary, a place in a file, a decision), never a project or a tool's exact wording.
-"""
+"""Units, the smallest pieces of a message that can be kept on their own, and what each looks like. No model."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+CUT_MARK = " […] "
+MAX_UNIT_CHARS = 420
+MAX_LINES_READ = 6_000
+"""A huge output is read at both ends; the middle of it is in the log and in the search index."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f])|(?<=[。！？；])\s*")
+_BLANK_OR_RULE = re.compile(r"^[\s\-=_*#|+~.>`]*$")
+_MARKUP_NOISE = re.compile(r"^</?[\w-]+>$")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A verbatim piece of a message. `position` counts the units of the message, `total` is how many it has."""
+
+    text: str
+    position: int
+    total: int
+
+
+def lines_of(text: str) -> Iterator[tuple[str, int, int]]:
+    """The non-empty lines of tool output with their position and the total number."""
+    lines = [line for line in text.split("\n") if not _BLANK_OR_RULE.match(line)]
+    total = len(lines)
+    if total > MAX_LINES_READ:
+        half = MAX_LINES_READ // 2
+        chosen = [*enumerate(lines[:half]), *enumerate(lines[-half:], total - half)]
+    else:
+        chosen = list(enumerate(lines))
+    for position, line in chosen:
+        yield clip(line.rstrip()), position, total
+
+
+def sentences_of(text: str, limit: int = MAX_UNIT_CHARS) -> list[str]:
+    """The sentences of prose: paragraphs and list items are split at sentence ends, code lines stay whole."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        bare = line.strip()
+        if not bare or _BLANK_OR_RULE.match(bare) or _MARKUP_NOISE.match(bare):
+            continue
+        pieces = _SENTENCE_END.split(bare) if len(bare) > 60 else [bare]
+        found.extend(clip(piece.strip(), limit) for piece in pieces if piece and piece.strip())
+    return found
+
+
+def clip(text: str, limit: int = MAX_UNIT_CHARS) -> str:
+    """The text itself, or its beginning and end around a visible cut mark."""
+    if len(text) <= limit:
+        return text
+    room = limit - len(CUT_MARK)
+    front = room * 2 // 3
+    return text[:front].rstrip() + CUT_MARK + text[-(room - front) :].lstrip()
+
 
 _I = re.IGNORECASE
 
@@ -142,7 +193,7 @@ PROSE_PATTERNS: dict[str, re.Pattern[str]] = {
 }
 
 
-def signals(text: str, patterns: dict[str, re.Pattern[str]]) -> frozenset[str]:
+def line_features(text: str, patterns: dict[str, re.Pattern[str]]) -> frozenset[str]:
     """The names of the patterns that occur in a text."""
     return frozenset(name for name, pattern in patterns.items() if pattern.search(text))
 
