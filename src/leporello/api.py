@@ -11,7 +11,7 @@ from leporello.events import CompactionReport
 from leporello.messages import Message, Messages, encode_json
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import PROTECT_LAST_N, TARGET_RATIO, THRESHOLD
-from leporello.summary.base import Narrator
+from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 from leporello.turns import ViolationKind, validate
 
@@ -40,7 +40,7 @@ def compress(
     tools: Sequence[dict[str, Any]] = (),
     system: str = "",
     engine: str = "compressor",
-    narrator: Narrator | None = None,
+    summariser: Summariser | None = None,
     threshold: float = THRESHOLD,
     target_ratio: float = TARGET_RATIO,
     protect_last_n: int = PROTECT_LAST_N,
@@ -69,7 +69,7 @@ def compress(
         tools=tools,
         system=system,
         engine=engine,
-        narrator=narrator,
+        summariser=summariser,
         key=key,
     )
 
@@ -83,13 +83,13 @@ def compress_within(
     tools: Sequence[dict[str, Any]] = (),
     system: str = "",
     engine: str = "compressor",
-    narrator: Narrator | None = None,
+    summariser: Summariser | None = None,
     key: bytes | None = None,
 ) -> Compressed:
     """The same within limits that are already known."""
     given = checked(messages)
     counter = TokenCounter.for_model(model)
-    folder = make_builtin(engine, limits, counter, narrator)
+    folder = make_builtin(engine, limits, counter, summariser)
     folder.trust.key = key
     folder.tool_tokens = counter.tools(tools)
     folder.system_tokens = counter.text(system) if system else 0

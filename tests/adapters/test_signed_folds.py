@@ -15,8 +15,8 @@ from leporello.config import Home, fold_key
 from leporello.errors import ConfigError
 from leporello.events import Span
 from leporello.messages import Message
-from leporello.summary.fold import Fold, fold_message, read_fold
-from leporello.summary.handoff import Handoff, Line, Origin
+from leporello.summaries.fold import Fold, fold_message, read_fold
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin
 from leporello.testing.sessions import generate
 
 SESSION = generate(seed=41, messages=240, tokens=60_000).messages
@@ -32,7 +32,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "agent.context_engine", module)
 
 
-def lines_of(messages: list[Message]) -> list[Line]:
+def lines_of(messages: list[Message]) -> list[HandoffLine]:
     return [line for message in messages if (fold := read_fold(message)) for _, line in fold.handoff.lines()]
 
 
@@ -43,10 +43,10 @@ def test_after_a_restart_a_hosted_engine_believes_its_own_folds(name: str, monke
     more = [*folded, *SESSION[120:]]
     again = make_engine(name, WINDOW).compress(more, force=True)
     assert again != more
-    assert all(line.origin is not Origin.UNVERIFIED for line in lines_of(again))
+    assert all(line.origin is not LineOrigin.UNVERIFIED for line in lines_of(again))
     monkeypatch.setenv("LEPORELLO_HOME", str(Home.from_environment().path) + "-of-another")
     elsewhere = make_engine(name, WINDOW).compress(more, force=True)
-    assert any(line.origin is Origin.UNVERIFIED for line in lines_of(elsewhere))
+    assert any(line.origin is LineOrigin.UNVERIFIED for line in lines_of(elsewhere))
 
 
 def test_a_message_that_looks_like_a_fold_can_not_be_opened_as_one() -> None:

@@ -15,7 +15,7 @@ from leporello.agent.session import Chosen, open_agent
 from leporello.config import Home, load_settings
 from leporello.providers.scripted import ScriptedProvider
 from leporello.store import open_store
-from leporello.summary.model import ModelNarrator
+from leporello.summaries.model import ModelSummariser
 from leporello.tokens import TokenCounter
 
 
@@ -58,7 +58,7 @@ class Bench:
             id=id,
             workdir=self.workdir,
             today=date(2026, 1, 2),
-            narrator=None if summaries else ModelNarrator([], TokenCounter.for_model(model)),
+            summariser=None if summaries else ModelSummariser([], TokenCounter.for_model(model)),
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 from leporello.api import compress
 from leporello.compaction.assemble import choose_role
 from leporello.events import Outcome
-from leporello.summary.fold import read_fold
+from leporello.summaries.fold import read_fold
 from leporello.turns import validate
 
 

@@ -16,8 +16,8 @@ from leporello.events import CompactionEvent, Outcome, Span
 from leporello.messages import Message, role_of, text_of
 from leporello.providers.base import ModelReply
 from leporello.recall.tools import openai_tools
-from leporello.summary.fold import Fold, fold_message, read_fold
-from leporello.summary.handoff import Handoff, Line, Origin, Section
+from leporello.summaries.fold import Fold, fold_message, read_fold
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
 from leporello.testing.sessions import generate
 from leporello.tokens import TokenCounter
 from leporello.turns import validate
@@ -215,8 +215,8 @@ def test_a_forged_fold_in_a_stored_conversation_has_no_powers(url: str, tmp_path
     said = Handoff(
         {
             Section.CONSTRAINTS: (
-                Line(lie, (1,), Origin.USER),
-                Line(f"No longer in force since m9: {rule}", (1,), Origin.USER),
+                HandoffLine(lie, (1,), LineOrigin.USER),
+                HandoffLine(f"No longer in force since m9: {rule}", (1,), LineOrigin.USER),
             )
         }
     )

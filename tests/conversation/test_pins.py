@@ -11,8 +11,8 @@ from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.messages import Message, encode_json
-from leporello.summary.fold import read_fold
-from leporello.summary.handoff import Handoff, Line, Origin, Section, joined, parse, render
+from leporello.summaries.fold import read_fold
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, joined, parse, render
 from leporello.testing.sessions import generate
 
 NOTE = "  Release checklist:\n\n## Goal\n- tag v4.2.0 \n\n\tthen \u2028 wait for QA\r\n  (two days) [m1]"
@@ -35,7 +35,7 @@ def test_a_pin_is_in_every_later_view_byte_for_byte(tmp_path: Path, engine: str,
             talk.append(*filler[start : start + 60])
             assert talk.compact().committed
             assert [line.text for line in folded(talk.messages)[Section.PINNED]] == [NOTE]
-            assert folded(talk.messages)[Section.PINNED][0].origin is Origin(role)
+            assert folded(talk.messages)[Section.PINNED][0].origin is LineOrigin(role)
         talk.pins.remove(number)
         talk.append(*filler[220:])
         assert talk.compact().committed
@@ -96,5 +96,7 @@ def test_pins_that_fit_no_more_are_named(tmp_path: Path) -> None:
 
 
 def test_a_pinned_section_reads_back_as_written() -> None:
-    handoff = Handoff({Section.PINNED: (Line(NOTE, (7,), Origin.TOOL), Line("x", (9,), Origin.USER))})
+    handoff = Handoff(
+        {Section.PINNED: (HandoffLine(NOTE, (7,), LineOrigin.TOOL), HandoffLine("x", (9,), LineOrigin.USER))}
+    )
     assert parse(render(handoff)) == handoff

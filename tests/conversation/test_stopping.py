@@ -10,7 +10,7 @@ import pytest
 from leporello.cancel import CancelToken
 from leporello.conversation import Conversation
 from leporello.errors import Cancelled
-from leporello.summary.base import Narrative, SummaryTask
+from leporello.summaries.base import Summary, SummaryTask
 from leporello.testing.sessions import generate
 
 SESSION = generate(seed=5, messages=80, tokens=9_000, huge_outputs=0).messages
@@ -22,16 +22,16 @@ class Waiting:
     def __init__(self) -> None:
         self.begun = threading.Event()
 
-    def narrate(self, task: SummaryTask) -> Narrative:
+    def summarise(self, task: SummaryTask) -> Summary:
         self.begun.set()
         assert task.cancel is not None
         assert task.cancel.wait(60)
-        return Narrative(None)
+        return Summary(None)
 
 
 def test_a_stopped_folding_changes_nothing(tmp_path: Path) -> None:
     narrator = Waiting()
-    with Conversation.open("a", window=16_000, store=f"sqlite:///{tmp_path}/a.db", narrator=narrator) as talk:
+    with Conversation.open("a", window=16_000, store=f"sqlite:///{tmp_path}/a.db", summariser=narrator) as talk:
         talk.append(*SESSION)
         before = talk.view
         talk.cancel = CancelToken()
@@ -43,5 +43,5 @@ def test_a_stopped_folding_changes_nothing(tmp_path: Path) -> None:
         talk.refresh()
         assert talk.view == before
         talk.cancel = None
-        talk.engine.narrator = None
+        talk.engine.summariser = None
         assert talk.compact().committed, "the lease of the stopped folding is free again"

@@ -21,7 +21,7 @@ from leporello.providers.retry import RetryPolicy
 from leporello.providers.sdk import SdkProvider
 from leporello.store import open_store
 from leporello.store.base import Store
-from leporello.summary.model import ModelNarrator
+from leporello.summaries.model import ModelSummariser
 from leporello.testing.stub_server import Say, Seen, Step, StubServer
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
@@ -94,7 +94,7 @@ class Office:
             id="talk",
             workdir=self.workdir,
             today=date(2026, 1, 2),
-            narrator=ModelNarrator([], TokenCounter.for_model(kind.model)),
+            summariser=ModelSummariser([], TokenCounter.for_model(kind.model)),
         )
         agent.watchers.append(self.events.append)
         return agent

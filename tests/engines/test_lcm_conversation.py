@@ -21,7 +21,7 @@ from leporello.recall.tools import openai_tools
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.records import StoredMessage
-from leporello.summary.frontier import Frontier, read_frontier
+from leporello.summaries.summary_tree import SummaryTree, read_tree
 from leporello.testing.sessions import generate
 from leporello.turns import validate
 from leporello.usage import CanonicalUsage
@@ -52,8 +52,8 @@ def script(seed: int, messages: int) -> list[Message]:
     return cut
 
 
-def frontier_of(talk: Conversation) -> Frontier:
-    (found,) = [frontier for line in talk.view.lines if (frontier := read_frontier(line.message))]
+def frontier_of(talk: Conversation) -> SummaryTree:
+    (found,) = [frontier for line in talk.view.lines if (frontier := read_tree(line.message))]
     return found
 
 

@@ -22,7 +22,7 @@ from leporello.gateway.telling import told
 from leporello.gateway.wire import read_request
 from leporello.store import open_store
 from leporello.store.letters import Letter
-from leporello.summary.base import Narrative, SummaryTask
+from leporello.summaries.base import Summary, SummaryTask
 
 
 async def test_a_letter_sent_again_while_it_is_answered_here(tmp_path: Path) -> None:
@@ -101,13 +101,15 @@ def test_an_undo_during_a_fold_is_heeded(tmp_path: Path) -> None:
         class Undoing:
             armed = False
 
-            def narrate(self, task: SummaryTask) -> Narrative:
+            def summarise(self, task: SummaryTask) -> Summary:
                 if self.armed:
                     store.views.undo("c")
-                return Narrative(None)
+                return Summary(None)
 
         narrator = Undoing()
-        talk = Conversation.open("c", model="gpt-4o", window=20_000, store=store, settings=settings, narrator=narrator)
+        talk = Conversation.open(
+            "c", model="gpt-4o", window=20_000, store=store, settings=settings, summariser=narrator
+        )
         for number in range(60):
             talk.append({"role": "user", "content": f"Question {number} about file_{number}.py. " + "word " * 60})
             talk.append({"role": "assistant", "content": f"Answer {number}: port {8000 + number}. " + "more " * 60})

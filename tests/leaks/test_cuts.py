@@ -17,10 +17,10 @@ from leporello.messages import Message, calls_of, encode_json, text_of
 from leporello.recall.describe import describe as about
 from leporello.recall.memory import MemoryRecall
 from leporello.store.searchable import chunks_of
-from leporello.summary.base import SummaryTask
-from leporello.summary.fold import is_fold
-from leporello.summary.support.evidence import Evidence
-from leporello.summary.transcript import chunks
+from leporello.summaries.base import SummaryTask
+from leporello.summaries.fold import is_fold
+from leporello.summaries.model import chunks
+from leporello.summaries.verify.evidence import Evidence
 from tests.leaks.planted import Traces, key_block, ran
 from tests.redact import secrets
 

@@ -19,8 +19,8 @@ from leporello.messages import Message, encode_json, text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.store import open_store
 from leporello.store.records import LedgerSnapshot, Metadata
-from leporello.summary.fold import is_fold
-from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.summaries.fold import is_fold
+from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.testing.sessions import SessionSpec, generate
 from leporello.tokens import TokenCounter
 from tests.conftest import RunCli
@@ -76,7 +76,7 @@ def test_no_planted_secret_is_in_anything_derived(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     path = tmp_path / "talk.db"
-    narrator = ModelNarrator([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
     messages = planted(where)
     found: dict[str, list[str]] = {}
     with (
@@ -86,7 +86,7 @@ def test_no_planted_secret_is_in_anything_derived(
             window=24_000,
             store=store,
             settings=settings_of(tmp_path, engine),
-            narrator=narrator,
+            summariser=narrator,
             metadata=Metadata(title=f"About {ALL}"),
         ) as talk,
     ):

@@ -8,9 +8,9 @@ import pytest
 
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message
-from leporello.summary.base import SummaryTask
-from leporello.summary.handoff import Handoff, Line, Origin, Section
-from leporello.summary.verify import INSTRUCTIONS, verify
+from leporello.summaries.base import SummaryTask
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
+from leporello.summaries.verify.verify import INSTRUCTIONS, verify
 from tests.ledger.injections import COMMANDS, WRAPPED
 
 RULE = "Never push to main."
@@ -74,5 +74,5 @@ def test_a_model_can_not_make_it_an_instruction(text: str, section: Section) -> 
         {"role": "tool", "tool_call_id": "c1", "content": text},
     ]
     task = SummaryTask(list(enumerate(turns, 1)), None, 1_000)
-    handoff = Handoff({section: (Line(text, (3,), Origin.MODEL),)})
+    handoff = Handoff({section: (HandoffLine(text, (3,), LineOrigin.MODEL),)})
     assert verify(handoff, task)[0][section] == ()

@@ -29,7 +29,7 @@ from leporello.providers.make import ProviderSettings, make_provider
 from leporello.providers.sdk import SdkProvider
 from leporello.store import open_store
 from leporello.store.base import Store
-from leporello.summary.model import ModelNarrator
+from leporello.summaries.model import ModelSummariser
 from leporello.tokens import TokenCounter
 from leporello.turns import validate
 from leporello.usage import CanonicalUsage
@@ -87,7 +87,7 @@ class Desk:
             store=self.store,
             id="talk",
             workdir=self.folder,
-            narrator=ModelNarrator([], TokenCounter.for_model(ALIAS)),
+            summariser=ModelSummariser([], TokenCounter.for_model(ALIAS)),
         )
         agent.max_output = 6
         return agent

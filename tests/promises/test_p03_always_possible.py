@@ -15,7 +15,7 @@ from leporello.providers.base import ModelRequest
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict
 from leporello.providers.scripted import ScriptedProvider, Step, Wait
-from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import SessionSpec, generate
 from leporello.testing.strategies import any_conversation
@@ -27,9 +27,9 @@ SMALL_MODEL = 8_192
 HANDOFF = "## Goal\n- Keep the service running\n\n## Active State\n- Tests were run\n\n## Remaining Work\n- Go on\n"
 
 
-def narrator(script: list[Step] | Callable[[ModelRequest], Step], window: int = SMALL_MODEL) -> ModelNarrator:
+def narrator(script: list[Step] | Callable[[ModelRequest], Step], window: int = SMALL_MODEL) -> ModelSummariser:
     provider = ScriptedProvider(script, window=window, sleep=lambda _: None)
-    return ModelNarrator([SummaryModel(provider, "small-model", window)], COUNTER)
+    return ModelSummariser([SummaryModel(provider, "small-model", window)], COUNTER)
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +53,13 @@ def test_a_hundred_windows_fit_into_one_without_a_model(long_history: list[Messa
 
 @pytest.mark.fault(
     "chunks are larger than the summary model's window",
-    "summary/transcript.py",
+    "summaries/model.py",
     old="if used + size > budget and out[-1]:",
     new="if False:",
 )
 def test_a_hundred_windows_are_summarised_by_a_model_of_8k(long_history: list[Message]) -> None:
     small = narrator(lambda _: HANDOFF)
-    done = fold_once(long_history, 6_000, narrator=small)
+    done = fold_once(long_history, 6_000, summariser=small)
     assert done.report.outcome is Outcome.COMMITTED, done.report.reason
     assert done.report.summariser == "model:small-model", done.report.warnings
     provider = small.ladder[0].provider
@@ -86,7 +86,7 @@ FAILURES: dict[str, Callable[[ModelRequest], Step]] = {
 
 @pytest.mark.fault(
     "a model's failure is not caught",
-    "summary/model.py",
+    "summaries/model.py",
     old="except (ProviderError, SummaryError, FutureTimeout) as error:",
     new="except ZeroDivisionError as error:",
 )
@@ -94,7 +94,7 @@ FAILURES: dict[str, Callable[[ModelRequest], Step]] = {
 def test_whatever_the_summary_model_does_the_fold_is_made(failure: str) -> None:
     messages = generate(SessionSpec(seed=52, messages=60, tokens=15_000, images=0)).messages
     try:
-        done = fold_once(messages, 6_000, narrator=narrator(FAILURES[failure]))
+        done = fold_once(messages, 6_000, summariser=narrator(FAILURES[failure]))
     except Exception as error:  # noqa: BLE001 - that nothing comes out is the promise
         pytest.fail(f"{type(error).__name__} came out: {error}")
     assert done.report.outcome is Outcome.COMMITTED, done.report.reason

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.messages import Message, encode_json
-from leporello.summary.handoff import Origin, Section
+from leporello.summaries.handoff import LineOrigin, Section
 from leporello.testing import checks
 from leporello.testing.rounds import Round, fold_once, rounds
 from leporello.testing.sessions import Fact, FactKind, GeneratedSession, SessionSpec, Style, generate
@@ -34,7 +34,7 @@ def lost(rules: list[Fact], messages: list[Message]) -> list[str]:
 
 @pytest.mark.fault(
     "rules of a fold are not taken over",
-    "summary/inherit.py",
+    "summaries/import_fold.py",
     old="_inherit_rule(ledger, number, line.text)",
     new="pass",
 )
@@ -50,7 +50,7 @@ def test_plain_rules_survive_ten_compactions_by_strangers(seed: int) -> None:
 
 @pytest.mark.fault(
     "lines of an unverified summary are not carried on",
-    "summary/earlier.py",
+    "summaries/unverified.py",
     old="ledger.earlier[number] = tuple(made.values())",
     new="pass",
 )
@@ -92,7 +92,7 @@ def test_a_rule_that_was_taken_back_is_not_listed_as_one() -> None:
     ]
     fold = fold_once(messages, 32_000).fold
     assert fold is not None
-    listed = [line.text for line in fold.handoff[Section.CONSTRAINTS] if line.origin is Origin.USER]
+    listed = [line.text for line in fold.handoff[Section.CONSTRAINTS] if line.origin is LineOrigin.USER]
     assert rule not in listed
     assert any(rule in text and "No longer in force" in text for text in listed)
 

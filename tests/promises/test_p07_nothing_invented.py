@@ -12,8 +12,8 @@ from leporello.compaction.pipeline import Compaction
 from leporello.messages import Message, role_of, text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.redact import PLACEHOLDER
-from leporello.summary.handoff import Line, Origin, Section
-from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.summaries.handoff import HandoffLine, LineOrigin, Section
+from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.testing import checks
 from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import SessionSpec, generate
@@ -39,13 +39,13 @@ INVENTED = (
 def summarised(lines: tuple[str, ...]) -> Compaction:
     text = "## Goal\n- " + TRUE_LINES[0] + "\n\n## Active State\n" + "\n".join(f"- {line}" for line in lines)
     provider = ScriptedProvider(lambda _: text)
-    narrator = ModelNarrator([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
-    return fold_once(SESSION.messages, 4_000, narrator=narrator)
+    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    return fold_once(SESSION.messages, 4_000, summariser=narrator)
 
 
 @pytest.mark.fault(
     "every line of a model is believed",
-    "summary/verify.py",
+    "summaries/verify/verify.py",
     old="if source.supports(line, section):",
     new="if True:",
 )
@@ -81,21 +81,21 @@ def test_without_a_model_every_quoted_line_is_a_piece_of_its_message(messages: l
     if done.fold is None:
         return
     for section, line in done.fold.handoff.lines():
-        if section in (Section.USER_SAID, Section.INDEX, Section.DECISIONS) and line.origin is not Origin.PROGRAM:
+        if section in (Section.USER_SAID, Section.INDEX, Section.DECISIONS) and line.origin is not LineOrigin.PROGRAM:
             assert unquoted(line, messages) == [], f"{section} {line.sources}"
 
 
-def unquoted(line: Line, messages: list[Message]) -> list[str]:
+def unquoted(line: HandoffLine, messages: list[Message]) -> list[str]:
     """Pieces of a line that do not occur in the message it names."""
     source = checks.context_text([messages[line.sources[0] - 1]])
-    text = line.text.partition("\n")[2] if line.origin is Origin.TOOL else line.text
+    text = line.text.partition("\n")[2] if line.origin is LineOrigin.TOOL else line.text
     pieces = re.split(rf"\n|\s*\[…\]\s*|{re.escape(PLACEHOLDER)}", text)
     return [piece for piece in pieces if checks.plain(piece) not in source]
 
 
 @pytest.mark.fault(
     "a claim about the user needs no user message",
-    "summary/verify.py",
+    "summaries/verify/verify.py",
     old="if not self.speakers.rightly_named(line):",
     new="if False:",
 )

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from leporello.messages import Message, encode_json, text_of
 from leporello.providers.scripted import ScriptedProvider
-from leporello.summary.fold import is_fold
-from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.summaries.fold import is_fold
+from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.testing import checks
 from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import FactKind, SessionSpec, generate
@@ -76,7 +76,7 @@ def test_no_secret_gets_into_a_summary(kind: str, where: str, seed: int) -> None
 
 @pytest.mark.fault(
     "a summary task takes messages as they are",
-    "summary/base.py",
+    "summaries/base.py",
     old="(number, masked(message)) for",
     new="(number, message) for",
 )
@@ -85,8 +85,8 @@ def test_no_secret_is_sent_to_a_summary_model_or_comes_back_from_it(kind: str, w
     messages, secret = leaking(kind, where, seed)
     line, _ = CANARIES[kind](Random(seed))
     provider = ScriptedProvider(lambda _: f"## Goal\n- Deploy\n\n## Critical Context\n- The setting is {line}\n")
-    narrator = ModelNarrator([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
-    done = fold_once(messages, 4_000, narrator=narrator)
+    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    done = fold_once(messages, 4_000, summariser=narrator)
     assert provider.requests
     assert secret not in encode_json([list(request.messages) for request in provider.requests]).decode()
     assert not any(secret in text_of(message) for message in done.messages if is_fold(message))

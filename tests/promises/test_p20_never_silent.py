@@ -13,7 +13,7 @@ from leporello.errors import ProviderError
 from leporello.events import CompactionEvent, Outcome
 from leporello.messages import Message
 from leporello.providers.scripted import ScriptedProvider, Step
-from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import SessionSpec, generate
 from leporello.testing.strategies import any_conversation
@@ -84,15 +84,15 @@ BROKEN: dict[str, Step] = {
 
 @pytest.mark.fault(
     "a model's failure leaves no warning",
-    "summary/model.py",
+    "summaries/model.py",
     old='warnings.append(f"{candidate.model} gave no summary: {_why(error)}")',
     new="pass",
 )
 @pytest.mark.parametrize("failure", list(BROKEN))
 def test_a_failing_summary_model_is_named_with_its_reason(failure: str) -> None:
     provider = ScriptedProvider(lambda _: BROKEN[failure])
-    narrator = ModelNarrator([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
-    report = fold_once(SESSION.messages, 4_000, narrator=narrator).report
+    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    report = fold_once(SESSION.messages, 4_000, summariser=narrator).report
     assert report.committed
     assert report.summariser == "model-free"
     assert any("gpt-4.1" in warning for warning in report.warnings)
@@ -107,8 +107,8 @@ def test_a_failing_summary_model_is_named_with_its_reason(failure: str) -> None:
 )
 def test_the_use_of_a_summary_model_is_reported() -> None:
     provider = ScriptedProvider(lambda _: "## Goal\n- Keep it running\n\n## Active State\n- Tests ran\n")
-    narrator = ModelNarrator([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
-    report = fold_once(SESSION.messages, 4_000, narrator=narrator).report
+    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    report = fold_once(SESSION.messages, 4_000, summariser=narrator).report
     assert report.summariser == "model:gpt-4.1"
     assert report.usage == provider.replies[0].usage
     assert report.usage.prompt_tokens > 0

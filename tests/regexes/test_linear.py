@@ -34,8 +34,8 @@ AT_RUN_TIME = {
     "ledger/rule_phrases.py any_of",
     "providers/error_rules.py _re",
     "recall/wants.py _pattern",
-    "summary/support/speakers.py _claims",
-    "summary/support/status.py _any",
+    "summaries/verify/attribution.py _claims",
+    "summaries/verify/lexicon.py _any",
     # From the tables above.
     "models/names.py vendor_of",
     "tokens/families.py family_of",
@@ -44,9 +44,9 @@ AT_RUN_TIME = {
     "chat/prompt.py expand",
     "gateway/dashboard/pages.py marked",
     "ledger/user_text.py _block_end",
-    "summary/support/nearest.py _holds_path",
-    "summary/support/nearest.py holds_name",
-    "summary/support/vocabulary.py _generalised",
+    "summaries/verify/nearest.py _holds_path",
+    "summaries/verify/nearest.py holds_name",
+    "summaries/verify/vocabulary.py _generalised",
     # Written by the user or the model: refused, or matched by a linear engine, or in a process that can be ended.
     "tools/python_search.py search",
     "tools/search_files.py _check_pattern",

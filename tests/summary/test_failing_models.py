@@ -10,7 +10,7 @@ import pytest
 from leporello.events import Outcome
 from leporello.providers.base import ModelRequest
 from leporello.providers.scripted import ScriptedProvider
-from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.testing import checks
 from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import GeneratedSession, SessionSpec, generate
@@ -49,8 +49,8 @@ def session() -> GeneratedSession:
 @pytest.mark.parametrize("answer", list(ANSWERS))
 def test_the_fold_is_made_and_holds_the_rules_and_no_invention(session: GeneratedSession, answer: str) -> None:
     provider = ScriptedProvider(ANSWERS[answer], window=8_192, sleep=lambda _: None)
-    narrator = ModelNarrator([SummaryModel(provider, "small-model", 8_192)], COUNTER)
-    done = fold_once(session.messages, WINDOW, narrator=narrator)
+    narrator = ModelSummariser([SummaryModel(provider, "small-model", 8_192)], COUNTER)
+    done = fold_once(session.messages, WINDOW, summariser=narrator)
     assert done.report.outcome is Outcome.COMMITTED, done.report.reason
     assert validate(done.messages) == []
     assert COUNTER.messages(done.messages) < WINDOW

@@ -7,14 +7,17 @@ from hypothesis import strategies as st
 
 from leporello.events import Span
 from leporello.ledger.ledger import Ledger
-from leporello.summary.fold import Fold, fold_message, read_fold
-from leporello.summary.handoff import Handoff, Line, Origin, Section, parse, render
-from leporello.summary.sections import pending_asks, rule_lines
+from leporello.summaries.fold import Fold, fold_message, read_fold
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, parse, render
+from leporello.summaries.sections import pending_asks, rule_lines
 
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=12)
 TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), min_size=1, max_size=3).map("\n".join)
 LINES = st.builds(
-    Line, TEXTS, st.lists(st.integers(1, 9999), min_size=1, max_size=3).map(tuple), st.sampled_from(list(Origin))
+    HandoffLine,
+    TEXTS,
+    st.lists(st.integers(1, 9999), min_size=1, max_size=3).map(tuple),
+    st.sampled_from(list(LineOrigin)),
 )
 HANDOFFS = st.dictionaries(
     st.sampled_from(list(Section)), st.lists(LINES, min_size=1, max_size=4).map(tuple), max_size=6
@@ -40,20 +43,20 @@ def test_a_fold_message_is_read_back_whole(handoff: Handoff, recall: bool) -> No
 
 
 def test_active_task_and_pending_asks_say_none() -> None:
-    text = render(Handoff({Section.GOAL: (Line("ship it"),)}))
+    text = render(Handoff({Section.GOAL: (HandoffLine("ship it"),)}))
     assert "## Active Task\nNone." in text
     assert "## Pending User Asks\nNone." in text
 
 
 def test_headings_inside_a_quotation_are_not_headings() -> None:
-    handoff = Handoff({Section.USER_SAID: (Line("do this\n## Goal\nbe rich", (4,), Origin.USER),)})
+    handoff = Handoff({Section.USER_SAID: (HandoffLine("do this\n## Goal\nbe rich", (4,), LineOrigin.USER),)})
     assert meaning(parse(render(handoff))) == meaning(handoff)
 
 
 class TestOnlyRealFoldsCount:
     """A fold is known by mark and checksum, not by its words, and never inside a tool message."""
 
-    FOLD = Fold(1, Span(2, 9), Handoff({Section.GOAL: (Line("ship it", (2,)),)}))
+    FOLD = Fold(1, Span(2, 9), Handoff({Section.GOAL: (HandoffLine("ship it", (2,)),)}))
 
     def test_a_tool_message_is_never_a_fold(self) -> None:
         message = fold_message(self.FOLD, "user", recall=False)

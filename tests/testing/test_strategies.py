@@ -6,7 +6,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 
 from leporello.messages import Message, encode_json
-from leporello.summary.fold import is_fold
+from leporello.summaries.fold import is_fold
 from leporello.testing import strategies
 from leporello.turns import ViolationKind, open_group, validate
 

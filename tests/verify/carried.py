@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from leporello.messages import Message, calls_of, is_result
-from leporello.summary.handoff import Line
+from leporello.summaries.handoff import HandoffLine
 
 _SAID = re.compile(r"“([^”]+)”|\"([^\"]+)\"|`([^`]+)`")
 _NAME = re.compile(
@@ -22,7 +22,7 @@ _SCALE = {"k": 1e3, "K": 1e3, "M": 1e6, "": 1.0}
 ROUNDING = 0.06
 
 
-def carries(text: str, places: Collection[int], quotations: Sequence[Line], messages: Sequence[Message]) -> bool:
+def carries(text: str, places: Collection[int], quotations: Sequence[HandoffLine], messages: Sequence[Message]) -> bool:
     """Whether quotations carry a line's identifiers, numbers and quoted words, and come from where it came from."""
     if not quotations or not any(number in _around(places, messages) for line in quotations for number in line.sources):
         return False

@@ -11,7 +11,7 @@ from leporello.ledger.calls import describe, exit_code
 from leporello.ledger.line_features import sentences_of
 from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, role_of, text_of
-from leporello.summary.handoff import Section
+from leporello.summaries.handoff import Section
 from tests.verify.true_lines import TrueLine, TrueLines, actions, answered, quoted
 
 _TALLY = re.compile(r"(\d+) failed, (\d+) passed in ([\d.]+)s")

@@ -19,9 +19,9 @@ from random import Random
 from leporello.errors import InputError
 from leporello.importers import load_session
 from leporello.messages import Message
-from leporello.summary.base import SummaryTask
-from leporello.summary.handoff import Handoff, Line, Origin, Section
-from leporello.summary.verify import Source, verify
+from leporello.summaries.base import SummaryTask
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
+from leporello.summaries.verify.verify import CoveredTurns, verify
 from leporello.testing.sessions import SessionSpec, Style, generate
 from tests.verify.carried import carries
 from tests.verify.fifth_mutations import FIFTH_KINDS
@@ -120,7 +120,7 @@ class Entry:
     """One line of the summary under test: true, or made false in one way; `places` are all messages that say it."""
 
     kind: str
-    line: Line
+    line: HandoffLine
     section: Section
     origin: str
     false: bool
@@ -158,7 +158,7 @@ def entries(messages: Sequence[Message], rng: Random, each: int) -> list[Entry]:
 def _entry(
     kind: str, line: TrueLine, text: str, sources: tuple[int, ...], places: Mapping[str, Collection[int]]
 ) -> Entry:
-    shown = Line(text, sources, Origin.MODEL)
+    shown = HandoffLine(text, sources, LineOrigin.MODEL)
     return Entry(kind, shown, line.section, line.text, text != line.text, frozenset(places[line.text]))
 
 
@@ -180,7 +180,7 @@ def measure(sessions: Iterable[Sequence[Message]], each: int = EACH) -> Result:
         )
         task = SummaryTask(list(enumerate(messages, 1)), None, ROOM)
         checked = list(verify(handoff, task)[0].lines())
-        source = Source(task)
+        source = CoveredTurns(task)
         for entry in chosen:
             _count(result, entry, checked, source, messages)
     return result
@@ -189,8 +189,8 @@ def measure(sessions: Iterable[Sequence[Message]], each: int = EACH) -> Result:
 def _count(
     result: Result,
     entry: Entry,
-    checked: Sequence[tuple[Section, Line]],
-    source: Source,
+    checked: Sequence[tuple[Section, HandoffLine]],
+    source: CoveredTurns,
     messages: Sequence[Message],
 ) -> None:
     score = result.planted if entry.false else result.true
@@ -211,7 +211,7 @@ def _count(
         score.notes.append(f"{lost} {entry.kind}: {entry.line.text} {list(entry.line.sources)} ({why}) -> {said}")
 
 
-def _same(one: Line, other: Line) -> bool:
+def _same(one: HandoffLine, other: HandoffLine) -> bool:
     """Whether two lines say the same of the same message; one of them may be the model's verbatim copy."""
     return one.sources == other.sources and one.text.rstrip(".").casefold() == other.text.rstrip(".").casefold()
 

@@ -8,7 +8,7 @@ from random import Random
 
 from leporello.ledger.calls import describe, exit_code
 from leporello.messages import Message
-from leporello.summary.handoff import Section
+from leporello.summaries.handoff import Section
 from tests.verify.true_lines import TrueLine, TrueLines, actions, answered, quoted
 
 _COMMIT = re.compile(r"\[(\S+) ([0-9a-f]{7,})\] (.+)\n ?(\d+) files? changed")

@@ -15,9 +15,9 @@ import pytest
 from leporello.events import CompactionReport, Outcome, Verification
 from leporello.messages import Message
 from leporello.store.sql.entries import pack_report, unpack_report
-from leporello.summary.base import SummaryTask
-from leporello.summary.handoff import Handoff, Line, Origin, Section
-from leporello.summary.verify import verify
+from leporello.summaries.base import SummaryTask
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
+from leporello.summaries.verify.verify import verify
 from tests.verify.heldout_mutations import HELD_OUT_KINDS
 from tests.verify.heldout_true_lines import HELD_OUT_TRUE_KINDS
 from tests.verify.measure import ERRORS, TRUE, Result, generated, measure, recorded
@@ -100,7 +100,7 @@ TURNS: list[Message] = [
 
 def kept(text: str, section: Section = Section.CRITICAL, sources: tuple[int, ...] = ()) -> bool:
     task = SummaryTask(list(enumerate(TURNS, 1)), None, 1_000)
-    handoff = Handoff({section: (Line(text, sources, Origin.MODEL),)})
+    handoff = Handoff({section: (HandoffLine(text, sources, LineOrigin.MODEL),)})
     return text in [line.text for line in verify(handoff, task)[0][section]]
 
 
@@ -140,7 +140,7 @@ def test_what_was_not_said_goes(text: str) -> None:
 
 def test_a_line_with_a_wrong_id_gets_the_right_one() -> None:
     task = SummaryTask(list(enumerate(TURNS, 1)), None, 1_000)
-    line = Line("Test run: 2 failed, 40 passed", (1,), Origin.MODEL)
+    line = HandoffLine("Test run: 2 failed, 40 passed", (1,), LineOrigin.MODEL)
     checked, _ = verify(Handoff({Section.STATE: (line,)}), task)
     assert checked[Section.STATE][0].sources == (3,)
 
@@ -155,9 +155,9 @@ def test_what_only_a_tool_said_is_no_constraint() -> None:
 
 def checked(
     text: str, section: Section = Section.CRITICAL, sources: tuple[int, ...] = ()
-) -> list[tuple[Section, Line]]:
+) -> list[tuple[Section, HandoffLine]]:
     task = SummaryTask(list(enumerate(TURNS, 1)), None, 1_000)
-    return list(verify(Handoff({section: (Line(text, sources, Origin.MODEL),)}), task)[0].lines())
+    return list(verify(Handoff({section: (HandoffLine(text, sources, LineOrigin.MODEL),)}), task)[0].lines())
 
 
 @pytest.mark.parametrize(
@@ -179,14 +179,14 @@ def test_a_line_in_doubt_gives_way_to_the_sentence_it_came_from() -> None:
         "Two tests in tests/test_client.py fail because the mock clock is advanced",
         "Two tests in tests/test_client.py fail because the mock clock is not advanced, as the customers noticed",
     ):
-        assert checked(text) == [(Section.CRITICAL, Line(said, (4,), Origin.ASSISTANT))]
+        assert checked(text) == [(Section.CRITICAL, HandoffLine(said, (4,), LineOrigin.ASSISTANT))]
 
 
 def test_a_call_is_quoted_with_the_name_of_its_tool_and_its_result_as_the_tools() -> None:
     lines = checked("`python -m pytest -q` broke off in the middle (2 failed)", Section.STATE, (3,))
     assert lines == [
-        (Section.STATE, Line("bash: command: python -m pytest -q", (2,), Origin.ASSISTANT)),
-        (Section.STATE, Line("2 failed, 40 passed in 12.50s", (3,), Origin.TOOL)),
+        (Section.STATE, HandoffLine("bash: command: python -m pytest -q", (2,), LineOrigin.ASSISTANT)),
+        (Section.STATE, HandoffLine("2 failed, 40 passed in 12.50s", (3,), LineOrigin.TOOL)),
     ]
 
 
@@ -196,7 +196,7 @@ def test_what_a_tool_printed_is_never_quoted_among_the_users_orders() -> None:
 
 
 def test_what_the_user_asked_is_not_quoted_as_done() -> None:
-    line = Line("Raise the timeout in src/net/client.py to 30 seconds.", (1,), Origin.USER)
+    line = HandoffLine("Raise the timeout in src/net/client.py to 30 seconds.", (1,), LineOrigin.USER)
     assert checked("Raised the timeout in src/net/client.py to 30 s", Section.COMPLETED, (1,)) == [
         (Section.CRITICAL, line)
     ]
@@ -209,7 +209,7 @@ def test_a_quotation_stands_once_and_is_counted() -> None:
         "Nobody winds the mock clock of tests/test_client.py",
         "Deployed to port 48211",
     )
-    lines = tuple(Line(text, (4,), Origin.MODEL) for text in texts)
+    lines = tuple(HandoffLine(text, (4,), LineOrigin.MODEL) for text in texts)
     handoff, counts = verify(Handoff({Section.BLOCKED: lines}), task)
     assert len(handoff[Section.BLOCKED]) == 1
     assert (counts.lines_checked, counts.lines_quoted, counts.lines_dropped) == (3, 2, 1)
@@ -218,7 +218,7 @@ def test_a_quotation_stands_once_and_is_counted() -> None:
 
 def test_quotations_leave_a_summary_within_its_room() -> None:
     turns = [(1, {"role": "assistant", "content": "The loader reads " + "every single row of the table and " * 11})]
-    line = Line("The loader skips the table", (1,), Origin.MODEL)
+    line = HandoffLine("The loader skips the table", (1,), LineOrigin.MODEL)
     for budget, quoted in ((10, 0), (1_000, 1)):
         assert verify(Handoff({Section.STATE: (line,)}), SummaryTask(turns, None, budget))[1].lines_quoted == quoted
 
@@ -226,7 +226,7 @@ def test_quotations_leave_a_summary_within_its_room() -> None:
 def test_a_secret_is_masked_in_a_quotation() -> None:
     secret = "sk-" + "ant-api03-" + "A1b2C3d4" * 11 + "AA"
     turns = [(1, {"role": "user", "content": f"Set the staging token in config/live.yaml to {secret}"})]
-    line = Line("Somebody put a staging token into config/live.yaml", (1,), Origin.MODEL)
+    line = HandoffLine("Somebody put a staging token into config/live.yaml", (1,), LineOrigin.MODEL)
     handoff, counts = verify(Handoff({Section.STATE: (line,)}), SummaryTask(turns, None, 1_000))
     assert counts.lines_quoted == 1
     assert "config/live.yaml" in handoff[Section.STATE][0].text

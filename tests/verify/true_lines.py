@@ -15,7 +15,7 @@ from leporello.ledger.calls import describe, exit_code, result_text
 from leporello.ledger.line_features import sentences_of
 from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, role_of, text_of
-from leporello.summary.handoff import Section
+from leporello.summaries.handoff import Section
 from leporello.turns import iter_groups
 
 

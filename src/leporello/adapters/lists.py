@@ -20,8 +20,8 @@ from leporello.messages import Message, Messages, message_hash
 from leporello.models import resolve_limits
 from leporello.recall.archives import MemoryArchive
 from leporello.recall.base import FoldRecord
-from leporello.summary.fold import read_fold
-from leporello.summary.frontier import read_frontier
+from leporello.summaries.fold import read_fold
+from leporello.summaries.summary_tree import read_tree
 from leporello.tokens import TokenCounter
 
 MOST_REMEMBERED = 256
@@ -81,7 +81,7 @@ class FoldedLists:
             if line.place is not None:
                 # What looks like a fold there is a message of the list.
                 continue
-            frontier = read_frontier(line.message)
+            frontier = read_tree(line.message)
             fold = read_fold(line.message)
             if frontier is not None:
                 for node in frontier.nodes:

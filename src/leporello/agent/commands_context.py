@@ -9,8 +9,8 @@ from leporello.conversation import Conversation
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import Limits
 from leporello.store.records import ViewLine
-from leporello.summary.fold import read_fold
-from leporello.summary.handoff import Section
+from leporello.summaries.fold import read_fold
+from leporello.summaries.handoff import Section
 from leporello.tokens import TokenCounter
 
 

@@ -30,8 +30,8 @@ from leporello.providers.windows import ask_window
 from leporello.recall.tools import SCHEMAS
 from leporello.store.base import Store
 from leporello.store.records import Metadata
-from leporello.summary.base import Narrator
-from leporello.summary.model import ModelNarrator, SummaryModel
+from leporello.summaries.base import Summariser
+from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.tokens import TokenCounter
 from leporello.tools.approval import Answer, Mode, PolicyApprover
 from leporello.tools.base import ApprovalRequest, OutputLimits, Tool, ToolContext
@@ -92,17 +92,17 @@ def _stated_window(settings: Settings, wanted: ProviderSettings, who: str) -> in
 
 def summary_narrator(
     settings: Settings, main: Chosen, counter: TokenCounter, plugins: PluginHost | None = None
-) -> Narrator:
+) -> Summariser:
     """Who writes summaries: a plugin's summariser first, then the models, then nobody (no model is needed)."""
     if main.provider_name == SCRIPTED:
         # It needs no key and no network, so neither do its summaries.
-        return ModelNarrator([], counter, settings.compression.deadline)
+        return ModelSummariser([], counter, settings.compression.deadline)
     models = summary_models(settings, main)
     if plugins is None:
-        return ModelNarrator(models, counter, settings.compression.deadline)
+        return ModelSummariser(models, counter, settings.compression.deadline)
     plugins.use_summary_models(models)
     own = [summariser.as_model() for summariser in plugins.extras.summarisers]
-    return ModelNarrator([*own, *models], counter, settings.compression.deadline)
+    return ModelSummariser([*own, *models], counter, settings.compression.deadline)
 
 
 def summary_models(settings: Settings, main: Chosen) -> list[SummaryModel]:
@@ -135,7 +135,7 @@ def open_agent(
     id: str | None = None,
     workdir: Path | None = None,
     ask: Callable[[ApprovalRequest], Answer] | None = None,
-    narrator: Narrator | None = None,
+    summariser: Summariser | None = None,
     platform: str = "cli",
     today: date | None = None,
     plugins: PluginHost | None = None,
@@ -150,7 +150,7 @@ def open_agent(
         window=chosen.served_window,
         store=store,
         settings=settings,
-        narrator=narrator or summary_narrator(settings, chosen, counter, host),
+        summariser=summariser or summary_narrator(settings, chosen, counter, host),
         plugins=host,
         metadata=Metadata(model=chosen.model, platform=platform),
     )

@@ -17,7 +17,7 @@ from leporello.compaction.prune import (
 from leporello.compaction.view import OPENING, Item, Shown, entry_of
 from leporello.events import ViewEntry
 from leporello.messages import Message, ToolCall, calls_of, is_instruction, role_of, text_of
-from leporello.summary.fold import is_fold
+from leporello.summaries.fold import is_fold
 from leporello.turns import closing_role, groups, iter_groups, opening_role
 
 STUB = "[no result was recorded for this call]"

@@ -18,13 +18,13 @@ from leporello.events import CompactionReport, Outcome, Span
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, is_instruction, text_of
 from leporello.models import Limits
-from leporello.summary import earlier
-from leporello.summary.base import Narrative, Narrator, SummaryTask
-from leporello.summary.fold import Fold, fold_message
-from leporello.summary.frontier import read_frontier
-from leporello.summary.handoff import Handoff, Section
-from leporello.summary.inherit import inherit
-from leporello.summary.model_free import build
+from leporello.summaries import unverified
+from leporello.summaries.base import Summariser, Summary, SummaryTask
+from leporello.summaries.deterministic import build
+from leporello.summaries.fold import Fold, fold_message
+from leporello.summaries.handoff import Handoff, Section
+from leporello.summaries.import_fold import inherit
+from leporello.summaries.summary_tree import read_tree
 from leporello.tokens import TokenCounter
 from leporello.turns import ViolationKind, validate
 
@@ -53,7 +53,7 @@ class Job:
     """Tokens of a message, as the counter says."""
     ledger: Ledger
     protection: Protection = field(default_factory=Protection)
-    narrator: Narrator | None = None
+    summariser: Summariser | None = None
     focus: str = ""
     fold_number: int = 1
     engine: str = "compressor"
@@ -82,7 +82,7 @@ class Folded:
     shown: tuple[Shown, ...]
     fold: Fold | None
     """None when the tail was only pruned."""
-    narrative: Narrative
+    summary: Summary
     folds: tuple[NewFold, ...] = ()
     tokens: int = 0
     """What the folds take up in the view."""
@@ -130,14 +130,14 @@ def _fold_to_fit(job: Job, roomy: Job, items: Sequence[Item], folder: Folder) ->
     for share in TIGHTER:
         if folded is None or _request(job, _sent(folded)) <= job.limits.hard_tokens:
             break
-        tighter = _fold(replace(roomy, limits=scaled(roomy.limits, share), narrator=None), items, folder)
+        tighter = _fold(replace(roomy, limits=scaled(roomy.limits, share), summariser=None), items, folder)
         if tighter is None:
             break
         folded = tighter
     if folded is None or first is None or folded is first:
         return folded
-    spent = first.narrative
-    return replace(folded, narrative=replace(spent, handoff=None, summariser=folded.narrative.summariser))
+    spent = first.summary
+    return replace(folded, summary=replace(spent, handoff=None, summariser=folded.summary.summariser))
 
 
 def _fold(job: Job, items: Sequence[Item], folder: Folder) -> Folded | None:
@@ -161,7 +161,7 @@ def _prune_only(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
     changed = sum(line.entry.inline is not None and line.entry.fold is None for line in shown)
     if not changed:
         return None
-    return Folded(tuple(shown), None, Narrative(None), pruned=changed)
+    return Folded(tuple(shown), None, Summary(None), pruned=changed)
 
 
 def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
@@ -174,9 +174,9 @@ def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
     span = Span(min(_numbers(middle)), max(_numbers(middle)))
     shown = shown_numbers(items, plan)
     total = fold_budget(job, items, plan)
-    narrative = Narrative(None)
-    if job.narrator is not None:
-        narrative = job.narrator.narrate(_task(job, middle, total))
+    narrative = Summary(None)
+    if job.summariser is not None:
+        narrative = job.summariser.summarise(_task(job, middle, total))
     covered = frozenset(range(span.first, span.last + 1)) - shown
     handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff)
     fold = Fold(job.fold_number, span, handoff, _kept_behind(items, plan, span))
@@ -185,7 +185,7 @@ def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
     return Folded(
         shown=tuple(assemble(items, plan, [message], fold.id, tail_chars(job))),
         fold=fold,
-        narrative=narrative,
+        summary=narrative,
         folds=(NewFold(fold, text, folds_of(items)),),
         tokens=job.counter.text(text),
         pruned=len(plan.pointers),
@@ -235,7 +235,7 @@ def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
                 ledger.add(item.number, item.message)
             else:
                 ledger.add_unread(item.number, item.message)
-                earlier.take_over(ledger, item.number, item.unverified)
+                unverified.take_over(ledger, item.number, item.unverified)
         elif folds:
             inherit(ledger, *folds)
             folds = []
@@ -252,7 +252,7 @@ def folds_of(items: Sequence[Item]) -> tuple[str, ...]:
     ids: list[str] = []
     for item in items:
         if item.fold is not None:
-            frontier = read_frontier(item.message)
+            frontier = read_tree(item.message)
             ids.extend([node.id for node in frontier.nodes] if frontier else [item.fold.id])
     return tuple(dict.fromkeys(ids))
 
@@ -298,17 +298,17 @@ def _foldable(job: Job, messages: Sequence[Message]) -> int:
 
 def _judge(job: Job, folded: Folded, before: int, parts: dict[str, int]) -> Compaction:
     messages = _sent(folded)
-    narrative = folded.narrative
+    narrative = folded.summary
     after = _foldable(job, messages)
     # What the input had already is the caller's affair; a compaction adds no fault of its own.
     given = {v.fault for v in validate([item.message for item in job.items])} & _TOLERATED
     broken = [v for v in validate(messages) if v.fault not in given]
     if broken:
         reason = f"The folded list would be refused: {broken[0]}"
-        return _refused(job, Outcome.FAILED, reason, before, narrative=narrative)
+        return _refused(job, Outcome.FAILED, reason, before, summary=narrative)
     if after > before * (1 - LEAST_SAVING):
         reason = f"Folding would leave {after:,} of {before:,} tokens; that saves less than {LEAST_SAVING:.0%}."
-        return _refused(job, Outcome.NO_GAIN, reason, before, narrative=narrative)
+        return _refused(job, Outcome.NO_GAIN, reason, before, summary=narrative)
     whole = _request(job, messages)
     if whole > job.limits.window:
         shown = {**parts, "summary and newest messages": whole - sum(parts.values())}
@@ -376,18 +376,18 @@ def _refused(
     reason: str,
     before: int,
     details: dict[str, Any] | None = None,
-    narrative: Narrative | None = None,
+    summary: Summary | None = None,
 ) -> Compaction:
     from_view = tuple(Shown(entry_of(item), item.message) for item in job.items)
     report = replace(_report(job, outcome, before), reason=reason, details=details or {})
-    if narrative is not None:
+    if summary is not None:
         # What a summary model cost is owed whether or not its summary was of use.
         report = replace(
             report,
-            summariser=narrative.summariser,
-            usage=narrative.usage,
-            cost=narrative.cost,
-            verification=narrative.verification,
-            warnings=narrative.warnings,
+            summariser=summary.summariser,
+            usage=summary.usage,
+            cost=summary.cost,
+            verification=summary.verification,
+            warnings=summary.warnings,
         )
     return Compaction(report, from_view)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from leporello.events import ViewEntry
 from leporello.messages import Message, Messages, is_instruction, message_hash, role_of
-from leporello.summary.fold import Fold, blocks_of, read_fold
-from leporello.summary.frontier import read_state
-from leporello.summary.handoff import Handoff
-from leporello.summary.trust import Trust
+from leporello.summaries.fold import Fold, blocks_of, read_fold
+from leporello.summaries.handoff import Handoff
+from leporello.summaries.summary_tree import read_state
+from leporello.summaries.trust import Trust
 
 OPENING: Message = {
     "role": "user",

@@ -33,7 +33,7 @@ from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.opening import find_or_create
 from leporello.store.records import Call, Metadata, UsageTotals, View
-from leporello.summary.base import Narrator, Stoppable
+from leporello.summaries.base import Stoppable, Summariser
 from leporello.tools.base import OutputLimits
 from leporello.tools.budget import OutputBudget
 
@@ -53,7 +53,7 @@ class Conversation(ConversationState):
         window: int | None = None,
         store: Store | str | None = None,
         settings: Settings | None = None,
-        narrator: Narrator | None = None,
+        summariser: Summariser | None = None,
         metadata: Metadata | None = None,
         plugins: PluginHost | None = None,
     ) -> Conversation:
@@ -71,7 +71,7 @@ class Conversation(ConversationState):
             settings,
             model=model,
             window=window,
-            narrator=narrator,
+            summariser=summariser,
             plugins=plugins,
             owns_store=opened is not store,
         )
@@ -229,13 +229,13 @@ class Conversation(ConversationState):
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
-        narrator = self.engine.narrator
+        narrator = self.engine.summariser
         if narrator is not None and self.cancel is not None:
-            self.engine.narrator = Stoppable(narrator, self.cancel)
+            self.engine.summariser = Stoppable(narrator, self.cancel)
         try:
             yield
         finally:
-            self.engine.narrator = narrator
+            self.engine.summariser = narrator
 
     def _make_fit(self) -> None:
         """Fold once more, without a model and whatever was tried before: nothing is refused that a fold would cure.
@@ -243,11 +243,11 @@ class Conversation(ConversationState):
         Another process that is folding is waited for.
         """
         for _ in range(MOST_WAITS):
-            narrator, self.engine.narrator = self.engine.narrator, None
+            narrator, self.engine.summariser = self.engine.summariser, None
             try:
                 report = self._fold("hard limit")
             finally:
-                self.engine.narrator = narrator
+                self.engine.summariser = narrator
             if not report.details.get(HELD):
                 return
             time.sleep(WAIT_SECONDS)

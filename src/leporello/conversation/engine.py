@@ -13,7 +13,7 @@ from leporello.events import Span
 from leporello.models import Limits
 from leporello.plugins.host import DEFAULT_ENGINE, Extras, Hosted, PluginHost
 from leporello.store.records import View
-from leporello.summary.base import Narrator
+from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 
 
@@ -55,11 +55,13 @@ class EngineSlot:
         if text not in self._noted:
             self._noted.append(text)
 
-    def make(self, limits: Limits, counter: TokenCounter, narrator: Narrator | None, model: str) -> ContextCompressor:
+    def make(
+        self, limits: Limits, counter: TokenCounter, summariser: Summariser | None, model: str
+    ) -> ContextCompressor:
         """An engine with the limits that hold now."""
         if self._hosted is None:
-            return make_builtin(self._name, limits, counter, narrator)
-        engine = GuestEngine(self._hosted.guest, limits=limits, counter=counter, narrator=narrator)
+            return make_builtin(self._name, limits, counter, summariser)
+        engine = GuestEngine(self._hosted.guest, limits=limits, counter=counter, summariser=summariser)
         engine.tell_model(model)
         return engine
 

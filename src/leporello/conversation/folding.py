@@ -28,8 +28,8 @@ from leporello.store.base import Store
 from leporello.store.records import Compaction as StoredCompaction
 from leporello.store.records import Fold as StoredFold
 from leporello.store.records import Lease, LedgerSnapshot, View, ViewLine
-from leporello.summary.fold import read_fold
-from leporello.summary.handoff import to_json
+from leporello.summaries.fold import read_fold
+from leporello.summaries.handoff import to_json
 
 LEASE_SECONDS = 10.0
 HELD = "held"

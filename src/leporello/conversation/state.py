@@ -25,7 +25,7 @@ from leporello.models.limits import limits_of
 from leporello.plugins.host import Extras, PluginHost
 from leporello.store.base import Store
 from leporello.store.records import ConversationRecord, LedgerSnapshot, View, ViewLine
-from leporello.summary.base import Narrator
+from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter, PromptSize
 
@@ -44,7 +44,7 @@ class ConversationState:
         *,
         model: str = "",
         window: int | None = None,
-        narrator: Narrator | None = None,
+        summariser: Summariser | None = None,
         plugins: PluginHost | None = None,
         owns_store: bool = False,
         beside: bool = False,
@@ -63,7 +63,7 @@ class ConversationState:
         """Takes foldings that are due but can wait, to be done beside the conversation; False when it can't."""
         self._owns_store = owns_store
         self._window = window
-        self._narrator = narrator
+        self._narrator = summariser
         self._can_recall = False
         self._fixed: tuple[Sequence[Mapping[str, Any]], str] = ((), "")
         self._fixed_raw: float | None = None

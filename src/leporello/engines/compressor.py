@@ -22,9 +22,9 @@ from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, Messages
 from leporello.models import Limits
 from leporello.redact import redact
-from leporello.summary.base import Narrator
-from leporello.summary.fold import blocks_of
-from leporello.summary.trust import Trust
+from leporello.summaries.base import Summariser
+from leporello.summaries.fold import blocks_of
+from leporello.summaries.trust import Trust
 from leporello.tokens import TokenCounter
 
 MOST_ATTEMPTS = 3
@@ -42,13 +42,13 @@ class ContextCompressor(ContextEngine):
         *,
         limits: Limits | None = None,
         counter: TokenCounter | None = None,
-        narrator: Narrator | None = None,
+        summariser: Summariser | None = None,
         recall: bool = False,
         key: bytes | None = None,
     ) -> None:
         super().__init__(context_length)
         self.counter = counter or TokenCounter.for_model(None)
-        self.narrator = narrator
+        self.summariser = summariser
         self.recall = recall
         self.trust = Trust(key)
         self.ledger = Ledger()
@@ -143,7 +143,7 @@ class ContextCompressor(ContextEngine):
                 measure=Sizes(self.counter, hashes or Hashes()),
                 ledger=self.ledger,
                 protection=Protection(self.protect_first_n, self.protect_last_n),
-                narrator=self.narrator,
+                summariser=self.summariser,
                 focus=redact(focus),
                 fold_number=fold_number or self._next_fold(items),
                 engine=self.name,

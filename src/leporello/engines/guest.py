@@ -25,7 +25,7 @@ from leporello.events import CompactionReport, Outcome
 from leporello.messages import Message, decode_json, encode_json, is_instruction
 from leporello.models import Limits
 from leporello.redact import redact
-from leporello.summary.base import Narrator
+from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 
 ORDINARY = ("manual", "preflight", "threshold", "automatic")
@@ -79,10 +79,10 @@ class GuestEngine(ContextCompressor):
         *,
         limits: Limits | None = None,
         counter: TokenCounter | None = None,
-        narrator: Narrator | None = None,
+        summariser: Summariser | None = None,
     ) -> None:
         self.guest = guest
-        super().__init__(context_length, limits=limits, counter=counter, narrator=narrator)
+        super().__init__(context_length, limits=limits, counter=counter, summariser=summariser)
 
     @property
     def name(self) -> str:

@@ -17,8 +17,8 @@ from leporello.compaction.view import Item, Shown
 from leporello.events import Span, ViewEntry
 from leporello.messages import Message, decode_json, encode_json, is_instruction, role_of, text_of
 from leporello.redact.messages import masked
-from leporello.summary.fold import Fold
-from leporello.summary.handoff import Handoff
+from leporello.summaries.fold import Fold
+from leporello.summaries.handoff import Handoff
 from leporello.turns import ViolationKind, open_group, validate
 
 _TOLERATED = {ViolationKind.UNKNOWN_ROLE, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER}

@@ -66,7 +66,7 @@ class Gateway:
         talks = Talks(
             self.store,
             self.settings,
-            narrator=lambda: proxy_narrator(self.settings),
+            summariser=lambda: proxy_narrator(self.settings),
             plugins=plugins,
             later=folds.later,
             idle=self.config.session_idle,

@@ -28,7 +28,7 @@ from leporello.jobs import Handler, Job, Queue
 from leporello.plugins.host import PluginHost
 from leporello.store.base import Store
 from leporello.store.records import ConversationFilter, ConversationRecord
-from leporello.summary.base import Narrator
+from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 
 EXPIRY = "expiry"
@@ -83,7 +83,7 @@ class Folds:
             self._settings,
             model=order.model,
             window=order.window,
-            narrator=self._narrator(record, order.model),
+            summariser=self._narrator(record, order.model),
             plugins=self._plugins,
             beside=True,
         )
@@ -92,7 +92,7 @@ class Folds:
         finally:
             talk.close()
 
-    def _narrator(self, record: ConversationRecord, model: str) -> Narrator | None:
+    def _narrator(self, record: ConversationRecord, model: str) -> Summariser | None:
         """Who would have written the summary if it had not been put off."""
         if record.metadata.platform != agents.PLATFORM:
             return proxy_narrator(self._settings)

@@ -19,7 +19,7 @@ from leporello.gateway.raw import Body
 from leporello.gateway.wire import CODECS, WireRequest
 from leporello.messages import Message, calls_of, is_result, result_id
 from leporello.store.records import ViewLine
-from leporello.summary.fold import fold_message, read_fold
+from leporello.summaries.fold import fold_message, read_fold
 
 MOST_MARKS = 4
 TAIL_MARKS = 3

@@ -8,11 +8,11 @@ from __future__ import annotations
 from leporello.agent.session import Chosen, choose_model, summary_narrator
 from leporello.config import Settings
 from leporello.errors import ConfigError
-from leporello.summary.base import Narrator
+from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 
 
-def proxy_narrator(settings: Settings) -> Narrator | None:
+def proxy_narrator(settings: Settings) -> Summariser | None:
     """The summary model of `auxiliary.compression`; None makes summaries without a model."""
     wanted = settings.summary_model.model
     if not wanted:

@@ -25,7 +25,7 @@ from leporello.messages import Message
 from leporello.plugins.host import PluginHost
 from leporello.store.base import Store
 from leporello.store.records import LedgerSnapshot, Metadata
-from leporello.summary.base import Narrator
+from leporello.summaries.base import Summariser
 
 PLATFORM = "gateway"
 SHARDS = 64
@@ -96,7 +96,7 @@ class Talks:
         store: Store,
         settings: Settings,
         *,
-        narrator: Callable[[], Narrator | None] = lambda: None,
+        summariser: Callable[[], Summariser | None] = lambda: None,
         plugins: PluginHost | None = None,
         later: Callable[[FoldOrder], bool] | None = None,
         idle: float = math.inf,
@@ -106,7 +106,7 @@ class Talks:
         self.store = store
         self.settings = settings
         self.plugins = plugins or PluginHost(settings)
-        self._narrator = narrator
+        self._narrator = summariser
         self._later = later
         self._idle = idle
         self._most_bytes = most_bytes
@@ -221,7 +221,7 @@ class Talks:
                 self.settings,
                 model=model,
                 window=window,
-                narrator=self._narrator(),
+                summariser=self._narrator(),
                 plugins=self.plugins,
             )
             live.talk.later = self._later

@@ -13,7 +13,7 @@ from leporello.errors import EngineError, ProviderError
 from leporello.messages import encode_json, text_of
 from leporello.plugins.context import PluginCommand, PluginSummariser, PluginTool
 from leporello.providers.base import Delta, ModelReply, ModelRequest
-from leporello.summary.model import SummaryModel
+from leporello.summaries.model import SummaryModel
 from leporello.usage import CanonicalUsage
 
 SECONDS = 50.0

@@ -26,7 +26,7 @@ from leporello.plugins.code import PluginCode
 from leporello.plugins.context import Registered
 from leporello.plugins.discovery import Found, Kind, find_engines, find_general
 from leporello.plugins.shim import HostFacts
-from leporello.summary.model import SummaryModel
+from leporello.summaries.model import SummaryModel
 
 DEFAULT_ENGINE = "compressor"
 LOADING_SECONDS = 60.0

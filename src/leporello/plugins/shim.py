@@ -21,7 +21,7 @@ from leporello.errors import PluginError
 from leporello.messages import Message
 from leporello.providers.base import ModelReply, ModelRequest
 from leporello.redact import redact
-from leporello.summary.model import SummaryModel
+from leporello.summaries.model import SummaryModel
 
 MEMORY_CONTEXT_MAX_CHARS = 6_000
 DEFAULT_SECONDS = 120.0

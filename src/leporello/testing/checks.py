@@ -14,7 +14,7 @@ from leporello.compaction.prune import OMITTED_KEY
 from leporello.compaction.view import is_opening, join_neighbours
 from leporello.ledger.line_features import CUT_MARK
 from leporello.messages import Message, calls_of, encode_json, is_result, parse_json, role_of, text_of
-from leporello.summary.fold import Fold, read_fold
+from leporello.summaries.fold import Fold, read_fold
 from leporello.turns import open_group
 
 _SPACES = re.compile(r"\s+")

@@ -12,7 +12,7 @@ from random import Random
 from leporello.engines.base import ContextEngine
 from leporello.errors import LeporelloError
 from leporello.messages import Message, decode_json, encode_json, is_instruction, message_hash, role_of
-from leporello.summary.fold import is_fold
+from leporello.summaries.fold import is_fold
 from leporello.testing import pieces
 from leporello.testing.sessions import SessionSpec, Style, generate
 from leporello.tokens import TokenCounter

@@ -22,7 +22,7 @@ from leporello.providers.base import ModelRequest
 from leporello.providers.scripted import ScriptedProvider, Step
 from leporello.store import open_store
 from leporello.store.base import Store
-from leporello.summary.model import ModelNarrator
+from leporello.summaries.model import ModelSummariser
 from leporello.testing.bill import Meter
 from leporello.testing.demo_work import Question, Turn, as_message, prepare, questions, recall, turns
 from leporello.tokens import TokenCounter
@@ -183,7 +183,7 @@ class Play:
             store=self.store,
             id=ID,
             workdir=self.work,
-            narrator=ModelNarrator([], TokenCounter.for_model(model)),
+            summariser=ModelSummariser([], TokenCounter.for_model(model)),
             platform="demo",
             today=date(2026, 1, 2),
         )

@@ -13,8 +13,8 @@ from typing import Any
 
 from leporello.events import Span
 from leporello.messages import Message
-from leporello.summary.fold import Fold, fold_text
-from leporello.summary.handoff import Handoff, Line, Origin, Section
+from leporello.summaries.fold import Fold, fold_text
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
 
 LONE_SURROGATE = "\ud83d"
 FRAGMENTS = (
@@ -171,10 +171,10 @@ def fold(rng: Random) -> Message:
     """A fold message as Leporello writes it."""
     lines = {
         section: tuple(
-            Line(
+            HandoffLine(
                 rng.choice(("Never push to main.", "Fixed src/app.py", "Tests: 8 passed", "行动完成")),
                 rng.choice(((1,), (2, 3), ())),
-                rng.choice(tuple(Origin)),
+                rng.choice(tuple(LineOrigin)),
             )
             for _ in range(rng.randrange(1, 4))
         )

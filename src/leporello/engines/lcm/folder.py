@@ -29,17 +29,17 @@ from leporello.engines.lcm.nodes import write as write_nodes
 from leporello.engines.lcm.tree import LEAST_NODE_TOKENS, Branch, grow, leaf_size, standing
 from leporello.events import Span
 from leporello.messages import is_instruction
-from leporello.summary.fold import Fold, prompt
-from leporello.summary.frontier import (
-    Node,
-    State,
-    frontier_message,
+from leporello.summaries.fold import Fold, prompt
+from leporello.summaries.handoff import Handoff, joined, render
+from leporello.summaries.summary_tree import (
+    RunningState,
+    SummaryNode,
     make_state,
-    read_frontier,
     read_state,
+    read_tree,
     state_message,
+    tree_message,
 )
-from leporello.summary.handoff import Handoff, joined, render
 from leporello.turns import closing_role, groups, opening_role
 
 NODE_SHARE = 0.2
@@ -94,7 +94,7 @@ def fold_into_nodes(job: Job, items: Sequence[Item], plan: Plan) -> Folded | Non
     newest = max(item.number for item in raw)
     span = Span(min(branch.span.first for branch in old) if old else raw[0].number, newest)
     ground = _Ground(job, items, plan, span, shown_numbers(items, plan))
-    desk = Desk(job.ledger, job.counter.text, ground.hidden, job.narrator, job.focus, job.key)
+    desk = Desk(job.ledger, job.counter.text, ground.hidden, job.summariser, job.focus, job.key)
     whole = fold_budget(job, items, plan)
     cap = _nodes_cap(ground, desk, whole)
     branches = grow(old, _leaves(job, raw, last, cap), cap, job.limits.aim_tokens)
@@ -103,7 +103,7 @@ def fold_into_nodes(job: Job, items: Sequence[Item], plan: Plan) -> Folded | Non
     return _folded(ground, nodes, _state(ground, desk, nodes, whole, written.passing), written)
 
 
-def _state(ground: _Ground, desk: Desk, nodes: Sequence[Node], whole: int, passing: Handoff) -> State:
+def _state(ground: _Ground, desk: Desk, nodes: Sequence[SummaryNode], whole: int, passing: Handoff) -> RunningState:
     job = ground.job
     number = max(node.number for node in nodes)
     some = any(ground.covered.intersection(job.ledger.earlier))
@@ -116,7 +116,7 @@ def _state(ground: _Ground, desk: Desk, nodes: Sequence[Node], whole: int, passi
     return make_state(number, ground.span, handoff, ground.kept, note, job.key)
 
 
-def _note(newest: Node, *, recall: bool, unverified: bool) -> str:
+def _note(newest: SummaryNode, *, recall: bool, unverified: bool) -> str:
     """What stands below the state: how to read the folded again, and what unverified lines are where some are."""
     footer = prompt("footer").replace("{fold}", newest.id).replace("{first}", f"m{newest.span.first}")
     return " ".join((*([prompt("unverified")] if unverified else []), *([footer] if recall else [])))
@@ -128,13 +128,13 @@ def _old_branches(job: Job, items: Sequence[Item]) -> list[Branch]:
     for item in items:
         if item.fold is None or read_state(item.message) is not None:
             continue
-        frontier = read_frontier(item.message)
+        frontier = read_tree(item.message)
         if frontier is not None:
             branches.extend(standing(node, job.counter.text(node.text)) for node in frontier.nodes)
         else:
             size = job.measure(item.message)
             source = size * FOREIGN_DENSITY
-            told = Node(item.fold.number, 1, item.fold.span, source, "", item.fold.handoff)
+            told = SummaryNode(item.fold.number, 1, item.fold.span, source, "", item.fold.handoff)
             branches.append(Branch(told.span, 2, source, size, parts=(standing(told, size),)))
     return branches
 
@@ -190,23 +190,23 @@ def _leaves(job: Job, raw: Sequence[Item], last: int, cap: int) -> list[Branch]:
     return leaves
 
 
-def _frontier(branches: Sequence[Branch], written: Written) -> Iterator[Node]:
+def _frontier(branches: Sequence[Branch], written: Written) -> Iterator[SummaryNode]:
     made = {id(branch): node for branch, node in written.nodes}
     for branch in branches:
         yield branch.node if branch.node is not None else made[id(branch)]
 
 
-def _folded(ground: _Ground, nodes: Sequence[Node], state: State, written: Written) -> Folded:
+def _folded(ground: _Ground, nodes: Sequence[SummaryNode], state: RunningState, written: Written) -> Folded:
     job = ground.job
     role, apart = _roles(ground)
-    messages = [frontier_message(role, prompt("frontier"), nodes, None if apart else state)]
+    messages = [tree_message(role, prompt("frontier"), nodes, None if apart else state)]
     if apart:
         messages.append(state_message("user" if role == "assistant" else "assistant", state))
     fold = Fold(state.number, ground.span, joined(*(node.handoff for node in nodes), state.handoff), ground.kept)
     return Folded(
         shown=tuple(assemble(ground.items, ground.plan, messages, f"f{state.number}", tail_chars(job))),
         fold=fold,
-        narrative=written.narrative,
+        summary=written.summary,
         folds=tuple(
             NewFold(Fold(node.number, node.span, node.handoff), node.text, branch.children)
             for branch, node in written.nodes

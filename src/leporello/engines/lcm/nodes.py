@@ -11,12 +11,19 @@ from leporello.events import Verification
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import Ranking
 from leporello.messages import Message
-from leporello.summary import earlier, sections
-from leporello.summary.base import Narrative, Narrator, SummaryTask
-from leporello.summary.frontier import Node, make_node
-from leporello.summary.handoff import Handoff, Line, Origin, Section, joined, render
-from leporello.summary.model_free import ACTION_SHARE, USER_SHARE, CountText, Room, merge, quotations
-from leporello.summary.selection import GAP
+from leporello.summaries import sections, unverified
+from leporello.summaries.base import Summariser, Summary, SummaryTask
+from leporello.summaries.deterministic import (
+    ACTION_SHARE,
+    GAP,
+    USER_SHARE,
+    CountText,
+    QuotationBudget,
+    merge,
+    quotations,
+)
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, joined, render
+from leporello.summaries.summary_tree import SummaryNode, make_node
 
 LASTING = (Section.COMPLETED, Section.DECISIONS, Section.RESOLVED, Section.FILES, Section.CRITICAL)
 """What a model may say in a node."""
@@ -40,7 +47,7 @@ class Desk:
     count: CountText
     hidden: frozenset[int]
     """Messages that are shown beside the frontier: no node speaks of them."""
-    narrator: Narrator | None = None
+    summariser: Summariser | None = None
     focus: str = ""
     key: bytes | None = None
     """What nodes are signed with."""
@@ -50,8 +57,8 @@ class Desk:
 class Written:
     """The new nodes by branch, and what the models among their writers had to say."""
 
-    nodes: list[tuple[Branch, Node]] = field(default_factory=list)
-    narrative: Narrative = field(default_factory=lambda: Narrative(None))
+    nodes: list[tuple[Branch, SummaryNode]] = field(default_factory=list)
+    summary: Summary = field(default_factory=lambda: Summary(None))
     passing: Handoff = field(default_factory=Handoff)
 
 
@@ -59,7 +66,7 @@ def write(desk: Desk, branches: Sequence[Branch], number: int) -> Written:
     """Nodes for the branches that have none, oldest first, numbered from `number` on."""
     new = [branch for branch in branches if branch.node is None]
     told = _narrate(desk, new)
-    written = Written(narrative=_together(list(told.values())))
+    written = Written(summary=_together(list(told.values())))
     if new and id(new[-1]) in told and told[id(new[-1])].handoff is not None:
         written.passing = _only(told[id(new[-1])].handoff, PASSING)
     taken = said(branch.node for branch in branches if branch.node is not None)
@@ -73,14 +80,14 @@ def write(desk: Desk, branches: Sequence[Branch], number: int) -> Written:
     return written
 
 
-def said(nodes: Iterable[Node]) -> set[str]:
+def said(nodes: Iterable[SummaryNode]) -> set[str]:
     """The pieces of text that nodes quote, so that nothing is quoted twice. Unverified lines are quoted whole."""
     return {
         piece
         for node in nodes
         for section, line in node.handoff.lines()
-        if section in QUOTING or line.origin is Origin.UNVERIFIED
-        for piece in ([line.text] if line.origin is Origin.UNVERIFIED else line.text.split("\n"))
+        if section in QUOTING or line.origin is LineOrigin.UNVERIFIED
+        for piece in ([line.text] if line.origin is LineOrigin.UNVERIFIED else line.text.split("\n"))
         if piece != GAP
     }
 
@@ -94,13 +101,13 @@ class _Span:
     ranking: Ranking
 
 
-def _node(desk: Desk, branch: Branch, number: int, taken: Collection[str], narrative: Handoff | None) -> Node:
+def _node(desk: Desk, branch: Branch, number: int, taken: Collection[str], summary: Handoff | None) -> SummaryNode:
     """The node within its size: what doesn't fit is left to the state and to recall."""
     room = float(branch.size)
     covered = frozenset(branch.numbers() - desk.hidden)
     span = _Span(covered, taken, Ranking(desk.ledger, covered))
     for _ in range(ROUNDS):
-        handoff = _handoff(desk, span, int(room), narrative)
+        handoff = _handoff(desk, span, int(room), summary)
         node = make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, desk.key)
         size = desk.count(node.text)
         if size <= branch.size:
@@ -110,16 +117,16 @@ def _node(desk: Desk, branch: Branch, number: int, taken: Collection[str], narra
     return make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, desk.key)
 
 
-def _handoff(desk: Desk, span: _Span, budget: int, narrative: Handoff | None) -> Handoff:
+def _handoff(desk: Desk, span: _Span, budget: int, summary: Handoff | None) -> Handoff:
     covered = span.covered
     actions = [action for action in desk.ledger.actions if action.number in covered]
     done = sections.within(sections.action_lines(actions), int(budget * ACTION_SHARE), desk.count, newest_first=True)
-    told = earlier.stated(desk.ledger, covered, Section.COMPLETED)
-    done = earlier.beside(done, told, int(budget * ACTION_SHARE), desk.count)
+    told = unverified.stated(desk.ledger, covered, Section.COMPLETED)
+    done = unverified.beside(done, told, int(budget * ACTION_SHARE), desk.count)
     facts = Handoff({Section.COMPLETED: tuple(done)} if done else {})
-    if narrative is not None:
-        facts = merge(facts, narrative)
-    room = Room(budget - MARK_TOKENS - desk.count(render(facts, ())), int(budget * USER_SHARE))
+    if summary is not None:
+        facts = merge(facts, summary)
+    room = QuotationBudget(budget - MARK_TOKENS - desk.count(render(facts, ())), int(budget * USER_SHARE))
     words = quotations(
         desk.ledger,
         span.ranking,
@@ -127,7 +134,7 @@ def _handoff(desk: Desk, span: _Span, budget: int, narrative: Handoff | None) ->
         desk.count,
         focus=desk.focus,
         taken=span.taken,
-        decisions=narrative is None,
+        decisions=summary is None,
     )
     return joined(facts, words)
 
@@ -135,9 +142,9 @@ def _handoff(desk: Desk, span: _Span, budget: int, narrative: Handoff | None) ->
 # -- what a model writes
 
 
-def _narrate(desk: Desk, new: Sequence[Branch]) -> dict[int, Narrative]:
+def _narrate(desk: Desk, new: Sequence[Branch]) -> dict[int, Summary]:
     """Narratives of the newest branches, by the branch's identity."""
-    narrator = desk.narrator
+    narrator = desk.summariser
     if narrator is None or not new:
         return {}
     chosen = new[-MOST_NARRATED:]
@@ -148,14 +155,14 @@ def _narrate(desk: Desk, new: Sequence[Branch]) -> dict[int, Narrative]:
         return {id(branch): narrative for branch, narrative in zip(chosen, told, strict=True)}
 
 
-def escalate(desk: Desk, narrator: Narrator, branch: Branch) -> Narrative:
+def escalate(desk: Desk, summariser: Summariser, branch: Branch) -> Summary:
     """A model's narrative that fits: detailed, else terse; else none, and the node is written without a model."""
     messages = _material(branch)
     prose = int(branch.size * PROSE_SHARE)
     rules = tuple(rule.text for rule in desk.ledger.active_rules)
-    tries: list[Narrative] = []
+    tries: list[Summary] = []
     for budget in (prose, int(prose * TERSE_SHARE)):
-        told = narrator.narrate(SummaryTask(messages, None, budget, desk.focus, rules))
+        told = summariser.summarise(SummaryTask(messages, None, budget, desk.focus, rules))
         lasting = _only(told.handoff, (*LASTING, *PASSING))
         tries.append(replace(told, handoff=None))
         if not lasting.empty and desk.count(render(_only(lasting, LASTING), ())) <= budget:
@@ -188,16 +195,16 @@ def _material(branch: Branch) -> list[tuple[int, Message]]:
     return sorted(turns, key=lambda turn: turn[0])
 
 
-def _source(line: Line, node: Node) -> int:
+def _source(line: HandoffLine, node: SummaryNode) -> int:
     return line.sources[0] if line.sources else node.span.first
 
 
-def _together(told: Sequence[Narrative]) -> Narrative:
+def _together(told: Sequence[Summary]) -> Summary:
     """Several narratives in one account: who wrote, what it cost, what was checked and what went wrong."""
-    total = Narrative(None)
+    total = Summary(None)
     for one in told:
         cost = None if one.cost is None and total.cost is None else (one.cost or 0.0) + (total.cost or 0.0)
-        total = Narrative(
+        total = Summary(
             None,
             one.summariser if one.summariser != "model-free" else total.summariser,
             total.usage + one.usage,

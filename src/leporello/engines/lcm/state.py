@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from leporello.engines.lcm.nodes import Desk, said
 from leporello.ledger.ranking import Ranking
-from leporello.summary.frontier import Node
-from leporello.summary.handoff import Handoff, Section, joined, render
-from leporello.summary.model_free import USER_SHARE, Room, merge, plain_sections, quotations
+from leporello.summaries.deterministic import USER_SHARE, QuotationBudget, merge, plain_sections, quotations
+from leporello.summaries.handoff import Handoff, Section, joined, render
+from leporello.summaries.summary_tree import SummaryNode
 
 ROUNDS = 4
 
@@ -33,7 +33,9 @@ def plain(desk: Desk, covered: Collection[int], whole: int) -> Handoff:
     return Handoff({section: lines for section, lines in facts.sections.items() if section is not Section.COMPLETED})
 
 
-def write(desk: Desk, covered: Collection[int], nodes: Collection[Node], shelf: Shelf, passing: Handoff) -> Handoff:
+def write(
+    desk: Desk, covered: Collection[int], nodes: Collection[SummaryNode], shelf: Shelf, passing: Handoff
+) -> Handoff:
     """The state's handoff within its tokens."""
     facts = merge(plain(desk, covered, shelf.whole), passing)
     taken = said(nodes) | {rule.text for rule in desk.ledger.rules}
@@ -44,7 +46,7 @@ def write(desk: Desk, covered: Collection[int], nodes: Collection[Node], shelf: 
     handoff = facts
     ranking = Ranking(desk.ledger, covered)
     for _ in range(ROUNDS):
-        size = Room(max(0, int(room)), user)
+        size = QuotationBudget(max(0, int(room)), user)
         words = quotations(desk.ledger, ranking, size, desk.count, focus=desk.focus, taken=taken)
         handoff = joined(facts, words)
         tokens = desk.count(render(handoff))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from leporello.compaction.view import Item
 from leporello.events import Span
-from leporello.summary.frontier import Node
+from leporello.summaries.summary_tree import SummaryNode
 
 LEAVES = 12
 """How many leaves of usual size fill the frontier's cap."""
@@ -41,7 +41,7 @@ class Branch:
     """Tokens of the messages it stands for."""
     size: int
     """Tokens it takes, or may take."""
-    node: Node | None = None
+    node: SummaryNode | None = None
     parts: tuple[Branch, ...] = ()
     items: tuple[Item, ...] = ()
     """Raw messages of this view, for a new leaf."""
@@ -52,7 +52,7 @@ class Branch:
         """The ids of the standing nodes it is made of."""
         return tuple(node.id for node in self.nodes())
 
-    def nodes(self) -> Iterable[Node]:
+    def nodes(self) -> Iterable[SummaryNode]:
         """The standing nodes it is made of, or it is."""
         if self.node is not None:
             yield self.node
@@ -70,7 +70,7 @@ class Branch:
         return {*range(self.span.first, self.span.last + 1), *self.also}
 
 
-def standing(node: Node, size: int) -> Branch:
+def standing(node: SummaryNode, size: int) -> Branch:
     """A node of the frontier as it is."""
     return Branch(node.span, node.level, node.source, size, node=node, also=node.also)
 

@@ -42,7 +42,7 @@ class Hands:
             record,
             reader.settings,
             window=reader.measure(record).limits.window,
-            narrator=proxy_narrator(reader.settings),
+            summariser=proxy_narrator(reader.settings),
             plugins=self.sessions.plugins,
             beside=True,
         ) as talk:

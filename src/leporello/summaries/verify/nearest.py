@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from leporello.summary.support.counts import free_figures
-from leporello.summary.support.evidence import Evidence, Segment, fold
-from leporello.summary.support.figures import Figure, amounts, any_same
-from leporello.summary.support.reading import ELLIPSIS, LINE_NUMBER, Reading, is_hash, read
+from leporello.summaries.verify.evidence import Evidence, Segment, fold
+from leporello.summaries.verify.numbers import free_figures
+from leporello.summaries.verify.reading import ELLIPSIS, LINE_NUMBER, Figure, Reading, amounts, any_same, is_hash, read
 
 MOST_SEGMENTS = 24
 MOST_READ = 400

@@ -9,7 +9,7 @@ from leporello.ledger.calls import inside, one_line
 from leporello.ledger.ledger import Action, Ask, Ledger
 from leporello.ledger.line_features import clip
 from leporello.ledger.rules import RuleKind, read
-from leporello.summary.handoff import ENDED, Line, Origin
+from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
 
 CountText = Callable[[str], int]
 ASK_CHARS = 600
@@ -19,9 +19,11 @@ MOST_PENDING = 12
 ROOT_LINE = "All paths below are inside "
 
 
-def within(lines: Iterable[Line], budget: int, count: CountText, *, newest_first: bool = False) -> list[Line]:
+def within(
+    lines: Iterable[HandoffLine], budget: int, count: CountText, *, newest_first: bool = False
+) -> list[HandoffLine]:
     """As many lines as fit, in their order; `newest_first` gives up the oldest ones instead of the last."""
-    chosen: list[Line] = []
+    chosen: list[HandoffLine] = []
     used = 0
     ordered = list(lines)
     for line in reversed(ordered) if newest_first else ordered:
@@ -33,27 +35,27 @@ def within(lines: Iterable[Line], budget: int, count: CountText, *, newest_first
     return chosen[::-1] if newest_first else chosen
 
 
-def rule_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
+def rule_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Rules that still stand, verbatim; those taken back are marked as such."""
     lines = []
     for rule in ledger.rules:
         if rule.number not in covered:
             continue
         if rule.ended_by is None:
-            lines.append(Line(rule.text, (rule.number,), Origin.USER))
+            lines.append(HandoffLine(rule.text, (rule.number,), LineOrigin.USER))
     return lines
 
 
-def ended_rule_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
+def ended_rule_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Rules the user took back or replaced: shown as ended, so that nobody follows an old copy of them."""
     return [
-        Line(f"{ENDED}{rule.ended_by}: {rule.text}", (rule.number,), Origin.USER)
+        HandoffLine(f"{ENDED}{rule.ended_by}: {rule.text}", (rule.number,), LineOrigin.USER)
         for rule in ledger.rules
         if rule.number in covered and rule.ended_by is not None
     ]
 
 
-def active_task(ledger: Ledger) -> list[Line]:
+def active_task(ledger: Ledger) -> list[HandoffLine]:
     """The newest request that is not answered yet; nothing after a stop."""
     if not ledger.asks:
         return []
@@ -63,16 +65,16 @@ def active_task(ledger: Ledger) -> list[Line]:
     return [_ask_line(newest)]
 
 
-def pin_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
+def pin_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Pinned messages that are folded, word for word."""
     return [
-        Line(pinned.text, (number,), Origin(pinned.role))
+        HandoffLine(pinned.text, (number,), LineOrigin(pinned.role))
         for number, pinned in sorted(ledger.pins.items())
         if number in covered and pinned.text.strip()
     ]
 
 
-def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[Line]:
+def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Older requests that nobody answered before the user went on. What only states rules stands among the rules."""
     waiting = [
         ask
@@ -91,19 +93,19 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _STANDING = (RuleKind.CONSTRAINT, RuleKind.PREFERENCE)
 
 
-def goal(ledger: Ledger, covered: Collection[int]) -> list[Line]:
+def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """What the conversation set out to do: the first request, when it is folded."""
     first = next((ask for ask in ledger.asks if ask.text.strip()), None)
     return [_ask_line(first)] if first is not None and first.number in covered else []
 
 
-def _ask_line(ask: Ask) -> Line:
-    return Line(clip(ask.text.strip(), ASK_CHARS), (ask.number,), Origin.USER)
+def _ask_line(ask: Ask) -> HandoffLine:
+    return HandoffLine(clip(ask.text.strip(), ASK_CHARS), (ask.number,), LineOrigin.USER)
 
 
-def action_lines(actions: Iterable[Action], root: str = "") -> list[Line]:
+def action_lines(actions: Iterable[Action], root: str = "") -> list[HandoffLine]:
     """Actions with their outcome; runs of edits to one file become one line."""
-    lines: list[Line] = []
+    lines: list[HandoffLine] = []
     run: list[Action] = []
     for action in actions:
         if run and _same_edit(run[-1], action):
@@ -121,7 +123,7 @@ def _same_edit(one: Action, other: Action) -> bool:
     )
 
 
-def _action_line(run: list[Action], root: str) -> Iterator[Line]:
+def _action_line(run: list[Action], root: str) -> Iterator[HandoffLine]:
     if not run:
         return
     last = run[-1]
@@ -130,35 +132,37 @@ def _action_line(run: list[Action], root: str) -> Iterator[Line]:
     how = last.outcome or ("failed" if last.failed else last.ended.split(",")[0])
     how = "" if how.endswith(("line", "lines")) and last.call.work == "edit" else f" → {how}"
     sources = (run[0].number, last.number) if len(run) > 1 else (last.number,)
-    yield Line(f"{last.call.name} {what}{times}{how}", sources, Origin.PROGRAM)
+    yield HandoffLine(f"{last.call.name} {what}{times}{how}", sources, LineOrigin.PROGRAM)
 
 
-def file_lines(ledger: Ledger, covered: Collection[int]) -> list[Line]:
+def file_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Files by what was done to them: changed ones first, newest first."""
     known = [entry for entry in ledger.files.values() if entry.last in covered]
     known.sort(key=lambda entry: (entry.edits == 0, -entry.last))
     root = ledger.root
-    lines = [Line(f"{ROOT_LINE}{root}", (known[0].last,), Origin.PROGRAM)] if root and known else []
+    lines = [HandoffLine(f"{ROOT_LINE}{root}", (known[0].last,), LineOrigin.PROGRAM)] if root and known else []
     for entry in known:
         done = [f"changed ×{entry.edits}"] if entry.edits else []
         if entry.reads:
             done.append(f"read{''.join(entry.spans[-3:])}" if entry.spans else "read")
-        lines.append(Line(f"{inside(entry.path, root)} ({', '.join(done)})", (entry.last,), Origin.PROGRAM))
+        lines.append(HandoffLine(f"{inside(entry.path, root)} ({', '.join(done)})", (entry.last,), LineOrigin.PROGRAM))
     return lines
 
 
-def state_lines(ledger: Ledger) -> list[Line]:
+def state_lines(ledger: Ledger) -> list[HandoffLine]:
     """Where the work stands: the last check and the last repository action."""
     lines = []
     for label, works in (("Last check", ("check",)), ("Last repository action", ("git_write",))):
         action = next((a for a in reversed(ledger.actions) if a.call.work in works), None)
         if action is not None:
             what = one_line(inside(action.call.target, ledger.root), ACTION_CHARS)
-            lines.append(Line(f"{label}: {what} → {action.outcome or action.ended}", (action.number,), Origin.PROGRAM))
+            lines.append(
+                HandoffLine(f"{label}: {what} → {action.outcome or action.ended}", (action.number,), LineOrigin.PROGRAM)
+            )
     return lines
 
 
-def todo_lines(ledger: Ledger) -> list[Line]:
+def todo_lines(ledger: Ledger) -> list[HandoffLine]:
     """The open items of the agent's own to-do list, as it last stood."""
     if ledger.todo is None:
         return []
@@ -171,5 +175,7 @@ def todo_lines(ledger: Ledger) -> list[Line]:
         text = next((item[key] for key in ("content", "step", "text", "title") if isinstance(item.get(key), str)), "")
         status = str(item.get("status", ""))
         if text and status not in ("completed", "done", "cancelled"):
-            lines.append(Line(f"{one_line(text, ANSWER_CHARS)} ({status or 'open'})", (number,), Origin.ASSISTANT))
+            lines.append(
+                HandoffLine(f"{one_line(text, ANSWER_CHARS)} ({status or 'open'})", (number,), LineOrigin.ASSISTANT)
+            )
     return lines

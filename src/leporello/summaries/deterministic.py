@@ -1,22 +1,90 @@
-"""The model-free summariser: a handoff from the ledger alone, within a token budget.
-
-It is the default without a key, the fallback in every failure, and the frame into which a model's narrative is set:
-rules, asks, the user's words and the index of facts are always the program's, never the model's.
-"""
+"""The summariser without a model: a handoff from the ledger alone, within a token budget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 
+from leporello.ledger.importance import LINE_OVERHEAD
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.line_features import DECISION, ERROR, INTENT
 from leporello.ledger.ranking import RankedUnit, Ranking
-from leporello.summary import earlier, sections
-from leporello.summary.handoff import APPENDICES, Handoff, Line, Origin, Section, joined, render
-from leporello.summary.selection import Pick, choose
+from leporello.summaries import sections, unverified
+from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 
 CountText = Callable[[str], int]
+ENTRY_OVERHEAD = 7
+"""Bullet, id and newline of an entry."""
+FOCUS_SHARE = 0.65
+GAP = "[…]"
+
+
+@dataclass(slots=True)
+class Pick:
+    """Chosen units by message, and what they cost."""
+
+    units: dict[int, list[RankedUnit]] = field(default_factory=lambda: defaultdict(list))
+    tokens: int = 0
+
+    def numbers(self) -> list[int]:
+        """The messages something was chosen from, in order."""
+        return sorted(self.units)
+
+    def text(self, number: int, *, gaps: bool) -> str:
+        """The chosen units of a message in their order; `gaps` marks where something is left out between them."""
+        chosen = sorted(self.units[number], key=lambda unit: unit.position)
+        out: list[str] = []
+        before = -1
+        for unit in chosen:
+            if gaps and unit.position != before + 1:
+                out.append(GAP)
+            out.append(unit.text)
+            before = unit.position
+        return "\n".join(out)
+
+
+def choose(
+    ranked: Iterable[RankedUnit],
+    budget: int,
+    count: CountText,
+    *,
+    focus: Collection[str] = (),
+    taken: Collection[str] = (),
+) -> Pick:
+    """The first candidates within a budget; they come in the order of their worth.
+
+    Texts in `taken` already stand elsewhere in the handoff. With a focus all of them are read.
+    """
+    pick = Pick()
+    seen = set(taken)
+    if focus:
+        ranked = list(ranked)
+        words = [word.casefold() for word in focus]
+        about = [c for c in ranked if any(word in c.text.casefold() for word in words)]
+        _fill(pick, about, int(budget * FOCUS_SHARE), count, seen)
+    _fill(pick, ranked, budget, count, seen)
+    return pick
+
+
+def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountText, seen: set[str]) -> None:
+    misses = 0
+    for candidate in ranked:
+        if candidate.text in seen:
+            continue
+        cost = count(candidate.text) + LINE_OVERHEAD
+        if candidate.number not in pick.units:
+            cost += ENTRY_OVERHEAD + (count(candidate.heading) if candidate.heading else 0)
+        if pick.tokens + cost > budget:
+            misses += 1
+            # Nearly full: only small pieces could still enter, and looking for them costs more than they bring.
+            if misses > 50 or pick.tokens > budget * 0.99:
+                return
+            continue
+        seen.add(candidate.text)
+        pick.units[candidate.number].append(candidate)
+        pick.tokens += cost
+
 
 RULE_SHARE = 0.60
 PIN_SHARE = 0.80
@@ -49,19 +117,19 @@ def build(
     budget: int,
     count: CountText,
     focus: str = "",
-    narrative: Handoff | None = None,
+    summary: Handoff | None = None,
 ) -> Handoff:
     """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one."""
     room = float(budget)
     rules = int(budget * RULE_SHARE)
     ranking = Ranking(ledger, covered)
     for _ in range(ROUNDS):
-        handoff = _build(ledger, covered, _Budget(int(room), rules), count, focus, narrative, ranking)
+        handoff = _build(ledger, covered, _Budget(int(room), rules), count, focus, summary, ranking)
         size = count(render(handoff))
         if size <= budget:
             return handoff
         room -= (size - budget) * 1.1
-    return _build(ledger, covered, _Budget(max(0, int(room * 0.7)), rules), count, focus, narrative, ranking)
+    return _build(ledger, covered, _Budget(max(0, int(room * 0.7)), rules), count, focus, summary, ranking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +146,20 @@ def _build(
     budget: _Budget,
     count: CountText,
     focus: str,
-    narrative: Handoff | None,
+    summary: Handoff | None,
     ranking: Ranking,
 ) -> Handoff:
     facts = plain_sections(ledger, covered, budget.total, count, budget.rules)
-    if narrative is not None:
-        facts = merge(facts, narrative)
-    room = Room(budget.total - count(render(facts)), int(budget.total * USER_SHARE))
+    if summary is not None:
+        facts = merge(facts, summary)
+    room = QuotationBudget(budget.total - count(render(facts)), int(budget.total * USER_SHARE))
     taken = {line.text for line in facts[Section.CONSTRAINTS]}
-    words = quotations(ledger, ranking, room, count, focus=focus, taken=taken, decisions=narrative is None)
+    words = quotations(ledger, ranking, room, count, focus=focus, taken=taken, decisions=summary is None)
     return joined(facts, words)
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class QuotationBudget:
     """Tokens for quotations: all of them together, and the user's words among them."""
 
     total: int
@@ -101,7 +169,7 @@ class Room:
 def quotations(
     ledger: Ledger,
     ranking: Ranking,
-    room: Room,
+    room: QuotationBudget,
     count: CountText,
     *,
     focus: str = "",
@@ -131,12 +199,14 @@ def quotations(
 
 def _earlier(pick: Pick) -> Handoff:
     """What was chosen from unverified summaries, taken out of the pick: line by line, each in its own section."""
-    made: dict[Section, list[Line]] = {}
+    made: dict[Section, list[HandoffLine]] = {}
     for number in pick.numbers():
         units = pick.units.pop(number)
         for unit in sorted(units, key=lambda unit: unit.position):
             if unit.section:
-                made.setdefault(Section(unit.section), []).append(Line(unit.text, (number,), Origin.UNVERIFIED))
+                made.setdefault(Section(unit.section), []).append(
+                    HandoffLine(unit.text, (number,), LineOrigin.UNVERIFIED)
+                )
         own = [unit for unit in units if not unit.section]
         if own:
             pick.units[number] = own
@@ -187,25 +257,25 @@ def plain_sections(
         Section.PINNED: int(room * UNVERIFIED_PIN_SHARE),
     }
     for section, share in shares.items():
-        made[section] = earlier.beside(made[section], earlier.stated(ledger, covered, section), share, count)
+        made[section] = unverified.beside(made[section], unverified.stated(ledger, covered, section), share, count)
     return Handoff({section: tuple(lines) for section, lines in made.items() if lines})
 
 
-def _blocked(ledger: Ledger, covered: Collection[int]) -> list[Line]:
+def _blocked(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """The error lines of the last check, when it failed and nothing passed since."""
     last = next((action for action in reversed(ledger.actions) if action.call.work == "check"), None)
     if last is None or not last.failed or last.number not in covered:
         return []
     units = [unit for unit in ledger.facts[last.number].units if ERROR.search(unit.text)]
     units.sort(key=lambda unit: -unit.base)
-    return [Line(unit.text.strip(), (last.number,), Origin.TOOL) for unit in units[:MOST_ERRORS]]
+    return [HandoffLine(unit.text.strip(), (last.number,), LineOrigin.TOOL) for unit in units[:MOST_ERRORS]]
 
 
-def _user_lines(pick: Pick) -> list[Line]:
-    return [Line(pick.text(number, gaps=True), (number,), Origin.USER) for number in pick.numbers()]
+def _user_lines(pick: Pick) -> list[HandoffLine]:
+    return [HandoffLine(pick.text(number, gaps=True), (number,), LineOrigin.USER) for number in pick.numbers()]
 
 
-def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Line], list[Line]]:
+def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[HandoffLine], list[HandoffLine]]:
     """Decisions of the assistant in a section of their own, everything else in the index."""
     decided: list[RankedUnit] = []
     if with_decisions:
@@ -230,16 +300,16 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Line]
         body = Pick({number: kept}).text(number, gaps=False)
         answers = ledger.facts[number].answers
         if answers is not None:
-            lines.append(Line(f"{answers.heading_within(root)}\n{body}", (number,), Origin.TOOL))
+            lines.append(HandoffLine(f"{answers.heading_within(root)}\n{body}", (number,), LineOrigin.TOOL))
         else:
-            lines.append(Line(body, (number,), Origin.ASSISTANT))
-    return [Line(unit.text, (unit.number,), Origin.ASSISTANT) for unit in decided], lines
+            lines.append(HandoffLine(body, (number,), LineOrigin.ASSISTANT))
+    return [HandoffLine(unit.text, (unit.number,), LineOrigin.ASSISTANT) for unit in decided], lines
 
 
-def merge(facts: Handoff, narrative: Handoff) -> Handoff:
+def merge(facts: Handoff, summary: Handoff) -> Handoff:
     """The program's facts with a model's verified narrative set into them. What the user asked stays the program's."""
     merged = dict(facts.sections)
-    for section, lines in narrative.sections.items():
+    for section, lines in summary.sections.items():
         if section in (Section.ACTIVE_TASK, Section.PENDING, *APPENDICES):
             continue
         if section is Section.CONSTRAINTS:
@@ -247,6 +317,6 @@ def merge(facts: Handoff, narrative: Handoff) -> Handoff:
             merged[section] = (*facts[section], *(line for line in lines if line.text not in known))
         else:
             # A model was not shown what nobody vouches for, so that it stands beside what it wrote.
-            told = (line for line in facts[section] if line.origin is Origin.UNVERIFIED)
+            told = (line for line in facts[section] if line.origin is LineOrigin.UNVERIFIED)
             merged[section] = (*told, *lines)
     return Handoff(merged)

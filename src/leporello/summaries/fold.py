@@ -18,9 +18,9 @@ from typing import Any
 
 from leporello.events import Span
 from leporello.messages import Message, role_of, text_of
-from leporello.summary.frontier import read_frontier, read_state
-from leporello.summary.handoff import Handoff, parse, render
-from leporello.summary.trust import MAC_PATTERN, signed
+from leporello.summaries.handoff import Handoff, parse, render
+from leporello.summaries.summary_tree import read_state, read_tree
+from leporello.summaries.trust import MAC_PATTERN, signed
 
 VERSION = 1
 _CLOSE = "</leporello-fold>"
@@ -50,7 +50,7 @@ class Fold:
 @cache
 def prompt(name: str) -> str:
     """A prompt text of the package, by file name."""
-    return files("leporello.summary").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+    return files("leporello.summaries").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def fold_text(fold: Fold, *, recall: bool, key: bytes | None = None) -> str:
@@ -77,7 +77,7 @@ def blocks_of(message: Mapping[str, Any]) -> list[str]:
 
     The words before a frontier's nodes are left out: they are the program's and written anew each time.
     """
-    frontier = read_frontier(message)
+    frontier = read_tree(message)
     if frontier is None:
         return [text_of(message)]
     return [*(node.text for node in frontier.nodes), *([frontier.state.text] if frontier.state else [])]
@@ -88,7 +88,7 @@ def read_fold(message: Mapping[str, Any]) -> Fold | None:
     if role_of(message) not in ("user", "assistant") or message.get("tool_calls"):
         return None
     if isinstance(message.get("content"), list):
-        frontier = read_frontier(message)
+        frontier = read_tree(message)
         if frontier is not None:
             kept = frontier.state.kept if frontier.state else ()
             return Fold(frontier.number, frontier.span, frontier.handoff, kept)

@@ -18,10 +18,9 @@ from itertools import pairwise
 from leporello.ledger.calls import describe, exit_code, looks_failed, result_text
 from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, parse_json, result_id, role_of, text_of
-from leporello.summary.handoff import Handoff, Origin
-from leporello.summary.support.figures import Figure, amounts
-from leporello.summary.support.lexicon import synonyms_of
-from leporello.summary.support.reading import TOKEN, Reading, keys_of
+from leporello.summaries.handoff import Handoff, LineOrigin
+from leporello.summaries.verify.lexicon import synonyms_of
+from leporello.summaries.verify.reading import TOKEN, Figure, Reading, amounts, keys_of
 
 LONGEST_SEGMENT = 600
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f])|(?<=[。！？；])\s*|\n")
@@ -61,7 +60,7 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ClaimScope:
     """Where a claim is looked up: the messages it is about, and those around them."""
 
     core: tuple[int, ...]
@@ -99,7 +98,7 @@ class Evidence:
         by_number: dict[int, list[Segment]] = {}
         for _, line in previous.lines():
             number = line.sources[0] if line.sources else 0
-            role = {Origin.USER: "user", Origin.TOOL: "tool"}.get(line.origin, "assistant")
+            role = {LineOrigin.USER: "user", LineOrigin.TOOL: "tool"}.get(line.origin, "assistant")
             by_number.setdefault(number, []).extend(Segment(number, role, text) for text in split(line.text))
         for number in sorted(by_number):
             self._add(number, "program", by_number[number])

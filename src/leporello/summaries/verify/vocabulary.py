@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from leporello.summary.support.evidence import Evidence, Scope
-from leporello.summary.support.lexicon import consequences_of, is_general
-from leporello.summary.support.reading import HAN, Reading, Token, read
+from leporello.summaries.verify.evidence import ClaimScope, Evidence
+from leporello.summaries.verify.lexicon import consequences_of, is_general
+from leporello.summaries.verify.reading import HAN, Reading, Token, read
 
 MOST_NOVEL = 0.4
 _OTHER_LANGUAGES = frozenset(
@@ -27,7 +27,7 @@ class Vocabulary:
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
 
-    def foreign(self, claim: Reading, scope: Scope, explained: frozenset[str]) -> str:
+    def foreign(self, claim: Reading, scope: ClaimScope, explained: frozenset[str]) -> str:
         """The first word that a region doesn't support, and why; some may be explained otherwise."""
         if is_other_language(claim):
             return ""

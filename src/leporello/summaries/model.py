@@ -1,30 +1,70 @@
-"""The narrative of a handoff, written by a summary model.
-
-One call when the turns fit its window, else chunks side by side and then a merge. A failing model gives way to the next
-one on the ladder and rests for a while; when all fail, there is no narrative and the fold is made without one. What a
-model wrote is verified against the turns before anybody sees it.
-"""
+"""The summary of a span, written by a summary model: the transcript it is given, the call, and chunks merged."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 
 from leporello.errors import Cancelled, ProviderError, SummaryError
-from leporello.messages import Message, text_of
+from leporello.ledger.calls import describe, one_line, result_text
+from leporello.ledger.line_features import clip
+from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import cost, model_facts
 from leporello.providers.base import ModelRequest, Provider
 from leporello.redact import redact
-from leporello.summary.base import Narrative, SummaryTask
-from leporello.summary.fold import prompt
-from leporello.summary.handoff import Handoff, Line, Origin, Section, parse, render
-from leporello.summary.transcript import chunks, thin
-from leporello.summary.verify import verify
+from leporello.summaries.base import Summary, SummaryTask
+from leporello.summaries.fold import prompt
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, parse, render
+from leporello.summaries.verify.verify import verify
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
+
+CountText = Callable[[str], int]
+RESULT_CHARS = 1_600
+TEXT_CHARS = 6_000
+CALL_CHARS = 240
+
+
+def turn_text(number: int, message: Message) -> str:
+    """One message as a paragraph that begins with its id and role."""
+    if is_result(message):
+        return f"[m{number} tool] {clip(result_text(message), RESULT_CHARS)}"
+    parts = [f"[m{number} {role_of(message)}] {clip(text_of(message), TEXT_CHARS)}"]
+    for call in calls_of(message):
+        parts.append(f"  calls {call.name}: {one_line(describe(call).target, CALL_CHARS)}")
+    return "\n".join(parts)
+
+
+def chunks(turns: Iterable[tuple[int, Message]], budget: int, count: CountText) -> list[str]:
+    """The turns as texts of at most `budget` tokens each; a turn that is larger by itself is clipped to fit."""
+    out: list[list[str]] = [[]]
+    used = 0
+    for number, message in turns:
+        text = turn_text(number, message)
+        size = count(text) + 1
+        while size > budget and len(text) > 200:
+            text = clip(text, max(200, int(len(text) * budget / size * 0.9)))
+            size = count(text) + 1
+        if used + size > budget and out[-1]:
+            out.append([])
+            used = 0
+        out[-1].append(text)
+        used += size
+    return ["\n".join(piece) for piece in out if piece]
+
+
+def thin(pieces: Sequence[str], most: int) -> list[str]:
+    """At most so many pieces: the newest whole, older ones evenly spaced. The index covers what is skipped."""
+    if len(pieces) <= most:
+        return list(pieces)
+    newest = max(1, most // 3)
+    older = pieces[:-newest]
+    step = len(older) / (most - newest)
+    return [older[int(k * step)] for k in range(most - newest)] + list(pieces[-newest:])
+
 
 SHORT_REST = 60.0
 LONG_REST = 600.0
@@ -46,7 +86,7 @@ class SummaryModel:
 
 
 @dataclass(slots=True)
-class ModelNarrator:
+class ModelSummariser:
     """Asks the models of the ladder in order."""
 
     ladder: Sequence[SummaryModel]
@@ -55,7 +95,7 @@ class ModelNarrator:
     clock: Callable[[], float] = time.monotonic
     _resting: dict[str, float] = field(default_factory=dict)
 
-    def narrate(self, task: SummaryTask) -> Narrative:
+    def summarise(self, task: SummaryTask) -> Summary:
         """A verified narrative from the first model that gives one; otherwise none, with what went wrong."""
         warnings: list[str] = []
         spent = CanonicalUsage()
@@ -86,10 +126,10 @@ class ModelNarrator:
             price = price if added is None or not usage.total_tokens else (price or 0.0) + added
             if handoff is None:
                 continue
-            return Narrative(handoff, f"model:{candidate.model}", spent, price, verification, tuple(warnings))
+            return Summary(handoff, f"model:{candidate.model}", spent, price, verification, tuple(warnings))
         if warnings:
             warnings.append("The summary was made without a model.")
-        return Narrative(None, warnings=tuple(warnings), usage=spent, cost=price)
+        return Summary(None, warnings=tuple(warnings), usage=spent, cost=price)
 
 
 def _rest(error: Exception) -> float:
@@ -195,7 +235,7 @@ def _fit_groups(texts: Sequence[str], room: int, counter: TokenCounter) -> list[
 
 def _usable(text: str, budget: int, counter: TokenCounter) -> Handoff:
     """The handoff in a model's answer; an answer that is something else is an error."""
-    handoff = parse(redact(text), Origin.MODEL)
+    handoff = parse(redact(text), LineOrigin.MODEL)
     if len(handoff.sections) < LEAST_SECTIONS:
         raise SummaryError("the answer was not a handoff (it had none of the sections).")
     return _trimmed(handoff, budget, counter)
@@ -207,7 +247,7 @@ def _trimmed(handoff: Handoff, budget: int, counter: TokenCounter) -> Handoff:
     while size > budget and any(handoff.sections.values()):
         longest = max(handoff.sections, key=lambda s: sum(len(line.text) for line in handoff[s]))
         lines = handoff[longest]
-        keep: tuple[Line, ...] = lines[: max(0, int(len(lines) * max(0.3, budget / size)) - 1)]
+        keep: tuple[HandoffLine, ...] = lines[: max(0, int(len(lines) * max(0.3, budget / size)) - 1)]
         handoff = handoff.replace(longest, keep)
         size = counter.text(render(handoff))
     return handoff

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leporello.summary.support.lexicon import synonyms_of
-from leporello.summary.support.reading import Facet, Reading, Token, is_hash
-from leporello.summary.support.status import Status
+from leporello.summaries.verify.lexicon import ClaimStatus, synonyms_of
+from leporello.summaries.verify.reading import Facet, Reading, Token, is_hash
 
 NEAR = 7
 """How many words apart two words may stand and still belong together."""
@@ -156,31 +155,31 @@ def _same_word(one: Token, other: Token) -> bool:
 def at_odds(claim: Reading, passages: Sequence[Passage]) -> bool:
     """Whether a claim calls done what is only planned everywhere, or still to come what is done, or a guess a fact."""
     claimed = claim.statuses
-    if Status.AHEAD in claimed and all(passage.role in ("call", "tool") for passage in passages):
+    if ClaimStatus.AHEAD in claimed and all(passage.role in ("call", "tool") for passage in passages):
         return True
     told = [_told(passage) for passage in passages]
     if not told or any(status is None for status in told):
         return False
-    if Status.DOUBTED not in claimed and all(status is Status.DOUBTED for status in told):
+    if ClaimStatus.DOUBTED not in claimed and all(status is ClaimStatus.DOUBTED for status in told):
         return True
-    if Status.PLANNED in claimed:
-        return all(status is Status.DONE for status in told)
-    if Status.DONE in claimed:
-        return all(status is Status.PLANNED for status in told)
+    if ClaimStatus.PLANNED in claimed:
+        return all(status is ClaimStatus.DONE for status in told)
+    if ClaimStatus.DONE in claimed:
+        return all(status is ClaimStatus.PLANNED for status in told)
     return False
 
 
-def _told(passage: Passage) -> Status | None:
+def _told(passage: Passage) -> ClaimStatus | None:
     statuses = passage.reading.statuses
     if passage.role == "call":
         return None
-    if Status.DOUBTED in statuses:
-        return Status.DOUBTED
-    if Status.PLANNED in statuses:
-        return Status.PLANNED
-    if Status.DONE in statuses:
-        return Status.DONE
-    return Status.PLANNED if passage.role == "user" and _is_request(passage.reading) else None
+    if ClaimStatus.DOUBTED in statuses:
+        return ClaimStatus.DOUBTED
+    if ClaimStatus.PLANNED in statuses:
+        return ClaimStatus.PLANNED
+    if ClaimStatus.DONE in statuses:
+        return ClaimStatus.DONE
+    return ClaimStatus.PLANNED if passage.role == "user" and _is_request(passage.reading) else None
 
 
 def _is_request(reading: Reading) -> bool:

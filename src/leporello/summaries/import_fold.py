@@ -13,11 +13,11 @@ from leporello.ledger.calls import CallFacts
 from leporello.ledger.facts import MessageFacts, UnitFacts
 from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Pinned, Rule
 from leporello.ledger.line_features import IDENTIFIER, identifiers
-from leporello.summary import earlier
-from leporello.summary.fold import Fold
-from leporello.summary.handoff import ENDED, Line, Origin, Section
-from leporello.summary.sections import ROOT_LINE
-from leporello.summary.selection import GAP
+from leporello.summaries import unverified
+from leporello.summaries.deterministic import GAP
+from leporello.summaries.fold import Fold
+from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin, Section
+from leporello.summaries.sections import ROOT_LINE
 
 _AS_PROSE = (Section.DECISIONS, Section.RESOLVED, Section.CRITICAL, Section.BLOCKED, Section.IN_PROGRESS)
 """Sections whose lines are sentences like any others and compete with them for room."""
@@ -40,7 +40,7 @@ def inherit(ledger: Ledger, *folds: Fold) -> None:
         number = line.sources[0]
         if section is Section.PINNED:
             ledger.pins.setdefault(number, Pinned(line.origin.value, line.text))
-        elif section is Section.CONSTRAINTS and line.origin is Origin.USER:
+        elif section is Section.CONSTRAINTS and line.origin is LineOrigin.USER:
             _inherit_rule(ledger, number, line.text)
         elif section is Section.USER_SAID:
             texts.setdefault(number, []).extend(("user", part) for part in line.text.split("\n") if part != GAP)
@@ -62,13 +62,13 @@ def inherit(ledger: Ledger, *folds: Fold) -> None:
 
 def _inherit_unverified(ledger: Ledger, folds: Iterable[Fold]) -> None:
     """Lines that nobody vouched for when the folds were written stay what they are."""
-    found: dict[int, list[tuple[Section, Line]]] = {}
+    found: dict[int, list[tuple[Section, HandoffLine]]] = {}
     for section, line in (pair for fold in folds for pair in fold.handoff.lines()):
-        if line.origin is Origin.UNVERIFIED and line.sources and line.sources[0] not in ledger.facts:
+        if line.origin is LineOrigin.UNVERIFIED and line.sources and line.sources[0] not in ledger.facts:
             found.setdefault(line.sources[0], []).append((section, line))
     for number, lines in found.items():
         ledger.facts[number] = MessageFacts("")
-        earlier.add(ledger, number, lines)
+        unverified.add(ledger, number, lines)
 
 
 def _inherit_action(ledger: Ledger, number: int, text: str) -> None:
@@ -102,11 +102,13 @@ def _inherit_rule(ledger: Ledger, number: int, text: str) -> None:
         ledger.rules.append(Rule(number, text))
 
 
-def _inherit_index(number: int, line: Line, texts: dict[int, list[tuple[str, str]]], headings: dict[int, str]) -> None:
+def _inherit_index(
+    number: int, line: HandoffLine, texts: dict[int, list[tuple[str, str]]], headings: dict[int, str]
+) -> None:
     parts = line.text.split("\n")
-    if line.origin is Origin.TOOL and len(parts) > 1:
+    if line.origin is LineOrigin.TOOL and len(parts) > 1:
         headings[number] = parts.pop(0)
-    role = "tool" if line.origin is Origin.TOOL else "assistant"
+    role = "tool" if line.origin is LineOrigin.TOOL else "assistant"
     texts.setdefault(number, []).extend((role, part) for part in parts)
 
 

@@ -49,7 +49,7 @@ SAYS_NONE = (Section.ACTIVE_TASK, Section.PENDING)
 """Sections that say so when they are empty: silence there would be read as an open question."""
 
 
-class Origin(StrEnum):
+class LineOrigin(StrEnum):
     """Who a line comes from."""
 
     USER = "user"
@@ -62,47 +62,47 @@ class Origin(StrEnum):
 
 
 USUAL_ORIGIN = {
-    Section.ACTIVE_TASK: Origin.USER,
-    Section.CONSTRAINTS: Origin.USER,
-    Section.PENDING: Origin.USER,
-    Section.PINNED: Origin.USER,
-    Section.USER_SAID: Origin.USER,
-    Section.COMPLETED: Origin.PROGRAM,
-    Section.STATE: Origin.PROGRAM,
-    Section.BLOCKED: Origin.TOOL,
-    Section.DECISIONS: Origin.ASSISTANT,
-    Section.RESOLVED: Origin.ASSISTANT,
-    Section.FILES: Origin.PROGRAM,
-    Section.INDEX: Origin.TOOL,
+    Section.ACTIVE_TASK: LineOrigin.USER,
+    Section.CONSTRAINTS: LineOrigin.USER,
+    Section.PENDING: LineOrigin.USER,
+    Section.PINNED: LineOrigin.USER,
+    Section.USER_SAID: LineOrigin.USER,
+    Section.COMPLETED: LineOrigin.PROGRAM,
+    Section.STATE: LineOrigin.PROGRAM,
+    Section.BLOCKED: LineOrigin.TOOL,
+    Section.DECISIONS: LineOrigin.ASSISTANT,
+    Section.RESOLVED: LineOrigin.ASSISTANT,
+    Section.FILES: LineOrigin.PROGRAM,
+    Section.INDEX: LineOrigin.TOOL,
 }
 """Who the lines of a section come from unless the line says otherwise; printing it each time would cost tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class HandoffLine:
     """One line of a handoff. `sources` are message numbers; program-made lines may have none."""
 
     text: str
     sources: tuple[int, ...] = ()
-    origin: Origin = Origin.MODEL
+    origin: LineOrigin = LineOrigin.MODEL
 
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
     """Lines by section; sections without lines are absent."""
 
-    sections: Mapping[Section, tuple[Line, ...]] = field(default_factory=dict)
+    sections: Mapping[Section, tuple[HandoffLine, ...]] = field(default_factory=dict)
 
-    def __getitem__(self, section: Section) -> tuple[Line, ...]:
+    def __getitem__(self, section: Section) -> tuple[HandoffLine, ...]:
         return self.sections.get(section, ())
 
-    def lines(self) -> Iterator[tuple[Section, Line]]:
+    def lines(self) -> Iterator[tuple[Section, HandoffLine]]:
         """All lines in order of the sections."""
         for section in Section:
             for line in self[section]:
                 yield section, line
 
-    def replace(self, section: Section, lines: Iterable[Line]) -> Handoff:
+    def replace(self, section: Section, lines: Iterable[HandoffLine]) -> Handoff:
         """A copy with other lines in one section."""
         changed = dict(self.sections)
         changed[section] = tuple(lines)
@@ -111,13 +111,15 @@ class Handoff:
     @property
     def verified(self) -> Handoff:
         """Only the lines somebody vouches for."""
-        kept = {s: tuple(x for x in lines if x.origin is not Origin.UNVERIFIED) for s, lines in self.sections.items()}
+        kept = {
+            s: tuple(x for x in lines if x.origin is not LineOrigin.UNVERIFIED) for s, lines in self.sections.items()
+        }
         return Handoff({section: lines for section, lines in kept.items() if lines})
 
     @property
     def unverified(self) -> int:
         """How many lines nobody vouches for."""
-        return sum(line.origin is Origin.UNVERIFIED for _, line in self.lines())
+        return sum(line.origin is LineOrigin.UNVERIFIED for _, line in self.lines())
 
     @property
     def empty(self) -> bool:
@@ -127,7 +129,7 @@ class Handoff:
 
 def joined(*handoffs: Handoff) -> Handoff:
     """Several handoffs as one: section by section, in the order given."""
-    made: dict[Section, tuple[Line, ...]] = {}
+    made: dict[Section, tuple[HandoffLine, ...]] = {}
     for handoff in handoffs:
         for section, lines in handoff.sections.items():
             made[section] = (*made.get(section, ()), *lines)
@@ -166,18 +168,18 @@ def render(handoff: Handoff, says_none: Collection[Section] = SAYS_NONE) -> str:
     return "\n".join(out)
 
 
-def parse(text: str, origin: Origin | None = None) -> Handoff:
+def parse(text: str, origin: LineOrigin | None = None) -> Handoff:
     """The handoff in a Markdown text. `origin` is who wrote it; without it, it is one of our own folds.
 
     Text before the first known heading is left out; unknown headings are read as lines.
     """
-    sections: dict[Section, list[Line]] = {}
+    sections: dict[Section, list[HandoffLine]] = {}
     current: Section | None = None
     pending: list[str] = []
 
     def flush() -> None:
         if current is not None and pending:
-            line = _read_line("\n".join(pending), origin or USUAL_ORIGIN.get(current, Origin.MODEL))
+            line = _read_line("\n".join(pending), origin or USUAL_ORIGIN.get(current, LineOrigin.MODEL))
             if line is not None:
                 sections.setdefault(current, []).append(line)
         pending.clear()
@@ -212,14 +214,14 @@ def _heading(raw: str) -> Section | None:
     return _BY_NAME.get(match.group(1).replace(" and ", " & ").strip().casefold())
 
 
-def _read_line(text: str, usual: Origin) -> Line | None:
+def _read_line(text: str, usual: LineOrigin) -> HandoffLine | None:
     if text.strip().casefold().rstrip(".") in ("none", "n/a", "(none)", ""):
         return None
     match = _TAG.search(text)
     if not match or not (match.group(1) or match.group(2)):
-        return Line(text, (), usual)
+        return HandoffLine(text, (), usual)
     numbers = tuple(int(part[1:]) for part in match.group(1).split(",")) if match.group(1) else ()
-    return Line(text[: match.start()], numbers, Origin(match.group(2)) if match.group(2) else usual)
+    return HandoffLine(text[: match.start()], numbers, LineOrigin(match.group(2)) if match.group(2) else usual)
 
 
 def _indent(text: str) -> str:
@@ -232,9 +234,9 @@ def _verbatim(text: str) -> str:
     return "\n  ".join(text.split("\n"))
 
 
-def _tag(line: Line, section: Section) -> str:
+def _tag(line: HandoffLine, section: Section) -> str:
     words = [",".join(f"m{number}" for number in line.sources)] if line.sources else []
-    if line.origin is not USUAL_ORIGIN.get(section, Origin.MODEL):
+    if line.origin is not USUAL_ORIGIN.get(section, LineOrigin.MODEL):
         words.append(line.origin.value)
     return f" [{' '.join(words)}]" if words else ""
 

@@ -10,19 +10,15 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from leporello.summary.handoff import Line
-from leporello.summary.support.contradiction import Passage, at_odds, contradicted, opposed, substituted
-from leporello.summary.support.copies import faithful
-from leporello.summary.support.counting import Counting
-from leporello.summary.support.counts import free_figures
-from leporello.summary.support.deeds import ACTED, done
-from leporello.summary.support.evidence import Deed, Evidence, Scope, Segment
-from leporello.summary.support.figures import any_same
-from leporello.summary.support.lexicon import in_other_script, is_general, root, sides_of, words_of
-from leporello.summary.support.nearest import Nearest, holds_name
-from leporello.summary.support.plain import telling, unaccounted
-from leporello.summary.support.quantities import misjudged
-from leporello.summary.support.reading import (
+from leporello.summaries.handoff import HandoffLine
+from leporello.summaries.verify.attribution import ACTED, done, without_speaker
+from leporello.summaries.verify.contradiction import Passage, at_odds, contradicted, opposed, substituted
+from leporello.summaries.verify.evidence import ClaimScope, Deed, Evidence, Segment
+from leporello.summaries.verify.lexicon import in_other_script, is_general, root, sides_of, words_of
+from leporello.summaries.verify.nearest import Nearest, holds_name
+from leporello.summaries.verify.numbers import Counting, free_figures, misjudged
+from leporello.summaries.verify.paraphrase import faithful, telling, unaccounted
+from leporello.summaries.verify.reading import (
     ELLIPSIS,
     HAN,
     LINE_NUMBER,
@@ -30,11 +26,11 @@ from leporello.summary.support.reading import (
     QUOTED,
     Reading,
     Token,
+    any_same,
     is_hash,
     read,
 )
-from leporello.summary.support.speakers import without_speaker
-from leporello.summary.support.vocabulary import Vocabulary, is_other_language, is_specific
+from leporello.summaries.verify.vocabulary import Vocabulary, is_other_language, is_specific
 
 _CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
 ALIGNED_SHARE = 0.3
@@ -54,7 +50,7 @@ MOMENT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LineVerdict:
     """Why a line is wrong, or why it is in doubt; and where it is supported, when that is elsewhere than it says."""
 
     wrong: str = ""
@@ -67,7 +63,7 @@ class Verdict:
         return not self.wrong and not self.doubt
 
 
-STANDS = Verdict()
+STANDS = LineVerdict()
 
 
 class Judge:
@@ -79,16 +75,16 @@ class Judge:
         self.vocabulary = Vocabulary(evidence)
         self.near = Nearest(evidence)
 
-    def judge(self, line: Line) -> Verdict:
+    def judge(self, line: HandoffLine) -> LineVerdict:
         """The verdict on a line."""
         region = self.evidence.region(line.sources)
-        cited = Scope(tuple(number for number in line.sources if number in region), region)
+        cited = ClaimScope(tuple(number for number in line.sources if number in region), region)
         verdicts = [self._claim(text, cited) for text in claims(line.text)]
         moved = tuple(dict.fromkeys(number for verdict in verdicts for number in verdict.sources))
         worst = next((v for v in verdicts if v.wrong), None) or next((v for v in verdicts if v.doubt), STANDS)
         return replace(worst, sources=moved)
 
-    def nearest(self, line: Line) -> tuple[Segment, ...]:
+    def nearest(self, line: HandoffLine) -> tuple[Segment, ...]:
         """The one or two segments that a line is nearest to; none when that is not clear."""
         claim = read(without_speaker(line.text))
         weights = self._weights(claim)
@@ -109,7 +105,7 @@ class Judge:
             if any(holds_name(name, (self.evidence.text(number),)) for name in names)
         )
 
-    def _claim(self, text: str, cited: Scope) -> Verdict:
+    def _claim(self, text: str, cited: ClaimScope) -> LineVerdict:
         if any(not cited.region or segment.number in cited.region for segment in self.evidence.repeated(text)):
             return STANDS
         claim = read(text)
@@ -117,33 +113,33 @@ class Judge:
             return STANDS
         why = self._check(claim, cited) if cited.region else ""
         if cited.region and not why:
-            return Verdict(doubt=self._doubt(claim, cited))
+            return LineVerdict(doubt=self._doubt(claim, cited))
         if cited.region and why.startswith("contradicts"):
-            return Verdict(why)
+            return LineVerdict(why)
         return self._elsewhere(claim, why, moved=bool(cited.region))
 
-    def _elsewhere(self, claim: Reading, why: str, *, moved: bool) -> Verdict:
+    def _elsewhere(self, claim: Reading, why: str, *, moved: bool) -> LineVerdict:
         """The verdict of the places that speak most of what the claim speaks of."""
         regions = self.evidence.candidates(claim, self._weights(claim))
         rated = [(*self._likeness(claim, region), region) for region in regions]
         best = max((likeness for likeness, _, _ in rated), default=0.0)
         if best < LEAST_LIKENESS:
-            return Verdict(why or ("nothing like it" if _says_something(claim) else ""))
-        doubted: Verdict | None = None
+            return LineVerdict(why or ("nothing like it" if _says_something(claim) else ""))
+        doubted: LineVerdict | None = None
         for likeness, core, region in sorted(rated, key=lambda entry: -entry[0]):
             if likeness < NEARLY_AS_LIKE * best or (likeness < AS_LIKE * best and why.startswith("contradicts")):
                 break
-            scope = Scope((core,), region, cited=False)
+            scope = ClaimScope((core,), region, cited=False)
             found = self._check(claim, scope)
             if not found:
-                verdict = Verdict(doubt=self._doubt(claim, scope), sources=(core,) if moved else ())
+                verdict = LineVerdict(doubt=self._doubt(claim, scope), sources=(core,) if moved else ())
                 if verdict.plain:
                     return verdict
                 doubted = doubted or verdict
             why = found if found.startswith("contradicts") else why or found
-        return doubted or Verdict(why)
+        return doubted or LineVerdict(why)
 
-    def _doubt(self, claim: Reading, scope: Scope) -> str:
+    def _doubt(self, claim: Reading, scope: ClaimScope) -> str:
         """What in a supported claim is not accounted for word by word."""
         if any(" " in quote for quote in claim.quotes):
             claim = read(QUOTED.sub(_without_prose, claim.text))
@@ -176,7 +172,7 @@ class Judge:
             shares.extend([found_in[core]] * 2)
         return sum(shares) / len(shares), core
 
-    def _check(self, claim: Reading, scope: Scope) -> str:
+    def _check(self, claim: Reading, scope: ClaimScope) -> str:
         """Why a scope doesn't support a claim; empty when it does."""
         missing = self._missing_quote(claim, scope.region)
         if not missing and any(" " in quote for quote in claim.quotes):
@@ -198,7 +194,7 @@ class Judge:
             or ("" if deed else self._said_otherwise(claim, passages, scope, copied=bool(copied)))
         )
 
-    def _deeds(self, scope: Scope) -> Sequence[Deed]:
+    def _deeds(self, scope: ClaimScope) -> Sequence[Deed]:
         """The calls that a claim may be about: all of them, unless it says which."""
         return self.evidence.deeds_in(scope.region) if scope.cited else self.evidence.deeds
 
@@ -271,7 +267,7 @@ class Judge:
             Passage(share, segment.role, read(segment.text)) for share, segment in found if share >= NEAR_BEST * best
         ]
 
-    def _said_otherwise(self, claim: Reading, passages: list[Passage], scope: Scope, *, copied: bool) -> str:
+    def _said_otherwise(self, claim: Reading, passages: list[Passage], scope: ClaimScope, *, copied: bool) -> str:
         """Why what is said of the things in a claim is not what the turns say; a faithful copy agrees word by word."""
         if copied:
             return "contradicts: status" if at_odds(claim, passages) else ""
@@ -284,7 +280,7 @@ class Judge:
         why = contradicted(claim, passages) if passages else ""
         return f"contradicts: {why}" if why else ""
 
-    def _denied(self, claim: Reading, scope: Scope) -> bool:
+    def _denied(self, claim: Reading, scope: ClaimScope) -> bool:
         """Whether a claim denies a word that the messages it is about only affirm."""
         for token in claim.tokens:
             if not token.negated or not token.content or sides_of(token.key) or is_general(token.key):
@@ -297,7 +293,7 @@ class Judge:
                 return True
         return False
 
-    def _counted(self, claim: Reading, scope: Scope) -> list[Reading]:
+    def _counted(self, claim: Reading, scope: ClaimScope) -> list[Reading]:
         """The segments that count on one side or the other of what a claim says: of the nearest messages that do."""
         words = {word for facet in claim.facets if claim.figures for word in words_of(facet.side.axis)}
         for numbers in (scope.core, scope.region):
@@ -308,7 +304,7 @@ class Judge:
                 return found
         return []
 
-    def _taking_sides(self, axis: int, scope: Scope) -> list[Reading]:
+    def _taking_sides(self, axis: int, scope: ClaimScope) -> list[Reading]:
         """The segments that give one of the answers to a question: of the messages themselves, else of those around."""
         for numbers in (scope.core, scope.region):
             places = {place for word in words_of(axis) for place in self.evidence.segments_with(word, numbers)}

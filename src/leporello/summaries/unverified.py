@@ -12,8 +12,8 @@ from dataclasses import replace
 from leporello.ledger.facts import EarlierLine, earlier_line
 from leporello.ledger.ledger import Ledger
 from leporello.redact import PLACEHOLDER, redact, redact_spans
-from leporello.summary.handoff import ENDED, Handoff, Line, Origin, Section
-from leporello.summary.sections import ROOT_LINE, CountText, within
+from leporello.summaries.handoff import ENDED, Handoff, HandoffLine, LineOrigin, Section
+from leporello.summaries.sections import ROOT_LINE, CountText, within
 
 PASSING = (Section.ACTIVE_TASK, Section.STATE, Section.REMAINING)
 STATED = (Section.GOAL, Section.CONSTRAINTS, Section.COMPLETED, Section.PENDING, Section.FILES, Section.PINNED)
@@ -25,7 +25,7 @@ def take_over(ledger: Ledger, number: int, handoff: Handoff) -> None:
     add(ledger, number, [(section, line) for section, line in _masked(handoff.lines()) if section not in PASSING])
 
 
-def _masked(lines: Iterable[tuple[Section, Line]]) -> list[tuple[Section, Line]]:
+def _masked(lines: Iterable[tuple[Section, HandoffLine]]) -> list[tuple[Section, HandoffLine]]:
     """Lines of somebody's summary without secrets; a secret that runs over several of them is masked in each."""
     told = list(lines)
     spans = redact_spans("\n".join(line.text for _, line in told))
@@ -42,7 +42,7 @@ def _masked(lines: Iterable[tuple[Section, Line]]) -> list[tuple[Section, Line]]
     return masked
 
 
-def add(ledger: Ledger, number: int, lines: Iterable[tuple[Section, Line]]) -> None:
+def add(ledger: Ledger, number: int, lines: Iterable[tuple[Section, HandoffLine]]) -> None:
     """Put unverified lines of one summary into the ledger; what it says twice counts once."""
     made: dict[tuple[str, str], EarlierLine] = {}
     root = ""
@@ -60,28 +60,30 @@ def add(ledger: Ledger, number: int, lines: Iterable[tuple[Section, Line]]) -> N
     ledger.earlier[number] = tuple(made.values())
 
 
-def _role(section: Section, line: Line) -> str:
+def _role(section: Section, line: HandoffLine) -> str:
     if section in STATED:
         return ""
     if section is Section.USER_SAID:
         return "user"
-    return "tool" if section is Section.INDEX and line.origin is Origin.TOOL else "assistant"
+    return "tool" if section is Section.INDEX and line.origin is LineOrigin.TOOL else "assistant"
 
 
-def stated(ledger: Ledger, covered: Collection[int], section: Section) -> list[Line]:
+def stated(ledger: Ledger, covered: Collection[int], section: Section) -> list[HandoffLine]:
     """The unverified lines of a section, oldest summary first; what stands in the list itself is not said twice."""
     known = {rule.text for rule in ledger.rules}
     standing = {rule.text for rule in ledger.active_rules}
-    found: dict[str, Line] = {}
+    found: dict[str, HandoffLine] = {}
     for number, lines in sorted(ledger.earlier.items()):
         for line in lines if number in covered else ():
             revoked = line.text.partition(": ")[2] if line.text.startswith(ENDED) else ""
             if line.section == section.value and line.text not in known and revoked not in standing:
-                found.setdefault(line.text, Line(line.text, (number,), Origin.UNVERIFIED))
+                found.setdefault(line.text, HandoffLine(line.text, (number,), LineOrigin.UNVERIFIED))
     return list(found.values())
 
 
-def beside(lines: Sequence[Line], earlier: Sequence[Line], budget: int, count: CountText) -> list[Line]:
+def beside(
+    lines: Sequence[HandoffLine], earlier: Sequence[HandoffLine], budget: int, count: CountText
+) -> list[HandoffLine]:
     """The lines of a section after the unverified ones, which get what room the others leave."""
     used = sum(count(line.text) + 6 for line in lines)
     return [*within(earlier, budget - used, count, newest_first=True), *lines]

@@ -20,8 +20,8 @@ from typing import Any
 
 from leporello.events import Span
 from leporello.messages import Message, role_of
-from leporello.summary.handoff import Handoff, joined, parse, render
-from leporello.summary.trust import MAC_PATTERN, signed
+from leporello.summaries.handoff import Handoff, joined, parse, render
+from leporello.summaries.trust import MAC_PATTERN, signed
 
 VERSION = 1
 _MARK = re.compile(
@@ -40,7 +40,7 @@ _NOTE_STARTS = "\n--- "
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SummaryNode:
     """The summary of one span. `level` is 1 over raw messages, and one more than its children's over other nodes."""
 
     number: int
@@ -61,7 +61,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RunningState:
     """What changes from one compaction to the next, for all nodes together."""
 
     number: int
@@ -74,11 +74,11 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Frontier:
+class SummaryTree:
     """A frontier message, read. The state is None when it stands in a message of its own."""
 
-    nodes: tuple[Node, ...]
-    state: State | None = None
+    nodes: tuple[SummaryNode, ...]
+    state: RunningState | None = None
 
     @property
     def span(self) -> Span:
@@ -105,23 +105,23 @@ def make_node(
     handoff: Handoff,
     also: Sequence[int] = (),
     key: bytes | None = None,
-) -> Node:
+) -> SummaryNode:
     """A node with its block, signed where there is a key."""
     facts = f" id=f{number} level={level} span=m{span.first}-m{span.last} source={source}{_listed('also', also)}"
     block = signed(_block("node", facts, render(handoff, ())), key)
-    return Node(number, level, span, source, block, handoff, tuple(also))
+    return SummaryNode(number, level, span, source, block, handoff, tuple(also))
 
 
 def make_state(
     number: int, span: Span, handoff: Handoff, kept: Sequence[int] = (), note: str = "", key: bytes | None = None
-) -> State:
+) -> RunningState:
     """A state with its block, signed where there is a key; the note stands at its end."""
     facts = f" id=f{number} span=m{span.first}-m{span.last}{_listed('kept', kept)}"
     body = render(handoff) + (_NOTE_STARTS + note if note else "")
-    return State(number, span, handoff, signed(_block("state", facts, body), key), tuple(kept))
+    return RunningState(number, span, handoff, signed(_block("state", facts, body), key), tuple(kept))
 
 
-def frontier_message(role: str, preamble: str, nodes: Sequence[Node], state: State | None) -> Message:
+def tree_message(role: str, preamble: str, nodes: Sequence[SummaryNode], state: RunningState | None) -> Message:
     """The message: preamble, nodes, and the state unless it stands by itself."""
     texts = [_block("frontier", "", preamble), *(node.text for node in nodes)]
     if state is not None:
@@ -129,12 +129,12 @@ def frontier_message(role: str, preamble: str, nodes: Sequence[Node], state: Sta
     return {"role": role, "content": [{"type": "text", "text": text} for text in texts]}
 
 
-def state_message(role: str, state: State) -> Message:
+def state_message(role: str, state: RunningState) -> Message:
     """The state as a message of its own."""
     return {"role": role, "content": state.text}
 
 
-def read_frontier(message: Mapping[str, Any]) -> Frontier | None:
+def read_tree(message: Mapping[str, Any]) -> SummaryTree | None:
     """The frontier a message carries, or None for every other message, forged and damaged ones included."""
     content = message.get("content")
     if not isinstance(content, list) or len(content) < 2 or not _may_carry(message):
@@ -153,10 +153,10 @@ def read_frontier(message: Mapping[str, Any]) -> Frontier | None:
     state = _state(blocks[-1]) if kinds[-1] == "state" else None
     if any(node is None for node in nodes) or (kinds[-1] == "state" and state is None):
         return None
-    return Frontier(tuple(node for node in nodes if node), state)
+    return SummaryTree(tuple(node for node in nodes if node), state)
 
 
-def read_state(message: Mapping[str, Any]) -> State | None:
+def read_state(message: Mapping[str, Any]) -> RunningState | None:
     """The state in a message of its own, or None for every other message."""
     content = message.get("content")
     block = _read_block(content) if isinstance(content, str) and _may_carry(message) else None
@@ -190,22 +190,24 @@ def _read_block(text: object) -> _Block | None:
     return _Block(match["kind"], match["facts"], body, text)
 
 
-def _node(block: _Block) -> Node | None:
+def _node(block: _Block) -> SummaryNode | None:
     match = _NODE.fullmatch(block.facts)
     if match is None:
         return None
     span = Span(int(match["first"]), int(match["last"]))
     also = _numbers(match["also"])
-    return Node(int(match["id"]), int(match["level"]), span, int(match["source"]), block.text, parse(block.body), also)
+    return SummaryNode(
+        int(match["id"]), int(match["level"]), span, int(match["source"]), block.text, parse(block.body), also
+    )
 
 
-def _state(block: _Block) -> State | None:
+def _state(block: _Block) -> RunningState | None:
     match = _STATE.fullmatch(block.facts)
     if match is None:
         return None
     span = Span(int(match["first"]), int(match["last"]))
     said = block.body.rpartition(_NOTE_STARTS)[0] or block.body
-    return State(int(match["id"]), span, parse(said), block.text, _numbers(match["kept"]))
+    return RunningState(int(match["id"]), span, parse(said), block.text, _numbers(match["kept"]))
 
 
 def _listed(name: str, numbers: Sequence[int]) -> str:

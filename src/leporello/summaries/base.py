@@ -12,7 +12,7 @@ from leporello.events import Verification
 from leporello.messages import Message
 from leporello.redact import redact
 from leporello.redact.messages import masked
-from leporello.summary.handoff import Handoff, redacted
+from leporello.summaries.handoff import Handoff, redacted
 from leporello.usage import CanonicalUsage
 
 
@@ -36,7 +36,7 @@ class SummaryTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Narrative:
+class Summary:
     """A verified narrative, or none with the reason; who wrote it and what it cost."""
 
     handoff: Handoff | None
@@ -52,10 +52,10 @@ class Narrative:
             object.__setattr__(self, "handoff", redacted(self.handoff))
 
 
-class Narrator(Protocol):
+class Summariser(Protocol):
     """Writes the narrative. Never raises for a model's failure: a warning says what happened, and the fold goes on."""
 
-    def narrate(self, task: SummaryTask) -> Narrative:
+    def summarise(self, task: SummaryTask) -> Summary:
         """The narrative for a task."""
 
 
@@ -63,12 +63,12 @@ class Narrator(Protocol):
 class Stoppable:
     """A narrator that a token can stop: what is told after that is not used."""
 
-    narrator: Narrator
+    summariser: Summariser
     token: CancelToken
 
-    def narrate(self, task: SummaryTask) -> Narrative:
+    def summarise(self, task: SummaryTask) -> Summary:
         """The narrative for a task; raises `Cancelled` when the token was cancelled meanwhile."""
-        told = self.narrator.narrate(replace(task, cancel=self.token))
+        told = self.summariser.summarise(replace(task, cancel=self.token))
         if self.token.cancelled:
             raise Cancelled("The folding was stopped; nothing was changed.")
         return told

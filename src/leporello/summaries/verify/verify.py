@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from leporello.events import Verification
 from leporello.ledger.line_features import clip
-from leporello.summary.base import SummaryTask
-from leporello.summary.handoff import Handoff, Line, Origin, Section
-from leporello.summary.support.evidence import Evidence, Segment, fold, plain
-from leporello.summary.support.judge import Judge, Verdict
-from leporello.summary.support.reading import is_name
-from leporello.summary.support.speakers import Speakers
+from leporello.summaries.base import SummaryTask
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
+from leporello.summaries.verify.attribution import Speakers
+from leporello.summaries.verify.evidence import Evidence, Segment, fold, plain
+from leporello.summaries.verify.judge import Judge, LineVerdict
+from leporello.summaries.verify.reading import is_name
 
 INSTRUCTIONS = (Section.ACTIVE_TASK, Section.CONSTRAINTS, Section.PENDING)
 """Sections that a successor may read as orders: only the user's words belong there."""
@@ -34,7 +34,7 @@ CHARS_PER_TOKEN = 3
 
 def verify(handoff: Handoff, task: SummaryTask) -> tuple[Handoff, Verification]:
     """The handoff as its source has it, with the names it lacked, and the counts."""
-    source = Source(task)
+    source = CoveredTurns(task)
     checked = list(handoff.lines())
     made = _Made(spare=task.budget * CHARS_PER_TOKEN - sum(len(line.text) for _, line in checked))
     dropped: list[str] = []
@@ -49,7 +49,9 @@ def verify(handoff: Handoff, task: SummaryTask) -> tuple[Handoff, Verification]:
     told = fold("\n".join(line.text for lines in made.sections.values() for line in lines))
     lacking = [name for name in source.heavy_names() if name not in told][:MOST_NAMED]
     if lacking:
-        made.put(Section.CRITICAL, Line("Also named more than once: " + ", ".join(lacking), (), Origin.PROGRAM))
+        made.put(
+            Section.CRITICAL, HandoffLine("Also named more than once: " + ", ".join(lacking), (), LineOrigin.PROGRAM)
+        )
     return made.handoff(), Verification(
         lines_checked=len(checked),
         lines_dropped=len(dropped),
@@ -65,15 +67,15 @@ class _Made:
     """The handoff in the making. Nothing is quoted twice, and quotations don't take more room than there is."""
 
     spare: int
-    sections: dict[Section, list[Line]] = field(default_factory=dict)
+    sections: dict[Section, list[HandoffLine]] = field(default_factory=dict)
     _said: set[tuple[str, tuple[int, ...]]] = field(default_factory=set)
 
-    def put(self, section: Section, line: Line) -> None:
+    def put(self, section: Section, line: HandoffLine) -> None:
         """Add a line."""
         self.sections.setdefault(section, []).append(line)
         self._said.add((plain(line.text), line.sources))
 
-    def quote(self, quotations: Sequence[tuple[Section, Line]], freed: int) -> bool:
+    def quote(self, quotations: Sequence[tuple[Section, HandoffLine]], freed: int) -> bool:
         """Add what is not there yet in place of a line of so many characters; False when there is none, or no room."""
         new = [(section, line) for section, line in quotations if (plain(line.text), line.sources) not in self._said]
         growth = sum(len(line.text) for _, line in new) - freed
@@ -89,20 +91,20 @@ class _Made:
         return Handoff({section: tuple(self.sections[section]) for section in Section if section in self.sections})
 
 
-class Source:
+class CoveredTurns:
     """The covered turns, prepared for look-ups."""
 
     def __init__(self, task: SummaryTask) -> None:
         self.evidence = Evidence(task.messages, task.previous)
         self.judge = Judge(self.evidence)
         self.speakers = Speakers(self.evidence)
-        self._verdicts: dict[Line, Verdict] = {}
+        self._verdicts: dict[HandoffLine, LineVerdict] = {}
 
-    def supports(self, line: Line, section: Section) -> bool:
+    def supports(self, line: HandoffLine, section: Section) -> bool:
         """Whether a line may stay where it stands, in its own words."""
         return not self.why_not(line, section)
 
-    def why_not(self, line: Line, section: Section) -> str:
+    def why_not(self, line: HandoffLine, section: Section) -> str:
         """Why a line can't stay where it stands; empty when it can."""
         if section in INSTRUCTIONS and not self.speakers.said_by("user", line.text, line.sources):
             return "not the user's words"
@@ -113,7 +115,7 @@ class Source:
         verdict = self._verdict(line)
         return verdict.wrong or verdict.doubt
 
-    def quoted(self, line: Line, section: Section) -> list[tuple[Section, Line]]:
+    def quoted(self, line: HandoffLine, section: Section) -> list[tuple[Section, HandoffLine]]:
         """What the turns say in place of a line, with the true ids and origins; empty when nothing is near enough."""
         quotations = []
         for segment in self.judge.nearest(line):
@@ -123,22 +125,22 @@ class Source:
                 return []
             lead = f"{segment.call}: " if segment.call else ""
             sources = (segment.number,) if segment.number else ()
-            quotations.append((place, Line(clip(lead + segment.text), sources, origin)))
+            quotations.append((place, HandoffLine(clip(lead + segment.text), sources, origin)))
         return quotations
 
-    def _origin(self, segment: Segment) -> Origin:
+    def _origin(self, segment: Segment) -> LineOrigin:
         if segment.role == "assistant" and self.evidence.roles[segment.number] == "program":
             # A line of an earlier handoff that is neither the user's nor a tool's.
-            return Origin.MODEL
-        return _ORIGINS.get(segment.role, Origin.ASSISTANT)
+            return LineOrigin.MODEL
+        return _ORIGINS.get(segment.role, LineOrigin.ASSISTANT)
 
-    def _verdict(self, line: Line) -> Verdict:
+    def _verdict(self, line: HandoffLine) -> LineVerdict:
         known = self._verdicts.get(line)
         if known is None:
             known = self._verdicts[line] = self.judge.judge(line)
         return known
 
-    def located(self, line: Line) -> Line:
+    def located(self, line: HandoffLine) -> HandoffLine:
         """The line with the ids where it is supported, when the ids it came with are wrong."""
         found = self._verdict(line).sources
         return replace(line, sources=found) if found else line
@@ -156,17 +158,17 @@ class Source:
         return [name for _, name in sorted(heavy, key=lambda entry: (-entry[0], entry[1]))]
 
 
-_ORIGINS = {"user": Origin.USER, "tool": Origin.TOOL}
+_ORIGINS = {"user": LineOrigin.USER, "tool": LineOrigin.TOOL}
 _FINISHED = (Section.COMPLETED, Section.RESOLVED)
 
 
-def place_for(section: Section, origin: Origin) -> Section | None:
+def place_for(section: Section, origin: LineOrigin) -> Section | None:
     """Where a quotation may stand in place of a line of a section; None when nowhere.
 
     What a tool printed is nobody's order, and what the user said is not done because it was said.
     """
-    if section in INSTRUCTIONS and origin is not Origin.USER:
-        return None if origin is Origin.TOOL else Section.CRITICAL
-    if section is Section.GOAL and origin is Origin.TOOL:
+    if section in INSTRUCTIONS and origin is not LineOrigin.USER:
+        return None if origin is LineOrigin.TOOL else Section.CRITICAL
+    if section is Section.GOAL and origin is LineOrigin.TOOL:
         return Section.CRITICAL
-    return Section.CRITICAL if section in _FINISHED and origin is Origin.USER else section
+    return Section.CRITICAL if section in _FINISHED and origin is LineOrigin.USER else section
