@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.compaction.pipeline import Compaction
+from leporello.compaction.pipeline import CompactionResult
 from leporello.messages import Message, role_of, text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.redact import PLACEHOLDER
@@ -36,7 +36,7 @@ INVENTED = (
 )
 
 
-def summarised(lines: tuple[str, ...]) -> Compaction:
+def summarised(lines: tuple[str, ...]) -> CompactionResult:
     text = "## Goal\n- " + TRUE_LINES[0] + "\n\n## Active State\n" + "\n".join(f"- {line}" for line in lines)
     provider = ScriptedProvider(lambda _: text)
     narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))

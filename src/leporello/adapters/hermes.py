@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from leporello.adapters.keeping import KeptLog
-from leporello.compaction.memo import Hashes
-from leporello.compaction.pipeline import Compaction
-from leporello.compaction.view import Item
+from leporello.compaction.pipeline import CompactionResult
+from leporello.compaction.view import Item, MessageHashes
 from leporello.config import Home, fold_key
 from leporello.engines.compressor import ContextCompressor
 from leporello.engines.lcm import LcmEngine
@@ -92,9 +91,9 @@ class _HermesEngine(ContextCompressor):
         return RecallTools(self._kept.archive, self.counter.text).handle(name, args)
 
     def _keep(self, messages: Messages) -> None:
-        self._numbered(messages, Hashes())
+        self._numbered(messages, MessageHashes())
 
-    def _numbered(self, messages: Messages, hashes: Hashes) -> list[Item]:
+    def _numbered(self, messages: Messages, hashes: MessageHashes) -> list[Item]:
         before = self.ledger
         if self.trust.key is None:
             # After a restart Hermes hands the list to a new engine: it knows its folds by this key.
@@ -111,8 +110,8 @@ class _HermesEngine(ContextCompressor):
         focus: str = "",
         trigger: str = "manual",
         fold_number: int = 0,
-        hashes: Hashes | None = None,
-    ) -> Compaction:
+        hashes: MessageHashes | None = None,
+    ) -> CompactionResult:
         """One compaction; its folds can be opened by their ids."""
         done = super().compact(items, focus=focus, trigger=trigger, fold_number=fold_number, hashes=hashes)
         if self._kept is not None and done.report.committed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from leporello.compaction.plan import Plan
+from leporello.compaction.plan import CompactionPlan
 from leporello.compaction.prune import (
     clipped,
     pointer,
@@ -23,7 +23,7 @@ from leporello.turns import closing_role, groups, iter_groups, opening_role
 STUB = "[no result was recorded for this call]"
 
 
-def settle(items: Sequence[Item], plan: Plan) -> tuple[Plan, str]:
+def settle(items: Sequence[Item], plan: CompactionPlan) -> tuple[CompactionPlan, str]:
     """The plan with a head that leaves a role for the fold, and that role.
 
     The fold shares its role with no neighbour. Where neither role fits, the head gives its last group to the fold; the
@@ -51,13 +51,15 @@ def choose_role(before: str, after: str) -> str:
     return "user" if "user" not in (before, after) else ""
 
 
-def _first_role(items: Sequence[Item], plan: Plan) -> str:
+def _first_role(items: Sequence[Item], plan: CompactionPlan) -> str:
     if plan.lifted is not None:
         return "user"
     return opening_role([items[index].message for index in plan.tail])
 
 
-def assemble(items: Sequence[Item], plan: Plan, folds: Sequence[Message], fold_id: str, tail_chars: int) -> list[Shown]:
+def assemble(
+    items: Sequence[Item], plan: CompactionPlan, folds: Sequence[Message], fold_id: str, tail_chars: int
+) -> list[Shown]:
     """The new view, the folds between head and tail.
 
     `tail_chars` bounds a single message of the tail; the newest user message has no bound.
@@ -69,12 +71,12 @@ def assemble(items: Sequence[Item], plan: Plan, folds: Sequence[Message], fold_i
     return apart(repair([*head, *middle, *_tail(items, plan, tail_chars)]))
 
 
-def assemble_pruned(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
+def assemble_pruned(items: Sequence[Item], plan: CompactionPlan, tail_chars: int) -> list[Shown]:
     """The view without a fold: nothing lies between head and tail, but old tool bodies in the tail can be pointers."""
     return apart(repair([*(_shown(items[index]) for index in plan.head), *_tail(items, plan, tail_chars)]))
 
 
-def _tail(items: Sequence[Item], plan: Plan, tail_chars: int) -> list[Shown]:
+def _tail(items: Sequence[Item], plan: CompactionPlan, tail_chars: int) -> list[Shown]:
     messages = [items[index].message for index in plan.tail]
     repeated = result_bodies(messages)
     callers = _callers(messages)

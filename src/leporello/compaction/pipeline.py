@@ -10,8 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from leporello.compaction.assemble import assemble, assemble_pruned, settle
-from leporello.compaction.plan import Measure, Plan, Protection, make_plan
-from leporello.compaction.room import fitted, fixed_parts, scaled, too_large
+from leporello.compaction.plan import (
+    CompactionPlan,
+    Measure,
+    Protection,
+    fitted,
+    fixed_parts,
+    make_plan,
+    scaled,
+    too_large,
+)
 from leporello.compaction.view import Item, Shown, entry_of, is_opening, join_neighbours
 from leporello.errors import FixedPartTooLarge
 from leporello.events import CompactionReport, Outcome, Span
@@ -43,7 +51,7 @@ TIGHTER = (0.5, 0.2, 0.05)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class CompactionTask:
     """Everything one compaction needs to know."""
 
     items: Sequence[Item]
@@ -76,7 +84,7 @@ class NewFold:
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedSpan:
     """A new view that is not judged yet. `fold` stands for everything that is folded in it, as one."""
 
     shown: tuple[Shown, ...]
@@ -91,7 +99,7 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction:
+class CompactionResult:
     """What came of it. Without a commit `shown` is the view as it was."""
 
     report: CompactionReport
@@ -105,11 +113,11 @@ class Compaction:
         return join_neighbours(entry.message for entry in self.shown)
 
 
-Folder: TypeAlias = Callable[[Job, Sequence[Item], Plan], Folded | None]
+Folder: TypeAlias = Callable[[CompactionTask, Sequence[Item], CompactionPlan], FoldedSpan | None]
 """Shows the middle of a plan as summaries; None when nothing of it can be folded."""
 
 
-def compact(job: Job, folder: Folder | None = None) -> Compaction:
+def compact(job: CompactionTask, folder: Folder | None = None) -> CompactionResult:
     """Fold the middle of a view; into one handoff unless another folder is given."""
     items = [item for item in job.items if not is_opening(item.message)]
     before = _foldable(job, [item.message for item in items])
@@ -124,7 +132,9 @@ def compact(job: Job, folder: Folder | None = None) -> Compaction:
     return _judge(job, folded, before, parts)
 
 
-def _fold_to_fit(job: Job, roomy: Job, items: Sequence[Item], folder: Folder) -> Folded | None:
+def _fold_to_fit(
+    job: CompactionTask, roomy: CompactionTask, items: Sequence[Item], folder: Folder
+) -> FoldedSpan | None:
     """The folded list; with tighter budgets, and without asking a model again, when it would not fit the window."""
     first = folded = _fold(roomy, items, folder)
     for share in TIGHTER:
@@ -140,20 +150,20 @@ def _fold_to_fit(job: Job, roomy: Job, items: Sequence[Item], folder: Folder) ->
     return replace(folded, summary=replace(spent, handoff=None, summariser=folded.summary.summariser))
 
 
-def _fold(job: Job, items: Sequence[Item], folder: Folder) -> Folded | None:
+def _fold(job: CompactionTask, items: Sequence[Item], folder: Folder) -> FoldedSpan | None:
     plan = make_plan(items, job.measure, job.limits, job.protection)
     return folder(job, items, plan) or _prune_only(job, items, plan)
 
 
-def _sent(folded: Folded) -> list[Message]:
+def _sent(folded: FoldedSpan) -> list[Message]:
     return join_neighbours(line.message for line in folded.shown)
 
 
-def _request(job: Job, messages: Sequence[Message]) -> int:
+def _request(job: CompactionTask, messages: Sequence[Message]) -> int:
     return job.system_tokens + job.tool_tokens + sum(map(job.measure, messages))
 
 
-def _prune_only(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
+def _prune_only(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan) -> FoldedSpan | None:
     """One oversized turn has no middle; what can be shortened in its tail is."""
     if plan.lifted is not None or plan.middle:
         return None
@@ -161,10 +171,10 @@ def _prune_only(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
     changed = sum(line.entry.inline is not None and line.entry.fold is None for line in shown)
     if not changed:
         return None
-    return Folded(tuple(shown), None, Summary(None), pruned=changed)
+    return FoldedSpan(tuple(shown), None, Summary(None), pruned=changed)
 
 
-def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
+def fold_in_one(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan) -> FoldedSpan | None:
     """The middle as one handoff, made from the facts themselves; an earlier fold goes into it."""
     plan, role = settle(items, plan)
     if nothing_new(items, plan):
@@ -182,7 +192,7 @@ def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
     fold = Fold(job.fold_number, span, handoff, _kept_behind(items, plan, span))
     message = fold_message(fold, role, recall=job.recall, key=job.key)
     text = text_of(message)
-    return Folded(
+    return FoldedSpan(
         shown=tuple(assemble(items, plan, [message], fold.id, tail_chars(job))),
         fold=fold,
         summary=narrative,
@@ -193,7 +203,7 @@ def fold_in_one(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
     )
 
 
-def _kept_behind(items: Sequence[Item], plan: Plan, span: Span) -> tuple[int, ...]:
+def _kept_behind(items: Sequence[Item], plan: CompactionPlan, span: Span) -> tuple[int, ...]:
     """Messages of the span that stand behind the fold, in their order."""
     behind = (*(() if plan.lifted is None else (plan.lifted,)), *plan.tail)
     return tuple(items[index].number for index in behind if not items[index].fold and items[index].number in span)
@@ -214,12 +224,12 @@ def left_out(ledger: Ledger, covered: Collection[int], handoff: Handoff) -> dict
     return found
 
 
-def tail_chars(job: Job) -> int:
+def tail_chars(job: CompactionTask) -> int:
     """The longest a single message of the tail may be."""
     return job.limits.tail_tokens * CHARS_PER_TOKEN
 
 
-def nothing_new(items: Sequence[Item], plan: Plan) -> bool:
+def nothing_new(items: Sequence[Item], plan: CompactionPlan) -> bool:
     """Whether the middle is empty or folded already."""
     return not plan.middle or all(items[index].fold for index in plan.middle)
 
@@ -241,7 +251,7 @@ def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
             folds = []
 
 
-def shown_numbers(items: Sequence[Item], plan: Plan) -> frozenset[int]:
+def shown_numbers(items: Sequence[Item], plan: CompactionPlan) -> frozenset[int]:
     """The messages that stay shown beside the folds."""
     stays = (*plan.head, *plan.tail, *(() if plan.lifted is None else (plan.lifted,)))
     return frozenset(items[index].number for index in stays if not items[index].fold)
@@ -262,7 +272,7 @@ def _numbers(middle: Sequence[Item]) -> list[int]:
     return numbers + [item.fold.span.last for item in middle if item.fold]
 
 
-def _task(job: Job, middle: Sequence[Item], total: int) -> SummaryTask:
+def _task(job: CompactionTask, middle: Sequence[Item], total: int) -> SummaryTask:
     # A model sees nothing that nobody vouches for: in its own words it would no longer be marked.
     previous: Handoff | None = next((item.fold.handoff.verified for item in middle if item.fold), None)
     messages = [(item.number, item.message) for item in middle if not item.is_summary]
@@ -272,7 +282,7 @@ def _task(job: Job, middle: Sequence[Item], total: int) -> SummaryTask:
     return SummaryTask(messages, previous, min(prose, total // 2), job.focus, rules)
 
 
-def fold_budget(job: Job, items: Sequence[Item], plan: Plan) -> int:
+def fold_budget(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan) -> int:
     """Tokens of the handoff: what the aim leaves beside head and tail, bounded by what is folded."""
     stays = sum(job.measure(items[index].message) for index in plan.head if not _instruction(items[index]))
     tail = sum(job.measure(items[index].message) for index in plan.tail if index not in plan.pointers)
@@ -292,11 +302,11 @@ def _instruction(item: Item) -> bool:
     return is_instruction(item.message)
 
 
-def _foldable(job: Job, messages: Sequence[Message]) -> int:
+def _foldable(job: CompactionTask, messages: Sequence[Message]) -> int:
     return sum(job.measure(message) for message in messages if not is_instruction(message))
 
 
-def _judge(job: Job, folded: Folded, before: int, parts: dict[str, int]) -> Compaction:
+def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str, int]) -> CompactionResult:
     messages = _sent(folded)
     narrative = folded.summary
     after = _foldable(job, messages)
@@ -339,13 +349,13 @@ def _judge(job: Job, folded: Folded, before: int, parts: dict[str, int]) -> Comp
             **folded.details,
         },
     )
-    return Compaction(report, folded.shown, folded.fold, folded.folds)
+    return CompactionResult(report, folded.shown, folded.fold, folded.folds)
 
 
 _TOLERATED = {ViolationKind.UNKNOWN_ROLE, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER}
 
 
-def _warnings(folded: Folded) -> tuple[str, ...]:
+def _warnings(folded: FoldedSpan) -> tuple[str, ...]:
     said = []
     for name, what in (("rules_left_out", "rules of the user"), ("pins_left_out", "pinned messages")):
         lost = folded.details.get(name)
@@ -355,7 +365,7 @@ def _warnings(folded: Folded) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _report(job: Job, outcome: Outcome, before: int) -> CompactionReport:
+def _report(job: CompactionTask, outcome: Outcome, before: int) -> CompactionReport:
     instructions = sum(job.measure(item.message) for item in job.items if is_instruction(item.message))
     total = before + instructions + job.system_tokens + job.tool_tokens
     return CompactionReport(
@@ -371,13 +381,13 @@ def _report(job: Job, outcome: Outcome, before: int) -> CompactionReport:
 
 
 def _refused(
-    job: Job,
+    job: CompactionTask,
     outcome: Outcome,
     reason: str,
     before: int,
     details: dict[str, Any] | None = None,
     summary: Summary | None = None,
-) -> Compaction:
+) -> CompactionResult:
     from_view = tuple(Shown(entry_of(item), item.message) for item in job.items)
     report = replace(_report(job, outcome, before), reason=reason, details=details or {})
     if summary is not None:
@@ -390,4 +400,4 @@ def _refused(
             verification=summary.verification,
             warnings=summary.warnings,
         )
-    return Compaction(report, from_view)
+    return CompactionResult(report, from_view)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from leporello.compaction.view import Item
+from leporello.errors import FixedPartTooLarge
 from leporello.messages import Message, is_instruction, is_result, message_hash, text_of
 from leporello.models import Limits
 from leporello.turns import Group, groups, open_group
@@ -31,7 +32,7 @@ class Protection:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """Indices into the view."""
 
     head: tuple[int, ...]
@@ -51,7 +52,7 @@ class _Tail:
     pointers: frozenset[int]
 
 
-def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protection: Protection) -> Plan:
+def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protection: Protection) -> CompactionPlan:
     """Head, middle and tail for a view."""
     messages = [item.message for item in items]
     all_groups = groups(messages)
@@ -68,7 +69,7 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
     stays = _instructions_that_stay(items, between)
     lead = next((k for k in range(head_stop) if not is_instruction(messages[k])), head_stop)
     lifted = newest if newest is not None and newest in between else None
-    return Plan(
+    return CompactionPlan(
         head=(*range(lead), *stays, *range(lead, head_stop)),
         middle=tuple(index for index in between if index != lifted and index not in stays),
         tail=tuple(range(tail.start, len(items))),
@@ -167,3 +168,50 @@ def _instructions_that_stay(items: Sequence[Item], between: range) -> tuple[int,
             seen.add(key)
             stays.append(index)
     return tuple(reversed(stays))
+
+
+USUAL_SHARE = 0.5
+"""What head, summary and tail take of the window together, seldom more."""
+
+
+def fixed_parts(items: Sequence[Item], measure: Measure, system: int, tools: int) -> dict[str, int]:
+    """Tokens that no compaction can take away, by what they are for."""
+    instructions = {message_hash(item.message): item.message for item in items if is_instruction(item.message)}
+    parts = {"system": system + sum(map(measure, instructions.values())), "tools": tools}
+    newest = newest_user(items)
+    parts["newest user message"] = measure(items[newest].message) if newest is not None else 0
+    busy = open_group([item.message for item in items])
+    if busy is not None:
+        parts["open calls"] = sum(measure(items[index].message) for index in range(busy.start, busy.stop))
+    return parts
+
+
+def too_large(window: int, parts: Mapping[str, int]) -> FixedPartTooLarge | None:
+    """The error when the fixed part alone exceeds the window."""
+    return FixedPartTooLarge(window, parts) if sum(parts.values()) > window else None
+
+
+def fitted(limits: Limits, parts: Mapping[str, int]) -> Limits:
+    """The limits for what the fixed part leaves of the window."""
+    left = max(0, limits.hard_tokens - sum(parts.values()))
+    return scaled(limits, min(1.0, left / (limits.window * USUAL_SHARE)))
+
+
+def scaled(limits: Limits, share: float) -> Limits:
+    """Limits with every budget at a share of what it was."""
+    if share >= 1:
+        return limits
+
+    def less(tokens: int) -> int:
+        return max(1, int(tokens * share))
+
+    return replace(
+        limits,
+        window=less(limits.window),
+        tail_tokens=less(limits.tail_tokens),
+        summary_floor=less(limits.summary_floor),
+        summary_ceiling=less(limits.summary_ceiling),
+        head_message_tokens=less(limits.head_message_tokens),
+        head_tokens=less(limits.head_tokens),
+        aim_tokens=less(limits.aim_tokens),
+    )

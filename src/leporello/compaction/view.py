@@ -11,6 +11,37 @@ from leporello.summaries.fold import Fold, blocks_of, read_fold
 from leporello.summaries.handoff import Handoff
 from leporello.summaries.summary_tree import read_state
 from leporello.summaries.trust import Trust
+from leporello.tokens import TokenCounter
+
+
+class MessageHashes:
+    """`message_hash` by message object."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Message, str]] = {}
+
+    def __call__(self, message: Message) -> str:
+        known = self._known.get(id(message))
+        if known is None:
+            known = self._known[id(message)] = (message, message_hash(message))
+        return known[1]
+
+
+class MessageSizes:
+    """Tokens by message object."""
+
+    def __init__(self, counter: TokenCounter, hashes: MessageHashes) -> None:
+        self._counter = counter
+        self._hashes = hashes
+        self._known: dict[int, tuple[Message, int]] = {}
+
+    def __call__(self, message: Message) -> int:
+        known = self._known.get(id(message))
+        if known is None:
+            tokens = self._counter.message(message, self._hashes(message))
+            known = self._known[id(message)] = (message, tokens)
+        return known[1]
+
 
 OPENING: Message = {
     "role": "user",

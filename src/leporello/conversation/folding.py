@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from leporello.compaction.pipeline import Compaction
+from leporello.compaction.pipeline import CompactionResult
 from leporello.compaction.view import Item
 from leporello.engines.compressor import ContextCompressor
 from leporello.errors import LeaseLost, StoreConflict, StoreError
@@ -100,7 +100,7 @@ def pinned(store: Store, conversation: str) -> dict[int, Pinned]:
     return found
 
 
-def _stored(done: Compaction, view: View, engine: ContextCompressor) -> StoredCompaction:
+def _stored(done: CompactionResult, view: View, engine: ContextCompressor) -> StoredCompaction:
     return StoredCompaction(
         base_generation=view.generation,
         base_last=view.last,

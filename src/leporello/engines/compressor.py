@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from leporello.compaction.memo import Hashes, Sizes
-from leporello.compaction.pipeline import Compaction, Folder, Job, compact, fold_in_one
+from leporello.compaction.pipeline import CompactionResult, CompactionTask, Folder, compact, fold_in_one
 from leporello.compaction.plan import Protection
-from leporello.compaction.view import Item, Returned, number_messages
+from leporello.compaction.view import Item, MessageHashes, MessageSizes, Returned, number_messages
 from leporello.engines.base import ContextEngine
 from leporello.events import CompactionReport, Outcome
 from leporello.ledger.ledger import Ledger
@@ -115,7 +114,7 @@ class ContextCompressor(ContextEngine):
     ) -> list[Message]:
         """A shorter valid list, or the list as it was; `last_report` says which and why."""
         trigger = "manual" if force else "automatic"
-        hashes = Hashes()
+        hashes = MessageHashes()
         done = self.compact(self._numbered(messages, hashes), focus=focus_topic or "", trigger=trigger, hashes=hashes)
         if not done.report.committed:
             return list(messages)
@@ -129,18 +128,18 @@ class ContextCompressor(ContextEngine):
         focus: str = "",
         trigger: str = "manual",
         fold_number: int = 0,
-        hashes: Hashes | None = None,
-    ) -> Compaction:
+        hashes: MessageHashes | None = None,
+    ) -> CompactionResult:
         """One compaction of a numbered view, with its report. Manual ones never count as attempts."""
         started = time.perf_counter()
         if trigger != "manual":
             self.attempts += 1
         done = compact(
-            Job(
+            CompactionTask(
                 items=items,
                 limits=self.limits,
                 counter=self.counter,
-                measure=Sizes(self.counter, hashes or Hashes()),
+                measure=MessageSizes(self.counter, hashes or MessageHashes()),
                 ledger=self.ledger,
                 protection=Protection(self.protect_first_n, self.protect_last_n),
                 summariser=self.summariser,
@@ -175,7 +174,7 @@ class ContextCompressor(ContextEngine):
             grown = max(report.tokens_before, self._asked) + int(self.threshold_tokens * GROWTH)
             self.wait_for = max(self.wait_for, min(grown, self.limits.hard_tokens))
 
-    def _numbered(self, messages: Messages, hashes: Hashes) -> list[Item]:
+    def _numbered(self, messages: Messages, hashes: MessageHashes) -> list[Item]:
         """The list with ids: what this engine returned last time keeps its numbers, what follows goes on counting.
 
         A list that is neither is another conversation or was edited: it is numbered afresh, through its folds.

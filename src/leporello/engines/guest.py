@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leporello.compaction.assemble import repair
-from leporello.compaction.memo import Hashes, Sizes
-from leporello.compaction.pipeline import LEAST_SAVING, Compaction, NewFold, catch_up, folds_of
-from leporello.compaction.view import Item, Shown, entry_of, join_neighbours
+from leporello.compaction.pipeline import LEAST_SAVING, CompactionResult, NewFold, catch_up, folds_of
+from leporello.compaction.view import Item, MessageHashes, MessageSizes, Shown, entry_of, join_neighbours
 from leporello.engines.base import ContextEngine
 from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
 from leporello.engines.guard import Guard, accepted
@@ -179,11 +178,11 @@ class GuestEngine(ContextCompressor):
         focus: str = "",
         trigger: str = "manual",
         fold_number: int = 0,
-        hashes: Hashes | None = None,
-    ) -> Compaction:
+        hashes: MessageHashes | None = None,
+    ) -> CompactionResult:
         """One compaction by the guest; by the built-in compressor when the guest can't or what it made is no good."""
         started = time.perf_counter()
-        hash_of = hashes or Hashes()
+        hash_of = hashes or MessageHashes()
         focus = redact(focus)
         task = _Task(self, items, focus, trigger, fold_number or self._next_fold(items), hash_of)
         try:
@@ -212,13 +211,13 @@ class _Task:
     focus: str
     trigger: str
     fold_number: int
-    hash_of: Hashes
+    hash_of: MessageHashes
 
-    def run(self) -> Compaction:
+    def run(self) -> CompactionResult:
         host = self.host
         lines = repair([Shown(entry_of(item), item.message) for item in self.items])
         given = Given(self.items, lines, self.hash_of)
-        measure = Sizes(host.counter, self.hash_of)
+        measure = MessageSizes(host.counter, self.hash_of)
         before = self._request(given.messages, measure)
         who = f"{host.guest.guard.who}: compress()"
         try:
@@ -247,17 +246,17 @@ class _Task:
             raise Unfit("changed the list it was given")
         return returned
 
-    def _request(self, messages: Sequence[Message], measure: Sizes) -> int:
+    def _request(self, messages: Sequence[Message], measure: MessageSizes) -> int:
         return self.host.system_tokens + self.host.tool_tokens + sum(map(measure, messages))
 
-    def _unchanged(self, given: Given, before: int) -> Compaction:
+    def _unchanged(self, given: Given, before: int) -> CompactionResult:
         """The guest sees nothing to do. Where the request would not fit, that is no answer."""
         if before >= self.host.limits.hard_tokens or self.trigger not in ORDINARY:
             raise Unfit("returned the list unchanged although it is too long")
         reason = f"The engine {self.host.name} left the list as it is."
-        return Compaction(replace(self._report(Outcome.NOTHING_TO_DO, before), reason=reason), tuple(given.lines))
+        return CompactionResult(replace(self._report(Outcome.NOTHING_TO_DO, before), reason=reason), tuple(given.lines))
 
-    def _measured(self, placed: Placed, before: int, measure: Sizes, who: str) -> Compaction:
+    def _measured(self, placed: Placed, before: int, measure: MessageSizes, who: str) -> CompactionResult:
         host = self.host
         sent = join_neighbours(line.message for line in placed.shown)
         after = self._request(sent, measure)
@@ -286,7 +285,7 @@ class _Task:
             },
         )
         folds = (NewFold(placed.fold, placed.text, folds_of(self.items)),) if placed.fold else ()
-        return Compaction(report, placed.shown, placed.fold, folds)
+        return CompactionResult(report, placed.shown, placed.fold, folds)
 
     def _lost_pins(self, placed: Placed) -> tuple[str, ...]:
         stays = {line.entry.ref for line in placed.shown}

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from leporello.compaction.memo import Hashes
-from leporello.compaction.view import Item, Shown
+from leporello.compaction.view import Item, MessageHashes, Shown
 from leporello.events import Span, ViewEntry
 from leporello.messages import Message, decode_json, encode_json, is_instruction, role_of, text_of
 from leporello.redact.messages import masked
@@ -35,7 +34,7 @@ class Given:
 
     items: Sequence[Item]
     lines: Sequence[Shown]
-    hash_of: Hashes
+    hash_of: MessageHashes
 
     @property
     def messages(self) -> list[Message]:

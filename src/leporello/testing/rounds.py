@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.compaction.pipeline import Compaction
+from leporello.compaction.pipeline import CompactionResult
 from leporello.compaction.view import number_messages
 from leporello.engines.compressor import ContextCompressor
 from leporello.events import CompactionReport
@@ -14,7 +14,7 @@ from leporello.messages import Message
 from leporello.turns import cut_points
 
 
-def fold_once(messages: Sequence[Message], window: int, **options: Any) -> Compaction:
+def fold_once(messages: Sequence[Message], window: int, **options: Any) -> CompactionResult:
     """One manual compaction by a fresh engine that sees only the list."""
     return ContextCompressor(window, **options).compact(number_messages(messages))
 

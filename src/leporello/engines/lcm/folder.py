@@ -11,8 +11,8 @@ from leporello.compaction.pipeline import (
     AIM_SHARE,
     FOLD_FRAME_TOKENS,
     MOST_FOLD_TOKENS,
-    Folded,
-    Job,
+    CompactionTask,
+    FoldedSpan,
     NewFold,
     catch_up,
     fold_budget,
@@ -21,7 +21,7 @@ from leporello.compaction.pipeline import (
     shown_numbers,
     tail_chars,
 )
-from leporello.compaction.plan import Plan
+from leporello.compaction.plan import CompactionPlan
 from leporello.compaction.view import Item
 from leporello.engines.lcm import state as state_writer
 from leporello.engines.lcm.nodes import Desk, Written
@@ -63,9 +63,9 @@ FOREIGN_DENSITY = 8
 class _Ground:
     """What one compaction folds: the view, the plan, and the messages that will be folded after it."""
 
-    job: Job
+    job: CompactionTask
     items: Sequence[Item]
-    plan: Plan
+    plan: CompactionPlan
     span: Span
     hidden: frozenset[int]
     """Messages that stay shown."""
@@ -83,7 +83,7 @@ class _Ground:
         return (number,) if number in self.span else ()
 
 
-def fold_into_nodes(job: Job, items: Sequence[Item], plan: Plan) -> Folded | None:
+def fold_into_nodes(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan) -> FoldedSpan | None:
     """The middle as a frontier of nodes and a state. Nodes that stand are kept as they are, unless merged."""
     old = _old_branches(job, items)
     raw = [items[index] for index in plan.middle if not items[index].fold]
@@ -122,7 +122,7 @@ def _note(newest: SummaryNode, *, recall: bool, unverified: bool) -> str:
     return " ".join((*([prompt("unverified")] if unverified else []), *([footer] if recall else [])))
 
 
-def _old_branches(job: Job, items: Sequence[Item]) -> list[Branch]:
+def _old_branches(job: CompactionTask, items: Sequence[Item]) -> list[Branch]:
     """What is folded already: the nodes of a frontier, or the fold of another engine as a branch to be written."""
     branches: list[Branch] = []
     for item in items:
@@ -154,7 +154,7 @@ def _nodes_cap(ground: _Ground, desk: Desk, whole: int) -> int:
     return max(1, min(steady, whole - fixed - int(whole * LEAST_STATE_SHARE)))
 
 
-def _leaves(job: Job, raw: Sequence[Item], last: int, cap: int) -> list[Branch]:
+def _leaves(job: CompactionTask, raw: Sequence[Item], last: int, cap: int) -> list[Branch]:
     """New messages as leaves of about the usual size, cut between whole groups.
 
     A message that had been kept standing while its neighbours were folded goes into the first leaf.
@@ -196,14 +196,14 @@ def _frontier(branches: Sequence[Branch], written: Written) -> Iterator[SummaryN
         yield branch.node if branch.node is not None else made[id(branch)]
 
 
-def _folded(ground: _Ground, nodes: Sequence[SummaryNode], state: RunningState, written: Written) -> Folded:
+def _folded(ground: _Ground, nodes: Sequence[SummaryNode], state: RunningState, written: Written) -> FoldedSpan:
     job = ground.job
     role, apart = _roles(ground)
     messages = [tree_message(role, prompt("frontier"), nodes, None if apart else state)]
     if apart:
         messages.append(state_message("user" if role == "assistant" else "assistant", state))
     fold = Fold(state.number, ground.span, joined(*(node.handoff for node in nodes), state.handoff), ground.kept)
-    return Folded(
+    return FoldedSpan(
         shown=tuple(assemble(ground.items, ground.plan, messages, f"f{state.number}", tail_chars(job))),
         fold=fold,
         summary=written.summary,
