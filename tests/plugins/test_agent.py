@@ -13,7 +13,7 @@ from leporello.agent.commands import run_command
 from leporello.agent.events import Notice, ToolFinished
 from leporello.agent.plugin_commands import plugin_commands
 from leporello.agent.session import Chosen, open_agent
-from leporello.engines.guest import GuestEngine
+from leporello.engines.plugin_engine import PluginEngine
 from leporello.messages import text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.store import open_store
@@ -46,7 +46,7 @@ def test_an_engine_with_a_database_tools_and_a_command_of_its_own(house: House, 
     house.sample("archive")
     script = ["They spoke of a cache.", call("archive_find", text="the"), "Found it."]
     agent = agent_of(script, context__engine="archive")
-    assert isinstance(agent.talk.engine, GuestEngine)
+    assert isinstance(agent.talk.engine, PluginEngine)
     agent.talk.append(*SESSION)
     events: list = []
     agent.watchers.append(events.append)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from leporello.compaction.view import number_messages
 from leporello.engines.base import ContextEngine
-from leporello.engines.guard import Guard
-from leporello.engines.guest import Guest, GuestEngine
+from leporello.engines.guard import PluginGuard
+from leporello.engines.plugin_engine import HostedEngine, PluginEngine
 from leporello.messages import Message, encode_json, is_instruction, role_of
 from leporello.testing.strategies import conversations
 from leporello.turns import open_group, validate
@@ -70,8 +70,8 @@ class Editor(ContextEngine):
 @given(conversations(), edits, st.booleans())
 def test_any_edited_list(messages: list[Message], wanted: list[tuple[str, int]], late: bool) -> None:
     messages = [*messages, *(PADDING * 6 if open_group(messages) is None else [])]
-    guard = Guard("engine editor", 20)
-    engine = GuestEngine(Guest(Editor(wanted), guard, "editor"), WINDOW)
+    guard = PluginGuard("engine editor", 20)
+    engine = PluginEngine(HostedEngine(Editor(wanted), guard, "editor"), WINDOW)
     items = number_messages(messages)
     before = encode_json(messages)
     done = engine.compact(items, trigger="overflow" if late else "manual")

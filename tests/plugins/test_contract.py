@@ -8,7 +8,7 @@ import pytest
 
 from leporello.config import Home, load_settings
 from leporello.engines.base import ContextEngine
-from leporello.engines.guest import Guest, GuestEngine
+from leporello.engines.plugin_engine import HostedEngine, PluginEngine
 from leporello.plugins.host import PluginHost
 from leporello.testing import EngineContract
 from tests.plugins.conftest import House
@@ -27,7 +27,7 @@ class HostedContract(EngineContract):
         house.write("tiny", TINY)
         self.host = PluginHost(load_settings({"context.engine": self.name}, home=Home(house.home.path)))
 
-    def guest(self) -> Guest:
+    def guest(self) -> HostedEngine:
         hosted = self.host.guest(self.name)
         assert hosted is not None
         return hosted.guest
@@ -46,7 +46,7 @@ class TestSteadyByItself(HostedContract):
 
 class ThroughTheHost(HostedContract):
     def make_engine(self, context_length: int) -> ContextEngine:
-        engine = GuestEngine(self.guest(), context_length)
+        engine = PluginEngine(self.guest(), context_length)
         engine.tell_model("m")
         return engine
 

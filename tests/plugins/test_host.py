@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.engines.guest import GuestEngine
+from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import PluginError
 from leporello.events import Outcome
 from leporello.plugins.host import Status
@@ -27,7 +27,7 @@ CHAT = [
 
 
 def guest(talk) -> object:
-    assert isinstance(talk.engine, GuestEngine)
+    assert isinstance(talk.engine, PluginEngine)
     return talk.engine.guest.engine
 
 
@@ -85,7 +85,7 @@ def test_nothing_is_active_unless_the_settings_name_it(house: House) -> None:
 def test_compressor_always_means_the_built_in_one(house: House) -> None:
     house.write("compressor", TINY.replace('"tiny"', '"compressor"'))
     talk = house.talk(context__engine="compressor")
-    assert not isinstance(talk.engine, GuestEngine)
+    assert not isinstance(talk.engine, PluginEngine)
     assert talk.troubles == []
 
 

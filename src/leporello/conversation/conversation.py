@@ -19,7 +19,7 @@ from leporello.conversation.request import Request
 from leporello.conversation.results import waiting_call
 from leporello.conversation.state import ATTEMPTS_KEY, ConversationState
 from leporello.engines.compressor import MOST_ATTEMPTS
-from leporello.engines.guest import GuestEngine
+from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import FixedPartTooLarge, InputError, StoreBusy
 from leporello.events import CompactionEvent, CompactionReport, Outcome
 from leporello.messages import Message, decode_json, is_instruction, text_of
@@ -174,7 +174,7 @@ class Conversation(ConversationState):
 
         A plugin's engine may keep things in its own instance, so it folds where it is.
         """
-        if self.later is None or isinstance(self.engine, GuestEngine) or tokens >= self.limits.hard_tokens:
+        if self.later is None or isinstance(self.engine, PluginEngine) or tokens >= self.limits.hard_tokens:
             return False
         return self.later(
             FoldOrder(

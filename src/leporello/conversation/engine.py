@@ -7,7 +7,7 @@ from typing import Any
 
 from leporello.engines.builtin import BUILTIN, make_builtin
 from leporello.engines.compressor import ContextCompressor
-from leporello.engines.guest import GuestEngine
+from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import PluginError
 from leporello.events import Span
 from leporello.models import Limits
@@ -61,7 +61,7 @@ class EngineSlot:
         """An engine with the limits that hold now."""
         if self._hosted is None:
             return make_builtin(self._name, limits, counter, summariser)
-        engine = GuestEngine(self._hosted.guest, limits=limits, counter=counter, summariser=summariser)
+        engine = PluginEngine(self._hosted.guest, limits=limits, counter=counter, summariser=summariser)
         engine.tell_model(model)
         return engine
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.engines.guard import Guard, accepted
+from leporello.engines.guard import PluginGuard, accepted
 from leporello.errors import EngineError, ProviderError
 from leporello.messages import encode_json, text_of
 from leporello.plugins.context import PluginCommand, PluginSummariser, PluginTool
@@ -24,7 +24,7 @@ SECONDS = 50.0
 class ToolCall:
     """A tool of a plugin."""
 
-    guard: Guard
+    guard: PluginGuard
     tool: PluginTool
 
     def __call__(self, arguments: dict[str, Any]) -> str:
@@ -36,7 +36,7 @@ class ToolCall:
 class CommandCall:
     """A slash command of a plugin."""
 
-    guard: Guard
+    guard: PluginGuard
     command: PluginCommand
 
     def __call__(self, argument: str) -> str:
@@ -49,7 +49,7 @@ class CommandCall:
 class HookCall:
     """A hook of a plugin."""
 
-    guard: Guard
+    guard: PluginGuard
     name: str
     callback: Callable[..., Any]
 
@@ -62,7 +62,7 @@ class HookCall:
 class SummariserCall:
     """A summariser of a plugin as the first step of the ladder: a provider like any other, verified like any other."""
 
-    guard: Guard
+    guard: PluginGuard
     summariser: PluginSummariser
     name: str
     """As it appears in reports."""

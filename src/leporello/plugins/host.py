@@ -18,8 +18,8 @@ from typing import Any
 from leporello.config import Settings
 from leporello.engines.base import ContextEngine
 from leporello.engines.builtin import BUILTIN
-from leporello.engines.guard import Guard
-from leporello.engines.guest import Guest
+from leporello.engines.guard import PluginGuard
+from leporello.engines.plugin_engine import HostedEngine
 from leporello.errors import EngineError, LeporelloError, PluginError
 from leporello.plugins.calls import CommandCall, HookCall, SummariserCall, ToolCall
 from leporello.plugins.code import PluginCode
@@ -79,7 +79,7 @@ class Extras:
 class Hosted:
     """An engine for one conversation, and what its plugin registered beside it."""
 
-    guest: Guest
+    guest: HostedEngine
     extras: Extras = Extras()
 
 
@@ -111,7 +111,7 @@ class PluginHost:
                 self._fail(name, f"plugins.enabled names {name!r}, but {self._place(name)} is not there")
                 continue
             code = self._code_of(known[name])
-            guard = Guard(f"plugin {name}", self._seconds, self._trouble)
+            guard = PluginGuard(f"plugin {name}", self._seconds, self._trouble)
             try:
                 registered = self._register(code, guard)
             except LeporelloError as error:
@@ -133,7 +133,7 @@ class PluginHost:
             return
         self._offered[_name(engine)] = code
 
-    def _register(self, code: PluginCode, guard: Guard) -> Registered:
+    def _register(self, code: PluginCode, guard: PluginGuard) -> Registered:
         code.check_trust()
         registered = guard.call("register()", code.register, seconds=LOADING_SECONDS)
         for remark in registered.remarks:
@@ -150,7 +150,7 @@ class PluginHost:
         code = self._engine_code(name)
         if code is None:
             return None
-        guard = Guard(f"engine {name}", self._seconds)
+        guard = PluginGuard(f"engine {name}", self._seconds)
         try:
             registered = self._register(code, guard)
             self._check(name, code, registered)
@@ -161,7 +161,7 @@ class PluginHost:
         assert registered.engine is not None
         general = code.found.kind is Kind.GENERAL
         extras = Extras() if general else _extras(guard, registered)
-        return Hosted(Guest(registered.engine, guard, name), extras)
+        return Hosted(HostedEngine(registered.engine, guard, name), extras)
 
     def bare_engine(self, name: str) -> ContextEngine | None:
         """A new engine without a guard around it, for an examination; runs the plugin's code in this very thread."""
@@ -264,7 +264,7 @@ class PluginHost:
             self.troubles.append(text)
 
 
-def _extras(guard: Guard, registered: Registered) -> Extras:
+def _extras(guard: PluginGuard, registered: Registered) -> Extras:
     return Extras(
         tuple(ToolCall(guard, tool) for tool in registered.tools),
         tuple(CommandCall(guard, command) for command in registered.commands),

@@ -16,7 +16,7 @@ from pathlib import Path
 from leporello.config import Home, load_settings
 from leporello.engines.base import ContextEngine
 from leporello.engines.builtin import BUILTIN, make_builtin
-from leporello.engines.guard import Guard
+from leporello.engines.guard import PluginGuard
 from leporello.errors import EngineError, LeporelloError, PluginError
 from leporello.models import Limits
 from leporello.plugins.host import DEFAULT_ENGINE, PluginHost
@@ -50,7 +50,7 @@ class _Examined(EngineContract):
 def examine(name: str, host: PluginHost) -> Iterator[dict[str, object]]:
     """One line for each promise: what it is, whether it is kept, and why not."""
     suite = _Examined(name, host)
-    guard = Guard(f"engine {name}", SECONDS)
+    guard = PluginGuard(f"engine {name}", SECONDS)
     # An engine that can't be made breaks every promise for one reason; that is said once.
     guard.call("loading", suite.make_engine, WINDOW)
     for test, function in inspect.getmembers(suite, inspect.ismethod):

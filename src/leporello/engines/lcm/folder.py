@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -23,14 +23,14 @@ from leporello.compaction.pipeline import (
 )
 from leporello.compaction.plan import CompactionPlan
 from leporello.compaction.view import Item
-from leporello.engines.lcm import state as state_writer
-from leporello.engines.lcm.nodes import Desk, Written
+from leporello.engines.lcm.nodes import LEAST_NODE_TOKENS, Branch, NodeWriter, Written, grow, leaf_size, said, standing
 from leporello.engines.lcm.nodes import write as write_nodes
-from leporello.engines.lcm.tree import LEAST_NODE_TOKENS, Branch, grow, leaf_size, standing
 from leporello.events import Span
+from leporello.ledger.ranking import Ranking
 from leporello.messages import is_instruction
+from leporello.summaries.deterministic import USER_SHARE, QuotationBudget, merge, plain_sections, quotations
 from leporello.summaries.fold import Fold, prompt
-from leporello.summaries.handoff import Handoff, joined, render
+from leporello.summaries.handoff import Handoff, Section, joined, render
 from leporello.summaries.summary_tree import (
     RunningState,
     SummaryNode,
@@ -41,6 +41,46 @@ from leporello.summaries.summary_tree import (
     tree_message,
 )
 from leporello.turns import closing_role, groups, opening_role
+
+ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StateWriter:
+    """Tokens of everything that is folded, and the share of them that the state may use now."""
+
+    whole: int
+    state: int
+
+
+def plain(desk: NodeWriter, covered: Collection[int], whole: int) -> Handoff:
+    """Rules, requests, files and open work, with the shares of the whole that they have in any fold."""
+    facts = plain_sections(desk.ledger, covered, whole, desk.count)
+    return Handoff({section: lines for section, lines in facts.sections.items() if section is not Section.COMPLETED})
+
+
+def write(
+    desk: NodeWriter, covered: Collection[int], nodes: Collection[SummaryNode], shelf: StateWriter, passing: Handoff
+) -> Handoff:
+    """The state's handoff within its tokens."""
+    facts = merge(plain(desk, covered, shelf.whole), passing)
+    taken = said(nodes) | {rule.text for rule in desk.ledger.rules}
+    fixed = desk.count(render(facts))
+    spoken = sum(desk.count(line.text) for node in nodes for line in node.handoff[Section.USER_SAID])
+    user = max(0, int(shelf.whole * USER_SHARE) - spoken)
+    room = float(shelf.state - fixed)
+    handoff = facts
+    ranking = Ranking(desk.ledger, covered)
+    for _ in range(ROUNDS):
+        size = QuotationBudget(max(0, int(room)), user)
+        words = quotations(desk.ledger, ranking, size, desk.count, focus=desk.focus, taken=taken)
+        handoff = joined(facts, words)
+        tokens = desk.count(render(handoff))
+        if tokens <= shelf.state:
+            return handoff
+        room -= (tokens - shelf.state) * 1.1 + 1
+    return facts if room < 0 else handoff
+
 
 NODE_SHARE = 0.2
 """What the nodes may take of the tokens that are folded; the rest is the state's, which can choose anew each time.
@@ -94,7 +134,7 @@ def fold_into_nodes(job: CompactionTask, items: Sequence[Item], plan: Compaction
     newest = max(item.number for item in raw)
     span = Span(min(branch.span.first for branch in old) if old else raw[0].number, newest)
     ground = _Ground(job, items, plan, span, shown_numbers(items, plan))
-    desk = Desk(job.ledger, job.counter.text, ground.hidden, job.summariser, job.focus, job.key)
+    desk = NodeWriter(job.ledger, job.counter.text, ground.hidden, job.summariser, job.focus, job.key)
     whole = fold_budget(job, items, plan)
     cap = _nodes_cap(ground, desk, whole)
     branches = grow(old, _leaves(job, raw, last, cap), cap, job.limits.aim_tokens)
@@ -103,7 +143,9 @@ def fold_into_nodes(job: CompactionTask, items: Sequence[Item], plan: Compaction
     return _folded(ground, nodes, _state(ground, desk, nodes, whole, written.passing), written)
 
 
-def _state(ground: _Ground, desk: Desk, nodes: Sequence[SummaryNode], whole: int, passing: Handoff) -> RunningState:
+def _state(
+    ground: _Ground, desk: NodeWriter, nodes: Sequence[SummaryNode], whole: int, passing: Handoff
+) -> RunningState:
     job = ground.job
     number = max(node.number for node in nodes)
     some = any(ground.covered.intersection(job.ledger.earlier))
@@ -111,8 +153,8 @@ def _state(ground: _Ground, desk: Desk, nodes: Sequence[SummaryNode], whole: int
     empty = make_state(number, ground.span, Handoff(), ground.kept, note, job.key)
     frame = desk.count(prompt("frontier")) + desk.count(empty.text) + PART_TOKENS * (len(nodes) + 3)
     used = sum(desk.count(node.text) for node in nodes) + frame - FOLD_FRAME_TOKENS
-    shelf = state_writer.Shelf(whole, max(0, whole - used))
-    handoff = state_writer.write(desk, ground.covered, nodes, shelf, passing)
+    shelf = StateWriter(whole, max(0, whole - used))
+    handoff = write(desk, ground.covered, nodes, shelf, passing)
     return make_state(number, ground.span, handoff, ground.kept, note, job.key)
 
 
@@ -139,7 +181,7 @@ def _old_branches(job: CompactionTask, items: Sequence[Item]) -> list[Branch]:
     return branches
 
 
-def _nodes_cap(ground: _Ground, desk: Desk, whole: int) -> int:
+def _nodes_cap(ground: _Ground, desk: NodeWriter, whole: int) -> int:
     """Tokens for all nodes together: a share that doesn't move with the tail; less when rules and asks need room."""
     job = ground.job
     head = sum(
@@ -150,7 +192,7 @@ def _nodes_cap(ground: _Ground, desk: Desk, whole: int) -> int:
     usual = job.limits.aim_tokens * AIM_SHARE - head - job.limits.tail_tokens * USUAL_TAIL - FOLD_FRAME_TOKENS
     room = min(max(usual, whole / 2), MOST_FOLD_TOKENS)
     steady = int(max(room * NODE_SHARE, min(room * MOST_NODE_SHARE, LEAST_NODES * LEAST_NODE_TOKENS)))
-    fixed = desk.count(render(state_writer.plain(desk, ground.covered, whole)))
+    fixed = desk.count(render(plain(desk, ground.covered, whole)))
     return max(1, min(steady, whole - fixed - int(whole * LEAST_STATE_SHARE)))
 
 

@@ -1,4 +1,4 @@
-"""`GuestEngine`: the host's side of somebody else's `ContextEngine`.
+"""`PluginEngine`: the host's side of somebody else's `ContextEngine`.
 
 The guest decides and folds; the host keeps ledger, limits and counter, as with its own engines, so that recall, pins,
 undo and the fallback work whoever folds. A guest that raises, hangs or returns a list that can't be used costs nothing:
@@ -17,8 +17,8 @@ from leporello.compaction.pipeline import LEAST_SAVING, CompactionResult, NewFol
 from leporello.compaction.view import Item, MessageHashes, MessageSizes, Shown, entry_of, join_neighbours
 from leporello.engines.base import ContextEngine
 from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
-from leporello.engines.guard import Guard, accepted
-from leporello.engines.guest_view import Given, Placed, Unfit, judge, own_copy, place
+from leporello.engines.guard import PluginGuard, accepted
+from leporello.engines.plugin_result import EngineInput, PlacedView, UnfitResult, judge, own_copy, place
 from leporello.errors import EngineError, LeporelloError
 from leporello.events import CompactionReport, Outcome
 from leporello.messages import Message, decode_json, encode_json, is_instruction
@@ -34,11 +34,11 @@ LONGEST_NAME = 64
 
 
 @dataclass(slots=True)
-class Guest:
+class HostedEngine:
     """A foreign engine and the guard through which it is called. One serves one conversation."""
 
     engine: ContextEngine
-    guard: Guard
+    guard: PluginGuard
     name: str
     on_close: Callable[[], None] = field(default=lambda: None)
 
@@ -68,12 +68,12 @@ class Guest:
         self.on_close()
 
 
-class GuestEngine(ContextCompressor):
+class PluginEngine(ContextCompressor):
     """A foreign engine in a conversation of ours."""
 
     def __init__(
         self,
-        guest: Guest,
+        guest: HostedEngine,
         context_length: int = 128_000,
         *,
         limits: Limits | None = None,
@@ -206,7 +206,7 @@ class GuestEngine(ContextCompressor):
 class _Task:
     """One compaction by a guest."""
 
-    host: GuestEngine
+    host: PluginEngine
     items: Sequence[Item]
     focus: str
     trigger: str
@@ -216,7 +216,7 @@ class _Task:
     def run(self) -> CompactionResult:
         host = self.host
         lines = repair([Shown(entry_of(item), item.message) for item in self.items])
-        given = Given(self.items, lines, self.hash_of)
+        given = EngineInput(self.items, lines, self.hash_of)
         measure = MessageSizes(host.counter, self.hash_of)
         before = self._request(given.messages, measure)
         who = f"{host.guest.guard.who}: compress()"
@@ -225,7 +225,7 @@ class _Task:
             if [*map(self.hash_of, returned)] == [*map(self.hash_of, given.messages)]:
                 return self._unchanged(given, before)
             judge(given, returned)
-        except Unfit as error:
+        except UnfitResult as error:
             raise EngineError(f"{who} {error}") from None
         placed = place(given, returned, self.fold_number)
         catch_up(host.ledger, self.items)
@@ -243,20 +243,20 @@ class _Task:
         }
         returned = own_copy(self.host.guest.call("compress", copy, optional=optional))
         if encode_json(copy) != written:
-            raise Unfit("changed the list it was given")
+            raise UnfitResult("changed the list it was given")
         return returned
 
     def _request(self, messages: Sequence[Message], measure: MessageSizes) -> int:
         return self.host.system_tokens + self.host.tool_tokens + sum(map(measure, messages))
 
-    def _unchanged(self, given: Given, before: int) -> CompactionResult:
+    def _unchanged(self, given: EngineInput, before: int) -> CompactionResult:
         """The guest sees nothing to do. Where the request would not fit, that is no answer."""
         if before >= self.host.limits.hard_tokens or self.trigger not in ORDINARY:
-            raise Unfit("returned the list unchanged although it is too long")
+            raise UnfitResult("returned the list unchanged although it is too long")
         reason = f"The engine {self.host.name} left the list as it is."
         return CompactionResult(replace(self._report(Outcome.NOTHING_TO_DO, before), reason=reason), tuple(given.lines))
 
-    def _measured(self, placed: Placed, before: int, measure: MessageSizes, who: str) -> CompactionResult:
+    def _measured(self, placed: PlacedView, before: int, measure: MessageSizes, who: str) -> CompactionResult:
         host = self.host
         sent = join_neighbours(line.message for line in placed.shown)
         after = self._request(sent, measure)
@@ -287,7 +287,7 @@ class _Task:
         folds = (NewFold(placed.fold, placed.text, folds_of(self.items)),) if placed.fold else ()
         return CompactionResult(report, placed.shown, placed.fold, folds)
 
-    def _lost_pins(self, placed: Placed) -> tuple[str, ...]:
+    def _lost_pins(self, placed: PlacedView) -> tuple[str, ...]:
         stays = {line.entry.ref for line in placed.shown}
         lost = [number for number, pin in self.host.ledger.pins.items() if pin.text.strip() and number not in stays]
         if not lost:

@@ -24,12 +24,12 @@ _TOLERATED = {ViolationKind.UNKNOWN_ROLE, ViolationKind.LATE_SYSTEM, ViolationKi
 """What the input had already is the caller's affair."""
 
 
-class Unfit(Exception):
+class UnfitResult(Exception):
     """What was returned can't be used; the text goes on after the name of the method."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class EngineInput:
     """What the engine was given: the lines of the view, repaired, and the items behind them."""
 
     items: Sequence[Item]
@@ -43,7 +43,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedView:
     """The returned list as a view; `fold` names what is no longer shown, None when everything still is."""
 
     shown: tuple[Shown, ...]
@@ -55,40 +55,40 @@ class Placed:
 def own_copy(returned: object) -> list[Message]:
     """The returned value as a list of our own, or an error that says what it is instead."""
     if not isinstance(returned, list):
-        raise Unfit(f"returned a {type(returned).__name__}, not a list")
+        raise UnfitResult(f"returned a {type(returned).__name__}, not a list")
     strange = next((index for index, message in enumerate(returned) if not isinstance(message, dict)), None)
     if strange is not None:
-        raise Unfit(f"returned a list whose item {strange} is a {type(returned[strange]).__name__}")
+        raise UnfitResult(f"returned a list whose item {strange} is a {type(returned[strange]).__name__}")
     try:
         copied: list[Message] = decode_json(encode_json(returned))
     except (TypeError, ValueError):
-        raise Unfit("returned messages that can't be written as JSON") from None
+        raise UnfitResult("returned messages that can't be written as JSON") from None
     return copied
 
 
-def judge(given: Given, returned: Sequence[Message]) -> None:
+def judge(given: EngineInput, returned: Sequence[Message]) -> None:
     """Raise `Unfit`, which says why the list can't be used; nothing happens when it can."""
     _check_valid(given, returned)
     kept = {given.hash_of(message) for message in returned}
     if any(is_instruction(message) and given.hash_of(message) not in kept for message in given.messages):
-        raise Unfit("returned a list without the instructions")
+        raise UnfitResult("returned a list without the instructions")
     newest = _newest_user(given)
     if newest is not None:
         last = next((message for message in reversed(returned) if role_of(message) == "user"), None)
         if given.hash_of(newest) not in kept:
-            raise Unfit("returned a list without the newest user message")
+            raise UnfitResult("returned a list without the newest user message")
         if last is None or given.hash_of(last) != given.hash_of(newest):
-            raise Unfit("returned a list in which another message stands last in the user's role")
+            raise UnfitResult("returned a list in which another message stands last in the user's role")
     busy = open_group(given.messages)
     if busy is not None:
         count = len(given.lines) - busy.start
         if [*map(given.hash_of, returned[-count:])] != [*map(given.hash_of, given.messages[-count:])]:
-            raise Unfit("returned a list that changes or loses calls still waiting for results")
+            raise UnfitResult("returned a list that changes or loses calls still waiting for results")
 
 
-def _check_valid(given: Given, returned: Sequence[Message]) -> None:
+def _check_valid(given: EngineInput, returned: Sequence[Message]) -> None:
     if not returned:
-        raise Unfit("returned an empty list")
+        raise UnfitResult("returned an empty list")
     hashes = [*map(given.hash_of, given.messages)]
     side_by_side = set(pairwise(hashes))
     before = {violation.fault for violation in validate(given.messages)} & _TOLERATED
@@ -98,10 +98,10 @@ def _check_valid(given: Given, returned: Sequence[Message]) -> None:
             # The user said two things in a row: they are shown as one, as they were before.
             continue
         if violation.fault not in before:
-            raise Unfit(f"returned a list that a provider would refuse ({violation})")
+            raise UnfitResult(f"returned a list that a provider would refuse ({violation})")
 
 
-def _newest_user(given: Given) -> Message | None:
+def _newest_user(given: EngineInput) -> Message | None:
     for line in reversed(given.lines):
         # Folds and what engines wrote in the user's role are no references: the user never said them.
         if role_of(line.message) == "user" and line.entry.ref is not None:
@@ -109,7 +109,7 @@ def _newest_user(given: Given) -> Message | None:
     return None
 
 
-def place(given: Given, returned: Sequence[Message], fold_number: int) -> Placed:
+def place(given: EngineInput, returned: Sequence[Message], fold_number: int) -> PlacedView:
     """The returned list as entries: references to what was shown before, and the engine's own messages."""
     entries = _references(given, returned)
     # What it wrote itself is a summary, or a message cut by it: neither brings a secret into the view.
@@ -127,10 +127,10 @@ def place(given: Given, returned: Sequence[Message], fold_number: int) -> Placed
         Shown(entry or ViewEntry(inline=message, fold=name), message)
         for message, entry in zip(returned, entries, strict=True)
     )
-    return Placed(shown, fold, "\n\n".join(filter(None, map(text_of, new))))
+    return PlacedView(shown, fold, "\n\n".join(filter(None, map(text_of, new))))
 
 
-def _references(given: Given, returned: Sequence[Message]) -> list[ViewEntry | None]:
+def _references(given: EngineInput, returned: Sequence[Message]) -> list[ViewEntry | None]:
     """For each returned message the entry of the line it repeats; both ends first, where repeats are most likely."""
     found: list[ViewEntry | None] = [None] * len(returned)
     old = [given.hash_of(message) for message in given.messages]
