@@ -17,8 +17,9 @@ from pathlib import Path
 from benchmarks.table import seconds, table
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
-from leporello.store import StoreOptions, open_store
-from leporello.store.records import Call, Metadata
+from leporello.store import open_store
+from leporello.store.base import StoreOptions
+from leporello.store.records import Metadata, ModelCall
 from leporello.testing.sessions import generate
 from leporello.usage import CanonicalUsage
 
@@ -78,7 +79,7 @@ def _fill(store: Path, home: Path, messages: int, conversations: int) -> int:
             id = opened.conversations.create(f"c{number}", about).id
             if number % 10 == 0:
                 opened.log.append(id, [{"role": "user", "content": f"What about part {number}?"}])
-                opened.usage.add(id, Call(CanonicalUsage(100, 20, 300, 40, 0), "gpt-4o", cost=0.001))
+                opened.usage.add(id, ModelCall(CanonicalUsage(100, 20, 300, 40, 0), "gpt-4o", cost=0.001))
         opened.conversations.create("flat", Metadata(title="Never folded", model="gpt-4o"))
         opened.log.append("flat", session.messages)
         about = Metadata(title="Folded as it grew", model="gpt-4o")
@@ -88,7 +89,7 @@ def _fill(store: Path, home: Path, messages: int, conversations: int) -> int:
             for start in range(0, len(session.messages), STEP):
                 talk.append(*session.messages[start : start + STEP])
                 talk.request(session.tools, session.system)
-                opened.usage.add("long", Call(CanonicalUsage(3_000, 300, 40_000, 1_500, 0), "gpt-4o", cost=0.02))
+                opened.usage.add("long", ModelCall(CanonicalUsage(3_000, 300, 40_000, 1_500, 0), "gpt-4o", cost=0.02))
             folds = talk.compressions
         opened.index.catch_up()
     return folds

@@ -17,7 +17,8 @@ from leporello.gateway.config import Upstream
 from leporello.gateway.planning import Planner
 from leporello.gateway.talks import Talks
 from leporello.gateway.wire import read_request
-from leporello.store import StoreOptions, open_store
+from leporello.store import open_store
+from leporello.store.base import StoreOptions
 
 WORDS = (
     "The build of service {number} passed in part {part}; port {port} is free, the next file is src/part_{part}.py. "

@@ -23,8 +23,9 @@ from benchmarks.peers import HERMES, ROOT, environment
 from benchmarks.store_data import Place, Query, queries, read_texts, write_messages
 from benchmarks.table import seconds, table
 from leporello.events import CompactionReport, Outcome, Span, ViewEntry
-from leporello.store import Store, StoreOptions, open_store
-from leporello.store.records import Compaction, Fold
+from leporello.store import open_store
+from leporello.store.base import Store, StoreOptions
+from leporello.store.records import CompactionRecord, StoredFold
 
 # Two runs at once must not share files; both belong on the disk where the project is, not in memory.
 FOLDER = ROOT / "build" / f"bench-store-{os.getpid()}"
@@ -286,7 +287,7 @@ def _fold(store: Store) -> None:
     covered = Span(1, view.last - _TAIL)
     store.views.commit(
         "long",
-        Compaction(
+        CompactionRecord(
             base_generation=view.generation,
             base_last=view.last,
             entries=[
@@ -294,7 +295,7 @@ def _fold(store: Store) -> None:
                 *(ViewEntry(ref=number) for number in range(covered.last + 1, view.last + 1)),
             ],
             report=CompactionReport(Outcome.COMMITTED, fold="f1", covered=covered),
-            folds=[Fold("f1", covered, "What happened so far.")],
+            folds=[StoredFold("f1", covered, "What happened so far.")],
         ),
     )
 

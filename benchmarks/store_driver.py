@@ -38,7 +38,8 @@ class Leporello:
     """Our store on SQLite."""
 
     def __init__(self, folder: Path) -> None:
-        from leporello.store import StoreOptions, open_store
+        from leporello.store import open_store
+        from leporello.store.base import StoreOptions
 
         self._store = open_store(str(folder / "leporello.db"), StoreOptions(synchronous="FULL"))
         self._known: set[str] = set()

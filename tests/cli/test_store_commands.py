@@ -24,7 +24,7 @@ from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.events import Outcome
 from leporello.store import open_store
-from leporello.store.records import Call, Metadata, SearchQuery
+from leporello.store.records import Metadata, ModelCall, SearchQuery
 from leporello.testing.sessions import FactKind, GeneratedSession, generate
 from leporello.usage import CanonicalUsage
 from tests.conftest import Ran, RunCli
@@ -59,8 +59,8 @@ def template(tmp_path_factory: pytest.TempPathFactory, session: GeneratedSession
         for start in range(0, len(session.messages), third):
             talk.append(*session.messages[start : start + third])
             assert talk.compact().outcome is Outcome.COMMITTED
-        store.usage.add("build-42", Call(CanonicalUsage(1_000, 200, 9_000, 500, 0), "gpt-4.1", cost=0.25))
-        store.usage.add("build-42", Call(CanonicalUsage(100, 20), "gpt-4.1-mini", "summary"))
+        store.usage.add("build-42", ModelCall(CanonicalUsage(1_000, 200, 9_000, 500, 0), "gpt-4.1", cost=0.25))
+        store.usage.add("build-42", ModelCall(CanonicalUsage(100, 20), "gpt-4.1-mini", "summary"))
         store.pins.add("build-42", 3, "the important one")
         store.artifacts.put("build-42", b"log " * 5_000, "test.log")
         store.conversations.create("talk-7", Metadata(title="Small talk", platform="gateway", owner="bob"))
@@ -625,7 +625,7 @@ def hostile_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 ],
             )
             store.pins.add(id, 1, text)
-            store.usage.add(id, Call(CanonicalUsage(10, 10), text, text))
+            store.usage.add(id, ModelCall(CanonicalUsage(10, 10), text, text))
             store.artifacts.put(id, b"x", text)
             store.conversations.end(id, text if not long else "exit")
         store.conversations.create("\x1b[31mid\0\u202e")

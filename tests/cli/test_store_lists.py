@@ -17,7 +17,7 @@ from leporello.agent.commands_store import sessions
 from leporello.cli.output import LEAST_COLUMN, breadth, fitted
 from leporello.conversation import Conversation
 from leporello.store import open_store
-from leporello.store.records import Call, Metadata
+from leporello.store.records import Metadata, ModelCall
 from leporello.usage import CanonicalUsage
 from tests.conftest import Ran, RunCli
 
@@ -122,7 +122,7 @@ class TestInsights:
         """Bars are shortened, and left out where even their heading has no room."""
         with open_store(str(path)) as store:
             store.usage.add(
-                LONG, Call(CanonicalUsage(123_456, 7_890, 1_234_567), "claude-sonnet-4-5-20250929", cost=1.5)
+                LONG, ModelCall(CanonicalUsage(123_456, 7_890, 1_234_567), "claude-sonnet-4-5-20250929", cost=1.5)
             )
         shown = on_terminal(columns, "insights", "--store", str(path))
         tables = shown[shown.index(next(line for line in shown if line.startswith("day"))) :]

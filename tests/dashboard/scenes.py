@@ -9,7 +9,7 @@ from leporello.conversation import Conversation
 from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
 from leporello.messages import Message
 from leporello.store.base import Store
-from leporello.store.records import Call, Compaction, Fold, Metadata
+from leporello.store.records import CompactionRecord, Metadata, ModelCall, StoredFold
 from leporello.testing.sessions import generate
 from leporello.usage import CanonicalUsage
 
@@ -35,7 +35,7 @@ def folded(store: Store, home: Home, id: str = "build-42", **about: Any) -> None
         for start in range(0, len(session.messages), 10):
             talk.append(*session.messages[start : start + 10])
             talk.request(session.tools, session.system)
-            store.usage.add(id, Call(USAGE, "gpt-4o", "chat", 0.0125))
+            store.usage.add(id, ModelCall(USAGE, "gpt-4o", "chat", 0.0125))
         assert talk.compressions >= 2
 
 
@@ -60,7 +60,7 @@ def long(store: Store, id: str = "long", count: int = 10_000) -> None:
         lines = [{"text": f"Everything up to m{end} was read", "sources": [end], "origin": "assistant"}]
         store.views.commit(
             id,
-            Compaction(
+            CompactionRecord(
                 base_generation=view.generation,
                 base_last=view.last,
                 entries=[
@@ -70,7 +70,7 @@ def long(store: Store, id: str = "long", count: int = 10_000) -> None:
                 ],
                 report=report,
                 folds=[
-                    Fold(
+                    StoredFold(
                         fold,
                         covered,
                         f"summary {number}",
@@ -95,7 +95,8 @@ def shortened(store: Store, id: str) -> None:
     ]
     report = CompactionReport(Outcome.COMMITTED, fold="f1", covered=Span(1, 8), tokens_before=900, tokens_after=90)
     store.views.commit(
-        id, Compaction(view.generation, view.last, entries, report, folds=[Fold("f1", Span(1, 8), "summary")])
+        id,
+        CompactionRecord(view.generation, view.last, entries, report, folds=[StoredFold("f1", Span(1, 8), "summary")]),
     )
 
 
@@ -128,6 +129,7 @@ def verified(store: Store, id: str) -> None:
     )
     entries = [ViewEntry(inline=assistant("summary"), fold="f1"), *(ViewEntry(ref=n) for n in range(31, 41))]
     store.views.commit(
-        id, Compaction(view.generation, view.last, entries, report, folds=[Fold("f1", Span(1, 30), "summary")])
+        id,
+        CompactionRecord(view.generation, view.last, entries, report, folds=[StoredFold("f1", Span(1, 30), "summary")]),
     )
     store.views.record_attempt(id, CompactionReport(Outcome.NO_GAIN, "It would have saved 2% only."))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from leporello.store.records import Call
+from leporello.store.records import ModelCall
 from leporello.testing.store_contract.base import fold_all_but
 from tests.dashboard import scenes
 from tests.dashboard.watch import settled
@@ -125,7 +125,7 @@ def test_cost_is_shown_as_soon_as_it_is_known(house: House, page: Page) -> None:
     """Usage is written down after its message; the page does not wait for the next one."""
     begin(house, page, 4)
     expect(page.locator('[data-key="totals"]')).to_contain_text("calls0")
-    house.store.usage.add("talk", Call(scenes.USAGE, "gpt-4o", "chat", 0.25))
+    house.store.usage.add("talk", ModelCall(scenes.USAGE, "gpt-4o", "chat", 0.25))
     expect(page.locator('[data-key="totals"]')).to_contain_text("$0.25")
 
 

@@ -18,9 +18,10 @@ from leporello.events import Span
 from leporello.gateway.dashboard.door import Visitor
 from leporello.gateway.dashboard.reader import Reader
 from leporello.gateway.dashboard.tables import report
-from leporello.store import Store, StoreOptions, open_store
+from leporello.store import open_store
+from leporello.store.base import Store, StoreOptions
 from leporello.store.postgres.database import PostgresTransaction
-from leporello.store.records import Call, ConversationFilter, Metadata, SearchQuery
+from leporello.store.records import ConversationFilter, Metadata, ModelCall, SearchQuery
 from leporello.store.sqlite.database import SqliteTransaction
 from leporello.usage import CanonicalUsage
 from tests.dashboard import scenes
@@ -50,7 +51,7 @@ def crowded(store: Store, count: int) -> None:
         id = store.conversations.create(f"c{number}", about, created_at=now - (count - number) * 15_000_000 / count).id
         if number % 20 == 0:
             store.log.append(id, [scenes.user(f"what about part {number}?")], at=[now - (count - number) * 60])
-            store.usage.add(id, Call(CanonicalUsage(10, 10, 10, 10, 0), "m", cost=0.1))
+            store.usage.add(id, ModelCall(CanonicalUsage(10, 10, 10, 10, 0), "m", cost=0.1))
     scenes.long(store, "long", 600)
     store.index.catch_up()
 

@@ -14,7 +14,7 @@ from leporello.events import CompactionReport, Outcome, Span, Verification, View
 from leporello.gateway.auth import Keys
 from leporello.gateway.dashboard.words import slug
 from leporello.store.base import Store
-from leporello.store.records import Call, Compaction, Fold, Metadata
+from leporello.store.records import CompactionRecord, Metadata, ModelCall, StoredFold
 from leporello.usage import CanonicalUsage
 from tests.dashboard import scenes
 from tests.dashboard.watch import Watch, settled
@@ -51,7 +51,7 @@ def hostile(store: Store, id: str) -> None:
     messages.append({"role": "user", "content": "<b>" + "x" * 1_000_000})
     store.log.append(id, messages)
     store.pins.add(id, 1, NAME)
-    store.usage.add(id, Call(CanonicalUsage(10, 10, 10, 10, 0), NAME, NAME, 0.1))
+    store.usage.add(id, ModelCall(CanonicalUsage(10, 10, 10, 10, 0), NAME, NAME, 0.1))
     view = store.views.view(id)
     report = CompactionReport(
         Outcome.COMMITTED,
@@ -74,8 +74,8 @@ def hostile(store: Store, id: str) -> None:
         ViewEntry(inline=scenes.assistant(NAME), fold=NAME),
         *(ViewEntry(ref=n) for n in range(7, 17)),
     ]
-    folds = [Fold(NAME, Span(2, 6), NAME, handoff)]
-    store.views.commit(id, Compaction(view.generation, view.last, entries, report, folds))
+    folds = [StoredFold(NAME, Span(2, 6), NAME, handoff)]
+    store.views.commit(id, CompactionRecord(view.generation, view.last, entries, report, folds))
     store.views.record_attempt(id, CompactionReport(Outcome.FAILED, EVIL[0]))
 
 

@@ -21,7 +21,7 @@ from leporello.gateway.tally import Tally
 from leporello.gateway.telling import told
 from leporello.gateway.wire import read_request
 from leporello.store import open_store
-from leporello.store.letters import Letter
+from leporello.store.base import InboxMessage
 from leporello.summaries.base import Summary, SummaryTask
 
 
@@ -37,7 +37,7 @@ async def test_a_letter_sent_again_while_it_is_answered_here(tmp_path: Path) -> 
         store.inbox.post("c", "x", "hello")
         desk = Desk("c", Surroundings(store, some, more), lambda *_: None)
 
-        def answer(letter: Letter, cancel: CancelToken, tell: object) -> Outcome:
+        def answer(letter: InboxMessage, cancel: CancelToken, tell: object) -> Outcome:
             answering.set()
             assert go_on.wait(60)
             outcome = Outcome("done", "answer", "stop")

@@ -17,7 +17,7 @@ from leporello.gateway.talks import Live, Talks, Wanted
 from leporello.ledger import ledger
 from leporello.messages import Message
 from leporello.store import open_store
-from leporello.store.records import Kind
+from leporello.store.records import ConversationKind
 
 words = st.text("abé \n", min_size=1, max_size=6)
 mark = {"type": "ephemeral"}
@@ -123,7 +123,7 @@ def test_an_edit_is_a_branch(talks: Talks) -> None:
     edited = [*said[:4], user("something else"), {"role": "assistant", "content": "well"}, user("more")]
     second = talks.take(wanted(edited))
     assert second.id != first.id
-    assert talks.store.conversations.resolve(second.id).kind is Kind.BRANCH
+    assert talks.store.conversations.resolve(second.id).kind is ConversationKind.BRANCH
     assert log_of(talks, first) == said[:7]
     assert log_of(talks, second) == edited
     # Both go on, each where it stands.
@@ -136,7 +136,7 @@ def test_own_compaction_is_a_new_conversation(talks: Talks) -> None:
     first = talks.take(wanted(turns(4)))
     second = talks.take(wanted([user("Summary of everything so far"), *turns(1, "x")]))
     assert second.id != first.id
-    assert talks.store.conversations.resolve(second.id).kind is Kind.ROOT
+    assert talks.store.conversations.resolve(second.id).kind is ConversationKind.ROOT
 
 
 def test_going_back_writes_nothing(talks: Talks) -> None:

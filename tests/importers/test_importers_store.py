@@ -14,8 +14,9 @@ from leporello.importers import load_session, load_sessions
 from leporello.importers.into_store import Change, import_sessions
 from leporello.ledger.user_text import title_of
 from leporello.messages import Message
-from leporello.store import Store, open_store
-from leporello.store.records import InsightsQuery, Kind
+from leporello.store import open_store
+from leporello.store.base import Store
+from leporello.store.records import ConversationKind, InsightsQuery
 
 from .format_writers import WRITERS
 from .session_script import Script, Turn, scripts
@@ -145,7 +146,7 @@ def test_sub_agents_and_branches_hang_on_their_session(store: Store, tmp_path: P
     path.write_text("\n".join(map(json.dumps, records)), "utf-8")
     main, branch = import_sessions(store, load_sessions(path), path)
     record = store.conversations.resolve(branch.conversation)
-    assert record.kind is Kind.BRANCH
+    assert record.kind is ConversationKind.BRANCH
     assert [child.conversation for child in store.conversations.children(main.conversation)] == [branch.conversation]
 
 

@@ -12,7 +12,7 @@ import zstandard
 from leporello.errors import StoreCorrupt
 from leporello.messages import Message, encode_json, parse_json
 from leporello.redact import redact
-from leporello.store.sql.bodies import unpack_body
+from leporello.store.sql.encoding import unpack_body
 from tests.redact import secrets
 
 FORMS = (

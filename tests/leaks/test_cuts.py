@@ -16,7 +16,7 @@ from leporello.ledger.user_text import title_of
 from leporello.messages import Message, calls_of, encode_json, text_of
 from leporello.recall.describe import describe as about
 from leporello.recall.memory import MemoryRecall
-from leporello.store.searchable import chunks_of
+from leporello.store.sql.indexing import searchable_chunks
 from leporello.summaries.base import SummaryTask
 from leporello.summaries.fold import is_fold
 from leporello.summaries.model import chunks
@@ -109,7 +109,7 @@ def test_no_cut_lets_a_piece_of_a_secret_through(form: str, where: str) -> None:
         ledger.add(number, message)
         calls = calls_of(message)
         made = {
-            "index": "\n".join(chunk.text for chunk in chunks_of(message)),
+            "index": "\n".join(chunk.text for chunk in searchable_chunks(message)),
             "title": title_of(text_of(message)),
             "clipped": text_of(clipped(message, 900)),
             "shortened arguments": encode_json(shorten_arguments(message).get("tool_calls")).decode(),

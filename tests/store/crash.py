@@ -20,8 +20,9 @@ from typing import Any
 
 from leporello.errors import StoreUnavailable
 from leporello.messages import Message
-from leporello.store import Store, open_store
-from leporello.store.records import Call
+from leporello.store import open_store
+from leporello.store.base import Store
+from leporello.store.records import ModelCall
 from leporello.testing.store_contract.base import contents, fold_all_but, user
 from leporello.usage import CanonicalUsage
 
@@ -96,7 +97,7 @@ def plan(store: Store, id: str, rng: random.Random, name: str) -> tuple[dict[str
     if kind == "undo" and store.views.generations(id)[-1].state:
         return {"do": "undo"}, lambda: store.views.undo(id)
     if kind == "usage":
-        call = Call(CanonicalUsage(1, 1, 1, 1, 1), "m", cost=0.5)
+        call = ModelCall(CanonicalUsage(1, 1, 1, 1, 1), "m", cost=0.5)
         return {"do": "usage"}, lambda: store.usage.add(id, call)
     if kind == "artifact":
         data = rng.randbytes(rng.choice((10, 100_000)))

@@ -8,9 +8,10 @@ import pytest
 
 from leporello.errors import StoreConflict
 from leporello.events import CompactionReport, Outcome
-from leporello.store import Store, open_store
-from leporello.store.copying import copy_store
-from leporello.store.records import Call, LedgerSnapshot, Metadata, SearchQuery
+from leporello.store import open_store
+from leporello.store.base import Store
+from leporello.store.records import LedgerSnapshot, Metadata, ModelCall, SearchQuery
+from leporello.store.sql.copying import copy_store
 from leporello.testing.store_contract.base import ODD_IDS, fold_all_but, tool_turn, user
 from leporello.usage import CanonicalUsage
 
@@ -26,7 +27,7 @@ def lived_in(store: Store) -> list[str]:
         store.views.commit(id, fold_all_but(store.views.view(id), 5))
         store.views.record_attempt(id, CompactionReport(Outcome.FAILED, reason="no model"))
         store.log.append(id, [user("later")])
-        store.usage.add(id, Call(CanonicalUsage(1, 2, 3, 4, 5), "m", cost=0.25))
+        store.usage.add(id, ModelCall(CanonicalUsage(1, 2, 3, 4, 5), "m", cost=0.25))
         store.artifacts.put(id, b"artifact " * 20_000, "log.txt")
         store.pins.add(id, 2, "keep")
         store.ledgers.save(id, LedgerSnapshot(10, 1, b"ledger"))

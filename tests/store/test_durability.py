@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leporello.errors import StoreError
-from leporello.store import StoreOptions
+from leporello.store.base import StoreOptions
 from leporello.store.sqlite import open_sqlite
 from leporello.testing.store_contract.base import user
 

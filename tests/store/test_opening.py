@@ -10,8 +10,7 @@ import pytest
 
 from leporello.conversation import Conversation
 from leporello.errors import NotFound
-from leporello.store import open_store
-from leporello.store.opening import find_or_create
+from leporello.store import find_or_create, open_store
 from leporello.store.records import Metadata
 from tests.store.opening_race import race_to_open
 

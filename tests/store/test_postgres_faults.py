@@ -14,7 +14,8 @@ import psycopg
 import pytest
 
 from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreUnavailable
-from leporello.store import StoreOptions, open_store
+from leporello.store import open_store
+from leporello.store.base import StoreOptions
 from leporello.store.records import SearchQuery, Severity
 from leporello.testing.store_contract.base import contents, fold_all_but, user
 from tests.store.disks import small_disk

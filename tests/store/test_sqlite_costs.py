@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from leporello.store import Store, open_store
+from leporello.store import open_store
+from leporello.store.base import Store
 from leporello.testing.store_contract.base import contents, fold_all_but, user
 
 

@@ -20,7 +20,8 @@ import pytest
 
 from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from leporello.events import Span
-from leporello.store import Store, StoreOptions, open_store
+from leporello.store import open_store
+from leporello.store.base import Store, StoreOptions
 from leporello.store.records import Metadata, SearchMode, SearchQuery, Severity
 from leporello.testing.store_contract.base import contents, fold_all_but, user
 from tests.store.disks import read_only_disk, small_disk

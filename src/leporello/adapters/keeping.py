@@ -13,8 +13,8 @@ from leporello.conversation.archive import StoredArchive
 from leporello.events import Span
 from leporello.messages import Message, message_hash
 from leporello.recall.base import FoldRecord, RecallQuery, Window
+from leporello.store import find_or_create
 from leporello.store.base import Store
-from leporello.store.opening import find_or_create
 from leporello.store.records import Metadata
 
 FOLDS_KEY = "hosted.folds"

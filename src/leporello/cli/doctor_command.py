@@ -15,7 +15,7 @@ from leporello.cli.output import json_option, note, print_json, print_table, pro
 from leporello.cli.store_access import file_of, open_existing, store_option
 from leporello.cli.store_text import plural, safe, short, size, words_of
 from leporello.errors import StoreCorrupt
-from leporello.store import Store
+from leporello.store.base import Store
 from leporello.store.records import Checkup, Finding, Severity
 
 _MOST_SHOWN = 50

@@ -25,7 +25,8 @@ from leporello.importers import (
     looks_recorded,
 )
 from leporello.importers.into_store import Change, Stored, import_sessions
-from leporello.store import Store, open_store
+from leporello.store import open_store
+from leporello.store.base import Store
 
 _SUFFIXES = (".json", ".jsonl", ".traj", ".md")
 _COUNTED = re.compile(r"(.*) \((\d+)\)\Z", re.DOTALL)

@@ -27,7 +27,14 @@ from leporello.cli.store_show import print_portrait
 from leporello.cli.store_text import iso, moment, parse_age, parse_moment, plural, safe, short
 from leporello.errors import InputError
 from leporello.messages import ROLES
-from leporello.store.records import ConversationFilter, ConversationRecord, Hit, Kind, SearchMode, SearchQuery
+from leporello.store.records import (
+    ConversationFilter,
+    ConversationKind,
+    ConversationRecord,
+    Hit,
+    SearchMode,
+    SearchQuery,
+)
 from leporello.store.sql.search import LEAST_FRAGMENT
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -52,7 +59,7 @@ def command(ctx: click.Context) -> None:
 @command.command("list")
 @click.option("--platform", metavar="NAME", help="Only of this platform.")
 @click.option("--owner", metavar="NAME", help="Only of this owner.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only of this kind.")
+@click.option("--kind", type=click.Choice([kind.value for kind in ConversationKind]), help="Only of this kind.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many on a page.")
 @click.option("--next", "cursor", metavar="CURSOR", help="Go on where the page before ended.")
 @store_option
@@ -72,7 +79,7 @@ def list_(
 
     On a narrow terminal long ids and titles are cut, and platform and model are left out.
     """
-    where = ConversationFilter(platform=platform, owner=owner, kind=Kind(kind) if kind else None)
+    where = ConversationFilter(platform=platform, owner=owner, kind=ConversationKind(kind) if kind else None)
     with open_for_listing(frame, url) as store:
         page = store.conversations.page(where, limit, cursor)
         nothing = "" if page.conversations else NONE_YET if is_empty(store) else "No conversations match."

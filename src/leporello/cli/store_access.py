@@ -15,7 +15,8 @@ from leporello.cli.frame import Frame
 from leporello.cli.output import ELLIPSIS, progress, warn
 from leporello.cli.store_text import plural, short
 from leporello.errors import InputError, NotFound
-from leporello.store import Store, StoreOptions, open_store, sqlite_path
+from leporello.store import open_store, sqlite_path
+from leporello.store.base import Store, StoreOptions
 from leporello.store.records import ConversationFilter, ConversationRecord
 
 F = TypeVar("F", bound=Callable[..., Any])

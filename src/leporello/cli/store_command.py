@@ -17,7 +17,7 @@ from leporello.cli.store_access import bring_index_up_to_date, conversations, fi
 from leporello.cli.store_text import plural, safe, size
 from leporello.errors import InputError
 from leporello.store import open_store
-from leporello.store.copying import copy_store
+from leporello.store.sql.copying import copy_store
 
 _FILE = click.Path(path_type=Path)
 

@@ -9,7 +9,7 @@ from leporello.cli.output import json_text
 from leporello.cli.store_portrait import message_json
 from leporello.cli.store_text import iso, safe, safe_block
 from leporello.messages import Message, PartKind, calls_of, is_result, parse_json, parts_of, result_id, role_of
-from leporello.store import Store
+from leporello.store.base import Store
 from leporello.store.records import ConversationRecord, ViewLine
 
 _TICKS = re.compile(r"`{3,}")

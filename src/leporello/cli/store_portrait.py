@@ -8,14 +8,14 @@ from typing import Any
 
 from leporello.cli.store_text import iso
 from leporello.events import Span
-from leporello.store import Store
+from leporello.store.base import Store
 from leporello.store.records import (
     ArtifactInfo,
     Attempt,
     ConversationRecord,
-    Fold,
     Pin,
     SessionRecord,
+    StoredFold,
     StoredMessage,
     UsageTotals,
 )
@@ -33,7 +33,7 @@ class Portrait:
     chain: tuple[SessionRecord, ...]
     totals: UsageTotals
     by_session: Mapping[str, UsageTotals]
-    folds: tuple[Fold, ...]
+    folds: tuple[StoredFold, ...]
     attempts: tuple[Attempt, ...]
     pins: tuple[Pin, ...]
     artifacts: tuple[ArtifactInfo, ...]

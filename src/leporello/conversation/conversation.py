@@ -29,10 +29,9 @@ from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.tools import RecallTools
 from leporello.redact import redact
-from leporello.store import open_store
+from leporello.store import find_or_create, open_store
 from leporello.store.base import Store
-from leporello.store.opening import find_or_create
-from leporello.store.records import Call, Metadata, UsageTotals, View
+from leporello.store.records import Metadata, ModelCall, UsageTotals, View
 from leporello.summaries.base import Stoppable, Summariser
 from leporello.tools.base import OutputLimits
 from leporello.tools.budget import OutputBudget
@@ -150,7 +149,9 @@ class Conversation(ConversationState):
         answer = reply if isinstance(reply, ModelReply) else decode(reply, provider, self.model)
         numbers = self.append(answer.message)
         facts = model_facts(self.model or answer.model or None)
-        self.store.usage.add(self.id, Call(answer.usage, self.model or answer.model, "chat", cost(answer.usage, facts)))
+        self.store.usage.add(
+            self.id, ModelCall(answer.usage, self.model or answer.model, "chat", cost(answer.usage, facts))
+        )
         if answer.has_usage:
             self.meter.observe(answer.usage.prompt_tokens)
             self.engine.update_from_response(answer.usage.as_engine_dict())
@@ -211,7 +212,7 @@ class Conversation(ConversationState):
         with self._stoppable():
             report = fold_stored(self.store, self.id, self.engine, focus=focus, trigger=trigger)
         if report.usage.total_tokens:
-            self.store.usage.add(self.id, Call(report.usage, report.summariser, "summary", report.cost))
+            self.store.usage.add(self.id, ModelCall(report.usage, report.summariser, "summary", report.cost))
         if report.outcome is Outcome.COMMITTED:
             self.meter.reset()
         self._view = self.store.views.view(self.id)

@@ -25,9 +25,8 @@ from leporello.ledger.ledger import Pinned
 from leporello.messages import is_result, role_of, text_of
 from leporello.redact.messages import masked
 from leporello.store.base import Store
-from leporello.store.records import Compaction as StoredCompaction
-from leporello.store.records import Fold as StoredFold
-from leporello.store.records import Lease, LedgerSnapshot, View, ViewLine
+from leporello.store.records import CompactionRecord as StoredCompaction
+from leporello.store.records import Lease, LedgerSnapshot, StoredFold, View, ViewLine
 from leporello.summaries.fold import read_fold
 from leporello.summaries.handoff import to_json
 

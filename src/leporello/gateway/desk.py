@@ -23,8 +23,7 @@ from leporello.conversation.folding import owner_name
 from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound, StoreError
 from leporello.gateway.faults import refuse
 from leporello.gateway.letters import Outcome, Reader
-from leporello.store.base import Store
-from leporello.store.letters import Fence
+from leporello.store.base import Fence, Store
 from leporello.store.records import Lease
 from leporello.tools.jobs import Jobs
 

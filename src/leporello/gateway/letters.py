@@ -19,8 +19,7 @@ from leporello.cancel import CancelToken
 from leporello.errors import LeporelloError, StoreError
 from leporello.gateway.hygiene import clean
 from leporello.messages import Message, calls_of, role_of, text_of
-from leporello.store.base import Store
-from leporello.store.letters import Letter
+from leporello.store.base import InboxMessage, Store
 from leporello.tools.jobs import Jobs
 
 T = TypeVar("T")
@@ -67,7 +66,7 @@ class Reader:
         self.agent: Agent | None = None
         """As it was when it was last used; other workers may have gone on since."""
 
-    def answer(self, letter: Letter, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> Outcome:
+    def answer(self, letter: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> Outcome:
         """The outcome of a letter, written down."""
         begun = self._store.inbox.begin(self.id, letter.id)
         if begun.outcome is not None:
@@ -108,7 +107,7 @@ class Reader:
             self.agent.refresh()
         return self.agent
 
-    def _outcome(self, letter: Letter, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> Outcome:
+    def _outcome(self, letter: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> Outcome:
         if letter.attempts > MOST_ATTEMPTS:
             return GIVEN_UP
         if cancel.cancelled and letter.message is None:
@@ -130,7 +129,9 @@ class Reader:
                 self.agent.close_open_calls("Error: the turn ended before this call had a result")
             return Outcome("failed", str(error), type(error).__name__)
 
-    def _turn(self, agent: Agent, letter: Letter, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> Outcome:
+    def _turn(
+        self, agent: Agent, letter: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]
+    ) -> Outcome:
         if letter.message is not None:
             answer = self._answer_after(letter.message)
             if answer is not None:

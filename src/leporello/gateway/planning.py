@@ -34,7 +34,7 @@ from leporello.models.limits import limits_of
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import ErrorVerdict
 from leporello.recall.tools import openai_tools
-from leporello.store.records import Call
+from leporello.store.records import ModelCall
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
 
@@ -291,7 +291,7 @@ class Planner:
         with live.guard:
             facts = model_facts(plan.request.model or None)
             for usage in usages:
-                self.talks.store.usage.add(live.id, Call(usage, plan.request.model, "chat", cost(usage, facts)))
+                self.talks.store.usage.add(live.id, ModelCall(usage, plan.request.model, "chat", cost(usage, facts)))
             if live.turn != plan.turn:
                 return
             if usages and plan.done is Done.PASSED:

@@ -17,12 +17,12 @@ from leporello.importers.shapes import moment
 from leporello.ledger.user_text import title_of
 from leporello.messages import Message, is_instruction, message_hash, role_of, text_of
 from leporello.store.base import Store
-from leporello.store.records import Call, Kind, Metadata
+from leporello.store.records import ConversationKind, Metadata, ModelCall
 
 _CALLS_DONE = "import.calls"
 IMPORTED = "imported"
 """Why an imported session ended: it goes on elsewhere, if at all. Whoever resumes it here opens it again."""
-_KINDS = {"main": Kind.ROOT, "sub-agent": Kind.SUBAGENT, "branch": Kind.BRANCH}
+_KINDS = {"main": ConversationKind.ROOT, "sub-agent": ConversationKind.SUBAGENT, "branch": ConversationKind.BRANCH}
 
 
 class Change(StrEnum):
@@ -153,6 +153,6 @@ def _count_calls(store: Store, conversation: str, session: ImportedSession, time
     tip = store.conversations.resolve(conversation).tip.id
     for call in session.usage[done:]:
         at = times[call.index] if times else None
-        store.usage.add(tip, Call(call.usage, call.model, cost=call.cost, at=at))
+        store.usage.add(tip, ModelCall(call.usage, call.model, cost=call.cost, at=at))
     if len(session.usage) > done:
         store.state.set(conversation, _CALLS_DONE, len(session.usage))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from leporello.errors import InputError
-from leporello.store.base import Store
-from leporello.store.options import StoreOptions
-
-__all__ = ["Store", "StoreOptions", "open_store"]
+from leporello.errors import InputError, NotFound, StoreConflict
+from leporello.store.base import Conversations, Store, StoreOptions
+from leporello.store.records import ConversationRecord, Metadata
 
 
 def open_store(url: str, options: StoreOptions | None = None) -> Store:
@@ -42,3 +40,16 @@ def sqlite_path(url: str) -> str:
     if not path or "\0" in path:
         raise InputError("A SQLite URL must name a file, for example sqlite:///leporello.db.", url)
     return path
+
+
+def find_or_create(conversations: Conversations, id: str, metadata: Metadata) -> ConversationRecord:
+    """The conversation with this id; a new one with this metadata when there is none."""
+    try:
+        return conversations.resolve(id)
+    except NotFound:
+        pass
+    try:
+        return conversations.create(id, metadata)
+    except StoreConflict:
+        # Somebody else was quicker: theirs is the conversation.
+        return conversations.resolve(id)

@@ -2,40 +2,88 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from leporello.events import CompactionReport, Span
 from leporello.messages import Message, Messages
-from leporello.store.letters import Fence, Letter
 from leporello.store.records import (
     ArtifactInfo,
     Attempt,
-    Call,
     Checkup,
-    Compaction,
+    CompactionRecord,
     ConversationFilter,
+    ConversationKind,
     ConversationRecord,
-    Fold,
     FoldMark,
     Generation,
     Hit,
     Insights,
     InsightsQuery,
-    Kind,
     Lease,
     LedgerSnapshot,
     Metadata,
+    ModelCall,
     Page,
     Pin,
     Pulse,
     SearchQuery,
     SessionRecord,
     SessionUsage,
+    StoredFold,
     StoredMessage,
     UsageTotals,
     View,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How a store is opened."""
+
+    wait_seconds: float = 10.0
+    """How long a call waits for another process before it raises `StoreBusy`."""
+    read_only: bool = False
+    synchronous: str = "FULL"
+    """SQLite only: `FULL` (an acknowledged write survives a power cut) or `NORMAL`."""
+    connections: int = 8
+    """PostgreSQL only: the most connections this process opens."""
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True)
+class InboxMessage:
+    """A message that somebody sent to the agent of a conversation, and how it ended.
+
+    A letter is not yet a message of the log: it may be a command, and it may have to wait.
+    """
+
+    conversation: str
+    id: str
+    """Of the sender's choosing; the same id is the same letter, and can't say something else."""
+    number: int
+    """Grows in the order of arrival."""
+    text: str
+    """Empty once the letter has ended: what was said is in the log."""
+    attempts: int = 0
+    """How often somebody began to answer it."""
+    message: int | None = None
+    """The number of the message in the log, once it was entered there."""
+    cancelled: bool = False
+    outcome: Mapping[str, Any] | None = None
+    """How it ended; None while it waits or is being answered."""
+
+
+class Fence:
+    """The lease under which somebody writes; it changes from turn to turn, and between turns there is none."""
+
+    __slots__ = ("lease",)
+
+    def __init__(self, lease: Lease | None = None) -> None:
+        self.lease = lease
+
 
 DEFAULT_LEASE_SECONDS = 10.0
 
@@ -50,7 +98,7 @@ class Conversations(Protocol):
         self,
         id: str | None = None,
         metadata: Metadata | None = None,
-        kind: Kind = Kind.ROOT,
+        kind: ConversationKind = ConversationKind.ROOT,
         parent_session_id: str | None = None,
         created_at: float | None = None,
     ) -> ConversationRecord:
@@ -148,7 +196,7 @@ class Views(Protocol):
     def view(self, conversation: str) -> View:
         """The current view, resolved to messages. Reads nothing that is folded away."""
 
-    def commit(self, conversation: str, compaction: Compaction, lease: Lease | None = None) -> View:
+    def commit(self, conversation: str, compaction: CompactionRecord, lease: Lease | None = None) -> View:
         """Make a compaction visible: end the session with `compression`, start its child, write all of it at once.
 
         `StoreConflict` when the conversation's generation is not the base any more, `LeaseLost` when the lease was
@@ -176,10 +224,10 @@ class Views(Protocol):
     def attempts(self, conversation: str, limit: int = 50, before: int | None = None) -> list[Attempt]:
         """Attempts, newest first, committed ones included; those with a number below `before`, if told."""
 
-    def fold(self, conversation: str, fold: str) -> Fold:
+    def fold(self, conversation: str, fold: str) -> StoredFold:
         """One fold by its id."""
 
-    def folds(self, conversation: str) -> list[Fold]:
+    def folds(self, conversation: str) -> list[StoredFold]:
         """All folds, oldest first."""
 
     def fold_marks(self, conversation: str) -> list[FoldMark]:
@@ -189,7 +237,7 @@ class Views(Protocol):
 class Usage(Protocol):
     """Counters that only grow."""
 
-    def add(self, conversation: str, call: Call) -> None:
+    def add(self, conversation: str, call: ModelCall) -> None:
         """Add one call to the counters of the conversation's newest session, atomically."""
 
     def session_totals(self, session: str) -> UsageTotals:
@@ -263,22 +311,22 @@ class State(Protocol):
 class Inbox(Protocol):
     """Letters to the agent of a conversation: written down before they are answered, and each answered once."""
 
-    def post(self, conversation: str, id: str, text: str, most: int | None = None) -> Letter:
+    def post(self, conversation: str, id: str, text: str, most: int | None = None) -> InboxMessage:
         """Take a letter in, durably; where the id is known, the letter that is there.
 
         `LetterConflict` when that one says something else, `InboxFull` when `most` letters wait already.
         """
 
-    def get(self, conversation: str, id: str) -> Letter:
+    def get(self, conversation: str, id: str) -> InboxMessage:
         """One letter; `NotFound` when there is none of this id."""
 
-    def waiting(self, conversation: str, limit: int | None = None) -> list[Letter]:
+    def waiting(self, conversation: str, limit: int | None = None) -> list[InboxMessage]:
         """Letters that have not ended, in the order of their arrival."""
 
     def cancelled(self, conversation: str) -> list[str]:
         """Ids of letters that have not ended and are not wanted any more."""
 
-    def begin(self, conversation: str, id: str) -> Letter:
+    def begin(self, conversation: str, id: str) -> InboxMessage:
         """Count an attempt to answer a letter."""
 
     def enter(self, conversation: str, id: str, message: Message) -> int:

@@ -20,7 +20,7 @@ COMPRESSION = "compression"
 """The end reason of a session that goes on in a child."""
 
 
-class Kind(StrEnum):
+class ConversationKind(StrEnum):
     """Where a conversation comes from."""
 
     ROOT = "root"
@@ -65,7 +65,7 @@ class ConversationRecord:
     """A conversation as it stands now."""
 
     id: str
-    kind: Kind
+    kind: ConversationKind
     tip: SessionRecord
     generation: int
     """Raised by every commit and every undo."""
@@ -101,7 +101,7 @@ class ConversationFilter:
     platform: str | None = None
     model: str | None = None
     owner: str | None = None
-    kind: Kind | None = None
+    kind: ConversationKind | None = None
     active_since: float | None = None
     active_before: float | None = None
     open: bool | None = None
@@ -171,7 +171,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class StoredFold:
     """One summary and what it stands for. `children` are folds it was made of (a DAG of summaries)."""
 
     id: str
@@ -203,7 +203,7 @@ class LedgerSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction:
+class CompactionRecord:
     """All that one compaction writes; it becomes visible as a whole or not at all."""
 
     base_generation: int
@@ -212,7 +212,7 @@ class Compaction:
     """`View.last` of that view; messages appended later follow the entries by themselves."""
     entries: Sequence[ViewEntry]
     report: CompactionReport
-    folds: Sequence[Fold] = ()
+    folds: Sequence[StoredFold] = ()
     ledger: LedgerSnapshot | None = None
     system_prompt: str | None = None
     """The child's system prompt; None keeps the parent's."""
@@ -274,7 +274,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModelCall:
     """One call to a model, for the counters."""
 
     usage: CanonicalUsage
@@ -404,7 +404,7 @@ class Hit:
     created_at: float
     score: float
     start: int
-    """Where the chunk begins in the message's searchable text (`leporello.store.searchable`)."""
+    """Where the chunk begins in the message's searchable text (`leporello.store.sql.indexing`)."""
     text: str
     """The chunk, secrets masked."""
     query: str = ""

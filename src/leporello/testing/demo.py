@@ -14,7 +14,8 @@ import click
 import leporello
 from leporello.cli.output import note, progress
 from leporello.config import Home
-from leporello.store import StoreOptions, open_store
+from leporello.store import open_store
+from leporello.store.base import StoreOptions
 from leporello.testing import demo_pages
 from leporello.testing.demo_play import ID, WORK, Moment, Play
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from leporello.events import CompactionReport, Outcome, Span, ViewEntry
 from leporello.messages import Message
-from leporello.store import Store, StoreOptions, open_store
-from leporello.store.records import Call, Compaction, Fold, Metadata
+from leporello.store import open_store
+from leporello.store.base import Store, StoreOptions
+from leporello.store.records import CompactionRecord, Metadata, ModelCall, StoredFold
 from leporello.store.sqlite import DIALECT, MIGRATIONS
 from leporello.usage import CanonicalUsage
 
@@ -98,7 +99,7 @@ def fill_build(store: Store) -> None:
         {"role": "user", "content": "continue"},
     ]
     store.log.append("build-42", turns)
-    store.usage.add("build-42", Call(CanonicalUsage(200, 50, 1800, 0, 0), "some-model", cost=0.004))
+    store.usage.add("build-42", ModelCall(CanonicalUsage(200, 50, 1800, 0, 0), "some-model", cost=0.004))
     view = store.views.view("build-42")
     report = CompactionReport(
         Outcome.COMMITTED, engine="compressor", covered=Span(2, 4), tokens_before=2100, tokens_after=900, cost=0.001
@@ -106,12 +107,12 @@ def fill_build(store: Store) -> None:
     fold = {"role": "assistant", "content": "Two of ten tests failed."}
     store.views.commit(
         "build-42",
-        Compaction(
+        CompactionRecord(
             view.generation,
             view.last,
             [ViewEntry(ref=1), ViewEntry(inline=fold, fold="f1"), ViewEntry(ref=5), ViewEntry(ref=6)],
             report,
-            [Fold("f1", Span(2, 4), "Two of ten tests failed.")],
+            [StoredFold("f1", Span(2, 4), "Two of ten tests failed.")],
         ),
     )
     store.views.record_attempt("build-42", CompactionReport(Outcome.NOTHING_TO_DO, engine="compressor"))
@@ -121,7 +122,7 @@ def fill_notes(store: Store) -> None:
     """Another one, later."""
     store.conversations.create("notes", Metadata(title="Release notes", platform="web"))
     store.log.append("notes", [{"role": "user", "content": "Write the release notes"}])
-    store.usage.add("notes", Call(CanonicalUsage(900, 100, 0, 100, 0), "small-model", cost=0.0005))
+    store.usage.add("notes", ModelCall(CanonicalUsage(900, 100, 0, 100, 0), "small-model", cost=0.0005))
     store.index.catch_up()
 
 

@@ -47,10 +47,10 @@ from leporello.store.base import Store
 from leporello.store.records import (
     ConversationFilter,
     ConversationRecord,
-    Fold,
     FoldMark,
     Page,
     SearchQuery,
+    StoredFold,
     View,
 )
 from leporello.tokens import TokenCounter
@@ -260,7 +260,7 @@ class Reader:
             about=not sizes.counted(fold.covered.first, fold.covered.last),
         )
 
-    def _shown_as(self, record: ConversationRecord, fold: Fold) -> Message:
+    def _shown_as(self, record: ConversationRecord, fold: StoredFold) -> Message:
         """The message that stood for a fold in the view it was made for."""
         entries = self.store.views.generation(record.id, fold.generation).entries
         shown = (entry.inline for entry in entries if entry.fold == fold.id)

@@ -10,7 +10,16 @@ from leporello.events import Span
 from leporello.gateway.dashboard.rows import Row
 from leporello.gateway.dashboard.strip import Placed, Segment, SegmentKind
 from leporello.models import Limits
-from leporello.store.records import Attempt, ConversationRecord, Fold, FoldMark, Generation, Hit, Pin, UsageTotals
+from leporello.store.records import (
+    Attempt,
+    ConversationRecord,
+    FoldMark,
+    Generation,
+    Hit,
+    Pin,
+    StoredFold,
+    UsageTotals,
+)
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter
 
@@ -112,7 +121,7 @@ class SummaryLine:
 class Opened:
     """A fold that is opened: what it says and what it was made from."""
 
-    fold: Fold
+    fold: StoredFold
     tokens: int
     covered: int
     sections: Mapping[str, Sequence[SummaryLine]]

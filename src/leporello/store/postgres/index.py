@@ -10,10 +10,10 @@ import time
 from collections.abc import Sequence
 
 from leporello.store.sql.database import Row, Transaction
-from leporello.store.sql.indexing import Document, document_row
+from leporello.store.sql.encoding import pack, unpack
+from leporello.store.sql.indexing import IndexedChunk, document_row
 from leporello.store.sql.schema import Migration
-from leporello.store.sql.search import Candidate, Place, Scope, holds_fragment
-from leporello.store.sql.texts import pack, unpack
+from leporello.store.sql.search import Place, SearchCandidate, SearchScope, holds_fragment
 from leporello.text_features.bm25 import Statistics
 
 INDEX = Migration(
@@ -58,7 +58,7 @@ class PostgresIndexTables:
     def __init__(self) -> None:
         self._totals: tuple[float, int, int] | None = None
 
-    def add(self, tx: Transaction, key: int, documents: Sequence[Document]) -> None:
+    def add(self, tx: Transaction, key: int, documents: Sequence[IndexedChunk]) -> None:
         # The watermark is moved at the end; that this transaction will do so must be known to `keep_others_out` before
         # it holds anything, or each would wait for the other.
         tx.run("LOCK TABLE conversations IN ROW SHARE MODE")
@@ -90,7 +90,7 @@ class PostgresIndexTables:
                 containing[word] = row[0]
         return Statistics(documents, total / documents if documents else 0.0, containing)
 
-    def holding(self, tx: Transaction, words: Sequence[str], scope: Scope, limit: int) -> list[tuple[Place, int]]:
+    def holding(self, tx: Transaction, words: Sequence[str], scope: SearchScope, limit: int) -> list[tuple[Place, int]]:
         condition, params = _condition(scope)
         rows = tx.rows(
             "SELECT d.conversation, d.number, d.chunk, d.length FROM documents d "  # noqa: S608 - constants
@@ -100,7 +100,7 @@ class PostgresIndexTables:
         )
         return [(row[:3], row[3]) for row in rows]
 
-    def load(self, tx: Transaction, places: Sequence[Place]) -> list[Candidate]:
+    def load(self, tx: Transaction, places: Sequence[Place]) -> list[SearchCandidate]:
         rows = tx.rows(
             f"{_CANDIDATE}(d.conversation, d.number, d.chunk) IN "  # noqa: S608 - constants
             "(SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::bigint[]))",
@@ -108,7 +108,7 @@ class PostgresIndexTables:
         )
         return [_candidate(row) for row in rows]
 
-    def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
+    def by_fragment(self, tx: Transaction, fragment: str, scope: SearchScope, limit: int) -> list[SearchCandidate]:
         condition, params = _condition(scope)
         spellings = {fragment, fragment.lower(), fragment.upper(), fragment.capitalize()}
         patterns = [f"%{_literal(pack(spelling))}%" for spelling in sorted(spellings)]
@@ -136,7 +136,7 @@ def _count(tx: Transaction) -> tuple[int, int]:
     return int(estimate[0]), int(estimate[0] * sample[0])
 
 
-def _condition(scope: Scope) -> tuple[str, list[object]]:
+def _condition(scope: SearchScope) -> tuple[str, list[object]]:
     condition, params = scope.condition()
     if scope.key is not None:
         condition += " AND d.conversation = ?"
@@ -153,6 +153,6 @@ def _literal(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _candidate(row: Row) -> Candidate:
+def _candidate(row: Row) -> SearchCandidate:
     id, number, chunk, start, created, role, tool, text = row
-    return Candidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), unpack(text))
+    return SearchCandidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), unpack(text))

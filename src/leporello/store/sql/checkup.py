@@ -15,12 +15,11 @@ from leporello.events import Span
 from leporello.messages import encode_json, hash_bytes
 from leporello.store.base import Watch
 from leporello.store.records import COMPRESSION, Checkup, Finding, Severity
-from leporello.store.sql.bodies import unpack_body
 from leporello.store.sql.database import Database, Transaction
+from leporello.store.sql.encoding import hash_key, hash_text, name_key, unpack, unpack_body
 from leporello.store.sql.entries import unpack_entries
 from leporello.store.sql.indexing import Indexer
 from leporello.store.sql.log import decode_message
-from leporello.store.sql.texts import hash_key, hash_text, name_key, unpack
 
 _BATCH = 1000
 _OWNED = ("directory", "sessions", "messages", "hashes", "generations", "folds", "artifacts", "documents")

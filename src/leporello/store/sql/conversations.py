@@ -13,20 +13,19 @@ from leporello.redact import redact
 from leporello.store.records import (
     COMPRESSION,
     ConversationFilter,
+    ConversationKind,
     ConversationRecord,
-    Kind,
     Metadata,
     Page,
     Pulse,
     SessionRecord,
 )
-from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.branching import copy_history
-from leporello.store.sql.common import LARGEST_NUMBER, Held, hold, locate, shown, to_json, unknown
 from leporello.store.sql.database import Database, Row, Transaction
+from leporello.store.sql.encoding import hash_key, millis, name_key, pack, pack_body, seconds, unpack, unpack_body
 from leporello.store.sql.entries import pack_entries
+from leporello.store.sql.locking import LARGEST_NUMBER, Held, hold, locate, shown, to_json, unknown
 from leporello.store.sql.schema import CONVERSATION_TABLES
-from leporello.store.sql.texts import hash_key, millis, name_key, pack, seconds, unpack
 
 _SESSION = (
     "s.id, f.id, s.ordinal, s.parent, s.started, s.ended, s.end_reason, s.first, "
@@ -65,7 +64,7 @@ class SqlConversations:
         self,
         id: str | None = None,
         metadata: Metadata | None = None,
-        kind: Kind = Kind.ROOT,
+        kind: ConversationKind = ConversationKind.ROOT,
         parent_session_id: str | None = None,
         created_at: float | None = None,
     ) -> ConversationRecord:
@@ -203,7 +202,7 @@ class SqlConversations:
                 raise NotFound(f"{shown(conversation)} has no message m{at}; its log ends at m{held.last}.")
             origin = _session_at(tx, held, at)
             now = self._db.now() if created_at is None else millis(created_at)
-            key = insert_conversation(tx, chosen, Kind.BRANCH, now)
+            key = insert_conversation(tx, chosen, ConversationKind.BRANCH, now)
             insert_session(tx, key, 1, chosen, origin.id, now, at + 1)
             write_metadata(tx, key, 1, read_session(tx, held.key, held.tip).metadata)
             copy_history(tx, held.key, key, at)
@@ -282,7 +281,7 @@ def new_id() -> str:
     return secrets.token_hex(8)
 
 
-def insert_conversation(tx: Transaction, id: str, kind: Kind, now: int) -> int:
+def insert_conversation(tx: Transaction, id: str, kind: ConversationKind, now: int) -> int:
     """A conversation row and the directory entry of its first session; returns the key."""
     row = tx.row(
         "INSERT INTO conversations (kind, created, updated, last, indexed, dirty, generation, tip) "
@@ -393,7 +392,7 @@ def _record(row: Row, session: Row) -> ConversationRecord:
     tip = _session(session)
     return ConversationRecord(
         id=tip.conversation,
-        kind=Kind(row[0]),
+        kind=ConversationKind(row[0]),
         tip=tip,
         generation=row[1],
         messages=row[2],

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.errors import StoreConflict, StoreCorrupt
-from leporello.store.base import Watch
-from leporello.store.sql.common import STORE_ITSELF, shown
+from leporello.errors import InputError, StoreConflict, StoreCorrupt
+from leporello.store.base import Store, Watch
 from leporello.store.sql.conversations import enter_directory
 from leporello.store.sql.database import Database, Row, Transaction
-from leporello.store.sql.texts import name_key, unpack
+from leporello.store.sql.encoding import name_key, unpack
+from leporello.store.sql.locking import STORE_ITSELF, shown
+from leporello.store.sql.store import SqlStore
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "sessions": (
@@ -171,3 +172,14 @@ def _insert(out: Transaction, table: str, key: int, rows: Iterator[Row], ending:
             batch = []
     if batch:
         out.many(statement, batch)
+
+
+def copy_store(source: Store, target: Store, watch: Watch | None = None) -> Copied:
+    """Copy every conversation with all it has, and compare each copy with its original.
+
+    Conversations that the target has already, equal in every row, are left alone, so that an interrupted copy can be
+    taken up again. `StoreConflict`, before anything is written, when one of them differs.
+    """
+    if not isinstance(source, SqlStore) or not isinstance(target, SqlStore):
+        raise InputError("Only stores on SQLite and PostgreSQL can be copied.")
+    return copy_database(source.database, target.database, watch)

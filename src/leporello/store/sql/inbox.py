@@ -14,13 +14,12 @@ from typing import Any
 
 from leporello.errors import InboxFull, LetterConflict, NotFound
 from leporello.messages import Message, decode_json, hash_bytes
-from leporello.store.letters import Letter
-from leporello.store.sql.bodies import pack_body, unpack_body
-from leporello.store.sql.common import LARGEST_NUMBER, hold, locate, shown, to_json
+from leporello.store.base import InboxMessage
 from leporello.store.sql.database import Database, Row, Transaction
+from leporello.store.sql.encoding import name_key, pack, pack_body, unpack, unpack_body
+from leporello.store.sql.locking import LARGEST_NUMBER, hold, locate, shown, to_json
 from leporello.store.sql.log import append_prepared, prepare_message
 from leporello.store.sql.schema import Migration
-from leporello.store.sql.texts import name_key, pack, unpack
 
 KEPT = 1_000
 """Letters that are remembered for each conversation: an id that comes again after so many others is a new letter."""
@@ -70,7 +69,7 @@ class SqlInbox:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def post(self, conversation: str, id: str, text: str, most: int | None = None) -> Letter:
+    def post(self, conversation: str, id: str, text: str, most: int | None = None) -> InboxMessage:
         said = text.encode("utf-8", "surrogatepass")
         with self._db.write() as tx:
             held = hold(self._db, tx, conversation)
@@ -91,23 +90,23 @@ class SqlInbox:
                 "VALUES (?, ?, ?, ?, ?, 0, 0, ?)",
                 *(held.key, number, name_key(id), pack(id), self._db.now(), pack_body(said)),
             )
-        return Letter(conversation, id, number, text)
+        return InboxMessage(conversation, id, number, text)
 
-    def get(self, conversation: str, id: str) -> Letter:
+    def get(self, conversation: str, id: str) -> InboxMessage:
         with self._db.read() as tx:
             row = _find(tx, locate(tx, conversation)[0], id)
         if row is None:
             raise NotFound(f"{shown(conversation)} has no letter {shown(id)}.")
         return _letter(conversation, row)
 
-    def waiting(self, conversation: str, limit: int | None = None) -> list[Letter]:
+    def waiting(self, conversation: str, limit: int | None = None) -> list[InboxMessage]:
         most = LARGEST_NUMBER if limit is None else limit
         with self._db.read() as tx:
             key, _ = locate(tx, conversation)
             rows = tx.rows(f"{_SELECT} AND ended IS NULL ORDER BY number LIMIT ?", key, most)
         return [_letter(conversation, row) for row in rows]
 
-    def begin(self, conversation: str, id: str) -> Letter:
+    def begin(self, conversation: str, id: str) -> InboxMessage:
         with self._db.write() as tx:
             held = hold(self._db, tx, conversation)
             _known(tx, held.key, conversation, id)
@@ -193,9 +192,9 @@ def _says(row: Row, said: bytes) -> bool:
     return kept == said if row[6] is None else kept in (b"", _hash(said))
 
 
-def _letter(conversation: str, row: Row) -> Letter:
+def _letter(conversation: str, row: Row) -> InboxMessage:
     id, number, text, attempts, message, cancelled, outcome = row
-    return Letter(
+    return InboxMessage(
         conversation,
         unpack(id),
         number,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,15 +10,98 @@ from typing import Any, Protocol
 
 from leporello.errors import NotFound
 from leporello.events import Span
-from leporello.messages import Message, calls_of, is_result, result_id, role_of
+from leporello.messages import Message, PartKind, calls_of, is_result, parse_json, parts_of, result_id, role_of
+from leporello.redact import redact
+from leporello.redact.messages import masked_call, masked_text
 from leporello.store.records import StoredMessage
-from leporello.store.searchable import SEARCHABLE_VERSION, chunks_of
-from leporello.store.sql.common import locate
 from leporello.store.sql.database import Database, Transaction
+from leporello.store.sql.encoding import millis, pack_key, unpack
+from leporello.store.sql.locking import locate
 from leporello.store.sql.log import read_spans
-from leporello.store.sql.texts import millis, pack_key, unpack
 from leporello.store.sql.usage import MILLIS_PER_DAY
 from leporello.text_features.words import WORDS_VERSION, index_words
+
+SEARCHABLE_VERSION = 2
+"""Raised when the chunks of a message change, so that a stored index knows it is out of date."""
+
+CHUNK = 2000
+OVERLAP = 80
+_DATA_URI = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};base64,[A-Za-z0-9+/=_-]*")
+# Longer than any identifier; a run of letters without a blank is an encoded file.
+_LEAST_BLOB = 400
+_BLOB = re.compile(rf"[A-Za-z0-9+/=_-]{{{_LEAST_BLOB},}}")
+_DEEPEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SearchableChunk:
+    """A part of a message's text as it stands in the index."""
+
+    number: int
+    """Counts the chunks of a message from 0."""
+    start: int
+    """Where it begins in its piece."""
+    tool: str
+    """The tool whose call this is; empty for the message's own text."""
+    text: str
+
+
+def searchable_chunks(message: Mapping[str, Any]) -> list[SearchableChunk]:
+    """All chunks of a message, secrets masked."""
+    chunks: list[SearchableChunk] = []
+    for tool, text in searchable_pieces(message):
+        for start, part in _cut(_without_blobs(text)):
+            chunks.append(SearchableChunk(len(chunks), start, tool, part))
+    return chunks
+
+
+def searchable_pieces(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Pieces of text, each with the tool it calls; secrets are masked before anything is cut or taken out."""
+    text = "\n".join(part.text for part in parts_of(message) if part.kind in (PartKind.TEXT, PartKind.THINKING))
+    for key in ("reasoning_content", "reasoning", "refusal"):
+        extra = message.get(key)
+        if isinstance(extra, str) and extra:
+            text = f"{text}\n{extra}" if text else extra
+    if text.strip():
+        yield "", masked_text(text)
+    for call in map(masked_call, calls_of(message)):
+        value = parse_json(call.arguments)
+        arguments = call.arguments if value is None else "\n".join(_texts(value, 0))
+        yield call.name, redact(f"{call.name}\n{arguments}")
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    """The texts inside a JSON value, keys included, one a line."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict) and depth < _DEEPEST:
+        for key, item in value.items():
+            yield f"{key} {' '.join(_texts(item, depth + 1))}"
+    elif isinstance(value, list) and depth < _DEEPEST:
+        for item in value:
+            yield from _texts(item, depth + 1)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def _without_blobs(text: str) -> str:
+    # Neither has a blank inside; looking for long words first is far quicker than the patterns.
+    if len(text) < _LEAST_BLOB or ("base64," not in text and max(map(len, text.split()), default=0) < _LEAST_BLOB):
+        return text
+    return _BLOB.sub(" ", _DATA_URI.sub(" ", text))
+
+
+def _cut(text: str) -> Iterator[tuple[int, str]]:
+    start = 0
+    while len(text) - start > CHUNK + OVERLAP:
+        end = start + CHUNK
+        line_end = text.rfind("\n", start + CHUNK // 2, end)
+        stop = line_end + 1 if line_end >= 0 else end
+        yield start, text[start : stop + OVERLAP]
+        start = stop
+    if text[start:].strip():
+        yield start, text[start:]
+
 
 _BATCH_MESSAGES = 128
 _BATCH_CHARACTERS = 200_000
@@ -28,7 +112,7 @@ INDEX_VERSION = f"{WORDS_VERSION}.{SEARCHABLE_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class IndexedChunk:
     """One chunk as the index keeps it."""
 
     number: int
@@ -49,7 +133,7 @@ class Batch:
     first: int
     last: int
     characters: int = 0
-    documents: list[Document] = field(default_factory=list)
+    documents: list[IndexedChunk] = field(default_factory=list)
     days: dict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     """Day -> messages, characters."""
     tools: dict[tuple[int, str], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
@@ -63,7 +147,7 @@ class Batch:
 class IndexTables(Protocol):
     """The index of one database: where documents go."""
 
-    def add(self, tx: Transaction, key: int, documents: Sequence[Document]) -> None:
+    def add(self, tx: Transaction, key: int, documents: Sequence[IndexedChunk]) -> None:
         """Write documents of a conversation."""
 
     def remove(self, tx: Transaction, key: int) -> None:
@@ -278,9 +362,9 @@ def build(id: str, stored: Sequence[StoredMessage], calls: Mapping[str, str]) ->
 
 def _add_documents(batch: Batch, item: StoredMessage, role: str, tool: str) -> int:
     characters = 0
-    for chunk in chunks_of(item.message):
+    for chunk in searchable_chunks(item.message):
         characters += len(chunk.text)
-        document = Document(
+        document = IndexedChunk(
             item.number,
             chunk.number,
             chunk.start,
@@ -316,7 +400,7 @@ def _count(tx: Transaction, key: int, batch: Batch) -> None:
     )
 
 
-def document_row(key: int, document: Document) -> tuple[Any, ...]:
+def document_row(key: int, document: IndexedChunk) -> tuple[Any, ...]:
     """The columns every database keeps of a document, except its text."""
     return (
         key,

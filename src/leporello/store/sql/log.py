@@ -15,11 +15,10 @@ from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
 from leporello.events import Span
 from leporello.messages import Message, Messages, decode_json, hash_bytes
 from leporello.store.records import StoredMessage
-from leporello.store.sql.bodies import HEADER, body_size, pack_body, unpack_body
-from leporello.store.sql.common import LARGEST_NUMBER, locate, shown, to_json, unknown
 from leporello.store.sql.database import Database, Row, Transaction
+from leporello.store.sql.encoding import HEADER, body_size, hash_key, millis, name_key, pack_body, seconds, unpack_body
 from leporello.store.sql.entries import runs
-from leporello.store.sql.texts import hash_key, millis, name_key, seconds
+from leporello.store.sql.locking import LARGEST_NUMBER, locate, shown, to_json, unknown
 
 _BATCH = 500
 _SHORT_SPAN = 8

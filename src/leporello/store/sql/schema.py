@@ -15,7 +15,7 @@ from leporello.store.sql.database import Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SqlDialect:
     """How a database spells what the migrations leave open."""
 
     key: str
@@ -312,7 +312,7 @@ def pending(known: tuple[Migration, ...], applied: set[str], where: str) -> list
     return [migration for migration in known if migration.name not in applied]
 
 
-def apply(tx: Transaction, migration: Migration, dialect: Dialect, now: int) -> None:
+def apply(tx: Transaction, migration: Migration, dialect: SqlDialect, now: int) -> None:
     """Run one migration inside the caller's transaction."""
     for statement in migration.statements:
         tx.run(dialect.fill(statement))

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from leporello.store.records import Hit, SearchMode, SearchQuery
-from leporello.store.sql.common import locate
 from leporello.store.sql.database import Database, Transaction
+from leporello.store.sql.encoding import millis, pack, pack_key, seconds
 from leporello.store.sql.indexing import Indexer
-from leporello.store.sql.texts import millis, pack, pack_key, seconds
+from leporello.store.sql.locking import locate
 from leporello.text_features.bm25 import Statistics, rank, rarity
 from leporello.text_features.words import index_words, joined_words, query_words
 
@@ -30,7 +30,7 @@ Place: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SearchScope:
     """The filters of a query in the form of the tables."""
 
     key: int | None
@@ -74,7 +74,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class SearchCandidate:
     """A document that may answer a query."""
 
     conversation: str
@@ -93,13 +93,13 @@ class Finder(Protocol):
     def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
         """How many documents there are, how long, and how many hold each word."""
 
-    def holding(self, tx: Transaction, words: Sequence[str], scope: Scope, limit: int) -> list[tuple[Place, int]]:
+    def holding(self, tx: Transaction, words: Sequence[str], scope: SearchScope, limit: int) -> list[tuple[Place, int]]:
         """Documents that hold all these words, newest first, with their lengths."""
 
-    def load(self, tx: Transaction, places: Sequence[Place]) -> list[Candidate]:
+    def load(self, tx: Transaction, places: Sequence[Place]) -> list[SearchCandidate]:
         """Documents by their places."""
 
-    def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
+    def by_fragment(self, tx: Transaction, fragment: str, scope: SearchScope, limit: int) -> list[SearchCandidate]:
         """Documents that contain the fragment (case folded), newest first."""
 
 
@@ -133,7 +133,7 @@ class SqlIndex:
                 hits.extend(hit for hit in found if (hit.conversation, hit.number, hit.start) not in seen)
         return hits[: query.limit]
 
-    def _words(self, tx: Transaction, query: SearchQuery, scope: Scope) -> list[Hit]:
+    def _words(self, tx: Transaction, query: SearchQuery, scope: SearchScope) -> list[Hit]:
         words = [*query_words(query.text), *joined_words(query.text)]
         if not words:
             return []
@@ -151,7 +151,7 @@ class SqlIndex:
         )
         return [_hit(candidate, score, query) for candidate, score in ranked]
 
-    def _fragments(self, tx: Transaction, query: SearchQuery, scope: Scope) -> list[Hit]:
+    def _fragments(self, tx: Transaction, query: SearchQuery, scope: SearchScope) -> list[Hit]:
         fragment = query.text.strip()
         if len(fragment) < LEAST_FRAGMENT:
             return []
@@ -164,7 +164,7 @@ def _wants_fragments(query: SearchQuery, hits: Sequence[Hit]) -> bool:
     return not hits or (len(hits) < query.limit and len(query.text.split()) == 1)
 
 
-def best_places(tx: Transaction, finder: Finder, statistics: Statistics, scope: Scope, limit: int) -> list[Place]:
+def best_places(tx: Transaction, finder: Finder, statistics: Statistics, scope: SearchScope, limit: int) -> list[Place]:
     """The documents most worth ranking: those that hold the most and the rarest words of the query.
 
     Words are looked up from the rarest on until enough documents were seen; a word in every second document finds
@@ -198,8 +198,8 @@ def holds_fragment(text: str, fragment: str) -> bool:
     return fragment.casefold() in text.casefold()
 
 
-def _scope(tx: Transaction, query: SearchQuery) -> Scope:
-    return Scope(
+def _scope(tx: Transaction, query: SearchQuery) -> SearchScope:
+    return SearchScope(
         key=None if query.conversation is None else locate(tx, query.conversation)[0],
         roles=tuple(map(pack_key, query.roles)),
         tools=tuple(map(pack_key, query.tools)),
@@ -213,7 +213,7 @@ def _scope(tx: Transaction, query: SearchQuery) -> Scope:
     )
 
 
-def _hit(candidate: Candidate, score: float, query: SearchQuery) -> Hit:
+def _hit(candidate: SearchCandidate, score: float, query: SearchQuery) -> Hit:
     return Hit(
         conversation=candidate.conversation,
         number=candidate.number,

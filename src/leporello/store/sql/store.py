@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leporello.store.letters import Fence
+from leporello.store.base import Fence
+from leporello.store.sql.artifacts import SqlArtifacts, SqlLedgers, SqlPins, SqlState
 from leporello.store.sql.checkup import SqlCare, Upkeep
 from leporello.store.sql.conversations import SqlConversations
 from leporello.store.sql.database import Database
-from leporello.store.sql.fencing import FencedDatabase
 from leporello.store.sql.inbox import SqlInbox
 from leporello.store.sql.indexing import Indexer, IndexTables
-from leporello.store.sql.keeps import SqlArtifacts, SqlLedgers, SqlPins, SqlState
-from leporello.store.sql.leases import SqlLeases
+from leporello.store.sql.locking import FencedDatabase, SqlLeases
 from leporello.store.sql.log import SqlLog
 from leporello.store.sql.search import Finder, SqlIndex
 from leporello.store.sql.usage import SqlUsage

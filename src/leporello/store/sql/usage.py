@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from leporello.store.records import (
-    Call,
     CompactionTotals,
     Insights,
     InsightsQuery,
+    ModelCall,
     SessionUsage,
     ToolUse,
     UsageTotals,
 )
-from leporello.store.sql.common import hold, locate
 from leporello.store.sql.database import Database, Row, Transaction
-from leporello.store.sql.texts import dollars, millis, nanos, pack, pack_key, seconds, unpack
+from leporello.store.sql.encoding import dollars, millis, nanos, pack, pack_key, seconds, unpack
+from leporello.store.sql.locking import hold, locate
 from leporello.usage import CanonicalUsage
 
 MILLIS_PER_DAY = 86_400_000
@@ -50,7 +50,7 @@ class SqlUsage:
         self._db = db
         self._catch_up = catch_up
 
-    def add(self, conversation: str, call: Call) -> None:
+    def add(self, conversation: str, call: ModelCall) -> None:
         usage = call.usage
         day = (self._db.now() if call.at is None else millis(call.at)) // MILLIS_PER_DAY
         with self._db.write() as tx:

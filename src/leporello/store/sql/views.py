@@ -15,11 +15,21 @@ from typing import Any
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
 from leporello.events import CompactionReport, Span, ViewEntry
 from leporello.messages import decode_json
-from leporello.store.records import COMPRESSION, Attempt, Compaction, Fold, FoldMark, Generation, Lease, View, ViewLine
-from leporello.store.sql.bodies import pack_body, unpack_body
-from leporello.store.sql.common import LARGEST_NUMBER, Held, hold, locate, shown, to_json
+from leporello.store.records import (
+    COMPRESSION,
+    Attempt,
+    CompactionRecord,
+    FoldMark,
+    Generation,
+    Lease,
+    StoredFold,
+    View,
+    ViewLine,
+)
+from leporello.store.sql.artifacts import save_ledger
 from leporello.store.sql.conversations import enter_directory, insert_session, new_id, write_prompt
 from leporello.store.sql.database import Database, Row, Transaction
+from leporello.store.sql.encoding import LONGEST_KEY, millis, nanos, pack, pack_body, seconds, unpack, unpack_body
 from leporello.store.sql.entries import (
     check_entries,
     pack_entries,
@@ -28,9 +38,8 @@ from leporello.store.sql.entries import (
     unpack_entries,
     unpack_report,
 )
-from leporello.store.sql.keeps import save_ledger
+from leporello.store.sql.locking import LARGEST_NUMBER, Held, hold, locate, shown, to_json
 from leporello.store.sql.log import read_spans
-from leporello.store.sql.texts import LONGEST_KEY, millis, nanos, pack, seconds, unpack
 
 _GENERATION = (
     "SELECT g.generation, g.kind, g.state, g.base_last, s.id, g.created, g.entries FROM generations g "
@@ -53,7 +62,7 @@ class SqlViews:
         with self._db.read() as tx:
             return read_view(tx, locate(tx, conversation)[0])
 
-    def commit(self, conversation: str, compaction: Compaction, lease: Lease | None = None) -> View:
+    def commit(self, conversation: str, compaction: CompactionRecord, lease: Lease | None = None) -> View:
         if not compaction.report.committed:
             raise InputError("Only a report with the outcome `committed` can be committed; use record_attempt.")
         if not 0 <= compaction.base_last < LARGEST_NUMBER:
@@ -167,7 +176,7 @@ class SqlViews:
             for number, created, session, generation, body in rows
         ]
 
-    def fold(self, conversation: str, fold: str) -> Fold:
+    def fold(self, conversation: str, fold: str) -> StoredFold:
         with self._db.read() as tx:
             row = tx.row(
                 "SELECT id, generation, first, last, body FROM folds WHERE conversation = ? AND id = ?",
@@ -178,7 +187,7 @@ class SqlViews:
             raise NotFound(f"{shown(conversation)} has no fold {shown(fold)}.")
         return _fold(row)
 
-    def folds(self, conversation: str) -> list[Fold]:
+    def folds(self, conversation: str) -> list[StoredFold]:
         with self._db.read() as tx:
             rows = tx.rows(
                 "SELECT id, generation, first, last, body FROM folds WHERE conversation = ? ORDER BY number",
@@ -240,7 +249,9 @@ def _resolve(tx: Transaction, key: int, entries: tuple[ViewEntry, ...], beyond: 
     return tuple(lines)
 
 
-def _check_base(tx: Transaction, conversation: str, held: Held, compaction: Compaction, lease: Lease | None) -> None:
+def _check_base(
+    tx: Transaction, conversation: str, held: Held, compaction: CompactionRecord, lease: Lease | None
+) -> None:
     if lease is not None:
         row = tx.row("SELECT token FROM leases WHERE conversation = ?", held.key)
         if row is None or row[0] != lease.token:
@@ -311,7 +322,7 @@ def _insert_attempt(
     return number
 
 
-def _pack_fold(fold: Fold) -> tuple[str, int, int, bytes]:
+def _pack_fold(fold: StoredFold) -> tuple[str, int, int, bytes]:
     packed = pack(fold.id)
     if not packed or len(packed) > LONGEST_KEY:
         raise InputError(f"A fold's id has 1 to {LONGEST_KEY} characters.")
@@ -339,7 +350,7 @@ def _generation(row: Row) -> Generation:
     return Generation(generation, kind, state, base_last, unpack(session), seconds(created), entries)
 
 
-def _fold(row: Row) -> Fold:
+def _fold(row: Row) -> StoredFold:
     id, generation, first, last, packed = row
     body: dict[str, Any] = decode_json(unpack_body(packed, f"fold {id}"))
-    return Fold(unpack(id), Span(first, last), body["text"], body["handoff"], tuple(body["children"]), generation)
+    return StoredFold(unpack(id), Span(first, last), body["text"], body["handoff"], tuple(body["children"]), generation)

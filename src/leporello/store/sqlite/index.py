@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leporello.store.sql.bodies import pack_body, unpack_body
 from leporello.store.sql.database import Row, Transaction
-from leporello.store.sql.indexing import Document, document_row
+from leporello.store.sql.encoding import pack_body, unpack, unpack_body
+from leporello.store.sql.indexing import IndexedChunk, document_row
 from leporello.store.sql.schema import Migration
-from leporello.store.sql.search import Candidate, Place, Scope, holds_fragment
-from leporello.store.sql.texts import unpack
+from leporello.store.sql.search import Place, SearchCandidate, SearchScope, holds_fragment
 from leporello.text_features.bm25 import Statistics
 from leporello.text_features.words import FTS5_TOKENIZE, index_words
 
@@ -70,7 +69,7 @@ class SqliteIndexTables:
         self._common: dict[str, int] = {}
         self._counted_at = 0
 
-    def add(self, tx: Transaction, key: int, documents: Sequence[Document]) -> None:
+    def add(self, tx: Transaction, key: int, documents: Sequence[IndexedChunk]) -> None:
         if not documents:
             return
         # A number is never given twice: the index may still have entries of a deleted document.
@@ -151,7 +150,7 @@ class SqliteIndexTables:
                 common[word] = count
         return containing
 
-    def holding(self, tx: Transaction, words: Sequence[str], scope: Scope, limit: int) -> list[tuple[Place, int]]:
+    def holding(self, tx: Transaction, words: Sequence[str], scope: SearchScope, limit: int) -> list[tuple[Place, int]]:
         match = " AND ".join(f'"{word}"' for word in words)
         if scope.key is not None:
             match = f'"{conversation_word(scope.key)}" AND {match}'
@@ -163,18 +162,18 @@ class SqliteIndexTables:
         )
         return [((document,), length) for document, length in rows]
 
-    def load(self, tx: Transaction, places: Sequence[Place]) -> list[Candidate]:
+    def load(self, tx: Transaction, places: Sequence[Place]) -> list[SearchCandidate]:
         marks = ", ".join("?" * len(places))
         rows = tx.rows(f"{_CANDIDATE} d.document IN ({marks})", *(place[0] for place in places))
         return [_candidate(row) for row in rows]
 
-    def by_fragment(self, tx: Transaction, fragment: str, scope: Scope, limit: int) -> list[Candidate]:
+    def by_fragment(self, tx: Transaction, fragment: str, scope: SearchScope, limit: int) -> list[SearchCandidate]:
         condition, params = scope.condition()
         if scope.key is not None:
             condition += " AND d.conversation = ?"
             params.append(scope.key)
         match = " AND ".join(f'"{trigram}"' for trigram in _trigrams(_plain(fragment)))
-        found: list[Candidate] = []
+        found: list[SearchCandidate] = []
         before = _NEWEST
         while len(found) < limit:
             page = tx.rows(_FRAGMENT_PAGE, match, before, _PAGE)
@@ -216,10 +215,10 @@ def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-def _candidate(row: Row) -> Candidate:
+def _candidate(row: Row) -> SearchCandidate:
     id, number, chunk, start, created, role, tool, body = row
     text = _decode(unpack_body(body, f"the index entry of m{number}"))
-    return Candidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), text)
+    return SearchCandidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), text)
 
 
 def _insert(tx: Transaction, entries: Sequence[tuple[int, int, str, Sequence[str]]]) -> None:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from leporello.events import CompactionReport, Outcome, Span, ViewEntry
 from leporello.messages import Message
-from leporello.store import Store, StoreOptions, open_store
-from leporello.store.records import Compaction, Fold, View
+from leporello.store import open_store
+from leporello.store.base import Store, StoreOptions
+from leporello.store.records import CompactionRecord, StoredFold, View
 
 ODD_IDS = (
     "",
@@ -75,18 +76,18 @@ def tool_turn(name: str, result: str, call_id: str = "call_1") -> list[Message]:
     ]
 
 
-def fold_all_but(view: View, tail: int, text: str = "summary", **report: Any) -> Compaction:
+def fold_all_but(view: View, tail: int, text: str = "summary", **report: Any) -> CompactionRecord:
     """A compaction of a view that keeps its last `tail` stored messages and folds the rest."""
     numbers = [line.number for line in view.lines if line.number is not None]
     kept = numbers[len(numbers) - tail :] if tail else []
     fold = f"f{view.folds + 1}"
     covered = Span(1, max(1, view.last - len(kept)))
-    return Compaction(
+    return CompactionRecord(
         base_generation=view.generation,
         base_last=view.last,
         entries=[ViewEntry(inline=assistant(text), fold=fold), *(ViewEntry(ref=number) for number in kept)],
         report=CompactionReport(Outcome.COMMITTED, fold=fold, covered=covered, **report),
-        folds=[Fold(fold, covered, text)],
+        folds=[StoredFold(fold, covered, text)],
     )
 
 

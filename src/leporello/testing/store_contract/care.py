@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from leporello.errors import InputError, StoreUnavailable
-from leporello.store import Store, open_store
+from leporello.store import open_store
+from leporello.store.base import Store
 from leporello.testing.store_contract.base import ContractBase, contents, fold_all_but, tool_turn, user
 
 

@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import InputError, NotFound, StoreConflict
-from leporello.store import Store, StoreOptions
-from leporello.store.records import COMPRESSION, ConversationFilter, Kind, LedgerSnapshot, Metadata
+from leporello.store.base import Store, StoreOptions
+from leporello.store.records import (
+    COMPRESSION,
+    ConversationFilter,
+    ConversationKind,
+    LedgerSnapshot,
+    Metadata,
+)
 from leporello.testing.store_contract.base import (
     ODD_IDS,
     ContractBase,
@@ -140,13 +146,13 @@ class ChainContract(ContractBase):
 
     def test_a_sub_agent_is_no_continuation(self, store: Store) -> None:
         store.conversations.create("c")
-        store.conversations.create("early", kind=Kind.SUBAGENT, parent_session_id="c")
+        store.conversations.create("early", kind=ConversationKind.SUBAGENT, parent_session_id="c")
         (session,) = rotate(store, "c")
         # Started after the parent ended by compression, and names it: still not its continuation.
-        store.conversations.create("late", kind=Kind.SUBAGENT, parent_session_id="c")
+        store.conversations.create("late", kind=ConversationKind.SUBAGENT, parent_session_id="c")
         assert store.conversations.get_compression_tip("c") == session
         assert store.conversations.get_compression_tip("late") == "late"
-        assert store.conversations.resolve("late").kind is Kind.SUBAGENT
+        assert store.conversations.resolve("late").kind is ConversationKind.SUBAGENT
         assert {child.id for child in store.conversations.children("c")} == {"early", session, "late"}
 
     def test_a_clock_that_runs_backwards_breaks_no_chain(self, url: str) -> None:
@@ -205,7 +211,7 @@ class ChainContract(ContractBase):
         handle = store.artifacts.put("c", b"artifact")
         store.log.append("c", [user("11"), user("12")])
         branch = store.conversations.branch("c", at=11)
-        assert (branch.kind, branch.messages) == (Kind.BRANCH, 11)
+        assert (branch.kind, branch.messages) == (ConversationKind.BRANCH, 11)
         assert branch.metadata == FULL
         assert contents(store.views.view(branch.id)) == ["summary", "9", "10", "11"]
         assert [m.message for m in store.log.iterate(branch.id)] == [user(str(n)) for n in range(1, 12)]

@@ -9,8 +9,8 @@ import pytest
 
 from leporello.errors import InputError
 from leporello.events import CompactionReport, Outcome
-from leporello.store import Store, StoreOptions
-from leporello.store.records import Call, InsightsQuery, Metadata, ToolUse
+from leporello.store.base import Store, StoreOptions
+from leporello.store.records import InsightsQuery, Metadata, ModelCall, ToolUse
 from leporello.testing.store_contract.base import ContractBase, fold_all_but, tool_turn, user
 from leporello.usage import CanonicalUsage
 
@@ -24,10 +24,10 @@ class CountersContract(ContractBase):
     def test_calls_add_up_per_session_and_over_the_chain(self, store: Store) -> None:
         store.conversations.create("c")
         store.log.append("c", [user("1"), user("2")])
-        store.usage.add("c", Call(USAGE, "model-a", cost=0.1))
-        store.usage.add("c", Call(USAGE, "model-a", cost=0.2))
+        store.usage.add("c", ModelCall(USAGE, "model-a", cost=0.1))
+        store.usage.add("c", ModelCall(USAGE, "model-a", cost=0.2))
         child = store.views.commit("c", fold_all_but(store.views.view("c"), 1)).session
-        store.usage.add("c", Call(USAGE, "model-b", "summary"))
+        store.usage.add("c", ModelCall(USAGE, "model-b", "summary"))
         first, second, chain = (
             store.usage.session_totals("c"),
             store.usage.session_totals(child),
@@ -43,8 +43,8 @@ class CountersContract(ContractBase):
     def test_a_call_counts_on_the_day_it_was_made(self, store: Store) -> None:
         """Calls that are told later, as those of a recording, are not of today."""
         store.conversations.create("c")
-        store.usage.add("c", Call(USAGE, "m", at=1_600_000_000.0))
-        store.usage.add("c", Call(USAGE, "m"))
+        store.usage.add("c", ModelCall(USAGE, "m", at=1_600_000_000.0))
+        store.usage.add("c", ModelCall(USAGE, "m"))
         days = store.usage.insights().by_day
         assert len(days) == 2
         assert days["2020-09-13"].calls == 1
@@ -54,7 +54,7 @@ class CountersContract(ContractBase):
 
         def work() -> None:
             for _ in range(25):
-                store.usage.add("c", Call(CanonicalUsage(1, 1, 1, 1, 1), "m", cost=0.000_000_1))
+                store.usage.add("c", ModelCall(CanonicalUsage(1, 1, 1, 1, 1), "m", cost=0.000_000_1))
 
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
@@ -71,10 +71,10 @@ class CountersContract(ContractBase):
             store.conversations.create("a", Metadata(platform="cli"))
             store.conversations.create("b", Metadata(platform="web"))
             store.log.append("a", [user("go"), *tool_turn("bash", "x" * 100), *tool_turn("bash", "y", "call_2")])
-            store.usage.add("a", Call(USAGE, "m1", cost=1.0))
+            store.usage.add("a", ModelCall(USAGE, "m1", cost=1.0))
             moment[0] += DAY
             store.log.append("b", [user("go"), *tool_turn("read_file", "z" * 10)])
-            store.usage.add("b", Call(USAGE, "m2", "summary", cost=2.0))
+            store.usage.add("b", ModelCall(USAGE, "m2", "summary", cost=2.0))
             store.views.record_attempt("b", CompactionReport(Outcome.NO_GAIN))
             report: dict[str, Any] = {"tokens_before": 100, "tokens_after": 40, "cost": 0.5, "seconds": 2.0}
             store.views.commit("b", fold_all_but(store.views.view("b"), 1, **report))
@@ -105,16 +105,16 @@ class CountersContract(ContractBase):
     @pytest.mark.parametrize(
         "call",
         [
-            Call(CanonicalUsage(input_tokens=2**70)),
-            Call(CanonicalUsage(reasoning_tokens=2**63)),
-            Call(USAGE, cost=float("nan")),
-            Call(USAGE, cost=float("inf")),
-            Call(USAGE, cost=1e300),
+            ModelCall(CanonicalUsage(input_tokens=2**70)),
+            ModelCall(CanonicalUsage(reasoning_tokens=2**63)),
+            ModelCall(USAGE, cost=float("nan")),
+            ModelCall(USAGE, cost=float("inf")),
+            ModelCall(USAGE, cost=1e300),
         ],
     )
-    def test_impossible_counts_are_refused(self, store: Store, call: Call) -> None:
+    def test_impossible_counts_are_refused(self, store: Store, call: ModelCall) -> None:
         store.conversations.create("c")
-        store.usage.add("c", Call(USAGE))
+        store.usage.add("c", ModelCall(USAGE))
         with pytest.raises(InputError):
             store.usage.add("c", call)
         assert store.usage.totals("c").calls == 1
@@ -122,6 +122,6 @@ class CountersContract(ContractBase):
     def test_names_of_any_length_can_be_counted(self, store: Store) -> None:
         store.conversations.create("c")
         for model in ("m" * 50_000, "m" * 50_000 + "x", "\0\ud800", ""):
-            store.usage.add("c", Call(USAGE, model, model))
+            store.usage.add("c", ModelCall(USAGE, model, model))
         assert store.usage.totals("c").calls == 4
         assert len(store.usage.insights().by_model) == 4

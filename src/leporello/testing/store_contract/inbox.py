@@ -7,8 +7,7 @@ import threading
 import pytest
 
 from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound
-from leporello.store import Store, StoreOptions
-from leporello.store.letters import Fence
+from leporello.store.base import Fence, Store, StoreOptions
 from leporello.testing.store_contract.base import ContractBase, contents, user
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from leporello.errors import InputError, NotFound
-from leporello.store import Store
+from leporello.store.base import Store
 from leporello.store.records import LedgerSnapshot
 from leporello.testing.store_contract.base import ContractBase, any_text, example_settings, json_values, user
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from leporello.errors import LeaseLost, NotFound
-from leporello.store import Store, StoreOptions
+from leporello.store.base import Store, StoreOptions
 from leporello.testing.store_contract.base import ContractBase, user
 
 

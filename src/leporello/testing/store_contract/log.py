@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from leporello.errors import InputError, NotFound, StoreConflict
 from leporello.events import Span
 from leporello.messages import message_hash
-from leporello.store import Store
+from leporello.store.base import Store
 from leporello.testing.store_contract.base import (
     ContractBase,
     any_text,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
 from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
-from leporello.store import Store
-from leporello.store.records import Compaction, Fold, LedgerSnapshot
+from leporello.store.base import Store
+from leporello.store.records import CompactionRecord, LedgerSnapshot, StoredFold
 from leporello.testing.store_contract.base import (
     ContractBase,
     assistant,
@@ -53,7 +53,7 @@ class ViewsContract(ContractBase):
             ViewEntry(ref=9),
             ViewEntry(ref=10),
         ]
-        compaction = Compaction(view.generation, view.last, entries, DONE, [Fold("f1", Span(2, 7), "fold")])
+        compaction = CompactionRecord(view.generation, view.last, entries, DONE, [StoredFold("f1", Span(2, 7), "fold")])
         committed = store.views.commit("c", compaction)
         assert contents(committed) == ["1", "fold", "eight, shortened", "9", "10"]
         assert [line.number for line in committed.lines] == [1, None, 8, 9, 10]
@@ -163,14 +163,16 @@ class ViewsContract(ContractBase):
         filled(store, 3)
         before = store.views.view("c")
         with pytest.raises(InputError):
-            store.views.commit("c", Compaction(0, base_last, entries, DONE))
+            store.views.commit("c", CompactionRecord(0, base_last, entries, DONE))
         assert store.views.view("c") == before
 
     def test_a_taken_fold_id_is_refused_and_nothing_is_written(self, store: Store) -> None:
         filled(store, 5)
         store.views.commit("c", fold_all_but(store.views.view("c"), 1))
         view = store.views.view("c")
-        repeated = Compaction(view.generation, view.last, [ViewEntry(ref=5)], DONE, [Fold("f1", Span(1, 2))])
+        repeated = CompactionRecord(
+            view.generation, view.last, [ViewEntry(ref=5)], DONE, [StoredFold("f1", Span(1, 2))]
+        )
         with pytest.raises(InputError):
             store.views.commit("c", repeated)
         assert store.views.view("c") == view
@@ -198,8 +200,8 @@ class ViewsContract(ContractBase):
             warnings=("careful",),
             details={"k": [1, {"a": None}]},
         )
-        compaction = Compaction(
-            0, 9, [ViewEntry(inline=assistant("s"), fold="f1")], report, [Fold("f1", Span(1, 7), "s")]
+        compaction = CompactionRecord(
+            0, 9, [ViewEntry(inline=assistant("s"), fold="f1")], report, [StoredFold("f1", Span(1, 7), "s")]
         )
         store.views.commit("c", compaction)
         (attempt,) = store.views.attempts("c")
@@ -218,7 +220,7 @@ class ViewsContract(ContractBase):
         with pytest.raises(InputError):
             store.views.record_attempt("c", DONE)
         with pytest.raises(InputError):
-            store.views.commit("c", Compaction(0, 3, [ViewEntry(ref=1)], CompactionReport(Outcome.FAILED)))
+            store.views.commit("c", CompactionRecord(0, 3, [ViewEntry(ref=1)], CompactionReport(Outcome.FAILED)))
 
     def test_odd_values_in_a_report_never_lose_it(self, store: Store) -> None:
         filled(store, 1)
@@ -228,9 +230,9 @@ class ViewsContract(ContractBase):
     def test_folds_keep_text_handoff_and_children(self, store: Store) -> None:
         filled(store, 9)
         handoff = {"active_task": "None.", "goal": ["z", "a"], "odd": "\ud800\0"}
-        folds = [Fold("f1", Span(1, 3), "leaf"), Fold("f2", Span(1, 6), "node", handoff, ("f1",))]
-        store.views.commit("c", Compaction(0, 9, [ViewEntry(inline=user("n"), fold="f2")], DONE, folds))
-        assert store.views.fold("c", "f2") == Fold("f2", Span(1, 6), "node", handoff, ("f1",), generation=1)
+        folds = [StoredFold("f1", Span(1, 3), "leaf"), StoredFold("f2", Span(1, 6), "node", handoff, ("f1",))]
+        store.views.commit("c", CompactionRecord(0, 9, [ViewEntry(inline=user("n"), fold="f2")], DONE, folds))
+        assert store.views.fold("c", "f2") == StoredFold("f2", Span(1, 6), "node", handoff, ("f1",), generation=1)
         assert [fold.id for fold in store.views.folds("c")] == ["f1", "f2"]
         assert store.views.view("c").folds == 2
         for unknown in ("f3", "", "'; DROP TABLE folds; --", "f" * 10_000):
@@ -241,7 +243,7 @@ class ViewsContract(ContractBase):
         filled(store, 4)
         store.conversations.update("c", system_prompt="before")
         view = store.views.view("c")
-        compaction = Compaction(
+        compaction = CompactionRecord(
             view.generation,
             view.last,
             [ViewEntry(ref=4)],

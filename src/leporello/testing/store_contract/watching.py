@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from leporello.errors import NotFound
 from leporello.events import CompactionReport, Outcome, Span
 from leporello.messages import encode_json
-from leporello.store import Store
-from leporello.store.records import Call, ConversationFilter, InsightsQuery, Metadata, SearchQuery
+from leporello.store.base import Store
+from leporello.store.records import ConversationFilter, InsightsQuery, Metadata, ModelCall, SearchQuery
 from leporello.testing.store_contract.base import ContractBase, any_text, example_settings, fold_all_but, user
 from leporello.usage import CanonicalUsage
 
@@ -87,12 +87,12 @@ class WatchingContract(ContractBase):
 
     def test_usage_by_session_adds_up_to_the_chain(self, store: Store) -> None:
         store.conversations.create("c")
-        store.usage.add("c", Call(USAGE, "m", cost=0.5))
-        store.usage.add("c", Call(USAGE, "other", "summary"))
+        store.usage.add("c", ModelCall(USAGE, "m", cost=0.5))
+        store.usage.add("c", ModelCall(USAGE, "other", "summary"))
         for _ in range(2):
             store.log.append("c", [user("more")])
             store.views.commit("c", fold_all_but(store.views.view("c"), 1))
-        store.usage.add("c", Call(USAGE, "m", cost=0.25))
+        store.usage.add("c", ModelCall(USAGE, "m", cost=0.25))
         first, third = store.usage.by_session("c")
         assert (first.ordinal, first.totals.calls, first.totals.usage) == (1, 2, USAGE + USAGE)
         assert (third.ordinal, third.totals.calls, third.totals.cost) == (3, 1, 0.25)
@@ -103,7 +103,7 @@ class WatchingContract(ContractBase):
         for owner in ("ada", "bob"):
             store.conversations.create(owner, Metadata(platform="api", model=f"of {owner}", owner=owner))
             store.log.append(owner, [user(f"the zanzibar option of {owner} is off")])
-            store.usage.add(owner, Call(USAGE, "m", cost=1.0))
+            store.usage.add(owner, ModelCall(USAGE, "m", cost=1.0))
         assert {hit.conversation for hit in store.index.search(SearchQuery("zanzibar"))} == {"ada", "bob"}
         for query in (
             SearchQuery("zanzibar", owner="ada"),

@@ -8,10 +8,9 @@ from typing import Any
 from leporello.errors import InputError, NotFound
 from leporello.messages import decode_json, hash_bytes
 from leporello.store.records import ArtifactInfo, LedgerSnapshot, Pin
-from leporello.store.sql.bodies import pack_body, unpack_body
-from leporello.store.sql.common import LARGEST_NUMBER, STORE_ITSELF, hold, locate, shown, to_json
 from leporello.store.sql.database import Database, Transaction
-from leporello.store.sql.texts import LONGEST_KEY, hash_key, hash_text, pack, seconds, unpack
+from leporello.store.sql.encoding import LONGEST_KEY, hash_key, hash_text, pack, pack_body, seconds, unpack, unpack_body
+from leporello.store.sql.locking import LARGEST_NUMBER, STORE_ITSELF, hold, locate, shown, to_json
 
 LEDGERS_KEPT = 3
 """The ledger is a function of the log: older snapshots only save work."""
