@@ -16,7 +16,7 @@ from leporello.dialects import Target, anthropic, chat
 from leporello.errors import ConfigError
 from leporello.messages import Message, is_instruction
 from leporello.models.facts import CacheRules
-from leporello.providers.cache_sim import Block, CacheSim
+from leporello.providers.cache_sim import CacheBlock, CacheSim
 from leporello.testing.strategies import any_conversation, conversations
 from leporello.testing.wire import anthropic_violations, chat_violations
 
@@ -121,13 +121,13 @@ def test_the_router_accepts_every_layout(messages: list[Message]) -> None:
     assert chat_violations(wire, marks=True) == []
 
 
-def blocks(wire: dict[str, Any]) -> list[Block]:
+def blocks(wire: dict[str, Any]) -> list[CacheBlock]:
     """A request as the cache sees it."""
     found = list(wire.get("system", ()))
     for turn in wire["messages"]:
         found.extend(turn["content"])
     return [
-        Block(
+        CacheBlock(
             json.dumps({key: value for key, value in block.items() if key != MARK}).encode(),
             1,
             block[MARK].get("ttl", "5m") if MARK in block else None,

@@ -16,8 +16,8 @@ from leporello.agent.session import Chosen, open_agent
 from leporello.config import Home, load_settings
 from leporello.dialects import Dialect
 from leporello.messages import Message
-from leporello.providers.make import ProviderSettings, make_provider
-from leporello.providers.retry import RetryPolicy
+from leporello.providers.clients import ProviderChoice, make_provider
+from leporello.providers.deadline import RetryPolicy
 from leporello.providers.sdk import SdkProvider
 from leporello.store import open_store
 from leporello.store.base import Store
@@ -75,7 +75,7 @@ class Office:
         kind = self.kind
         base_url = self.server.url + kind.path
         provider = make_provider(
-            ProviderSettings(
+            ProviderChoice(
                 kind.model,
                 kind.provider,
                 base_url,

@@ -23,9 +23,9 @@ from leporello.local.server import ALIAS, LocalServer
 from leporello.messages import text_of
 from leporello.models import LearnedLimits
 from leporello.providers.base import Delta, ModelReply, ModelRequest
+from leporello.providers.clients import ProviderChoice, make_provider
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict
-from leporello.providers.make import ProviderSettings, make_provider
 from leporello.providers.sdk import SdkProvider
 from leporello.store import open_store
 from leporello.store.base import Store
@@ -97,7 +97,7 @@ class Desk:
 def desk(request: pytest.FixtureRequest, server: LocalServer, tmp_path: Path) -> Iterator[Desk]:
     dialect: Dialect = request.param
     url = server.url if dialect is Dialect.ANTHROPIC else f"{server.url}/v1"
-    provider = make_provider(ProviderSettings(ALIAS, "here", url, dialect.value, server.key))
+    provider = make_provider(ProviderChoice(ALIAS, "here", url, dialect.value, server.key))
     with open_store(f"sqlite:///{tmp_path}/talk.db") as store:
         yield Desk(tmp_path, Watched(provider), store, url)
     provider.close()

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.models.facts import CacheRules
-from leporello.providers.cache_sim import Block, CacheBill, CacheMarksRefused, CacheSim
+from leporello.providers.cache_sim import CacheBill, CacheBlock, CacheMarksRefused, CacheSim
 
 ANTHROPIC = CacheRules(1_024, lookback=20, breakpoints=4, ttl_seconds=300, long_ttl_seconds=3_600)
 EXACT = CacheRules(1_024, breakpoints=4, ttl_seconds=1_800)
 AUTOMATIC = CacheRules(1_024, ttl_seconds=300)
 
 
-def row(*names: str, tokens: int = 500) -> list[Block]:
+def row(*names: str, tokens: int = 500) -> list[CacheBlock]:
     """Blocks of one name each; a trailing `*` marks one for 5 minutes, `!` for an hour."""
     marks = {"*": "5m", "!": "1h"}
-    return [Block(name.rstrip("*!").encode(), tokens, marks.get(name[-1])) for name in names]
+    return [CacheBlock(name.rstrip("*!").encode(), tokens, marks.get(name[-1])) for name in names]
 
 
 class TestAnthropic:
@@ -98,8 +98,8 @@ class TestAutomatic:
 
     def test_a_changed_block_counts_up_to_the_change(self) -> None:
         sim = CacheSim(AUTOMATIC)
-        sim.bill([Block(b"x" * 4_000, 2_000), Block(b"y" * 4_000, 2_000)], 0)
-        changed = [Block(b"x" * 4_000, 2_000), Block(b"y" * 2_000 + b"z" * 2_000, 2_000)]
+        sim.bill([CacheBlock(b"x" * 4_000, 2_000), CacheBlock(b"y" * 4_000, 2_000)], 0)
+        changed = [CacheBlock(b"x" * 4_000, 2_000), CacheBlock(b"y" * 2_000 + b"z" * 2_000, 2_000)]
         assert sim.bill(changed, 1).read == 3_000 // 128 * 128
 
     def test_nothing_below_1024_tokens(self) -> None:
@@ -123,7 +123,7 @@ def test_every_token_is_billed_exactly_once(
     for request, gap in zip(requests, gaps, strict=False):
         now += gap
         blocks = [
-            Block(f"{name}{size}".encode(), size, "5m" if i % 9 == 8 else None)
+            CacheBlock(f"{name}{size}".encode(), size, "5m" if i % 9 == 8 else None)
             for i, (name, size) in enumerate(request)
         ]
         bill = sim.bill(blocks, now)

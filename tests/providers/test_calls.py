@@ -15,11 +15,11 @@ from leporello.cancel import CancelToken
 from leporello.dialects import STATE, Dialect
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
+from leporello.providers.clients import ProviderChoice, make_provider
+from leporello.providers.deadline import RetryPolicy
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallCancelled, CallFailed
-from leporello.providers.make import ProviderSettings, make_provider
-from leporello.providers.retry import RetryPolicy
-from leporello.providers.sdk import SdkProvider, Tools
+from leporello.providers.sdk import Clock, SdkProvider
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, Step, StreamError, StubServer
 from leporello.usage import CanonicalUsage
 
@@ -35,8 +35,8 @@ def serving(
 ) -> Iterator[tuple[SdkProvider, StubServer]]:
     """A provider and the server it talks to; waits are recorded, not waited."""
     with StubServer(script) as server:
-        chosen = ProviderSettings(MODELS[dialect], "stub", server.url + "/v1", dialect.value, **settings)
-        tools = Tools(sleep=(waits if waits is not None else []).append, jitter=lambda: 1.0, clock=lambda: 0.0)
+        chosen = ProviderChoice(MODELS[dialect], "stub", server.url + "/v1", dialect.value, **settings)
+        tools = Clock(sleep=(waits if waits is not None else []).append, jitter=lambda: 1.0, clock=lambda: 0.0)
         yield make_provider(chosen, tools), server
 
 
@@ -219,7 +219,7 @@ def test_nobody_there(dialect: Dialect) -> None:
     """No server: a transient failure that names the connection."""
     with StubServer() as server:
         url = server.url
-    settings = ProviderSettings(MODELS[dialect], "gone", url + "/v1", dialect.value, retry=RetryPolicy(tries=1))
+    settings = ProviderChoice(MODELS[dialect], "gone", url + "/v1", dialect.value, retry=RetryPolicy(tries=1))
     with pytest.raises(CallFailed) as caught:
         make_provider(settings).complete(request(dialect))
     assert caught.value.verdict.cause == "connection"

@@ -6,55 +6,54 @@ import pytest
 
 from leporello.dialects import Dialect
 from leporello.errors import ConfigError, ProviderError
-from leporello.providers.extras import load
-from leporello.providers.make import ProviderSettings, make_provider
+from leporello.providers.clients import ProviderChoice, load, make_provider
 
 
 @pytest.mark.parametrize(
     ("settings", "name", "address", "dialect"),
     [
-        (ProviderSettings("claude-sonnet-5"), "anthropic", "https://api.anthropic.com", Dialect.ANTHROPIC),
-        (ProviderSettings("gpt-6-sol"), "openai", "https://api.openai.com/v1", Dialect.OPENAI_CHAT),
+        (ProviderChoice("claude-sonnet-5"), "anthropic", "https://api.anthropic.com", Dialect.ANTHROPIC),
+        (ProviderChoice("gpt-6-sol"), "openai", "https://api.openai.com/v1", Dialect.OPENAI_CHAT),
         (
-            ProviderSettings("gpt-6-sol", dialect="openai_responses"),
+            ProviderChoice("gpt-6-sol", dialect="openai_responses"),
             "openai",
             "https://api.openai.com/v1",
             Dialect.OPENAI_RESPONSES,
         ),
         (
-            ProviderSettings("openrouter/anthropic/claude-opus-5"),
+            ProviderChoice("openrouter/anthropic/claude-opus-5"),
             "openrouter",
             "https://openrouter.ai/api/v1",
             Dialect.OPENAI_CHAT,
         ),
         (
-            ProviderSettings("x", base_url="https://openrouter.ai/api/v1"),
+            ProviderChoice("x", base_url="https://openrouter.ai/api/v1"),
             "openrouter",
             "https://openrouter.ai/api/v1",
             Dialect.OPENAI_CHAT,
         ),
         (
-            ProviderSettings("qwen3", base_url="http://127.0.0.1:8080/v1"),
+            ProviderChoice("qwen3", base_url="http://127.0.0.1:8080/v1"),
             "127.0.0.1",
             "http://127.0.0.1:8080/v1",
             Dialect.OPENAI_CHAT,
         ),
         (
-            ProviderSettings("deepseek-v4", "deepseek", "https://api.deepseek.com/anthropic"),
+            ProviderChoice("deepseek-v4", "deepseek", "https://api.deepseek.com/anthropic"),
             "deepseek",
             "https://api.deepseek.com/anthropic",
             Dialect.ANTHROPIC,
         ),
         (
-            ProviderSettings("claude-x", "box", "http://box:1", "anthropic"),
+            ProviderChoice("claude-x", "box", "http://box:1", "anthropic"),
             "box",
             "http://box:1",
             Dialect.ANTHROPIC,
         ),
     ],
-    ids=lambda value: value.model if isinstance(value, ProviderSettings) else None,
+    ids=lambda value: value.model if isinstance(value, ProviderChoice) else None,
 )
-def test_the_choice(settings: ProviderSettings, name: str, address: str, dialect: Dialect) -> None:
+def test_the_choice(settings: ProviderChoice, name: str, address: str, dialect: Dialect) -> None:
     """As set, else by address, else by the model's name."""
     provider = make_provider(settings)
     assert (provider.name, provider.endpoint.base_url, provider.dialect) == (name, address, dialect)
@@ -63,12 +62,12 @@ def test_the_choice(settings: ProviderSettings, name: str, address: str, dialect
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        (ProviderSettings("my-model"), "model.base_url"),
-        (ProviderSettings("my-model", "somebody"), "model.base_url"),
-        (ProviderSettings("gpt-6", dialect="soap"), "openai_chat"),
+        (ProviderChoice("my-model"), "model.base_url"),
+        (ProviderChoice("my-model", "somebody"), "model.base_url"),
+        (ProviderChoice("gpt-6", dialect="soap"), "openai_chat"),
     ],
 )
-def test_what_cannot_be_chosen_is_said(settings: ProviderSettings, says: str) -> None:
+def test_what_cannot_be_chosen_is_said(settings: ProviderChoice, says: str) -> None:
     """The error names what to set."""
     with pytest.raises(ConfigError, match=says):
         make_provider(settings)
@@ -82,4 +81,4 @@ def test_a_missing_package_is_named() -> None:
 
 def test_the_key_is_never_shown() -> None:
     """Settings can be printed."""
-    assert "s3cret" not in repr(ProviderSettings("gpt-6", api_key="s3cret"))
+    assert "s3cret" not in repr(ProviderChoice("gpt-6", api_key="s3cret"))

@@ -17,10 +17,10 @@ from leporello.dialects import Dialect, Target, anthropic, responses
 from leporello.dialects import chat as openai_chat
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
+from leporello.providers.clients import ProviderChoice, make_provider
+from leporello.providers.deadline import RetryPolicy
 from leporello.providers.errors import CallFailed
-from leporello.providers.make import ProviderSettings, make_provider
-from leporello.providers.retry import RetryPolicy
-from leporello.providers.text import sendable
+from leporello.providers.sdk import sendable
 from leporello.testing.strategies import conversations
 from leporello.testing.stub_server import Fail, Say, Seen, Step, StubServer
 
@@ -113,7 +113,7 @@ def test_every_error_body_survives_the_client(dialect: Dialect) -> None:
     mended = [entry["id"] for entry in CORPUS if entry.get("expect", {}).get("cause") == "missing_thinking"]
     sent = [entry for entry in CORPUS if (entry["status"] or 0) >= 400 and entry["id"] not in mended]
     with StubServer([Fail(entry["status"], entry["body"]) for entry in sent]) as stub:
-        chosen = ProviderSettings("m", "stub", stub.url + "/v1", dialect.value, retry=RetryPolicy(tries=1))
+        chosen = ProviderChoice("m", "stub", stub.url + "/v1", dialect.value, retry=RetryPolicy(tries=1))
         provider = make_provider(chosen)
         judged = {}
         for entry in sent:

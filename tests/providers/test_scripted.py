@@ -7,7 +7,7 @@ import pytest
 from leporello.errors import ProviderError
 from leporello.messages import Message
 from leporello.providers.base import ModelReply, ModelRequest, Provider
-from leporello.providers.blocks import blocks_of
+from leporello.providers.cache_sim import blocks_of
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed
 from leporello.providers.scripted import ScriptedProvider, ScriptEnded, Wait

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from leporello.config import Settings
 from leporello.errors import ConfigError, NoModel
-from leporello.providers.make import ADDRESSES, AUTO, ProviderSettings, choose_provider
+from leporello.providers.clients import ADDRESSES, AUTO, ProviderChoice, choose_provider
 
 MAIN = "main"
 NO_KEY = "none"
@@ -44,9 +44,9 @@ def summary_place(settings: Settings, model: str, main: Place) -> Place:
     return Place() if _can_serve(settings, model) else main
 
 
-def endpoint(settings: Settings, model: str, place: Place) -> ProviderSettings:
+def endpoint(settings: Settings, model: str, place: Place) -> ProviderChoice:
     """Address, dialect and key for a model at a place."""
-    who = choose_provider(ProviderSettings(model, place.provider, place.base_url))
+    who = choose_provider(ProviderChoice(model, place.provider, place.base_url))
     name = place.provider if place.provider in settings.provider_names else who
     known = settings.provider(name) if name in settings.provider_names else None
     own = (known.base_url if known else None) or ADDRESSES.get(who, "")
@@ -67,7 +67,7 @@ def endpoint(settings: Settings, model: str, place: Place) -> ProviderSettings:
     dialect = known.api_mode if known and (is_named or not place.base_url) else AUTO
     # An address that follows from the model's name alone is left out: learned limits are kept without it.
     is_plain = place == Place() and address == ADDRESSES.get(who)
-    return ProviderSettings(model, place.provider, "" if is_plain else address, dialect, key or NO_KEY)
+    return ProviderChoice(model, place.provider, "" if is_plain else address, dialect, key or NO_KEY)
 
 
 def _address(settings: Settings, place: Place) -> str:
@@ -79,7 +79,7 @@ def _address(settings: Settings, place: Place) -> str:
 def _can_serve(settings: Settings, model: str) -> bool:
     """Whether the model's name says who serves it, and there is a key for them."""
     try:
-        who = choose_provider(ProviderSettings(model))
+        who = choose_provider(ProviderChoice(model))
     except ConfigError:
         return False
     return who in settings.provider_names and settings.api_key(who) is not None

@@ -25,7 +25,13 @@ from leporello.models import LearnedLimits
 from leporello.models.limits import limits_of
 from leporello.plugins.host import PluginHost
 from leporello.providers.base import Provider
-from leporello.providers.make import ADDRESSES, ProviderSettings, choose_dialect, choose_provider, make_provider
+from leporello.providers.clients import (
+    ADDRESSES,
+    ProviderChoice,
+    choose_dialect,
+    choose_provider,
+    make_provider,
+)
 from leporello.providers.windows import ask_window
 from leporello.recall.tools import SCHEMAS
 from leporello.store.base import Store
@@ -76,7 +82,7 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     return Chosen(name, provider, who, wanted.base_url, window, choose_dialect(wanted, who).value)
 
 
-def _stated_window(settings: Settings, wanted: ProviderSettings, who: str) -> int | None:
+def _stated_window(settings: Settings, wanted: ProviderChoice, who: str) -> int | None:
     """The smallest window the endpoint itself stated: in an earlier error, or now that it is asked.
 
     Only endpoints of the user's own are asked; the known vendors are in the model table.

@@ -13,7 +13,7 @@ from leporello.dialects import Dialect
 from leporello.errors import LeporelloError
 from leporello.messages import text_of
 from leporello.providers.base import ModelRequest
-from leporello.providers.make import ProviderSettings, make_provider
+from leporello.providers.clients import ProviderChoice, make_provider
 
 OWN = "server"
 """The name under `providers` for a server of the user's own."""
@@ -68,7 +68,7 @@ def list_models(choice: Choice) -> list[str]:
 
 def try_model(choice: Choice) -> tuple[str, float]:
     """One small question: the answer and the seconds it took. `Refused` says what is wrong."""
-    wanted = ProviderSettings(
+    wanted = ProviderChoice(
         choice.model, choice.provider, choice.base_url, choice.api_mode, choice.key or "none", timeout=TRY_SECONDS
     )
     provider = make_provider(wanted)

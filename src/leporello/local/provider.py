@@ -16,7 +16,7 @@ from leporello.local.model_file import SMOLLM2, ModelFile
 from leporello.local.runtime import find_runtime
 from leporello.local.server import ALIAS, LocalServer, ServerJob
 from leporello.providers.base import Delta, ModelReply, ModelRequest
-from leporello.providers.make import ProviderSettings, make_provider
+from leporello.providers.clients import ProviderChoice, make_provider
 from leporello.providers.sdk import SdkProvider
 
 NAME = "local"
@@ -62,9 +62,7 @@ class LocalProvider:
             atexit.register(self.close)
             root = self._server.url
             base_url = root if self._dialect is Dialect.ANTHROPIC else f"{root}/v1"
-            self._provider = make_provider(
-                ProviderSettings(ALIAS, NAME, base_url, self._dialect.value, self._server.key)
-            )
+            self._provider = make_provider(ProviderChoice(ALIAS, NAME, base_url, self._dialect.value, self._server.key))
             return self._provider
 
     def _stop(self) -> None:

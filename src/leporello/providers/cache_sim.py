@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
+from typing import Any
 
+from leporello.messages import Message, encode_json, is_instruction
 from leporello.models.facts import CacheRules
+from leporello.providers.base import ModelRequest
+from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
 
 STEP_TOKENS = 128
@@ -19,7 +23,7 @@ class CacheMarksRefused(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CacheBlock:
     """One content block of a request as sent. `mark` is the time to live asked for at its end, or None."""
 
     data: bytes
@@ -55,7 +59,7 @@ class CacheSim:
     _entries: dict[bytes, _Entry] = field(default_factory=dict)
     _children: dict[bytes, list[bytes]] = field(default_factory=dict)
 
-    def bill(self, blocks: Sequence[Block], now: float) -> CacheBill:
+    def bill(self, blocks: Sequence[CacheBlock], now: float) -> CacheBill:
         """Send a request at a time (seconds; never going back) and get its bill."""
         if not blocks:
             return CacheBill()
@@ -69,7 +73,7 @@ class CacheSim:
 
     # --- marked caches ------------------------------------------------------------------------------------------
 
-    def _marks(self, blocks: Sequence[Block]) -> list[int]:
+    def _marks(self, blocks: Sequence[CacheBlock]) -> list[int]:
         marks = [index for index, block in enumerate(blocks) if block.mark]
         if len(marks) > self.rules.breakpoints:
             raise CacheMarksRefused(f"{len(marks)} cache marks, at most {self.rules.breakpoints} are allowed")
@@ -94,7 +98,7 @@ class CacheSim:
 
     def _write(
         self,
-        blocks: Sequence[Block],
+        blocks: Sequence[CacheBlock],
         prefixes: list[bytes],
         totals: list[int],
         marks: list[int],
@@ -123,7 +127,9 @@ class CacheSim:
 
     # --- automatic cache ----------------------------------------------------------------------------------------
 
-    def _automatic(self, blocks: Sequence[Block], prefixes: list[bytes], totals: list[int], now: float) -> CacheBill:
+    def _automatic(
+        self, blocks: Sequence[CacheBlock], prefixes: list[bytes], totals: list[int], now: float
+    ) -> CacheBill:
         common = 0
         parent = b""
         for index, block in enumerate(blocks):
@@ -138,12 +144,12 @@ class CacheSim:
         self._remember(blocks, prefixes, now)
         return CacheBill(read, 0, totals[-1] - read)
 
-    def _shared(self, parent: bytes, block: Block) -> int:
+    def _shared(self, parent: bytes, block: CacheBlock) -> int:
         """Tokens of a new block whose beginning was seen before at the same place."""
         longest = max((_common(block.data, other) for other in self._children.get(parent, ())), default=0)
         return block.tokens * longest // max(1, len(block.data))
 
-    def _remember(self, blocks: Sequence[Block], prefixes: list[bytes], now: float) -> None:
+    def _remember(self, blocks: Sequence[CacheBlock], prefixes: list[bytes], now: float) -> None:
         parent = b""
         for block, prefix in zip(blocks, prefixes, strict=True):
             if prefix not in self._entries:
@@ -156,7 +162,7 @@ class CacheSim:
         return entry if entry is not None and entry.expires > now else None
 
 
-def _prefixes(blocks: Sequence[Block]) -> list[bytes]:
+def _prefixes(blocks: Sequence[CacheBlock]) -> list[bytes]:
     """A hash per block over everything up to its end."""
     found = []
     chain = b""
@@ -176,3 +182,78 @@ def _common(one: bytes, other: bytes) -> int:
         else:
             high = middle - 1
     return low
+
+
+MARK = "cache_control"
+
+
+def blocks_of(request: ModelRequest, counter: TokenCounter) -> list[CacheBlock]:
+    """The blocks of a request; their tokens add up to the counter's count of the request."""
+    system = [message for message in request.messages if is_instruction(message)]
+    rest = [message for message in request.messages if not is_instruction(message)]
+    blocks = list(
+        chain(
+            _tools(request.tools, counter),
+            *(_message(message, counter) for message in system),
+            *(_message(message, counter) for message in rest),
+        )
+    )
+    missing = counter.request(request.messages, request.tools) - sum(block.tokens for block in blocks)
+    if blocks and missing:
+        # Framing of the request as a whole belongs to nobody in particular.
+        blocks[0] = CacheBlock(blocks[0].data, blocks[0].tokens + missing, blocks[0].mark)
+    return blocks
+
+
+def _tools(schemas: Sequence[Mapping[str, Any]], counter: TokenCounter) -> Iterator[CacheBlock]:
+    for schema in schemas:
+        bare = _unmarked(schema)
+        yield CacheBlock(encode_json(bare), counter.tools([bare]), _mark(schema))
+
+
+def _message(message: Message, counter: TokenCounter) -> Iterator[CacheBlock]:
+    pieces = list(_pieces(message))
+    bare = [_unmarked(piece) for piece in pieces]
+    sizes = [counter.message(piece) for piece in bare]
+    # The framing of the message is counted once, with its first piece.
+    sizes[0] += counter.message(_unmarked(message)) - sum(sizes)
+    for index, (piece, whole, size) in enumerate(zip(bare, pieces, sizes, strict=True)):
+        own = _mark(message) if index == len(pieces) - 1 else None
+        yield CacheBlock(encode_json(piece), max(0, size), _part_mark(whole) or own)
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """The message as messages of one block each: content parts first, then tool calls."""
+    frame = {key: value for key, value in message.items() if key not in ("content", "tool_calls", MARK)}
+    content, calls = message.get("content"), message.get("tool_calls")
+    count = 0
+    if isinstance(content, list) and frame.get("role") != "tool":
+        for part in content:
+            count += 1
+            yield {**frame, "content": [part]}
+    elif content or not calls:
+        count += 1
+        yield {**frame, "content": content}
+    for call in calls if isinstance(calls, list) else ():
+        count += 1
+        yield {**frame, "tool_calls": [call]}
+    if not count:
+        yield {**frame, "content": content}
+
+
+def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
+    bare = {key: item for key, item in value.items() if key != MARK}
+    content = bare.get("content")
+    if isinstance(content, list):
+        bare["content"] = [_unmarked(part) if isinstance(part, Mapping) else part for part in content]
+    return bare
+
+
+def _part_mark(piece: Message) -> str | None:
+    content = piece.get("content")
+    return _mark(content[-1]) if isinstance(content, list) and content else None
+
+
+def _mark(value: Any) -> str | None:
+    control = value.get(MARK) if isinstance(value, Mapping) else None
+    return str(control.get("ttl") or SHORT) if isinstance(control, Mapping) else None

@@ -37,7 +37,7 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class SizePattern:
     """A sentence that states token counts: groups `limit`, `input`, `output` (asked for), `cap` (largest allowed).
 
     `limit` is the window, or the largest input where a provider limits that; `cap` only ever limits the answer.
@@ -100,24 +100,26 @@ OVERRIDES: tuple[Phrase, ...] = (
     Phrase(ErrorKind.TRANSIENT, _re(r"prefill memory guard|prefill_memory_exceeded"), "omlx-memory-guard", "memory"),
 )
 
-OUTPUT_CAPS: tuple[Sizes, ...] = (
-    Sizes(
+OUTPUT_CAPS: tuple[SizePattern, ...] = (
+    SizePattern(
         _re(rf"max_tokens: (?P<output>{_N}) > (?P<cap>{_N}), which is the maximum allowed number of output"),
         "anthropic-max-output",
     ),
-    Sizes(_re(rf"supports at most (?P<cap>{_N}) completion tokens"), "openai-max-tokens-too-large"),
-    Sizes(_re(rf"range of max_tokens (?:is|should be) \[\d+, ?(?P<cap>{_N})\]"), "deepseek-max-tokens"),
-    Sizes(_re(rf"max_tokens\b.{{0,120}}expected a value <= (?P<cap>{_N})"), "volcengine-max-tokens"),
-    Sizes(_re(rf"maximum tokens you requested exceeds? the model limit of (?P<cap>{_N})"), "bedrock-max-tokens"),
-    Sizes(_re(rf"max_tokens`? must be less than or equal to `?(?P<cap>{_N})"), "groq-max-tokens"),
-    Sizes(_re(rf"max_tokens exceeds server limit \((?P<cap>{_N})\)"), "litellm-server-limit"),
-    Sizes(_re(rf"error: `max_new_tokens` must be <= (?P<cap>{_N})"), "tgi-max-new-tokens"),
+    SizePattern(_re(rf"supports at most (?P<cap>{_N}) completion tokens"), "openai-max-tokens-too-large"),
+    SizePattern(_re(rf"range of max_tokens (?:is|should be) \[\d+, ?(?P<cap>{_N})\]"), "deepseek-max-tokens"),
+    SizePattern(_re(rf"max_tokens\b.{{0,120}}expected a value <= (?P<cap>{_N})"), "volcengine-max-tokens"),
+    SizePattern(_re(rf"maximum tokens you requested exceeds? the model limit of (?P<cap>{_N})"), "bedrock-max-tokens"),
+    SizePattern(_re(rf"max_tokens`? must be less than or equal to `?(?P<cap>{_N})"), "groq-max-tokens"),
+    SizePattern(_re(rf"max_tokens exceeds server limit \((?P<cap>{_N})\)"), "litellm-server-limit"),
+    SizePattern(_re(rf"error: `max_new_tokens` must be <= (?P<cap>{_N})"), "tgi-max-new-tokens"),
 )
 
-SUMS: tuple[Sizes, ...] = (
+SUMS: tuple[SizePattern, ...] = (
     # Input and output together: whether it is an overflow depends on the input alone.
-    Sizes(_re(rf"exceed context limit: (?P<input>{_N}) \+ (?P<output>{_N}) > (?P<limit>{_N})"), "anthropic-sum-output"),
-    Sizes(
+    SizePattern(
+        _re(rf"exceed context limit: (?P<input>{_N}) \+ (?P<output>{_N}) > (?P<limit>{_N})"), "anthropic-sum-output"
+    ),
+    SizePattern(
         _re(
             rf"maximum context length is (?P<limit>{_N}) tokens.{{0,40}}requested (?P<output>{_N}) output tokens and "
             rf"your prompt contains at least (?P<input>{_N}) input tokens"
@@ -125,25 +127,25 @@ SUMS: tuple[Sizes, ...] = (
         "vllm-at-least",
         floor=True,
     ),
-    Sizes(
+    SizePattern(
         _re(
             rf"too large: (?P<output>{_N})\. This model's maximum context length is (?P<limit>{_N}) tokens and your "
             rf"request has (?P<input>{_N}) input tokens"
         ),
         "vllm-max-completion-too-large",
     ),
-    Sizes(
+    SizePattern(
         _re(
             rf"maximum context length of (?P<limit>{_N}) tokens.{{0,80}}: (?P<input>{_N}) tokens from the input "
             rf"messages and (?P<output>{_N}) tokens for the completion"
         ),
         "sglang-sum-output",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"must be <= (?P<limit>{_N})\. Given: (?P<input>{_N}) `inputs` tokens and (?P<output>{_N}) `max_new"),
         "tgi-sum-output",
     ),
-    Sizes(
+    SizePattern(
         _re(
             rf"passed (?P<input>{_N}) input tokens and requested (?P<output>{_N}) output tokens.{{0,80}}context length "
             rf"is only (?P<limit>{_N})"
@@ -160,79 +162,81 @@ BREAKDOWN = _re(
 BREAKDOWN_PART = _re(rf"(?P<count>{_N}) (?:in|of|for) (?:the |your )?(?P<what>[a-z ]+)")
 OUTPUT_WORDS = ("completion", "output")
 
-INPUTS: tuple[Sizes, ...] = (
-    Sizes(_re(rf"prompt is too long: (?P<input>{_N}) tokens > (?P<limit>{_N}) maximum"), "anthropic-prompt-too-long"),
-    Sizes(
+INPUTS: tuple[SizePattern, ...] = (
+    SizePattern(
+        _re(rf"prompt is too long: (?P<input>{_N}) tokens > (?P<limit>{_N}) maximum"), "anthropic-prompt-too-long"
+    ),
+    SizePattern(
         _re(rf"maximum context length is (?P<limit>{_N}) tokens.{{0,60}}resulted in (?P<input>{_N}) tokens"),
         "openai-context-length",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"configured limit of (?P<limit>{_N}) tokens.{{0,60}}resulted in (?P<input>{_N}) tokens"),
         "openai-configured-limit",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"input token count \((?P<input>{_N})\) exceeds the maximum number of tokens allowed \((?P<limit>{_N})\)"),
         "gemini-input-token-count",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"input token count exceeds the maximum number of tokens allowed \((?P<limit>{_N})\)"),
         "gemini-input-token-count-bare",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"input tokens \((?P<input>{_N})\) has exceeded max_prompt_tokens \((?P<limit>{_N})\)"),
         "siliconflow-max-prompt-tokens",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"maximum prompt length is (?P<limit>{_N}) but the request contains (?P<input>{_N}) tokens"),
         "xai-prompt-length",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"prompt token count of (?P<input>{_N}) exceeds the limit of (?P<limit>{_N})"),
         "copilot-prompt-token-count",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"request body too large for .{{1,80}} max size: (?P<limit>{_N}) tokens"), "github-models-body-too-large"
     ),
-    Sizes(
+    SizePattern(
         _re(rf"\(length (?P<input>{_N})\) is longer than the maximum model length of (?P<limit>{_N})"),
         "vllm-decoder-prompt-500",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"request \((?P<input>{_N}) tokens\) exceeds the available context size \((?P<limit>{_N}) tokens\)"),
         "llamacpp-exceed-measured",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"requested tokens \((?P<input>{_N})\) exceed context window of (?P<limit>{_N})"),
         "llamacpp-python-requested",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"keep the first (?P<input>{_N}) tokens .{{0,90}}context length of only (?P<limit>{_N}) tokens"),
         "lmstudio-keep-first",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"(?P<input>{_N}) tokens exceeds max context window of (?P<limit>{_N})"),
         "omlx-prompt-too-long",
     ),
-    Sizes(
+    SizePattern(
         _re(
             rf"prompt contains (?P<input>{_N}) tokens.{{0,60}}too large for model with (?P<limit>{_N}) maximum context"
         ),
         "mistral-too-large",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"exceeded model token limit: (?P<limit>{_N}) \(requested: (?P<input>{_N})\)"),
         "kimi-token-limit",
     ),
-    Sizes(_re(rf"current length is (?P<input>{_N}) while limit is (?P<limit>{_N})"), "cerebras-while-limit"),
-    Sizes(
+    SizePattern(_re(rf"current length is (?P<input>{_N}) while limit is (?P<limit>{_N})"), "cerebras-while-limit"),
+    SizePattern(
         _re(rf"prompt is too long: (?P<input>{_N}), model maximum context length: (?P<limit>{_N})"),
         "fireworks-model-maximum",
     ),
-    Sizes(
+    SizePattern(
         _re(rf"input \((?P<input>{_N}) tokens\) is longer than the model's context length \((?P<limit>{_N})"),
         "sglang-longer",
     ),
-    Sizes(
+    SizePattern(
         _re(
             rf"(?:input|prompt|messages) \((?P<input>{_N}) tokens\) exceeds? (?:the )?(?:model's )?(?:maximum |max )?"
             rf"context (?:length|window|size)(?: of| is|:)? \(?(?P<limit>{_N})"
@@ -240,7 +244,7 @@ INPUTS: tuple[Sizes, ...] = (
         "variant-input-exceeds-length",
     ),
     # Only the window, and no word about the answer: what asks for too large an answer says so.
-    Sizes(
+    SizePattern(
         _re(rf"^(?!.*(?:max_\w{{0,40}}tokens|output|completion)).*maximum context length is (?P<limit>{_N}) tokens"),
         "variant-maximum-context-length",
     ),

@@ -21,8 +21,7 @@ from leporello.errors import ProviderError
 from leporello.messages import Message, calls_of, text_of
 from leporello.models.facts import ModelFacts, model_facts
 from leporello.providers.base import Delta, ModelReply, ModelRequest
-from leporello.providers.blocks import blocks_of
-from leporello.providers.cache_sim import CacheMarksRefused, CacheSim
+from leporello.providers.cache_sim import CacheMarksRefused, CacheSim, blocks_of
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict
 from leporello.tokens import TokenCounter

@@ -13,24 +13,44 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import orjson
+
 from leporello.cancel import CancelToken
 from leporello.dialects import Dialect, StreamIncomplete, Target, WireReply
 from leporello.dialects.base import drop_state, state_keys
 from leporello.dialects.names import own_names
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
-from leporello.providers.cancel import Guard
+from leporello.providers.deadline import CallGuard, RetryPolicy
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallCancelled, CallFailed, ErrorVerdict, classify
-from leporello.providers.retry import RetryPolicy
-from leporello.providers.text import sendable
 from leporello.usage import CanonicalUsage
+
+
+def sendable(value: Any) -> Any:
+    """The value, with unsendable text mended; the same object when there is none, which is nearly always."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return _mended(value)
+    return value
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mended(item) for item in value]
+    return value
+
 
 CONNECT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class Clock:
     """What time and chance are, for tests."""
 
     sleep: Callable[[float], None] = time.sleep
@@ -70,10 +90,10 @@ class SdkProvider(ABC):
     dialect: Dialect
     path: str
 
-    def __init__(self, endpoint: Endpoint, tools: Tools | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, tools: Clock | None = None) -> None:
         self.name = endpoint.name
         self.endpoint = endpoint
-        self._tools = tools or Tools()
+        self._tools = tools or Clock()
         self._lock = threading.Lock()
         self._made: Any = None
         self._stale: set[str] = set()
@@ -168,7 +188,7 @@ class SdkProvider(ABC):
         )
         body = sendable(self._body(request, self._messages(request), stream))
         timeout = request.timeout or self.endpoint.timeout
-        guard = Guard(request.cancel, timeout)
+        guard = CallGuard(request.cancel, timeout)
         with guard.watching():
             try:
                 if stream:
@@ -181,7 +201,7 @@ class SdkProvider(ABC):
             raise CallCancelled(f"{self.name}: the call was cancelled.")
         return self._as_reply(reply, shown, own_names(request.tools))
 
-    def _whole(self, body: dict[str, Any], request: ModelRequest, timeout: float, guard: Guard) -> WireReply:
+    def _whole(self, body: dict[str, Any], request: ModelRequest, timeout: float, guard: CallGuard) -> WireReply:
         wire = self._post(body, timeout, request.cancel, guard, stream=False)
         if not isinstance(wire, Mapping):
             raise StreamIncomplete("the answer is not a JSON object")
@@ -190,7 +210,7 @@ class SdkProvider(ABC):
         return reply
 
     def _streamed(
-        self, body: dict[str, Any], request: ModelRequest, timeout: float, guard: Guard, shown: _Shown
+        self, body: dict[str, Any], request: ModelRequest, timeout: float, guard: CallGuard, shown: _Shown
     ) -> WireReply:
         codec = self._codec()
         assembler = codec.Assembler()
@@ -220,7 +240,7 @@ class SdkProvider(ABC):
             raise CallFailed(classify(None, wire, now=self._tools.clock()), self.name, str(wire.get("model") or ""))
 
     def _post(
-        self, body: dict[str, Any], timeout: float, cancel: CancelToken | None, guard: Guard, *, stream: bool
+        self, body: dict[str, Any], timeout: float, cancel: CancelToken | None, guard: CallGuard, *, stream: bool
     ) -> Any:
         client = self._client()
         post = _Post(client, self.path, body, timeout, self._stream_type() if stream else None)
@@ -256,7 +276,7 @@ class SdkProvider(ABC):
         errors = self._errors()
         return (errors.APIError, StreamIncomplete, *_transport_errors(), json.JSONDecodeError)
 
-    def _failure(self, error: Exception, guard: Guard, request: ModelRequest) -> Exception:
+    def _failure(self, error: Exception, guard: CallGuard, request: ModelRequest) -> Exception:
         if guard.fired == "cancelled":
             return CallCancelled(f"{self.name}: the call was cancelled.")
         if guard.fired == "timeout":
@@ -309,7 +329,7 @@ class _Post:
         options = {"timeout": _timeouts(self.timeout)}
         return self.client.post(self.path, body=self.body, cast_to=object, options=options, **kwargs)
 
-    def run_cancellable(self, cancel: CancelToken, guard: Guard) -> Any:
+    def run_cancellable(self, cancel: CancelToken, guard: CallGuard) -> Any:
         """Until the first byte there is no connection to cut: the waiting happens in a thread that can be left."""
         box = _Box(self, guard)
         thread = threading.Thread(target=box.fill, name="leporello-call", daemon=True)
@@ -322,7 +342,7 @@ class _Post:
 class _Box:
     """What a left or finished thread brings back."""
 
-    def __init__(self, post: _Post, guard: Guard) -> None:
+    def __init__(self, post: _Post, guard: CallGuard) -> None:
         self.done = threading.Event()
         self._post = post
         self._guard = guard

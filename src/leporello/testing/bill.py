@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from leporello.messages import Message, is_instruction
 from leporello.models import model_facts
 from leporello.providers.base import ModelRequest
-from leporello.providers.blocks import blocks_of
-from leporello.providers.cache_sim import SHORT, Block, CacheSim
+from leporello.providers.cache_sim import SHORT, CacheBlock, CacheSim, blocks_of
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
 
@@ -26,7 +25,7 @@ class Meter:
     largest: int = 0
     counter: TokenCounter = field(init=False)
     sim: CacheSim = field(init=False)
-    _blocks: dict[int, tuple[Message, list[Block]]] = field(default_factory=dict)
+    _blocks: dict[int, tuple[Message, list[CacheBlock]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.counter = TokenCounter.for_model(self.model)
@@ -36,7 +35,7 @@ class Meter:
         """Send these messages at a time in seconds; the usage of that one call, output aside."""
         marked = {index for index, message in enumerate(messages) if is_instruction(message)}
         marked |= set(range(max(0, len(messages) - TAIL_MARKS), len(messages)))
-        blocks: list[Block] = []
+        blocks: list[CacheBlock] = []
         for index, message in enumerate(messages):
             own = self._of(message)
             blocks.extend(own[:-1])
@@ -47,7 +46,7 @@ class Meter:
         self.largest = max(self.largest, usage.prompt_tokens)
         return usage
 
-    def _of(self, message: Message) -> list[Block]:
+    def _of(self, message: Message) -> list[CacheBlock]:
         # By identity: the messages of a session are never changed, and hashing them again would cost most of all.
         known = self._blocks.get(id(message))
         if known is None or known[0] is not message:

@@ -1,4 +1,4 @@
-"""Keeping a call within its time, and cutting it when it is cancelled."""
+"""Keeps a call within its time, cuts it when it is cancelled, and says how often it is tried again."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from leporello.cancel import CancelToken
+from leporello.providers.errors import ErrorVerdict
 
 
-class Guard:
+class CallGuard:
     """Watches one call: cuts its connection when it is cancelled or out of time, and remembers why."""
 
     def __init__(self, cancel: CancelToken | None, timeout: float | None) -> None:
@@ -23,7 +25,7 @@ class Guard:
         """`cancelled`, `timeout`, or nothing yet."""
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[Guard]:
+    def watching(self) -> Iterator[CallGuard]:
         """Watch while inside."""
         timer = threading.Timer(self._timeout, self._fire, ("timeout",)) if self._timeout else None
         if timer is not None:
@@ -64,3 +66,23 @@ def _cut(response: Any) -> None:
     if isinstance(raw, socket.socket):
         with contextlib.suppress(OSError):
             raw.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Bounded tries with growing waits, for failures that pass by themselves. Nothing else is ever repeated."""
+
+    tries: int = 4
+    first: float = 0.5
+    growth: float = 2.0
+    longest: float = 60.0
+    """A provider that asks for a longer wait than this gets none: the caller hears of it at once."""
+
+    def wait(self, verdict: ErrorVerdict, done: int, jitter: float) -> float | None:
+        """Seconds before the next try, or None when there is none. `jitter` in 0..1 spreads waits that nobody asked
+        for, so that many clients don't come back together."""
+        if not verdict.retryable or verdict.cause == "memory" or done + 1 >= self.tries:
+            return None
+        if verdict.retry_after is not None:
+            return verdict.retry_after if verdict.retry_after <= self.longest else None
+        return min(self.longest, self.first * self.growth**done) * (0.5 + jitter / 2)

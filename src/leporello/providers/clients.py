@@ -1,0 +1,240 @@
+"""Anthropic Messages, Chat Completions and Responses on the official clients; which one serves a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+from leporello.caching import cache_use
+from leporello.dialects import Dialect, Target, anthropic, chat, responses
+from leporello.errors import ConfigError, ProviderError
+from leporello.messages import Message, message_hash, role_of
+from leporello.models.names import provider_name, routes, vendor_of
+from leporello.providers.base import ModelRequest
+from leporello.providers.deadline import RetryPolicy
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed, ErrorVerdict, classify
+from leporello.providers.sdk import Clock, Endpoint, SdkProvider
+
+
+def load(package: str) -> ModuleType:
+    """The package, or an error that says how to get it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ProviderError(
+            f"Calling this provider needs the package {package!r}. Install it with: pip install 'leporello[{package}]'"
+        ) from error
+
+
+class AnthropicProvider(SdkProvider):
+    """Anthropic Messages. Answers are always streamed: the API refuses to hold long ones back."""
+
+    dialect = Dialect.ANTHROPIC
+    path = "/v1/messages"
+
+    def _errors(self) -> ModuleType:
+        return load("anthropic")
+
+    def _make_client(self) -> Any:
+        endpoint = self.endpoint
+        return self._errors().Anthropic(
+            api_key=endpoint.api_key or "none",
+            base_url=endpoint.base_url.rstrip("/").removesuffix("/v1"),
+            timeout=endpoint.timeout,
+            max_retries=0,
+            default_headers=dict(endpoint.headers),
+        )
+
+    def _codec(self) -> Any:
+        return anthropic
+
+    def target(self, model: str) -> Target:
+        """The receiver; marks and state of this dialect are the codec's own."""
+        return Target(self.name, model)
+
+    def _always_streams(self) -> bool:
+        return True
+
+    def _body(self, request: ModelRequest, messages: list[Message], stream: bool) -> dict[str, Any]:
+        body = super()._body(request, messages, stream)
+        if "thinking" in body and _unthinking(request) in self._learned:
+            del body["thinking"]
+        return body
+
+    def _heal(self, verdict: ErrorVerdict, request: ModelRequest) -> bool:
+        if verdict.cause == "missing_thinking" and "thinking" in request.options:
+            # A turn that began without thinking can't go on with it; the next turn can.
+            return self._learn(_unthinking(request))
+        return super()._heal(verdict, request)
+
+
+def _unthinking(request: ModelRequest) -> str:
+    """The name of the turn that goes on without thinking: its user message."""
+    asked = [message for message in request.messages if role_of(message) == "user"]
+    return f"no_thinking:{message_hash(asked[-1])}" if asked else "no_thinking"
+
+
+NO_KEY = "none"
+"""Sent to endpoints that want no key: the client insists on one, and would else look for it in the environment."""
+
+
+def is_openai(base_url: str) -> bool:
+    """Whether this is OpenAI's own endpoint (or Azure's copy of it)."""
+    host = (urlsplit(base_url).hostname or "").lower()
+    return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))
+
+
+class OpenAIProvider(SdkProvider):
+    """Chat Completions."""
+
+    dialect = Dialect.OPENAI_CHAT
+    path = "/chat/completions"
+
+    def _errors(self) -> ModuleType:
+        return load("openai")
+
+    def _make_client(self) -> Any:
+        endpoint = self.endpoint
+        return self._errors().OpenAI(
+            api_key=endpoint.api_key or NO_KEY,
+            base_url=endpoint.base_url,
+            timeout=endpoint.timeout,
+            max_retries=0,
+            default_headers=dict(endpoint.headers),
+        )
+
+    def _codec(self) -> Any:
+        return chat
+
+    def target(self, model: str) -> Target:
+        """OpenAI's own endpoint takes newer fields; OpenRouter takes cache marks for Claude models."""
+        url = self.endpoint.base_url
+        use = cache_use(model, self.name, url, self.dialect.value)
+        own = is_openai(url) or "max_completion_tokens" in self._learned
+        return Target(self.name, model, cache_marks=use.style == "chat_marks", native=own)
+
+    def _body(self, request: ModelRequest, messages: list[Message], stream: bool) -> dict[str, Any]:
+        body = super()._body(request, messages, stream)
+        if stream and "no_stream_options" not in self._learned:
+            body["stream_options"] = {"include_usage": True, **(body.get("stream_options") or {})}
+        return body
+
+    def _lesson(self, verdict: ErrorVerdict) -> str:
+        if verdict.kind is ErrorKind.MALFORMED:
+            said = verdict.message.lower()
+            if "stream_options" in said:
+                return "no_stream_options"
+            if "max_tokens" in said and "max_completion_tokens" in said:
+                return "max_completion_tokens"
+        return super()._lesson(verdict)
+
+
+class ResponsesProvider(OpenAIProvider):
+    """Responses. Nothing is stored at the provider; reasoning comes back encrypted and is carried along."""
+
+    dialect = Dialect.OPENAI_RESPONSES
+    path = "/responses"
+
+    def _codec(self) -> Any:
+        return responses
+
+    def target(self, model: str) -> Target:
+        """Only OpenAI's own endpoint knows about stored and encrypted items."""
+        return Target(self.name, model, native=is_openai(self.endpoint.base_url))
+
+    def _body(self, request: ModelRequest, messages: list[Message], stream: bool) -> dict[str, Any]:
+        return SdkProvider._body(self, request, messages, stream)
+
+    def _feed(self, assembler: Any, events: Any, shown: Any) -> None:
+        super()._feed(assembler, events, shown)
+        if assembler.error:
+            raise CallFailed(classify(None, assembler.error, now=self._tools.clock()), self.name)
+
+    def _check(self, wire: Mapping[str, Any]) -> None:
+        if wire.get("status") == "failed" or wire.get("error"):
+            raise CallFailed(classify(None, wire.get("error") or wire, now=self._tools.clock()), self.name)
+
+
+AUTO = "auto"
+
+ADDRESSES = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+}
+_CLASSES: dict[Dialect, type[SdkProvider]] = {
+    Dialect.ANTHROPIC: AnthropicProvider,
+    Dialect.OPENAI_CHAT: OpenAIProvider,
+    Dialect.OPENAI_RESPONSES: ResponsesProvider,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoice:
+    """What is known about a model's provider; `auto` where it is to be found out."""
+
+    model: str
+    provider: str = AUTO
+    """A vendor or router, or the name the user gave an endpoint of their own."""
+    base_url: str = ""
+    dialect: str = AUTO
+    api_key: str = field(default="", repr=False)
+    timeout: float = 600.0
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+
+
+def make_provider(settings: ProviderChoice, tools: Clock | None = None) -> SdkProvider:
+    """The provider; its client is made at the first call."""
+    name = choose_provider(settings)
+    base_url = settings.base_url or ADDRESSES.get(name, "")
+    if not base_url:
+        raise ConfigError(
+            f"No address is known for the provider {name!r} of model {settings.model!r}. "
+            f"Set model.base_url, or use one of {', '.join(sorted(ADDRESSES))}."
+        )
+    endpoint = Endpoint(name, base_url, settings.api_key, settings.timeout, settings.headers, settings.retry)
+    return _CLASSES[choose_dialect(settings, name)](endpoint, tools)
+
+
+def choose_provider(settings: ProviderChoice) -> str:
+    """Who serves the model: as set, else by address, else by the model's name."""
+    if settings.provider and settings.provider != AUTO:
+        return provider_name(settings.provider)
+    if settings.base_url:
+        host = (urlsplit(settings.base_url).hostname or "").lower()
+        known = (name for name, address in ADDRESSES.items() if urlsplit(address).hostname == host)
+        return next(known, host or "local")
+    if "openrouter" in routes(settings.model):
+        return "openrouter"
+    vendor = vendor_of(settings.model)
+    if vendor in ADDRESSES:
+        return vendor
+    raise ConfigError(
+        f"The name {settings.model!r} does not say who serves the model. Set model.provider or model.base_url."
+    )
+
+
+def choose_dialect(settings: ProviderChoice, name: str) -> Dialect:
+    """Which wire format the endpoint speaks: as set, else Anthropic's for Anthropic, else Chat Completions."""
+    if settings.dialect and settings.dialect != AUTO:
+        try:
+            return Dialect(settings.dialect)
+        except ValueError:
+            allowed = ", ".join(dialect.value for dialect in Dialect)
+            raise ConfigError(f"api_mode is {settings.dialect!r}. It must be one of {allowed}.") from None
+    address = urlsplit(settings.base_url)
+    if (
+        name == "anthropic"
+        or address.hostname == "api.anthropic.com"
+        or address.path.rstrip("/").endswith("/anthropic")
+    ):
+        return Dialect.ANTHROPIC
+    if address.path.rstrip("/").endswith("/responses"):
+        return Dialect.OPENAI_RESPONSES
+    return Dialect.OPENAI_CHAT
