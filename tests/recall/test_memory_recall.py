@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leporello.recall.base import GAP, Mode, RecallQuery
+from leporello.recall.base import GAP, RecallMode, RecallQuery
 from leporello.recall.memory import MemoryRecall
 from leporello.recall.windows import render
 from leporello.tokens import TokenCounter
@@ -108,7 +108,7 @@ def test_words_mode_finds_only_the_words(messages: list[dict[str, Any]]) -> None
     recall = MemoryRecall(messages)
     chosen = "I chose a streaming reader"
     assert chosen in recall.answer("was a reader picked?")
-    assert recall.search(RecallQuery("picked", mode=Mode.WORDS)) == []
+    assert recall.search(RecallQuery("picked", mode=RecallMode.WORDS)) == []
 
 
 def test_growing_equals_building_at_once(messages: list[dict[str, Any]]) -> None:

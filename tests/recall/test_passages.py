@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.recall.passages import LONGEST_LINE, lines_of, passages_of
+from leporello.recall.chunks import LONGEST_LINE, chunks_of, lines_of
 
 TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=800)
 
@@ -20,7 +20,7 @@ def test_a_message_gives_its_text_and_each_call() -> None:
             {"id": "b", "function": {"name": "now", "arguments": ""}},
         ],
     }
-    text, grep, now = passages_of(message)
+    text, grep, now = chunks_of(message)
     assert (text.lines, text.is_call, text.role) == (("I look.",), False, "assistant")
     assert (grep.tool, grep.call, grep.lines) == ("grep", 0, ("pattern: x", "y", "flags: -n", "flags: -i"))
     assert (now.tool, now.call, now.lines) == ("now", 1, ("now",))
@@ -28,16 +28,14 @@ def test_a_message_gives_its_text_and_each_call() -> None:
 
 def test_a_result_that_is_json_is_read() -> None:
     """Texts inside a JSON result are lines like any other."""
-    (passage,) = passages_of(
-        {"role": "tool", "tool_call_id": "a", "content": '{"output": "one\\ntwo", "code": 0}'}, "sh"
-    )
+    (passage,) = chunks_of({"role": "tool", "tool_call_id": "a", "content": '{"output": "one\\ntwo", "code": 0}'}, "sh")
     assert passage.lines == ("output: one", "two", "code: 0")
     assert passage.tool == "sh"
 
 
 def test_plain_json_stays_as_it_was_written() -> None:
     """JSON that packs no text is readable as it is, and can be quoted."""
-    (passage,) = passages_of({"role": "tool", "content": '{\n  "total": 12,\n  "ok": true\n}'})
+    (passage,) = chunks_of({"role": "tool", "content": '{\n  "total": 12,\n  "ok": true\n}'})
     assert passage.lines == ("{", '"total": 12,', '"ok": true', "}")
 
 
@@ -58,10 +56,10 @@ def test_embedded_files_are_left_out() -> None:
 
 def test_odd_messages_give_what_they_have() -> None:
     """Missing, empty and unknown content is no reason to fail."""
-    assert passages_of({}) == []
-    assert passages_of({"role": "user", "content": None}) == []
-    assert passages_of({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}) == []
-    assert passages_of({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{broken"}}]})[
+    assert chunks_of({}) == []
+    assert chunks_of({"role": "user", "content": None}) == []
+    assert chunks_of({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}) == []
+    assert chunks_of({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{broken"}}]})[
         0
     ].lines == ("{broken",)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leporello.recall.question import understand
-from leporello.recall.wants import Want, wants_of
+from leporello.recall.question import AnswerType, answer_types, understand
 
 
 def words(text: str) -> set[str]:
@@ -15,20 +14,20 @@ def words(text: str) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("What did the user say about the port?", Want.USER),
-        ("Why was the cache dropped?", Want.REASON),
-        ("In which file and on which line is it defined?", Want.PLACE),
-        ("How many tests failed?", Want.AMOUNT),
-        ("What did the compiler complain about?", Want.ERROR),
-        ("Which commit added the parser?", Want.COMMIT),
-        ("At which address does the server listen?", Want.ADDRESS),
-        ("用户为什么要改端口？", Want.REASON),
-        ("用户为什么要改端口？", Want.USER),
+        ("What did the user say about the port?", AnswerType.USER),
+        ("Why was the cache dropped?", AnswerType.REASON),
+        ("In which file and on which line is it defined?", AnswerType.PLACE),
+        ("How many tests failed?", AnswerType.AMOUNT),
+        ("What did the compiler complain about?", AnswerType.ERROR),
+        ("Which commit added the parser?", AnswerType.COMMIT),
+        ("At which address does the server listen?", AnswerType.ADDRESS),
+        ("用户为什么要改端口？", AnswerType.REASON),
+        ("用户为什么要改端口？", AnswerType.USER),
     ],
 )
-def test_the_way_of_asking_tells_the_kind_of_answer(text: str, want: Want) -> None:
+def test_the_way_of_asking_tells_the_kind_of_answer(text: str, want: AnswerType) -> None:
     """Common ways of asking are recognised."""
-    assert want in wants_of(text)
+    assert want in answer_types(text)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ def test_the_way_of_asking_tells_the_kind_of_answer(text: str, want: Want) -> No
 )
 def test_bare_words_want_nothing_in_particular(text: str) -> None:
     """A query that is not a question is looked for as it is."""
-    assert wants_of(text) == frozenset()
+    assert answer_types(text) == frozenset()
 
 
 def test_relatives_are_looked_for_too() -> None:

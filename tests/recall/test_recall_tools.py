@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from leporello.events import Span
-from leporello.recall.archives import MemoryArchive
-from leporello.recall.base import FoldRecord
+from leporello.recall.base import ArchivedFold
+from leporello.recall.memory import MemoryArchive
 from leporello.recall.paging import full_text
 from leporello.recall.tools import SCHEMAS, TOOL_NAMES, RecallTools, openai_tools
 from leporello.tokens import TokenCounter
@@ -20,8 +20,8 @@ COUNT = TokenCounter.for_model(None).text
 @pytest.fixture
 def tools(messages: list[dict[str, Any]]) -> RecallTools:
     archive = MemoryArchive(messages)
-    archive.add_fold(FoldRecord("f1", Span(2, 7), "The parser was written."))
-    archive.add_fold(FoldRecord("f2", Span(2, 12), "Parser and port.", ("f1",)))
+    archive.add_fold(ArchivedFold("f1", Span(2, 7), "The parser was written."))
+    archive.add_fold(ArchivedFold("f2", Span(2, 12), "Parser and port.", ("f1",)))
     return RecallTools(archive)
 
 

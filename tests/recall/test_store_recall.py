@@ -10,8 +10,8 @@ import pytest
 from leporello.conversation.archive import StoredArchive
 from leporello.errors import NotFound
 from leporello.messages import Message
-from leporello.recall.base import Mode, RecallQuery, Window
-from leporello.recall.stored import Scope, StoreRecall
+from leporello.recall.base import RecallMode, RecallQuery, Window
+from leporello.recall.stored import RecallScope, StoreRecall
 from leporello.recall.windows import render
 from leporello.store import open_store
 from leporello.store.base import Store
@@ -82,11 +82,11 @@ def test_questions_and_words_find_their_evidence_among_all_conversations(
 
 def test_one_conversation_answers_for_itself(filled: Store) -> None:
     """Nothing of another conversation comes back, and ids need no name in front."""
-    windows = StoreRecall(filled, Scope("garden")).search(RecallQuery("port"))
+    windows = StoreRecall(filled, RecallScope("garden")).search(RecallQuery("port"))
     assert [window.id for window in windows] == ["m3"]
     assert str(windows[0]).startswith("[m3] user")
     with pytest.raises(NotFound):
-        StoreRecall(filled, Scope("nobody")).search(RecallQuery("port"))
+        StoreRecall(filled, RecallScope("nobody")).search(RecallQuery("port"))
 
 
 def test_a_result_comes_with_its_call(store: Store) -> None:
@@ -144,13 +144,15 @@ def test_scope_role_tool_and_time_narrow_a_search(filled: Store) -> None:
     """Neighbours are read for their words but never shown where the search was narrowed."""
     recall = StoreRecall(filled)
     assert {w.role for w in recall.search(RecallQuery("parser", roles=("assistant",)))} == {"assistant"}
-    tools = StoreRecall(filled, Scope(tools=("search_files",))).search(RecallQuery("port"))
+    tools = StoreRecall(filled, RecallScope(tools=("search_files",))).search(RecallQuery("port"))
     assert {w.tool for w in tools} == {"search_files"}
     filled.conversations.create("old")
     filled.log.append("old", [user("the parser of old")], at=[1_000.0])
-    assert [w.conversation for w in StoreRecall(filled, Scope(until=2_000.0)).search(RecallQuery("parser"))] == ["old"]
+    assert [w.conversation for w in StoreRecall(filled, RecallScope(until=2_000.0)).search(RecallQuery("parser"))] == [
+        "old"
+    ]
     assert "old" not in {
-        w.conversation for w in StoreRecall(filled, Scope(since=2_000.0)).search(RecallQuery("parser"))
+        w.conversation for w in StoreRecall(filled, RecallScope(since=2_000.0)).search(RecallQuery("parser"))
     }
     assert len(recall.search(RecallQuery("parser", limit=2))) == 2
 
@@ -159,7 +161,7 @@ def test_words_mode_finds_only_the_words(filled: Store) -> None:
     """In words mode a relative of a word is not looked for."""
     recall = StoreRecall(filled)
     assert "I chose a streaming reader" in texts(recall.search(RecallQuery("was a reader picked?")))
-    assert recall.search(RecallQuery("picked", mode=Mode.WORDS)) == []
+    assert recall.search(RecallQuery("picked", mode=RecallMode.WORDS)) == []
 
 
 def test_nothing_matches_nothing(filled: Store) -> None:

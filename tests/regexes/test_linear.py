@@ -33,7 +33,7 @@ AT_RUN_TIME = {
     # Compiled while the module is imported: these make the patterns that are measured.
     "ledger/rule_phrases.py any_of",
     "providers/error_rules.py _re",
-    "recall/wants.py _pattern",
+    "recall/question.py _pattern",
     "summaries/verify/attribution.py _claims",
     "summaries/verify/lexicon.py _any",
     # From the tables above.

@@ -12,7 +12,7 @@ from leporello.compaction.view import Item
 from leporello.conversation.archive import StoredArchive
 from leporello.events import Span
 from leporello.messages import Message, message_hash
-from leporello.recall.base import FoldRecord, RecallQuery, Window
+from leporello.recall.base import ArchivedFold, RecallQuery, Window
 from leporello.store import find_or_create
 from leporello.store.base import Store
 from leporello.store.records import Metadata
@@ -109,10 +109,10 @@ class KeptArchive:
         """Windows around the evidence."""
         return self._log.search(query)
 
-    def folds(self) -> Sequence[FoldRecord]:
+    def folds(self) -> Sequence[ArchivedFold]:
         """All folds, oldest first."""
         kept = self._store.state.get(self._conversation, FOLDS_KEY) or []
-        return [FoldRecord(id, Span(first, last), text, tuple(inner)) for id, first, last, text, inner in kept]
+        return [ArchivedFold(id, Span(first, last), text, tuple(inner)) for id, first, last, text, inner in kept]
 
     def add(self, folds: Sequence[NewFold]) -> None:
         """Remember folds."""

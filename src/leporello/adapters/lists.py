@@ -18,8 +18,8 @@ from leporello.engines.builtin import make_builtin
 from leporello.engines.compressor import ContextCompressor
 from leporello.messages import Message, Messages, message_hash
 from leporello.models import resolve_limits
-from leporello.recall.archives import MemoryArchive
-from leporello.recall.base import FoldRecord
+from leporello.recall.base import ArchivedFold
+from leporello.recall.memory import MemoryArchive
 from leporello.summaries.fold import read_fold
 from leporello.summaries.summary_tree import read_tree
 from leporello.tokens import TokenCounter
@@ -85,9 +85,9 @@ class FoldedLists:
             fold = read_fold(line.message)
             if frontier is not None:
                 for node in frontier.nodes:
-                    found.add_fold(FoldRecord(node.id, node.span))
+                    found.add_fold(ArchivedFold(node.id, node.span))
             elif fold is not None:
-                found.add_fold(FoldRecord(fold.id, fold.span))
+                found.add_fold(ArchivedFold(fold.id, fold.span))
         return found
 
     @cached_property

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from leporello.events import Span
 from leporello.messages import Message
-from leporello.recall.base import FoldRecord, RecallQuery, Window
+from leporello.recall.base import ArchivedFold, RecallQuery, Window
 from leporello.recall.memory import MemoryRecall
-from leporello.recall.stored import Scope, StoreRecall
+from leporello.recall.stored import RecallScope, StoreRecall
 from leporello.recall.vectors import StaticVectors
 from leporello.store.base import Store
 
@@ -41,17 +41,17 @@ class StoredArchive:
         for stored in self._store.log.iterate(self._conversation, span.first, span.last):
             yield stored.number, stored.message
 
-    def folds(self) -> Sequence[FoldRecord]:
+    def folds(self) -> Sequence[ArchivedFold]:
         """All folds, oldest first."""
         found = self._store.views.folds(self._conversation)
-        return [FoldRecord(fold.id, fold.covered, fold.text, fold.children) for fold in found]
+        return [ArchivedFold(fold.id, fold.covered, fold.text, fold.children) for fold in found]
 
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first."""
         newest = self.newest()
         if newest > self._most_in_memory:
             self._recall = None
-            return StoreRecall(self._store, Scope(self._conversation)).search(query)
+            return StoreRecall(self._store, RecallScope(self._conversation)).search(query)
         if self._recall is None:
             self._recall = MemoryRecall(embedding=StaticVectors.load() if self._by_meaning else None)
             self._known = 0

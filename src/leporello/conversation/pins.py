@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leporello.errors import InputError
-from leporello.recall.ids import find
+from leporello.recall.paging import find
 from leporello.redact import redact
 from leporello.store.base import Store
 from leporello.store.records import Pin

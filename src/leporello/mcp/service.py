@@ -20,7 +20,7 @@ from leporello.ledger.user_text import one_line
 from leporello.messages import decode_json, text_of
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.paging import full_text
-from leporello.recall.stored import Scope, StoreRecall
+from leporello.recall.stored import RecallScope, StoreRecall
 from leporello.recall.tools import LEAST_TOKENS, MOST_TOKENS, RecallTools
 from leporello.store.base import Store
 from leporello.store.records import ConversationRecord
@@ -50,7 +50,7 @@ class RecallService:
         if limit is not None:
             _check("limit", limit, 1, MOST_LISTED)
         id = self._find(conversation).id if conversation else None
-        recall = StoreRecall(self._store, Scope(id), self._count)
+        recall = StoreRecall(self._store, RecallScope(id), self._count)
         windows = recall.search(RecallQuery(query, max_tokens, limit=limit))
         found: dict[str, Any] = {"query": query, "results": [_window(window, id) for window in windows]}
         behind = self._store.index.pending() if self._store.read_only else 0

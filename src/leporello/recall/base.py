@@ -20,7 +20,7 @@ GAP = "…"
 """Stands for lines left out between two lines of a window."""
 
 
-class Mode(StrEnum):
+class RecallMode(StrEnum):
     """How a query is read."""
 
     HYBRID = "hybrid"
@@ -35,7 +35,7 @@ class RecallQuery:
 
     text: str
     max_tokens: int = DEFAULT_TOKENS
-    mode: Mode = Mode.HYBRID
+    mode: RecallMode = RecallMode.HYBRID
     limit: int | None = None
     """At most so many windows; None leaves it to the tokens."""
     roles: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Recall(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FoldRecord:
+class ArchivedFold:
     """A span of the log that the model now sees as a summary."""
 
     id: str
@@ -107,5 +107,5 @@ class Archive(Recall, Protocol):
     def read(self, span: Span) -> Iterator[tuple[int, Message]]:
         """The messages of a span in order, with their numbers; numbers that don't exist are left out."""
 
-    def folds(self) -> Sequence[FoldRecord]:
+    def folds(self) -> Sequence[ArchivedFold]:
         """All folds, oldest first."""

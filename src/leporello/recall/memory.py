@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from leporello.recall.base import DEFAULT_TOKENS, Mode, RecallQuery, Window
-from leporello.recall.collection import Collection
+from leporello.events import Span
+from leporello.messages import Message
+from leporello.recall.base import DEFAULT_TOKENS, ArchivedFold, RecallMode, RecallQuery, Window
+from leporello.recall.memory_index import MemoryIndex
 from leporello.recall.question import understand
 from leporello.recall.ranking import containing, rank
 from leporello.recall.vectors import Embedding, LineVectors, fused
@@ -23,7 +25,7 @@ class MemoryRecall:
         count: Count | None = None,
         embedding: Embedding | None = None,
     ) -> None:
-        self._collection = Collection()
+        self._collection = MemoryIndex()
         self._vectors = LineVectors(embedding) if embedding is not None else None
         self._count = count or TokenCounter.for_model(None).text
         self._newest = 0
@@ -37,7 +39,7 @@ class MemoryRecall:
 
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first."""
-        question = understand(query.text, plainly=query.mode is Mode.WORDS)
+        question = understand(query.text, plainly=query.mode is RecallMode.WORDS)
         scored = rank(self._collection, question)
         if not scored and not question.is_question:
             scored = containing(self._collection, query.text)
@@ -51,3 +53,42 @@ class MemoryRecall:
     def answer(self, text: str, max_tokens: int = DEFAULT_TOKENS) -> str:
         """One search as text: what a model reads."""
         return render(self.search(RecallQuery(text, max_tokens)))
+
+
+class MemoryArchive:
+    """Messages (numbered from 1) and folds, held in memory."""
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._messages: list[Message] = []
+        self._folds: list[ArchivedFold] = []
+        self._recall = MemoryRecall()
+        for message in messages:
+            self.append(message)
+
+    def append(self, message: Message) -> int:
+        """Add the next message and return its number."""
+        self._messages.append(message)
+        self._recall.add(len(self._messages), message)
+        return len(self._messages)
+
+    def add_fold(self, fold: ArchivedFold) -> None:
+        """Remember a fold."""
+        self._folds.append(fold)
+
+    def newest(self) -> int:
+        """Number of the newest message; 0 when there is none."""
+        return len(self._messages)
+
+    def read(self, span: Span) -> Iterator[tuple[int, Message]]:
+        """The messages of a span in order, with their numbers."""
+        last = min(span.last, len(self._messages))
+        for number in range(max(1, span.first), last + 1):
+            yield number, self._messages[number - 1]
+
+    def folds(self) -> Sequence[ArchivedFold]:
+        """All folds, oldest first."""
+        return tuple(self._folds)
+
+    def search(self, query: RecallQuery) -> list[Window]:
+        """Windows around the evidence, best first."""
+        return self._recall.search(query)

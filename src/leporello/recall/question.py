@@ -4,10 +4,173 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 
-from leporello.recall.relatives import relatives_of
-from leporello.recall.wants import Want, is_question, wants_of
 from leporello.text_features.words import index_words, query_words, stem
+
+
+@cache
+def _groups() -> dict[str, tuple[str, ...]]:
+    related: dict[str, dict[str, None]] = {}
+    for line in files(__package__).joinpath("relatives.txt").read_text("utf-8").splitlines():
+        words = query_words(line.partition("#")[0])
+        for word in words:
+            related.setdefault(word, {}).update(dict.fromkeys(other for other in words if other != word))
+    return {word: tuple(others) for word, others in related.items()}
+
+
+def synonyms_of(word: str) -> tuple[str, ...]:
+    """The words (as the index spells them) that may stand for this one."""
+    return _groups().get(word, ())
+
+
+class AnswerType(StrEnum):
+    """Kinds of answers a query may want."""
+
+    USER = "what the user said"
+    AGENT = "what the agent said"
+    ERROR = "an error"
+    PLACE = "a file or a line"
+    COMMIT = "a commit id"
+    AMOUNT = "a number"
+    TALLY = "the result line of a run"
+    REASON = "a reason or a decision"
+    NAME = "a name in code"
+    ADDRESS = "an address"
+    COMMAND = "a command"
+    COLOUR = "a colour"
+    VERSION = "a version"
+    TEST = "a test"
+    DATE = "a date"
+    RULE = "a rule"
+    DEFINITION = "where something is defined"
+    EVENT = "what happened"
+
+
+def _pattern(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+_WANTS: tuple[tuple[AnswerType, re.Pattern[str]], ...] = (
+    (AnswerType.USER, _pattern(r"\b(?:users?|he|she|his|her|him|customer)\b", "用户")),
+    (AnswerType.AGENT, _pattern(r"\b(?:agent|assistant)\b", "助手")),
+    (
+        AnswerType.ERROR,
+        _pattern(
+            r"\b(?:errors?|complain\w*|complaint|panic\w*|fail\w*|fatal|break\w*|broke\w*|crash\w*|die[ds]?|refus\w*|"
+            r"reject\w*|object(?:ed|ion)?|exception|\w+Error|lint\w*|report(?:ed|s)?|message|warn\w*|wrong|missing|"
+            r"undefined|den(?:y|ied)|trouble|symptom|abort\w*|stop(?:ped)?|unable|went wrong)\b",
+            "错误|报错|失败|异常|警告",
+        ),
+    ),
+    (
+        AnswerType.PLACE,
+        _pattern(
+            r"\b(?:which|what)\s+(?:\w+\s+){0,3}(?:files?|lines?|paths?|modules?|locations?|positions?|director\w+|"
+            r"folders?)\b",
+            r"\bwhere\b",
+            r"\bfile and\b",
+            r"\bline(?: number)?s?\b",
+            "哪个文件|哪一行|哪里|路径",
+        ),
+    ),
+    (AnswerType.COMMIT, _pattern(r"\b(?:hash|sha|commit(?:ted|s)?|revision)\b", "提交|哈希")),
+    (
+        AnswerType.AMOUNT,
+        _pattern(
+            r"\bhow (?:many|large|big|long|much|far|deep|often|old|high|wide|fast|small)\b",
+            r"\b(?:size|count|tally|total|sum|statistics|figures?|thresholds?|number of|limit|length|duration|"
+            r"percent\w*|amount|timeout|port|price|cost|rate|maximum|minimum|version|release|value)\b",
+            r"\b(?:until )?when\b",
+            "多少|几个|多大|多长|多久",
+        ),
+    ),
+    (
+        AnswerType.TALLY,
+        _pattern(
+            r"\bstat(?:istics|s)?\b|\bhow (?:large|big|long|many)\b|\b(?:tally|report\w*|summary|closing|passed|passes|"
+            r"test run|took|take|duration|outcome|result|total|sum|diff)\b",
+            "结果|统计|耗时",
+        ),
+    ),
+    (
+        AnswerType.REASON,
+        _pattern(
+            r"\bwhy\b|\breason\w*|\bargu\w*|\bgrounds?\b|\bbecause\b|\bdeci\w*|\bconclu\w*|\binfer\w*|\breali[sz]\w*|"
+            r"\badmit\w*|\bconsequence\w*|\bcauses?\b|\bbenefit\w*|\badvantage\w*|\bdrawback\w*|\brisks?\b|\bapproach\w*|"
+            r"\bhow (?:was|were|did|does|do|should|is|are|can|will)\b|\bturned out\b|\bproblems?\b|\bidea\b|"
+            r"\bpropos\w*|\bsuggest\w*|\brecommend\w*|\bpurpose\b|\bexpla\w*|\bthink\b|\bthought\b|\bopinion\b|\bplan\w*|"
+            r"\bchoice\b|\bchose\b|\bprefer\w*|\btrade-?offs?\b",
+            "为什么|原因|为何|决定|理由",
+        ),
+    ),
+    (
+        AnswerType.NAME,
+        _pattern(
+            r"\b(?:names?|named|naming|called|method|function|helper|constant|symbol|variable|field|class|expression|"
+            r"signature|flag|option|setting|command|id|identifier|locator|label|test|code|type|key|module|package|"
+            r"branch|tool|parameter|property|attribute|event|endpoint|table|column)\b",
+            "名字|名称|函数|方法|变量",
+        ),
+    ),
+    (
+        AnswerType.ADDRESS,
+        _pattern(
+            r"\b(?:urls?|address\w*|links?|hosts?|ports?|endpoints?|servers?|origins?|where|site|e-?mail)\b",
+            "地址|链接|端口",
+        ),
+    ),
+    (
+        AnswerType.COMMAND,
+        _pattern(
+            r"\b(?:commands?|runs?|ran|execut\w*|invok\w*|flags?|options?|launch\w*|start\w*|restart\w*|steps?|shell)\b",
+            "命令",
+        ),
+    ),
+    (AnswerType.COLOUR, _pattern(r"\b(?:colou?rs?|hues?|gr[ae]ys?|green|red|blue|yellow|shade|hex)\b", "颜色")),
+    (AnswerType.VERSION, _pattern(r"\b(?:versions?|releases?|pinned|upgrade\w*)\b", "版本")),
+    (AnswerType.TEST, _pattern(r"\b(?:tests?|specs?|assert\w*|checks?|suite)\b", "测试")),
+    (
+        AnswerType.DATE,
+        _pattern(r"\b(?:when|date|day|time|valid|expir\w+|deadline|schedule\w*)\b", "什么时候|日期|何时"),
+    ),
+    (
+        AnswerType.DEFINITION,
+        _pattern(r"\b(?:defin\w+|declar\w+|implemented|introduced|lives?|located)\b", "定义|声明|实现"),
+    ),
+    (
+        AnswerType.EVENT,
+        _pattern(r"\b(?:happen\w*|occur\w*|result(?:ed)?|outcome|came out|go(?:es)? wrong|went)\b", "发生|结果"),
+    ),
+    (
+        AnswerType.RULE,
+        _pattern(
+            r"\b(?:must|should|instruct\w*|rules?|demand\w*|requir\w*|want\w*|prohibit\w*|forbid\w*|forbidden|allowed|"
+            r"limits?|insist\w*|prefer\w*|ask(?:ed)?|told|order(?:ed)?|never|always|task|constraint\w*|polic\w+)\b",
+            "要求|规则|必须|禁止",
+        ),
+    ),
+)
+_SHAPE = re.compile(
+    r"\?|？|^\s*(?:who|whom|whose|what|which|when|where|why|how|did|does|do|is|are|was|were|can|could|should|according)\b|"
+    r"\b(?:what|which|why|how|where) (?:did|does|do|is|was|were|are|the|should|many|long|large)\b|什么|为何|多少|哪",
+    re.IGNORECASE,
+)
+
+
+def is_question(text: str) -> bool:
+    """Whether a query asks, rather than naming words to look for."""
+    return _SHAPE.search(text) is not None
+
+
+def answer_types(text: str) -> frozenset[AnswerType]:
+    """What a query wants; nothing unless it is a question."""
+    if not is_question(text):
+        return frozenset()
+    return frozenset(want for want, pattern in _WANTS if pattern.search(text))
+
 
 RELATIVE = 0.6
 """What a relative of a word counts for, beside 1 for the word itself."""
@@ -32,7 +195,7 @@ class Question:
     """A query, understood."""
 
     terms: tuple[Term, ...]
-    wants: frozenset[Want]
+    wants: frozenset[AnswerType]
     is_question: bool
     """Bare words are meant as they are; a question may be answered in other words."""
 
@@ -56,11 +219,11 @@ def understand(text: str, plainly: bool = False) -> Question:
         return Question(tuple(Term(1.0, ((word, 1.0),)) for word in wanted), frozenset(), False)
     spoken = {word for found in _SPOKEN.finditer(text) for word in index_words(found.group())}
     terms = tuple(_term(word, word in quoted, word in spoken) for word in wanted)
-    return Question(terms, wants_of(text), is_question(text))
+    return Question(terms, answer_types(text), is_question(text))
 
 
 def _term(word: str, quoted: bool, spoken: bool) -> Term:
     weight = QUOTED if quoted else ANSWER_WORD if word in _ANSWER_WORDS else 1.0
     # Names in code and quotations mean exactly what they say.
-    others = relatives_of(word) if spoken and not quoted else ()
+    others = synonyms_of(word) if spoken and not quoted else ()
     return Term(weight, ((word, 1.0), *((other, RELATIVE) for other in others)))

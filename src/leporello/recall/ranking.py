@@ -9,12 +9,69 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-from leporello.recall import weights
-from leporello.recall.collection import Collection
-from leporello.recall.passages import Passage
-from leporello.recall.question import Question, Term
-from leporello.recall.wants import Want
+from leporello.recall.chunks import Chunk, LineFeature
+from leporello.recall.memory_index import MemoryIndex
+from leporello.recall.question import AnswerType, Question, Term
 from leporello.text_features.bm25 import rarity
+
+OWN = 2.25
+"""The word stands in the line."""
+NEAR = (1.2, 1.1, 1.1)
+"""It stands one, two, three lines away in the same passage."""
+PARTNER = 2.0
+"""It stands in the call whose result this is, or in the result of this call."""
+BESIDE = 0.92
+"""It stands in the same step (an assistant message with its calls and results) or in the one before or after."""
+AROUND = 0.35
+"""It stands two or three steps away: questions like to say what happened before or after."""
+SCALE = 0.3
+"""Brings rarities (0 to about 8) to the scale of the figures below."""
+
+SMALL_PASSAGE = 15
+"""Passages of more lines speak less for what stands around them: in a long listing any word occurs."""
+
+LENGTH = 0.22
+"""Times the logarithm of the line's words: a longer line holds more, ..."""
+COST = 0.6
+"""... but takes more of the budget: this times the logarithm of its tokens is taken off when lines are chosen."""
+CROWD = 0.3
+"""Taken off a line, times the logarithm of how many lines of its passage are shown already."""
+REPEATED = -2.2
+"""The same line stood in the conversation before."""
+
+USER = 1.95
+ASSISTANT = 1.15
+CALL = -1.0
+"""Users say little, and it matters; arguments of calls are mostly code that stands elsewhere too."""
+
+ROLE_WANTS: dict[AnswerType, dict[str, float]] = {
+    AnswerType.USER: {"user": 3.3},
+    AnswerType.RULE: {"user": 1.05},
+    AnswerType.AGENT: {"assistant": 1.0},
+    AnswerType.REASON: {"assistant": 0.85, "tool": -0.75},
+    AnswerType.ERROR: {"tool": 1.3, "assistant": -0.35},
+    AnswerType.COMMIT: {"tool": 0.3},
+    AnswerType.EVENT: {"tool": 0.2},
+}
+SIGN_WANTS: dict[AnswerType, dict[LineFeature, float]] = {
+    AnswerType.ERROR: {LineFeature.ERROR: 2.2},
+    AnswerType.EVENT: {LineFeature.ERROR: 0.1},
+    AnswerType.PLACE: {LineFeature.PLACE: 1.3, LineFeature.PATH: 1.5},
+    AnswerType.DEFINITION: {LineFeature.DEFINITION: 0.55, LineFeature.PLACE: 0.7},
+    AnswerType.COMMIT: {LineFeature.COMMIT: 1.9},
+    AnswerType.AMOUNT: {LineFeature.NUMBER: 0.4, LineFeature.AMOUNT: 1.7, LineFeature.TALLY: 0.95},
+    AnswerType.TALLY: {LineFeature.TALLY: 2.0},
+    AnswerType.REASON: {LineFeature.REASON: 0.6},
+    AnswerType.RULE: {LineFeature.RULE: 0.65},
+    AnswerType.NAME: {LineFeature.NAME: 0.5, LineFeature.DEFINITION: 0.35},
+    AnswerType.ADDRESS: {LineFeature.ADDRESS: 1.1},
+    AnswerType.COMMAND: {LineFeature.COMMAND: 0.4, LineFeature.FLAG: 0.9},
+    AnswerType.COLOUR: {LineFeature.COLOUR: 1.0},
+    AnswerType.VERSION: {LineFeature.VERSION: 1.0},
+    AnswerType.TEST: {LineFeature.TEST: 1.1},
+    AnswerType.DATE: {LineFeature.DATE: 0.3},
+}
+
 
 MOST_PASSAGES = 250
 """Passages looked at line by line."""
@@ -33,10 +90,10 @@ Rarity = Callable[[str], float]
 """How rare a word is where the question is asked; 0 for a word that is everywhere."""
 
 _LONGEST = 200
-_BY_LENGTH = tuple(weights.LENGTH * math.log1p(words) for words in range(_LONGEST + 1))
-_REACH = len(weights.NEAR)
-_DISTANCES = tuple((weights.NEAR[abs(away) - 1] if away else weights.OWN, away) for away in range(-_REACH, _REACH + 1))
-_STEPS = tuple((weights.BESIDE if abs(away) < 2 else weights.AROUND, away) for away in range(-3, 4))
+_BY_LENGTH = tuple(LENGTH * math.log1p(words) for words in range(_LONGEST + 1))
+_REACH = len(NEAR)
+_DISTANCES = tuple((NEAR[abs(away) - 1] if away else OWN, away) for away in range(-_REACH, _REACH + 1))
+_STEPS = tuple((BESIDE if abs(away) < 2 else AROUND, away) for away in range(-3, 4))
 
 
 class ScoredLine(NamedTuple):
@@ -47,7 +104,7 @@ class ScoredLine(NamedTuple):
     words: float
 
 
-def rank(collection: Collection, question: Question, rare: Rarity | None = None) -> list[ScoredLine]:
+def rank(collection: MemoryIndex, question: Question, rare: Rarity | None = None) -> list[ScoredLine]:
     """Lines that may answer the question, best first."""
     rare = rare or (lambda word: rarity(len(collection.entries), collection.spread.get(word, 0)))
     evidence = [found for term in question.terms if (found := _Evidence(collection, term, rare)).hits]
@@ -65,7 +122,7 @@ def rank(collection: Collection, question: Question, rare: Rarity | None = None)
 class _Evidence:
     """One term of the question: how strongly each place of the collection speaks of it."""
 
-    def __init__(self, collection: Collection, term: Term, rare: Rarity) -> None:
+    def __init__(self, collection: MemoryIndex, term: Term, rare: Rarity) -> None:
         self.hits: list[tuple[list[int], float]] = []
         """Lines that hold the word or a relative, and what that is worth."""
         own: float | None = None
@@ -78,7 +135,7 @@ class _Evidence:
             own = value if own is None else own
             value = value if factor == 1.0 else min(value, own) * factor
             if value >= LEAST_RARITY or len(lines) < MANY_LINES:
-                self.hits.append((lines, value * term.weight * weights.SCALE))
+                self.hits.append((lines, value * term.weight * SCALE))
         self.passages: dict[int, float] = {}
         """The best of it in each passage."""
         entry_of = collection.entry_of.__getitem__
@@ -88,7 +145,7 @@ class _Evidence:
                     self.passages[entry] = value
         self._spread_out(collection)
 
-    def _spread_out(self, collection: Collection) -> None:
+    def _spread_out(self, collection: MemoryIndex) -> None:
         """What passages say of the passages and steps around them."""
         self.steps: dict[int, float] = defaultdict(float)
         self.partners: dict[int, float] = {}
@@ -96,9 +153,9 @@ class _Evidence:
         for place, value in self.passages.items():
             entry = entries[place]
             size = len(entry.passage.lines)
-            value = value if size <= weights.SMALL_PASSAGE else value * weights.SMALL_PASSAGE / size
+            value = value if size <= SMALL_PASSAGE else value * SMALL_PASSAGE / size
             if place in partners:
-                self.partners[partners[place]] = value * weights.PARTNER
+                self.partners[partners[place]] = value * PARTNER
             for share, away in _STEPS:
                 if steps[entry.step + away] < value * share:
                     steps[entry.step + away] = value * share
@@ -112,23 +169,21 @@ class _Liking:
     """What speaks for a line beside the words: who wrote it, and what it looks like."""
 
     def __init__(self, question: Question) -> None:
-        self._roles = {"user": weights.USER, "assistant": weights.ASSISTANT, "call": weights.CALL}
+        self._roles = {"user": USER, "assistant": ASSISTANT, "call": CALL}
         for want in question.wants:
-            for role, weight in weights.ROLE_WANTS.get(want, {}).items():
+            for role, weight in ROLE_WANTS.get(want, {}).items():
                 self._roles[role] = self._roles.get(role, 0.0) + weight
         self._signs = [
-            (int(sign), weight)
-            for want in sorted(question.wants)
-            for sign, weight in weights.SIGN_WANTS.get(want, {}).items()
+            (int(sign), weight) for want in sorted(question.wants) for sign, weight in SIGN_WANTS.get(want, {}).items()
         ]
         self.any_sign = 0
         """All signs that count."""
         for sign, _ in self._signs:
             self.any_sign |= sign
         self._known: dict[int, float] = {0: 0.0}
-        self._asks_user = Want.USER in question.wants
+        self._asks_user = AnswerType.USER in question.wants
 
-    def role(self, passage: Passage) -> float:
+    def role(self, passage: Chunk) -> float:
         """The liking for whoever wrote the passage."""
         return self._roles.get("call" if passage.is_call else passage.role, 0.0)
 
@@ -139,13 +194,13 @@ class _Liking:
             known = self._known[signs] = sum(weight for sign, weight in self._signs if signs & sign)
         return known
 
-    def admits(self, passage: Passage) -> bool:
+    def admits(self, passage: Chunk) -> bool:
         """Whether lines count that share no word with the question: what a user says is little, and may be asked for
         in quite other words."""
         return self._asks_user and passage.role == "user"
 
 
-def containing(collection: Collection, text: str) -> list[ScoredLine]:
+def containing(collection: MemoryIndex, text: str) -> list[ScoredLine]:
     """Lines that hold a text literally (case folded), newest first: a piece of a name that no word equals."""
     wanted = text.strip().casefold()
     if len(wanted) < LEAST_FRAGMENT:
@@ -154,7 +209,7 @@ def containing(collection: Collection, text: str) -> list[ScoredLine]:
     return [ScoredLine(1.0 + line / len(collection.lines), line, 1.0) for line in reversed(found[-MOST_LINES:])]
 
 
-def _best_passages(collection: Collection, evidence: list[_Evidence], liking: _Liking) -> list[int]:
+def _best_passages(collection: MemoryIndex, evidence: list[_Evidence], liking: _Liking) -> list[int]:
     steps: dict[int, float] = defaultdict(float)
     extra: dict[int, float] = defaultdict(float)
     entries = collection.entries
@@ -164,7 +219,7 @@ def _best_passages(collection: Collection, evidence: list[_Evidence], liking: _L
         for place, value in found.partners.items():
             extra[place] += max(0.0, value - found.steps.get(entries[place].step, 0.0))
         for place, value in found.passages.items():
-            extra[place] += max(0.0, value * weights.OWN - found.around(place, entries[place].step))
+            extra[place] += max(0.0, value * OWN - found.around(place, entries[place].step))
     scores = (
         (words + liking.role(entry.passage), place)
         for place, entry in enumerate(entries)
@@ -173,7 +228,7 @@ def _best_passages(collection: Collection, evidence: list[_Evidence], liking: _L
     return [place for _, place in heapq.nlargest(MOST_PASSAGES, scores)]
 
 
-def _gains(collection: Collection, evidence: list[_Evidence], places: Container[int]) -> dict[int, float]:
+def _gains(collection: MemoryIndex, evidence: list[_Evidence], places: Container[int]) -> dict[int, float]:
     """For each line of the passages in question: what words in it or near it say beyond its surroundings."""
     gains: dict[int, float] = defaultdict(float)
     entries, entry_of = collection.entries, collection.entry_of
@@ -203,7 +258,7 @@ def _near(found: _Evidence, entry_of: list[int], around: dict[int, float]) -> di
 
 
 def _score_lines(
-    collection: Collection, place: int, base: float, gains: dict[int, float], liking: _Liking
+    collection: MemoryIndex, place: int, base: float, gains: dict[int, float], liking: _Liking
 ) -> Iterator[tuple[float, int, float]]:
     entry = collection.entries[place]
     liked = base + liking.role(entry.passage)
@@ -216,7 +271,7 @@ def _score_lines(
         gain = gains.get(line, 0.0)
         if gain or any_line or signs & any_sign:
             score = liked + gain + liking.signs(signs) + _BY_LENGTH[min(lengths[line], _LONGEST)]
-            yield score + weights.REPEATED if repeated[line] else score, line, base + gain
+            yield score + REPEATED if repeated[line] else score, line, base + gain
 
 
 def _close_to_best(scored: list[ScoredLine]) -> list[ScoredLine]:

@@ -17,12 +17,11 @@ from functools import partial
 
 from leporello.errors import NotFound
 from leporello.messages import calls_of, is_result, role_of, text_of
-from leporello.recall.base import Mode, RecallQuery, Window
-from leporello.recall.collection import Collection, Origin
-from leporello.recall.passages import Passage, lines_of
-from leporello.recall.question import Question, understand
+from leporello.recall.base import RecallMode, RecallQuery, Window
+from leporello.recall.chunks import Chunk, lines_of
+from leporello.recall.memory_index import MemoryIndex, MessageOrigin
+from leporello.recall.question import AnswerType, Question, understand
 from leporello.recall.ranking import containing, rank
-from leporello.recall.wants import Want
 from leporello.recall.windows import Count, choose
 from leporello.redact.messages import masked
 from leporello.store.base import Store
@@ -47,7 +46,7 @@ _LEAST_RARITY = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class RecallScope:
     """Where to look: one conversation (any id of its chain) or all, one tool's calls and results, a time."""
 
     conversation: str | None = None
@@ -59,14 +58,14 @@ class Scope:
 class StoreRecall:
     """The conversations of a store, searchable. Nothing is kept between two searches."""
 
-    def __init__(self, store: Store, scope: Scope | None = None, count: Count | None = None) -> None:
+    def __init__(self, store: Store, scope: RecallScope | None = None, count: Count | None = None) -> None:
         self._store = store
-        self._scope = scope or Scope()
+        self._scope = scope or RecallScope()
         self._count = count or TokenCounter.for_model(None).text
 
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first; `NotFound` when the scope names no known conversation."""
-        question = understand(query.text, plainly=query.mode is Mode.WORDS)
+        question = understand(query.text, plainly=query.mode is RecallMode.WORDS)
         hits = self._hits(query, question)
         collection = self._collected(hits)
 
@@ -84,13 +83,13 @@ class StoreRecall:
 
     def _hits(self, query: RecallQuery, question: Question) -> list[Hit]:
         """What the index finds by the words; for a question also by their relatives and by who is asked about."""
-        mode = SearchMode.WORDS if query.mode is Mode.WORDS else SearchMode.HYBRID
+        mode = SearchMode.WORDS if query.mode is RecallMode.WORDS else SearchMode.HYBRID
         found = [self._asked(query.text, mode, query.roles)]
         if question.is_question:
             others = {other: None for term in question.terms for other, _ in term.words[1:]}
             if others:
                 found.append(self._asked(" ".join(others), SearchMode.WORDS, query.roles))
-            if Want.USER in question.wants and not query.roles:
+            if AnswerType.USER in question.wants and not query.roles:
                 found.append(self._asked(query.text, SearchMode.WORDS, ("user",)))
         return _fused(found)
 
@@ -100,7 +99,7 @@ class StoreRecall:
             SearchQuery(text, scope.conversation, roles, scope.tools, scope.since, scope.until, CANDIDATES, mode)
         )
 
-    def _admitted(self, query: RecallQuery, hits: Sequence[Hit], collection: Collection) -> set[int]:
+    def _admitted(self, query: RecallQuery, hits: Sequence[Hit], collection: MemoryIndex) -> set[int]:
         """Entries that may be shown: all, or where the search is narrowed only those of the hits themselves."""
         scope, entries = self._scope, collection.entries
         if not (query.roles or scope.tools or scope.since is not None or scope.until is not None):
@@ -175,7 +174,7 @@ class _Reader:
         return before[places[-1] :] if places else []
 
 
-class _Collected(Collection):
+class _Collected(MemoryIndex):
     """What was read, ready to be ranked, and which question each answer belongs to."""
 
     def __init__(self) -> None:
@@ -191,7 +190,7 @@ class _Collected(Collection):
             before = number
             stored = reader.messages[number]
             shorten = partial(_shortened, hits=found.get(number, ()))
-            self.add(number, stored.message, Origin(conversation, stored.created_at), shorten)
+            self.add(number, stored.message, MessageOrigin(conversation, stored.created_at), shorten)
         for answer, question in reader.questions.items():
             self._questions[conversation, answer] = text_of(masked(reader.messages[question].message))
 
@@ -218,7 +217,7 @@ def _fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
     return [hits[key] for key in sorted(scores, key=lambda key: -scores[key])]
 
 
-def _shortened(passage: Passage, hits: Sequence[Hit]) -> Passage:
+def _shortened(passage: Chunk, hits: Sequence[Hit]) -> Chunk:
     """Of a long passage the parts that were hit, else its beginning and end."""
     text = "\n".join(passage.lines)
     if len(text) > LONGEST_PASSAGE:

@@ -18,11 +18,10 @@ from typing import Any
 
 from leporello.errors import InputError
 from leporello.events import Span
-from leporello.recall import ids, patterns
-from leporello.recall.base import DEFAULT_TOKENS, Archive, Mode, RecallQuery, Window
-from leporello.recall.describe import describe
-from leporello.recall.paging import json_text, pages
-from leporello.recall.passages import Passage, passages_of
+from leporello.recall import paging, patterns
+from leporello.recall.base import DEFAULT_TOKENS, Archive, RecallMode, RecallQuery, Window
+from leporello.recall.chunks import Chunk, chunks_of
+from leporello.recall.paging import describe, json_text, pages
 from leporello.tokens import TokenCounter
 
 DEFAULT_LIMIT = 10
@@ -115,8 +114,8 @@ class RecallTools:
         if mode == "regex":
             windows, complete = self._match(patterns.matcher(text), limit)
             shown["complete"] = complete
-        elif mode in (Mode.HYBRID.value, Mode.WORDS.value):
-            windows = self._archive.search(RecallQuery(text, budget, Mode(mode)))
+        elif mode in (RecallMode.HYBRID.value, RecallMode.WORDS.value):
+            windows = self._archive.search(RecallQuery(text, budget, RecallMode(mode)))
         else:
             raise InputError(f"mode {mode!r} is not one of hybrid, words, regex")
         return self._fitted(shown, windows, limit, budget)
@@ -136,11 +135,11 @@ class RecallTools:
                 return found, False
         return found, True
 
-    def _passages(self) -> Iterator[tuple[int, Passage]]:
+    def _passages(self) -> Iterator[tuple[int, Chunk]]:
         newest = self._archive.newest()
         if newest:
             for number, message in self._archive.read(Span(1, newest)):
-                for passage in passages_of(message):
+                for passage in chunks_of(message):
                     yield number, passage
 
     def _fitted(self, shown: dict[str, Any], windows: list[Window], limit: int, budget: int) -> dict[str, Any]:
@@ -165,7 +164,7 @@ class RecallTools:
 
     def _describe(self, args: Mapping[str, Any]) -> dict[str, Any]:
         folds = self._archive.folds()
-        span, fold = ids.find(args.get("id"), self._archive.newest(), folds)
+        span, fold = paging.find(args.get("id"), self._archive.newest(), folds)
         shown: dict[str, Any] = {"id": fold.id if fold else str(span), "span": str(span)}
         if fold is not None:
             shown["summary_tokens"] = self._count(fold.text)
@@ -177,7 +176,7 @@ class RecallTools:
         return shown
 
     def _expand(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        span, fold = ids.find(args.get("id"), self._archive.newest(), self._archive.folds())
+        span, fold = paging.find(args.get("id"), self._archive.newest(), self._archive.folds())
         number = _whole(args, "page", 1, 1, 1_000_000)
         budget = _whole(args, "max_tokens", DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS)
         name = fold.id if fold else str(span)

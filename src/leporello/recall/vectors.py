@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from leporello.errors import ConfigError
-from leporello.recall.collection import Collection
+from leporello.recall.memory_index import MemoryIndex
 from leporello.recall.ranking import ScoredLine
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class LineVectors:
         self._rows: list[np.ndarray] = []
         self._known = 0
 
-    def nearest(self, collection: Collection, text: str) -> list[int]:
+    def nearest(self, collection: MemoryIndex, text: str) -> list[int]:
         """Lines whose meaning is nearest to a text, nearest first."""
         import numpy as np  # noqa: PLC0415
 
@@ -94,7 +94,7 @@ class LineVectors:
         best = np.argsort(-alike, kind="stable")[:NEAREST]
         return [self._lines[place] for place in best if alike[place] > 0]
 
-    def _catch_up(self, collection: Collection) -> None:
+    def _catch_up(self, collection: MemoryIndex) -> None:
         new = [
             line
             for line in range(self._known, len(collection.lines))

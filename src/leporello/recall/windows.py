@@ -11,9 +11,9 @@ import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from leporello.recall import weights
+from leporello.recall import ranking
 from leporello.recall.base import GAP, Window
-from leporello.recall.collection import Collection
+from leporello.recall.memory_index import MemoryIndex
 from leporello.recall.ranking import ScoredLine
 
 Count = Callable[[str], int]
@@ -33,7 +33,7 @@ def render(windows: Sequence[Window]) -> str:
 
 
 def choose(
-    collection: Collection,
+    collection: MemoryIndex,
     scored: Sequence[ScoredLine],
     count: Count,
     max_tokens: int,
@@ -56,7 +56,7 @@ class _Packer:
     """Lines taken so far, by passage, and the tokens they need."""
 
     def __init__(
-        self, collection: Collection, count: Count, max_tokens: int, limit: int | None, about: About | None
+        self, collection: MemoryIndex, count: Count, max_tokens: int, limit: int | None, about: About | None
     ) -> None:
         self._collection = collection
         self._about = about
@@ -73,13 +73,13 @@ class _Packer:
         heap: list[tuple[float, int, int, int]] = []
         for found in scored:
             tokens = self._count(self._collection.lines[found.line])
-            heap.append((weights.COST * math.log(tokens + 3) - found.score, 0, found.line, tokens))
+            heap.append((ranking.COST * math.log(tokens + 3) - found.score, 0, found.line, tokens))
         heapq.heapify(heap)
         while heap:
             price, crowd, line, tokens = heapq.heappop(heap)
             taken = len(self._chosen.get(self._collection.entry_of[line], ()))
             if taken > crowd:
-                price += weights.CROWD * (math.log1p(taken) - math.log1p(crowd))
+                price += ranking.CROWD * (math.log1p(taken) - math.log1p(crowd))
                 heapq.heappush(heap, (price, taken, line, tokens))
             else:
                 yield -price, line, tokens

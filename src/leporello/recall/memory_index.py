@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leporello.messages import calls_of, is_result, result_id
-from leporello.recall.passages import Passage, passages_of
-from leporello.recall.signs import signs_of
+from leporello.recall.chunks import Chunk, chunks_of, line_features
 from leporello.redact.messages import masked
 from leporello.text_features.words import index_words
 
@@ -23,26 +22,26 @@ APART = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class MessageOrigin:
     """Which conversation a message is of, and when it was said; empty where there is only one, in memory."""
 
     conversation: str = ""
     at: float | None = None
 
 
-HERE = Origin()
+HERE = MessageOrigin()
 _NOTHING_KNOWN = (0, 0)
-Shorten = Callable[[Passage], Passage]
+Shorten = Callable[[Chunk], Chunk]
 """What of a passage is taken in."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ChunkEntry:
     """Where a passage stands in the collection."""
 
-    passage: Passage
+    passage: Chunk
     message: int
-    origin: Origin
+    origin: MessageOrigin
     step: int
     first: int
     """Number of its first line; lines are counted through the whole collection."""
@@ -53,11 +52,11 @@ class Entry:
         return self.first + len(self.passage.lines)
 
 
-class Collection:
+class MemoryIndex:
     """Lines of many messages with their words. Messages are added in the order of the conversation."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[ChunkEntry] = []
         self.partners: dict[int, int] = {}
         """The entry of a call for the entry of its result, and the other way round."""
         self.steps: list[list[int]] = []
@@ -79,7 +78,7 @@ class Collection:
         self._waiting: dict[str, deque[tuple[str, int | None]]] = {}
 
     def add(
-        self, number: int, message: Mapping[str, Any], origin: Origin = HERE, shorten: Shorten | None = None
+        self, number: int, message: Mapping[str, Any], origin: MessageOrigin = HERE, shorten: Shorten | None = None
     ) -> None:
         """Take in the next message, secrets masked; `number` is its id in the log."""
         message = masked(dict(message))
@@ -94,7 +93,7 @@ class Collection:
             self.steps.append([])
             self._waiting = defaultdict(deque)
         calls: dict[int, int] = {}
-        for passage in passages_of(message, tool):
+        for passage in chunks_of(message, tool):
             place = self._take(number, shorten(passage) if shorten else passage, origin)
             if passage.is_call:
                 calls[passage.call] = place
@@ -109,9 +108,9 @@ class Collection:
         self.steps.extend([] for _ in range(APART))
         self._waiting = {}
 
-    def _take(self, number: int, passage: Passage, origin: Origin) -> int:
+    def _take(self, number: int, passage: Chunk, origin: MessageOrigin) -> int:
         place = len(self.entries)
-        self.entries.append(Entry(passage, number, origin, len(self.steps) - 1, len(self.lines)))
+        self.entries.append(ChunkEntry(passage, number, origin, len(self.steps) - 1, len(self.lines)))
         self.steps[-1].append(place)
         postings, in_passage = self.postings, set()
         for line in passage.lines:
@@ -146,7 +145,7 @@ class Collection:
         for line in range(first, stop):
             looked_for, carried = known[line]
             if wanted & ~looked_for:
-                carried |= signs_of(self.lines[line], wanted & ~looked_for)
+                carried |= line_features(self.lines[line], wanted & ~looked_for)
                 known[line] = (wanted | looked_for, carried)
             shown.append(carried & wanted)
         return shown
