@@ -11,7 +11,7 @@ import pytest
 
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
-from leporello.conversation.outputs import outputs_folder
+from leporello.conversation.artifacts import outputs_folder
 from leporello.messages import Message, text_of
 from leporello.tools.base import OutputLimits
 from leporello.tools.budget import OPENING

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leporello.compaction.assemble import repair
 from leporello.compaction.view import Shown, join_neighbours
-from leporello.conversation.sent import Sent, sent_messages
+from leporello.conversation.rendering import RenderedView, sent_messages
 from leporello.events import ViewEntry
 from leporello.messages import Message
 from leporello.store.records import View, ViewLine
@@ -28,7 +28,7 @@ def grown(view: View, messages: list[Message]) -> View:
 
 @given(any_conversation(longest=24), st.lists(st.integers(1, 4), min_size=24, max_size=24))
 def test_line_by_line_is_the_same_as_the_whole(messages: list[Message], steps: list[int]) -> None:
-    sent = Sent()
+    sent = RenderedView()
     view = View(
         conversation="a",
         session="a",
@@ -52,7 +52,7 @@ def test_line_by_line_is_the_same_as_the_whole(messages: list[Message], steps: l
 
 @given(any_conversation(longest=12), any_conversation(longest=12), st.booleans())
 def test_another_view_is_read_afresh(one: list[Message], other: list[Message], same_generation: bool) -> None:
-    sent = Sent()
+    sent = RenderedView()
     empty = View(
         conversation="a",
         session="a",

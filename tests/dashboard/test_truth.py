@@ -14,7 +14,7 @@ import pytest
 from leporello.agent.commands_context import headline, rows, window_use
 from leporello.config import load_settings
 from leporello.conversation import Conversation
-from leporello.conversation.sent import sent_messages
+from leporello.conversation.rendering import sent_messages
 from leporello.events import Span
 from leporello.gateway.dashboard.words import clock, count, money, percent, short_count, visible
 from leporello.messages import Message, calls_of, role_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.conversation.archive import StoredArchive
+from leporello.conversation.artifacts import StoredArchive
 from leporello.errors import NotFound
 from leporello.messages import Message
 from leporello.recall.base import RecallMode, RecallQuery, Window

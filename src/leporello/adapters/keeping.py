@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from leporello.compaction.pipeline import NewFold
 from leporello.compaction.view import Item
-from leporello.conversation.archive import StoredArchive
+from leporello.conversation.artifacts import StoredArchive
 from leporello.events import Span
 from leporello.messages import Message, message_hash
 from leporello.recall.base import ArchivedFold, RecallQuery, Window

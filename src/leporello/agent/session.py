@@ -17,7 +17,7 @@ from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_sys
 from leporello.config import Settings
 from leporello.config.environment import command_environment
 from leporello.conversation import Conversation
-from leporello.conversation.outputs import StoredArtifacts, outputs_folder
+from leporello.conversation.artifacts import StoredArtifacts, outputs_folder
 from leporello.errors import NoModel
 from leporello.local.provider import NAME as LOCAL
 from leporello.local.provider import local_provider

@@ -8,6 +8,6 @@ talk.record(reply)
 """
 
 from leporello.conversation.conversation import Conversation
-from leporello.conversation.request import Request
+from leporello.conversation.rendering import Request
 
 __all__ = ["Conversation", "Request"]

@@ -9,14 +9,10 @@ from typing import Any
 
 from leporello import caching
 from leporello.config import Settings, load_settings
+from leporello.conversation.artifacts import Pinboard, StoredArtifacts, outputs_folder, waiting_call
+from leporello.conversation.compact import HELD, CompactionJob, fold_stored
 from leporello.conversation.engine import view_facts
-from leporello.conversation.folding import HELD, fold_stored
-from leporello.conversation.later import FoldOrder
-from leporello.conversation.outputs import StoredArtifacts, outputs_folder
-from leporello.conversation.pins import Pinboard
-from leporello.conversation.replies import decode
-from leporello.conversation.request import Request
-from leporello.conversation.results import waiting_call
+from leporello.conversation.rendering import Request, decode
 from leporello.conversation.state import ATTEMPTS_KEY, ConversationState
 from leporello.engines.compressor import MOST_ATTEMPTS
 from leporello.engines.plugin_engine import PluginEngine
@@ -178,7 +174,7 @@ class Conversation(ConversationState):
         if self.later is None or isinstance(self.engine, PluginEngine) or tokens >= self.limits.hard_tokens:
             return False
         return self.later(
-            FoldOrder(
+            CompactionJob(
                 self.id,
                 self._view.generation,
                 self.model,
@@ -189,7 +185,7 @@ class Conversation(ConversationState):
             )
         )
 
-    def fold_as_ordered(self, order: FoldOrder) -> CompactionReport | None:
+    def fold_as_ordered(self, order: CompactionJob) -> CompactionReport | None:
         """Do what was put off; None when somebody folded since."""
         self.refresh()
         if self._view.generation != order.generation:

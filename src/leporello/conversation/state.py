@@ -11,10 +11,10 @@ from typing import Any
 
 from leporello.cancel import CancelToken
 from leporello.config import Settings
-from leporello.conversation.archive import StoredArchive
+from leporello.conversation.artifacts import StoredArchive
+from leporello.conversation.compact import CompactionJob
 from leporello.conversation.engine import EngineSlot, view_facts
-from leporello.conversation.later import FoldOrder
-from leporello.conversation.sent import Sent
+from leporello.conversation.rendering import RenderedView
 from leporello.engines.compressor import ContextCompressor
 from leporello.events import Listener, Span
 from leporello.ledger import ledger as snapshot
@@ -59,7 +59,7 @@ class ConversationState:
         """Told that a folding begins, and why."""
         self.cancel: CancelToken | None = None
         """Stops a folding that is under way; nothing is changed then, and `Cancelled` is raised."""
-        self.later: Callable[[FoldOrder], bool] | None = None
+        self.later: Callable[[CompactionJob], bool] | None = None
         """Takes foldings that are due but can wait, to be done beside the conversation; False when it can't."""
         self._owns_store = owns_store
         self._window = window
@@ -69,7 +69,7 @@ class ConversationState:
         self._fixed_raw: float | None = None
         """The raw count of tools and system prompt, for those who measure without having them."""
         self._view: View = store.views.view(self.id)
-        self._sent = Sent()
+        self._sent = RenderedView()
         self.counter = TokenCounter.for_model(self.model or None)
         self.meter = PromptMeter(self.counter)
         self._slot = EngineSlot(plugins or PluginHost(settings))

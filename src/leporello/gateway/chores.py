@@ -17,7 +17,7 @@ from typing import Any
 from leporello.agent.session import choose_model, summary_narrator
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.conversation.later import FoldOrder
+from leporello.conversation.compact import CompactionJob
 from leporello.errors import ConfigError, NotFound
 from leporello.gateway import sessions as agents
 from leporello.gateway import talks as proxied
@@ -54,7 +54,7 @@ class Folds:
         self._ordered: OrderedDict[str, int] = OrderedDict()
         self._book = threading.Lock()
 
-    def later(self, order: FoldOrder) -> bool:
+    def later(self, order: CompactionJob) -> bool:
         """Take an order in. Once for each generation: when that brought nothing, the hard limit comes next."""
         with self._book:
             if self._ordered.get(order.conversation) == order.generation:
@@ -70,7 +70,7 @@ class Folds:
 
     def do(self, facts: Mapping[str, Any]) -> None:
         """Fold as ordered, unless somebody did so already."""
-        order = FoldOrder.from_dict(facts)
+        order = CompactionJob.from_dict(facts)
         try:
             record = self._store.conversations.resolve(order.conversation)
         except NotFound:

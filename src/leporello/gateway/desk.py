@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 from leporello.agent.agent import Agent
 from leporello.agent.events import AgentEvent
 from leporello.cancel import CancelToken
-from leporello.conversation.folding import owner_name
+from leporello.conversation.compact import owner_name
 from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound, StoreError
 from leporello.gateway.faults import refuse
 from leporello.gateway.letters import Outcome, Reader

@@ -16,8 +16,8 @@ from leporello.agent.agent import Agent
 from leporello.agent.session import Chosen, choose_model, open_agent
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.conversation.archive import StoredArchive
-from leporello.conversation.later import FoldOrder
+from leporello.conversation.artifacts import StoredArchive
+from leporello.conversation.compact import CompactionJob
 from leporello.errors import ConfigError, LeporelloError, NotFound
 from leporello.gateway.auth import Client
 from leporello.gateway.desk import GONE, Desk, Job, Surroundings
@@ -50,7 +50,7 @@ class Sessions:
         choose: Chooser = choose_model,
         *,
         plugins: PluginHost | None = None,
-        later: Callable[[FoldOrder], bool] | None = None,
+        later: Callable[[CompactionJob], bool] | None = None,
     ) -> None:
         """`later` takes foldings that can wait."""
         self.store = store

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.conversation.folding import owner_name
-from leporello.conversation.later import FoldOrder
+from leporello.conversation.compact import CompactionJob, owner_name
 from leporello.errors import NotFound, StoreConflict
 from leporello.gateway.recognise import chain, common
 from leporello.ledger import ledger as snapshot
@@ -98,7 +97,7 @@ class Talks:
         *,
         summariser: Callable[[], Summariser | None] = lambda: None,
         plugins: PluginHost | None = None,
-        later: Callable[[FoldOrder], bool] | None = None,
+        later: Callable[[CompactionJob], bool] | None = None,
         idle: float = math.inf,
         most_bytes: int = MOST_BYTES,
     ) -> None:

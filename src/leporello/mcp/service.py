@@ -12,7 +12,7 @@ from typing import Any
 
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.conversation.archive import StoredArchive
+from leporello.conversation.artifacts import StoredArchive
 from leporello.errors import InputError
 from leporello.importers import load_sessions
 from leporello.importers.into_store import import_sessions

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from leporello.agent.agent import Agent
 from leporello.conversation import Conversation
-from leporello.conversation.pins import Pinboard
+from leporello.conversation.artifacts import Pinboard
 from leporello.events import CompactionReport
 from leporello.gateway.dashboard.reader import Reader
 from leporello.gateway.faults import Refused

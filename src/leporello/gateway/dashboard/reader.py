@@ -9,7 +9,7 @@ from typing import Any
 
 from leporello.agent.commands_context import Part, Room, WindowUse, divide
 from leporello.config import Settings
-from leporello.conversation.sent import Sent, sent_messages
+from leporello.conversation.rendering import RenderedView, sent_messages
 from leporello.conversation.state import METER_KEY
 from leporello.errors import LeporelloError, NotFound
 from leporello.events import Span
@@ -370,7 +370,7 @@ def _within(sent: Sequence[PlacedMessage], span: Span) -> Iterator[PlacedMessage
 
 
 def _window_use(measure: Measure, view: View) -> WindowUse:
-    reading = measure.meter.read_beside(Sent().messages(view), measure.fixed_raw)
+    reading = measure.meter.read_beside(RenderedView().messages(view), measure.fixed_raw)
     return divide(
         Room(
             view.lines,

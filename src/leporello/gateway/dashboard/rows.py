@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leporello.conversation.sent import SentMessage
+from leporello.conversation.rendering import SentMessage
 from leporello.gateway.dashboard.words import FIRST_CHARACTERS, Piece, one_line, piece
 from leporello.messages import (
     Message,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leporello.conversation.archive import StoredArchive
+from leporello.conversation.artifacts import StoredArchive
 from leporello.gateway.recalling.weave import RecallCall
 from leporello.messages import parse_json
 from leporello.recall.base import DEFAULT_TOKENS

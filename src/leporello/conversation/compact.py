@@ -1,8 +1,4 @@
-"""A compaction of a stored conversation: lease, fold, compare-and-swap, record.
-
-Appends never wait for it. Whoever loses the race leaves everything as it was and says so. Every attempt is recorded,
-whatever came of it.
-"""
+"""A compaction of a stored conversation: lease, compact, compare-and-swap, record; or described for later."""
 
 from __future__ import annotations
 
@@ -10,9 +6,10 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 from leporello.compaction.pipeline import CompactionResult
 from leporello.compaction.view import Item
@@ -29,6 +26,37 @@ from leporello.store.records import CompactionRecord as StoredCompaction
 from leporello.store.records import Lease, LedgerSnapshot, StoredFold, View, ViewLine
 from leporello.summaries.fold import read_fold
 from leporello.summaries.handoff import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionJob:
+    """What must be known to fold a conversation beside the process that serves it."""
+
+    conversation: str
+    generation: int
+    model: str = ""
+    window: int | None = None
+    system_tokens: int = 0
+    tool_tokens: int = 0
+    recall: bool = False
+    """Whether the model can call the recovery tools."""
+    trigger: str = "threshold"
+
+    @property
+    def key(self) -> str:
+        """The same for every order of the same folding."""
+        return f"{self.conversation}:{self.generation}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a queue."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CompactionJob:
+        """As it came out of the queue, where a newer version may have put it."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in known})
+
 
 LEASE_SECONDS = 10.0
 HELD = "held"

@@ -1,0 +1,180 @@
+"""What a conversation keeps beside its view: large outputs, results that calls wait for, pins, and the archive recall reads."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leporello.config import Home
+from leporello.errors import InputError
+from leporello.events import Span
+from leporello.messages import Message, Messages, ToolCall, calls_of, text_of
+from leporello.recall.base import ArchivedFold, RecallQuery, Window
+from leporello.recall.memory import MemoryRecall
+from leporello.recall.paging import find
+from leporello.recall.stored import RecallScope, StoreRecall
+from leporello.recall.vectors import StaticVectors
+from leporello.redact import redact
+from leporello.store.base import Store
+from leporello.store.records import Pin
+from leporello.tokens import TokenCounter
+from leporello.tools.base import ToolResult
+from leporello.tools.confine import is_within, real
+from leporello.turns import open_group
+
+_SAFE = re.compile(r"[A-Za-z0-9._-]{1,80}")
+
+
+def outputs_folder(home: Home, conversation: str) -> Path:
+    """The folder for saved outputs: named by the id when it is harmless, else by a digest of it."""
+    if _SAFE.fullmatch(conversation) and conversation not in (".", ".."):
+        return home.outputs_dir / conversation
+    digest = hashlib.blake2b(conversation.encode("utf-8", "surrogatepass"), digest_size=16)
+    return home.outputs_dir / digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArtifacts:
+    """Keeps whole outputs in the conversation's store."""
+
+    store: Store
+    conversation: str
+
+    def put(self, data: bytes) -> str:
+        """Store the bytes and return their handle."""
+        return self.store.artifacts.put(self.conversation, data)
+
+
+_LONGEST_PATH = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A call that waits for its result, and the turn it is part of."""
+
+    call: ToolCall
+    used: int = 0
+    """Characters of the turn's results so far."""
+    others: int = 0
+    """Further calls of the turn that wait too."""
+
+    def result(self, output: str, saved: Path) -> ToolResult:
+        """The output as a result; one that comes from reading a file in the folder `saved` is never saved again."""
+        path = next((text for text in _texts(self.call.parsed()) if _lies_in(text, saved)), "")
+        return ToolResult(output, details={"path": path} if path else {}, exempt=bool(path))
+
+
+def waiting_call(messages: Messages, call_id: str) -> Waiting:
+    """The first call of the last turn with this id that has no result; without one, a call nobody knows."""
+    group = open_group(messages)
+    if group is None:
+        return Waiting(ToolCall(call_id, "", "", 0))
+    calls = calls_of(messages[group.start])
+    open_calls = [calls[k] for k in group.unanswered]
+    found = next((call for call in open_calls if call.id == call_id), None)
+    used = sum(len(text_of(messages[index])) for index in range(group.start + 1, group.stop))
+    return Waiting(found or ToolCall(call_id, "", "", 0), used, len(open_calls) - (found is not None))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+
+
+def _lies_in(text: str, folder: Path) -> bool:
+    if not text or len(text) > _LONGEST_PATH or "\0" in text:
+        return False
+    return is_within(real(Path(text)), folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinboard:
+    """The pins of one conversation. `cap` is what all of them together may take of the window, in tokens."""
+
+    store: Store
+    conversation: str
+    counter: TokenCounter
+    cap: int
+
+    def add(self, id: str, note: str = "") -> int:
+        """Pin a message and return its size; one that does not fit beside the others is refused with the sizes."""
+        number = self._number(id)
+        size = self._size(number)
+        others = sum(self._size(pin.number) for pin in self.all() if pin.number != number)
+        if size + others > self.cap:
+            held = f" and the other pins {others:,}" if others else ""
+            raise InputError(
+                f"m{number} has {size:,} tokens{held}; pins may take {self.cap:,} (5% of the window). "
+                "Unpin something, or pin a shorter message."
+            )
+        self.store.pins.add(self.conversation, number, redact(note))
+        return size
+
+    def remove(self, id: str) -> bool:
+        """Take a pin off; False when there was none."""
+        return self.store.pins.remove(self.conversation, self._number(id))
+
+    def all(self) -> list[Pin]:
+        """All pins in the order of their messages."""
+        return self.store.pins.all(self.conversation)
+
+    def _number(self, id: str) -> int:
+        span, _ = find(id, self.store.log.count(self.conversation), ())
+        if span.first != span.last:
+            raise InputError(f"{id} is more than one message: pin them one by one")
+        return span.first
+
+    def _size(self, number: int) -> int:
+        return self.counter.message(self.store.log.message(self.conversation, number).message)
+
+
+MOST_IN_MEMORY = 4_000
+
+
+class StoredArchive:
+    """The archive of one conversation in a store."""
+
+    def __init__(
+        self, store: Store, conversation: str, most_in_memory: int = MOST_IN_MEMORY, *, by_meaning: bool = False
+    ) -> None:
+        self._store = store
+        self._conversation = conversation
+        self._most_in_memory = most_in_memory
+        self._by_meaning = by_meaning
+        self._recall: MemoryRecall | None = None
+        self._known = 0
+
+    def newest(self) -> int:
+        """Number of the newest message."""
+        return self._store.log.count(self._conversation)
+
+    def read(self, span: Span) -> Iterator[tuple[int, Message]]:
+        """The messages of a span in order."""
+        for stored in self._store.log.iterate(self._conversation, span.first, span.last):
+            yield stored.number, stored.message
+
+    def folds(self) -> Sequence[ArchivedFold]:
+        """All folds, oldest first."""
+        found = self._store.views.folds(self._conversation)
+        return [ArchivedFold(fold.id, fold.covered, fold.text, fold.children) for fold in found]
+
+    def search(self, query: RecallQuery) -> list[Window]:
+        """Windows around the evidence, best first."""
+        newest = self.newest()
+        if newest > self._most_in_memory:
+            self._recall = None
+            return StoreRecall(self._store, RecallScope(self._conversation)).search(query)
+        if self._recall is None:
+            self._recall = MemoryRecall(embedding=StaticVectors.load() if self._by_meaning else None)
+            self._known = 0
+        for number, message in self.read(Span(self._known + 1, newest)):
+            self._recall.add(number, message)
+            self._known = number
+        return self._recall.search(query)

@@ -1,0 +1,159 @@
+"""The view rendered into one request: valid, with cache breakpoints, in any dialect; and replies read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from leporello import caching
+from leporello.compaction.assemble import repair
+from leporello.compaction.view import Shown, are_joined, join, join_neighbours
+from leporello.dialects import Target, anthropic, chat, responses
+from leporello.errors import InputError
+from leporello.events import ViewEntry
+from leporello.messages import Message
+from leporello.providers.base import ModelReply
+from leporello.store.records import View, ViewLine
+from leporello.turns import groups
+from leporello.usage import CanonicalUsage
+
+
+def decode(reply: Any, provider: str = "", model: str = "") -> ModelReply:
+    """The answer, whichever of the three dialects it is in."""
+    body = _as_json(reply)
+    name = model or str(body.get("model") or "")
+    if "choices" in body:
+        wire = chat.decode_reply(body, Target(provider or "openai", name))
+    elif body.get("object") == "response" or "output" in body:
+        wire = responses.decode_reply(body, Target(provider or "openai", name))
+    elif body.get("type") == "message":
+        wire = anthropic.decode_reply(body, Target(provider or "anthropic", name))
+    elif body.get("role") == "assistant":
+        return ModelReply(dict(body), CanonicalUsage(), has_usage=False)
+    else:
+        raise InputError("the reply is neither a chat completion, a response nor an Anthropic message")
+    usage = CanonicalUsage.parse(wire.usage)
+    return ModelReply(wire.message, usage, wire.finish_reason, wire.model or name, has_usage=wire.usage is not None)
+
+
+def _as_json(reply: Any) -> Mapping[str, Any]:
+    if isinstance(reply, Mapping):
+        return reply
+    dump = getattr(reply, "model_dump", None)
+    if callable(dump):
+        body = dump(mode="json", exclude_unset=True)
+        if isinstance(body, Mapping):
+            return body
+    raise InputError(f"a {type(reply).__name__} is not a reply; give the client's answer object or its JSON")
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One message of a request, and the lines of the view it comes from; none for a stub that answers a lost call."""
+
+    message: Message
+    lines: tuple[ViewLine, ...] = ()
+
+
+def sent_messages(view: View) -> list[SentMessage]:
+    """What `Sent` makes of a view, for those who want to know where each message comes from."""
+    shown = [Shown(ViewEntry(ref=place, inline=line.message), line.message) for place, line in enumerate(view.lines)]
+    found: list[SentMessage] = []
+    for item in repair(shown):
+        lines = () if item.entry.ref is None else (view.lines[item.entry.ref],)
+        if found and are_joined(found[-1].message, item.message):
+            found[-1] = SentMessage(join(found[-1].message, item.message), (*found[-1].lines, *lines))
+        else:
+            found.append(SentMessage(item.message, lines))
+    return found
+
+
+class RenderedView:
+    """Follows the view of one conversation."""
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self._settled: list[Message] = []
+        self._lines = 0
+        self._last: ViewLine | None = None
+
+    def messages(self, view: View) -> list[Message]:
+        """What is sent of a view."""
+        if not self._goes_on(view):
+            self._generation, self._settled, self._lines, self._last = view.generation, [], 0, None
+        new = view.lines[self._lines :]
+        found = groups([line.message for line in new])
+        cut = found[-1].start if found else 0
+        if cut:
+            self._settle(new[:cut])
+        return join_neighbours([*self._settled[-1:], *_repaired(new[cut:])], self._settled[:-1])
+
+    def _goes_on(self, view: View) -> bool:
+        """Whether the view is the one followed so far, longer at its end."""
+        if view.generation != self._generation or len(view.lines) < self._lines:
+            return False
+        return not self._lines or view.lines[self._lines - 1] is self._last
+
+    def _settle(self, lines: tuple[ViewLine, ...]) -> None:
+        fresh = _repaired(lines, more_follows=True)
+        self._settled = join_neighbours([*self._settled[-1:], *fresh], self._settled[:-1])
+        self._lines += len(lines)
+        self._last = lines[-1]
+
+
+def _repaired(lines: tuple[ViewLine, ...], *, more_follows: bool = False) -> list[Message]:
+    shown = [Shown(ViewEntry(inline=line.message), line.message) for line in lines]
+    return [line.message for line in repair(shown, more_follows=more_follows)]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What `Conversation.request` returns. `messages` are in OpenAI format, the system prompt first, without marks."""
+
+    conversation: str
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[dict[str, Any], ...] = ()
+    max_tokens: int | None = None
+    provider: str = ""
+    layout: str = "system_and_3"
+    ttl: str = "5m"
+    tokens: int = 0
+    """The size of the whole request as the meter sees it."""
+    room: int | None = None
+    """What is left of the window for the answer."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def marked(self, *, native: bool = True) -> list[Message]:
+        """The messages with cache breakpoints in the internal form."""
+        lay = caching.anchored if self.layout == "anchored" else caching.system_and_3
+        return lay(self.messages, self.ttl, native=native)
+
+    def anthropic(self) -> dict[str, Any]:
+        """Keyword arguments for `client.messages.create`."""
+        target = Target(self.provider or "anthropic", self.model, cache_marks=True, native=True)
+        # This API wants to be told how long the answer may be; more than there is room for would be refused.
+        usual = anthropic.DEFAULT_MAX_TOKENS
+        most = usual if self.room is None else max(1, min(usual, self.room))
+        return self._encoded(anthropic.encode_request, self.marked(), target, self.max_tokens or most)
+
+    def openai_chat(self) -> dict[str, Any]:
+        """Keyword arguments for `client.chat.completions.create`."""
+        use = caching.cache_use(self.model, self.provider)
+        messages: Sequence[Message] = self.marked(native=False) if use.marks else self.messages
+        target = Target(self.provider, self.model, cache_marks=use.marks, native=self.provider == "openai")
+        return self._encoded(chat.encode_request, messages, target, self.max_tokens)
+
+    def openai_responses(self) -> dict[str, Any]:
+        """Keyword arguments for `client.responses.create`."""
+        target = Target(self.provider or "openai", self.model, native=True)
+        return self._encoded(responses.encode_request, self.messages, target, self.max_tokens)
+
+    def _encoded(
+        self, encode: Any, messages: Sequence[Message], target: Target, max_tokens: int | None
+    ) -> dict[str, Any]:
+        body: dict[str, Any] = encode(
+            messages, self.tools, target=target, max_tokens=max_tokens, options=dict(self.options)
+        )
+        return body
