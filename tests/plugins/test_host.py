@@ -13,7 +13,7 @@ import pytest
 from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import PluginError
 from leporello.events import Outcome
-from leporello.plugins.host import Status
+from leporello.plugins.host import PluginStatus
 from leporello.testing.sessions import generate
 from leporello.turns import validate
 from tests.plugins.conftest import House, play
@@ -79,7 +79,7 @@ def test_nothing_is_active_unless_the_settings_name_it(house: House) -> None:
     assert talk.engine.name == "compressor"
     assert talk.troubles == []
     assert talk.extras.tools == ()
-    assert {line.status for line in talk.plugins.listing() if line.kind != "built in"} == {Status.AVAILABLE}
+    assert {line.status for line in talk.plugins.listing() if line.kind != "built in"} == {PluginStatus.AVAILABLE}
 
 
 def test_compressor_always_means_the_built_in_one(house: House) -> None:
@@ -130,7 +130,7 @@ def test_a_broken_or_missing_engine_is_never_silent(house: House, code: str | No
     assert talk.compact().outcome is Outcome.COMMITTED
     assert said[0] in talk.troubles, "it is shown until it is mended"
     line = next(line for line in talk.plugins.listing() if line.name == "broken")
-    assert line.status in (Status.BROKEN, Status.MISSING)
+    assert line.status in (PluginStatus.BROKEN, PluginStatus.MISSING)
     assert line.why
 
 
@@ -195,7 +195,7 @@ def test_an_enabled_plugin_that_is_not_there_or_fails_is_named(house: House) -> 
     assert any("'absent'" in text for text in talk.troubles)
     assert any("plugin bad is not loaded" in text and "ZeroDivisionError" in text for text in talk.troubles)
     states = {line.name: line.status for line in talk.plugins.listing()}
-    assert (states["absent"], states["bad"]) == (Status.MISSING, Status.BROKEN)
+    assert (states["absent"], states["bad"]) == (PluginStatus.MISSING, PluginStatus.BROKEN)
 
 
 def test_the_stand_ins_are_seen_by_the_plugin_only(house: House) -> None:

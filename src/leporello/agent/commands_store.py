@@ -10,7 +10,7 @@ from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.ledger import user_text
 from leporello.messages import text_of
-from leporello.plugins.host import Status
+from leporello.plugins.host import PluginStatus
 from leporello.redact import redact
 from leporello.store.base import Store
 from leporello.store.records import ConversationFilter, ConversationRecord, InsightsQuery, UsageTotals
@@ -162,7 +162,7 @@ def plugins(talk: Conversation, _: str) -> str:
     width = max(len(line.name) for line in listed)
     lines = []
     for line in listed:
-        mark = "*" if line.status in (Status.IN_USE, Status.ENABLED) else " "
+        mark = "*" if line.status in (PluginStatus.IN_USE, PluginStatus.ENABLED) else " "
         about = line.why or line.description or line.where
         lines.append(f"{mark} {line.name:{width}}  {line.status:9}  {_short(about, 50)}".rstrip())
     return "\n".join([*lines, *talk.troubles])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from leporello.agent.commands import COMMANDS, Command
 from leporello.conversation import Conversation
-from leporello.plugins.calls import CommandCall
+from leporello.plugins.context import PluginCommandCall
 
 
 def plugin_commands(talk: Conversation) -> dict[str, Command]:
@@ -19,5 +19,5 @@ def plugin_commands(talk: Conversation) -> dict[str, Command]:
     return found
 
 
-def _run(call: CommandCall) -> Callable[[Conversation, str], str]:
+def _run(call: PluginCommandCall) -> Callable[[Conversation, str], str]:
     return lambda _, text: call(text)

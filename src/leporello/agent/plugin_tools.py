@@ -7,7 +7,7 @@ from typing import Any
 
 from leporello.conversation import Conversation
 from leporello.messages import parse_json
-from leporello.plugins.calls import ToolCall
+from leporello.plugins.context import PluginToolCall
 from leporello.recall.tools import SCHEMAS
 from leporello.tools.base import Arguments, Tool, ToolContext
 from leporello.tools.schema import foreign_tool
@@ -53,7 +53,7 @@ def _ask_engine(talk: Conversation, name: str, own: Tool | None) -> Handler:
     return handle
 
 
-def _ask_plugin(call: ToolCall) -> Handler:
+def _ask_plugin(call: PluginToolCall) -> Handler:
     return lambda _, arguments: call(dict(arguments))
 
 

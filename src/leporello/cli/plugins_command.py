@@ -18,7 +18,7 @@ from leporello.cli.output import dim, json_option, note, print_json, print_table
 from leporello.cli.store_text import safe
 from leporello.config import write_setting
 from leporello.errors import InputError, LeporelloError
-from leporello.plugins.host import DEFAULT_ENGINE, Listed, PluginHost, Status
+from leporello.plugins.host import DEFAULT_ENGINE, PluginHost, PluginRow, PluginStatus
 from leporello.plugins.install import HOSTS, install
 
 HERMES_HOME = "~/.hermes"
@@ -107,7 +107,7 @@ def install_command(host: str, folder: Path | None, as_json: bool) -> ExitCode:
 # -- parts
 
 
-def _listing(frame: Frame) -> list[Listed]:
+def _listing(frame: Frame) -> list[PluginRow]:
     """Everything that is there; the chosen engine is loaded, so that its state is true."""
     host = PluginHost(frame.settings)
     chosen = frame.settings.engine
@@ -124,8 +124,8 @@ def _listing(frame: Frame) -> list[Listed]:
     return listed
 
 
-def _print_list(listed: list[Listed]) -> None:
-    shown = {Status.IN_USE: "*", Status.ENABLED: "+", Status.BROKEN: "!", Status.MISSING: "!"}
+def _print_list(listed: list[PluginRow]) -> None:
+    shown = {PluginStatus.IN_USE: "*", PluginStatus.ENABLED: "+", PluginStatus.BROKEN: "!", PluginStatus.MISSING: "!"}
     print_table(
         [
             (
@@ -143,14 +143,14 @@ def _print_list(listed: list[Listed]) -> None:
     say(dim("Another engine: leporello plugins use NAME"))
 
 
-def _about(line: Listed) -> str:
+def _about(line: PluginRow) -> str:
     return safe(" · ".join(filter(None, (line.why, line.description, line.where))))
 
 
 def _pick(frame: Frame) -> None:
-    listed = [line for line in _listing(frame) if line.kind != "general" and line.status is not Status.MISSING]
+    listed = [line for line in _listing(frame) if line.kind != "general" and line.status is not PluginStatus.MISSING]
     for number, line in enumerate(listed, 1):
-        here = strong("*") if line.status is Status.IN_USE else " "
+        here = strong("*") if line.status is PluginStatus.IN_USE else " "
         say(f"{here} {number}  {safe(line.name)}  {dim(line.kind)}  {_about(line)}")
     picked = click.prompt("Which engine shall fold?", type=click.IntRange(1, len(listed)), err=True)
     _use(frame, listed[picked - 1].name)
@@ -173,7 +173,7 @@ def _use(frame: Frame, name: str) -> None:
 
 def _must_exist(host: PluginHost, name: str) -> None:
     """Refuse a name that no engine has, with those that there are."""
-    there = [line.name for line in host.listing() if line.kind != "general" and line.status is not Status.MISSING]
+    there = [line.name for line in host.listing() if line.kind != "general" and line.status is not PluginStatus.MISSING]
     if name not in there:
         raise InputError(f"There is no engine {name!r}. There are: {', '.join(map(safe, there))}.")
 

@@ -11,7 +11,7 @@ from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import PluginError
 from leporello.events import Span
 from leporello.models import Limits
-from leporello.plugins.host import DEFAULT_ENGINE, Extras, Hosted, PluginHost
+from leporello.plugins.host import DEFAULT_ENGINE, EngineOffer, PluginExtras, PluginHost
 from leporello.store.records import View
 from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
@@ -46,9 +46,9 @@ class EngineSlot:
         return [*self.host.troubles, *self._noted]
 
     @property
-    def extras(self) -> Extras:
+    def extras(self) -> PluginExtras:
         """Tools, commands, hooks and summarisers of the plugins of this conversation."""
-        return self.host.extras + (self._hosted.extras if self._hosted else Extras())
+        return self.host.extras + (self._hosted.extras if self._hosted else PluginExtras())
 
     def note(self, text: str) -> None:
         """Something about plugins that the user should know."""
@@ -84,7 +84,7 @@ class EngineSlot:
         if self._hosted is not None:
             self._hosted.guest.close()
 
-    def _find(self, name: str) -> Hosted | None:
+    def _find(self, name: str) -> EngineOffer | None:
         if name == DEFAULT_ENGINE:
             return None
         try:

@@ -22,7 +22,7 @@ from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, role_of
 from leporello.models import Limits
 from leporello.models.limits import limits_of
-from leporello.plugins.host import Extras, PluginHost
+from leporello.plugins.host import PluginExtras, PluginHost
 from leporello.store.base import Store
 from leporello.store.records import ConversationRecord, LedgerSnapshot, View, ViewLine
 from leporello.summaries.base import Summariser
@@ -124,7 +124,7 @@ class ConversationState:
         return self._slot.host
 
     @property
-    def extras(self) -> Extras:
+    def extras(self) -> PluginExtras:
         """Tools, commands, hooks and summarisers that plugins bring into this conversation."""
         return self._slot.extras
 

@@ -21,10 +21,15 @@ from leporello.engines.builtin import BUILTIN
 from leporello.engines.guard import PluginGuard
 from leporello.engines.plugin_engine import HostedEngine
 from leporello.errors import EngineError, LeporelloError, PluginError
-from leporello.plugins.calls import CommandCall, HookCall, SummariserCall, ToolCall
-from leporello.plugins.code import PluginCode
-from leporello.plugins.context import Registered
-from leporello.plugins.discovery import Found, Kind, find_engines, find_general
+from leporello.plugins.context import (
+    PluginCommandCall,
+    PluginHookCall,
+    PluginSummariserCall,
+    PluginToolCall,
+    Registered,
+)
+from leporello.plugins.discovery import FoundPlugin, PluginKind, find_engines, find_general
+from leporello.plugins.loading import PluginCode
 from leporello.plugins.shim import HostFacts
 from leporello.summaries.model import SummaryModel
 
@@ -33,7 +38,7 @@ LOADING_SECONDS = 60.0
 """Importing a plugin may load large libraries, once."""
 
 
-class Status(StrEnum):
+class PluginStatus(StrEnum):
     """The state of a plugin."""
 
     IN_USE = "in use"
@@ -44,12 +49,12 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class PluginRow:
     """One line of `leporello plugins list`."""
 
     name: str
     kind: str
-    status: Status
+    status: PluginStatus
     version: str = ""
     description: str = ""
     where: str = ""
@@ -58,16 +63,16 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Extras:
+class PluginExtras:
     """What plugins add beside an engine, each callable through its guard."""
 
-    tools: tuple[ToolCall, ...] = ()
-    commands: tuple[CommandCall, ...] = ()
-    hooks: tuple[HookCall, ...] = ()
-    summarisers: tuple[SummariserCall, ...] = ()
+    tools: tuple[PluginToolCall, ...] = ()
+    commands: tuple[PluginCommandCall, ...] = ()
+    hooks: tuple[PluginHookCall, ...] = ()
+    summarisers: tuple[PluginSummariserCall, ...] = ()
 
-    def __add__(self, other: Extras) -> Extras:
-        return Extras(
+    def __add__(self, other: PluginExtras) -> PluginExtras:
+        return PluginExtras(
             (*self.tools, *other.tools),
             (*self.commands, *other.commands),
             (*self.hooks, *other.hooks),
@@ -76,11 +81,11 @@ class Extras:
 
 
 @dataclass(frozen=True, slots=True)
-class Hosted:
+class EngineOffer:
     """An engine for one conversation, and what its plugin registered beside it."""
 
     guest: HostedEngine
-    extras: Extras = Extras()
+    extras: PluginExtras = PluginExtras()
 
 
 class PluginHost:
@@ -89,7 +94,7 @@ class PluginHost:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.troubles: list[str] = []
-        self.extras = Extras()
+        self.extras = PluginExtras()
         self._facts = HostFacts(settings.home.path, dict(settings.free_sections))
         self._code: dict[str, PluginCode] = {}
         self._why: dict[str, str] = {}
@@ -142,7 +147,7 @@ class PluginHost:
 
     # -- engines
 
-    def guest(self, name: str) -> Hosted | None:
+    def guest(self, name: str) -> EngineOffer | None:
         """A new engine by the name under which the settings select it; None when no plugin has that name.
 
         A `PluginError` says why a plugin that is there can't be used.
@@ -159,9 +164,9 @@ class PluginHost:
             self._why[name] = str(error)
             raise PluginError(f"the engine {name!r} ({code.found.where}) can't be used: {error}") from None
         assert registered.engine is not None
-        general = code.found.kind is Kind.GENERAL
-        extras = Extras() if general else _extras(guard, registered)
-        return Hosted(HostedEngine(registered.engine, guard, name), extras)
+        general = code.found.kind is PluginKind.GENERAL
+        extras = PluginExtras() if general else _extras(guard, registered)
+        return EngineOffer(HostedEngine(registered.engine, guard, name), extras)
 
     def bare_engine(self, name: str) -> ContextEngine | None:
         """A new engine without a guard around it, for an examination; runs the plugin's code in this very thread."""
@@ -178,7 +183,7 @@ class PluginHost:
             raise PluginError("it has neither a register(ctx) that registers an engine nor a ContextEngine class")
         called = _name(registered.engine)
         if called != name:
-            what = "folder" if code.found.folder is not None and code.found.kind is Kind.ENGINE else "settings"
+            what = "folder" if code.found.folder is not None and code.found.kind is PluginKind.ENGINE else "settings"
             raise PluginError(f"its engine calls itself {called!r}, but the {what} says {name!r}; they must be equal")
 
     def _engine_code(self, name: str) -> PluginCode | None:
@@ -196,11 +201,11 @@ class PluginHost:
 
     # -- what is there
 
-    def listing(self) -> list[Listed]:
+    def listing(self) -> list[PluginRow]:
         """Every engine and every plugin, whether loaded or not."""
         return [*self._built_in(), *self._engines(), *self._general()]
 
-    def _built_in(self) -> Iterator[Listed]:
+    def _built_in(self) -> Iterator[PluginRow]:
         about = {
             "compressor": "Folds the middle of a conversation into one handoff; the default.",
             "lcm": "Keeps a growing tree of summaries and shows its frontier.",
@@ -208,37 +213,37 @@ class PluginHost:
         shadowed = {found.name for found in find_engines(self.settings.home) if found.folder is not None}
         for name in BUILTIN:
             used = self.settings.engine == name and (name == DEFAULT_ENGINE or name not in shadowed)
-            status = Status.IN_USE if used else Status.AVAILABLE
-            yield Listed(name, "built in", status, description=about.get(name, ""))
+            status = PluginStatus.IN_USE if used else PluginStatus.AVAILABLE
+            yield PluginRow(name, "built in", status, description=about.get(name, ""))
 
-    def _engines(self) -> Iterator[Listed]:
+    def _engines(self) -> Iterator[PluginRow]:
         chosen = self.settings.engine
         for found in find_engines(self.settings.home):
-            line = _listed(found, Status.AVAILABLE)
+            line = _listed(found, PluginStatus.AVAILABLE)
             if found.name == DEFAULT_ENGINE:
                 line = replace(line, why="compressor always means the built-in one")
             elif found.name == chosen:
                 why = self._why.get(chosen, "")
-                line = replace(line, status=Status.BROKEN if why else Status.IN_USE, why=why)
+                line = replace(line, status=PluginStatus.BROKEN if why else PluginStatus.IN_USE, why=why)
             yield line
         known = {*BUILTIN, *self._offered, *(found.name for found in find_engines(self.settings.home))}
         for name, code in self._offered.items():
-            status = Status.IN_USE if name == chosen else Status.AVAILABLE
-            yield Listed(name, Kind.ENGINE.value, status, where=f"plugin {code.found.name}")
+            status = PluginStatus.IN_USE if name == chosen else PluginStatus.AVAILABLE
+            yield PluginRow(name, PluginKind.ENGINE.value, status, where=f"plugin {code.found.name}")
         if chosen not in known:
-            yield Listed(chosen, Kind.ENGINE.value, Status.MISSING, why=self.missing(chosen))
+            yield PluginRow(chosen, PluginKind.ENGINE.value, PluginStatus.MISSING, why=self.missing(chosen))
 
-    def _general(self) -> Iterator[Listed]:
+    def _general(self) -> Iterator[PluginRow]:
         seen = set()
         for found in find_general(self.settings.home):
             seen.add(found.name)
             enabled = found.name in self.settings.enabled_plugins
             why = self._why.get(found.name, "") if enabled else "plugins.enabled does not name it"
-            status = Status.AVAILABLE if not enabled else Status.BROKEN if why else Status.ENABLED
+            status = PluginStatus.AVAILABLE if not enabled else PluginStatus.BROKEN if why else PluginStatus.ENABLED
             yield _listed(found, status, why)
         for name in self.settings.enabled_plugins:
             if name not in seen:
-                yield Listed(name, Kind.GENERAL.value, Status.MISSING, why=self._why.get(name, ""))
+                yield PluginRow(name, PluginKind.GENERAL.value, PluginStatus.MISSING, why=self._why.get(name, ""))
 
     # -- small things
 
@@ -246,7 +251,7 @@ class PluginHost:
     def _seconds(self) -> float:
         return self.settings.compression.deadline
 
-    def _code_of(self, found: Found) -> PluginCode:
+    def _code_of(self, found: FoundPlugin) -> PluginCode:
         key = f"{found.kind}:{found.name}"
         if key not in self._code:
             self._code[key] = PluginCode(found, self._facts, allow_unsafe=self.settings.allow_unsafe_plugins)
@@ -264,12 +269,15 @@ class PluginHost:
             self.troubles.append(text)
 
 
-def _extras(guard: PluginGuard, registered: Registered) -> Extras:
-    return Extras(
-        tuple(ToolCall(guard, tool) for tool in registered.tools),
-        tuple(CommandCall(guard, command) for command in registered.commands),
-        tuple(HookCall(guard, name, callback) for name, callback in registered.hooks),
-        tuple(SummariserCall(guard, summariser, f"plugin:{summariser.name}") for summariser in registered.summarisers),
+def _extras(guard: PluginGuard, registered: Registered) -> PluginExtras:
+    return PluginExtras(
+        tuple(PluginToolCall(guard, tool) for tool in registered.tools),
+        tuple(PluginCommandCall(guard, command) for command in registered.commands),
+        tuple(PluginHookCall(guard, name, callback) for name, callback in registered.hooks),
+        tuple(
+            PluginSummariserCall(guard, summariser, f"plugin:{summariser.name}")
+            for summariser in registered.summarisers
+        ),
     )
 
 
@@ -278,8 +286,8 @@ def _name(engine: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _listed(found: Found, status: Status, why: str = "") -> Listed:
+def _listed(found: FoundPlugin, status: PluginStatus, why: str = "") -> PluginRow:
     about = found.manifest
-    return Listed(
+    return PluginRow(
         found.name, found.kind.value, status, about.version, about.description, found.where, why or about.trouble
     )
