@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.agent.project_files import project_files, skills
-from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_system_prompt
+from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_system_prompt, project_files, skills
 
 ALL_TOOLS = ("read_file", "terminal", "todo", "memory", "lcm_grep", "lcm_describe", "lcm_expand")
 

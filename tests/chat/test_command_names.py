@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.agent.commands import COMMANDS, Command, aliases, help_text, parse_known, run_command
+from leporello.agent.commands import COMMANDS, SlashCommand, aliases, help_text, parse_known, run_command
 from leporello.chat.app import WITHOUT_SLASH
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.conversation import Conversation
@@ -52,7 +52,7 @@ def test_an_alias_is_its_command(typed: str, meant: tuple[str, str]) -> None:
 
 def test_a_command_wins_over_an_alias(talk: Conversation) -> None:
     """A plugin's `/cost` is the plugin's, and the help no longer offers ours."""
-    more = {"cost": Command("in gold", lambda _, __: "two coins")}
+    more = {"cost": SlashCommand("in gold", lambda _, __: "two coins")}
     assert run_command(talk, "/cost", more) == "two coins"
     assert "also /cost" not in help_text({**COMMANDS, **more})
     assert "(also /cost, /stats)" in help_text(COMMANDS)

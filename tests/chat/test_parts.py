@@ -15,8 +15,8 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from rich.cells import cell_len
 
-from leporello.agent.commands import COMMANDS, Command, help_text, run_command
-from leporello.agent.commands_context import Part, WindowUse, bar, draw, window_use
+from leporello.agent.commands import COMMANDS, SlashCommand, help_text, run_command
+from leporello.agent.commands_context import WindowPart, WindowUse, bar, draw, window_use
 from leporello.agent.events import TextDelta, ToolFinished
 from leporello.cancel import CancelToken
 from leporello.chat.blocks import BlockStream, block_starts
@@ -364,19 +364,26 @@ def test_the_window_adds_up(talk: Conversation) -> None:
     """Parts and free space together are the window; after a fold there are rules and a summary."""
     talk.measure_fixed([{"type": "function", "function": {"name": "t", "parameters": {}}}], "Be kind. " * 50)
     before = window_use(talk)
-    assert before.parts[Part.SUMMARY] == 0
-    assert before.parts[Part.ANSWERS] > before.parts[Part.TAIL] > 0
+    assert before.parts[WindowPart.SUMMARY] == 0
+    assert before.parts[WindowPart.ANSWERS] > before.parts[WindowPart.TAIL] > 0
     assert talk.compact().committed
     after = window_use(talk)
-    assert abs(sum(after.parts.values()) - after.window) <= len(Part)
-    for part in (Part.SYSTEM, Part.TOOLS, Part.RULES, Part.SUMMARY, Part.TAIL, Part.FREE):
+    assert abs(sum(after.parts.values()) - after.window) <= len(WindowPart)
+    for part in (
+        WindowPart.SYSTEM,
+        WindowPart.TOOLS,
+        WindowPart.RULES,
+        WindowPart.SUMMARY,
+        WindowPart.TAIL,
+        WindowPart.FREE,
+    ):
         assert after.parts[part] > 0, part
-    assert all(part.value in draw(after, 76) for part in (Part.SYSTEM, Part.SUMMARY, Part.FREE))
+    assert all(part.value in draw(after, 76) for part in (WindowPart.SYSTEM, WindowPart.SUMMARY, WindowPart.FREE))
     talk.close()
 
 
-@given(st.dictionaries(st.sampled_from(list(Part)), st.integers(0, 200_000)), st.integers(len(Part), 120))
-def test_the_bar_fills_its_width(parts: dict[Part, int], width: int) -> None:
+@given(st.dictionaries(st.sampled_from(list(WindowPart)), st.integers(0, 200_000)), st.integers(len(WindowPart), 120))
+def test_the_bar_fills_its_width(parts: dict[WindowPart, int], width: int) -> None:
     """Every part that is there can be seen, and the bar is as long as it should be."""
     use = WindowUse(parts, 200_000, 0, 0, 0, 0, 0, 0, False)
     cells = dict(bar(use, width))
@@ -402,7 +409,7 @@ def test_pins_are_capped_and_named(talk: Conversation) -> None:
 
 def test_a_face_adds_its_own_commands(talk: Conversation) -> None:
     """Help lists them, a near miss is named, and something to say is not taken for a command."""
-    more = {"quit": Command("leave", lambda _, __: "bye")}
+    more = {"quit": SlashCommand("leave", lambda _, __: "bye")}
     assert run_command(talk, "/quit", more) == "bye"
     assert "/quit" in str(run_command(talk, "/help", more))
     assert "Did you mean /quit?" in str(run_command(talk, "/quti", more))

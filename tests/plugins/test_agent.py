@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from leporello.agent.agent import Agent
-from leporello.agent.commands import run_command
+from leporello.agent.commands import plugin_commands, run_command
 from leporello.agent.events import Notice, ToolFinished
-from leporello.agent.plugin_commands import plugin_commands
 from leporello.agent.session import Chosen, open_agent
 from leporello.engines.plugin_engine import PluginEngine
 from leporello.messages import text_of

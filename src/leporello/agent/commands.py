@@ -12,6 +12,7 @@ from leporello.agent.commands_store import config, insights, pin, plugins, sessi
 from leporello.conversation import Conversation
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.events import CompactionReport, Outcome
+from leporello.plugins.context import PluginCommandCall
 
 DRAWN_WIDTH = 76
 SURELY = 0.7
@@ -38,7 +39,7 @@ ELSEWHERE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SlashCommand:
     """A command: what it does in one line, the function that does it, and what may stand behind its name."""
 
     help: str
@@ -56,12 +57,12 @@ def parse(text: str) -> tuple[str, str] | None:
     return (name, argument.strip()) if name == "?" or name.replace("-", "").isalpha() else None
 
 
-def aliases(known: Mapping[str, Command]) -> dict[str, str]:
+def aliases(known: Mapping[str, SlashCommand]) -> dict[str, str]:
     """Every alias with the name of its command."""
     return {alias: name for name, command in known.items() for alias in command.aliases if alias not in known}
 
 
-def parse_known(text: str, known: Mapping[str, Command]) -> tuple[str, str] | None:
+def parse_known(text: str, known: Mapping[str, SlashCommand]) -> tuple[str, str] | None:
     """Like `parse`, with the command's own name in place of an alias; an unknown name stays as it was typed."""
     found = parse(text)
     if found is None or found[0] in known:
@@ -73,20 +74,22 @@ def parse_known(text: str, known: Mapping[str, Command]) -> tuple[str, str] | No
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """What a command said; `error` when it is unknown or could not be done."""
 
     text: str
     error: LeporelloError | None = None
 
 
-def run_command(talk: Conversation, text: str, more: Mapping[str, Command] | None = None) -> str | None:
+def run_command(talk: Conversation, text: str, more: Mapping[str, SlashCommand] | None = None) -> str | None:
     """The answer of a command, or None when the text is none. An unknown command says so; an error is its answer."""
     answer = answer_command(talk, text, more)
     return None if answer is None else answer.text
 
 
-def answer_command(talk: Conversation, text: str, more: Mapping[str, Command] | None = None) -> Answer | None:
+def answer_command(
+    talk: Conversation, text: str, more: Mapping[str, SlashCommand] | None = None
+) -> CommandAnswer | None:
     """The same, and whether it went well."""
     known = {**COMMANDS, **(more or {})}
     found = parse_known(text, known)
@@ -98,32 +101,32 @@ def answer_command(talk: Conversation, text: str, more: Mapping[str, Command] | 
             # "/tmp is full" is something to say, not a command somebody mistyped.
             return None
         said = unknown(name, known)
-        return Answer(said, InputError(said))
+        return CommandAnswer(said, InputError(said))
     if name == "help":
-        return Answer(help_text(known))
+        return CommandAnswer(help_text(known))
     try:
-        return Answer(known[name].run(talk, argument))
+        return CommandAnswer(known[name].run(talk, argument))
     except Cancelled:
         raise
     except LeporelloError as error:
-        return Answer(str(error), error)
+        return CommandAnswer(str(error), error)
 
 
-def unknown(name: str, known: Mapping[str, Command]) -> str:
+def unknown(name: str, known: Mapping[str, SlashCommand]) -> str:
     """What is said about a command that does not exist."""
     near = _nearest(name, known)
     hint = ELSEWHERE.get(name) or (f"Did you mean /{near}?" if near else "/help lists all commands.")
     return f"There is no command /{name}. {hint}"
 
 
-def _nearest(name: str, known: Mapping[str, Command], likeness: float = 0.6) -> str:
+def _nearest(name: str, known: Mapping[str, SlashCommand], likeness: float = 0.6) -> str:
     """The command whose name, or one of whose aliases, looks most like what was typed; empty when none does."""
     by_name = {**{name: name for name in known}, **aliases(known)}
     near = difflib.get_close_matches(name, by_name, n=1, cutoff=likeness)
     return by_name[near[0]] if near else ""
 
 
-def help_text(known: Mapping[str, Command], columns: int = 0) -> str:
+def help_text(known: Mapping[str, SlashCommand], columns: int = 0) -> str:
     """One line for each command; with a number of columns, long ones go on below their beginning."""
     heads = {name: f"/{name} {command.argument}".strip() for name, command in known.items()}
     width = max(len(head) for head in heads.values()) + 2
@@ -203,22 +206,36 @@ def _expand(talk: Conversation, argument: str) -> str:
     return body + (f"\n\n(more: /expand {id} {opened['page'] + 1})" if "next" in opened else "")
 
 
-COMMANDS: dict[str, Command] = {
-    "help": Command("list the commands", lambda _, __: help_text(COMMANDS), aliases=("?", "commands")),
-    "compress": Command(
+COMMANDS: dict[str, SlashCommand] = {
+    "help": SlashCommand("list the commands", lambda _, __: help_text(COMMANDS), aliases=("?", "commands")),
+    "compress": SlashCommand(
         "fold older messages into a summary; the topic is kept in detail", _compress, "[topic]", ("compact",)
     ),
-    "undo": Command("take the last fold back", _undo),
-    "context": Command(
+    "undo": SlashCommand("take the last fold back", _undo),
+    "context": SlashCommand(
         "where the window goes; --explain: limits and sources", _context, "[--explain]", ("status", "tokens")
     ),
-    "search": Command("search the whole conversation, folded parts included", _search, "[--all] WORDS", ("find",)),
-    "expand": Command("reopen a message, a span or a fold", _expand, "m12|m10-m20|f3"),
-    "pin": Command("keep a message word for word; alone, show the pins", pin, "[m12 [note]]"),
-    "unpin": Command("unpin a message", unpin, "m12"),
-    "usage": Command("tokens, cache hits and cost of this conversation", usage, aliases=("cost", "stats")),
-    "insights": Command("the same for everything in the store", insights, "[days]"),
-    "sessions": Command("the newest conversations", sessions, "[count]", ("history",)),
-    "plugins": Command("the context engines, and which one is in use", plugins),
-    "config": Command("settings that are not the default, or one of them", config, "[key]", ("settings",)),
+    "search": SlashCommand("search the whole conversation, folded parts included", _search, "[--all] WORDS", ("find",)),
+    "expand": SlashCommand("reopen a message, a span or a fold", _expand, "m12|m10-m20|f3"),
+    "pin": SlashCommand("keep a message word for word; alone, show the pins", pin, "[m12 [note]]"),
+    "unpin": SlashCommand("unpin a message", unpin, "m12"),
+    "usage": SlashCommand("tokens, cache hits and cost of this conversation", usage, aliases=("cost", "stats")),
+    "insights": SlashCommand("the same for everything in the store", insights, "[days]"),
+    "sessions": SlashCommand("the newest conversations", sessions, "[count]", ("history",)),
+    "plugins": SlashCommand("the context engines, and which one is in use", plugins),
+    "config": SlashCommand("settings that are not the default, or one of them", config, "[key]", ("settings",)),
 }
+
+
+def plugin_commands(talk: Conversation) -> dict[str, SlashCommand]:
+    """The commands that plugins bring into a conversation; names that the host uses stay the host's."""
+    found: dict[str, SlashCommand] = {}
+    for call in talk.extras.commands:
+        about = call.command
+        if about.name not in COMMANDS and about.name not in found:
+            found[about.name] = SlashCommand(about.help, _run(call), about.argument)
+    return found
+
+
+def _run(call: PluginCommandCall) -> Callable[[Conversation, str], str]:
+    return lambda _, text: call(text)

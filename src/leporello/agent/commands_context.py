@@ -14,7 +14,7 @@ from leporello.summaries.handoff import Section
 from leporello.tokens import TokenCounter
 
 
-class Part(StrEnum):
+class WindowPart(StrEnum):
     """What takes room in a window, in the order of a request."""
 
     SYSTEM = "system"
@@ -31,14 +31,14 @@ class Part(StrEnum):
     FREE = "free"
 
 
-HISTORY = (Part.USER, Part.ANSWERS, Part.CALLS, Part.RESULTS)
+HISTORY = (WindowPart.USER, WindowPart.ANSWERS, WindowPart.CALLS, WindowPart.RESULTS)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowUse:
     """Tokens by part, and the marks that matter."""
 
-    parts: dict[Part, int]
+    parts: dict[WindowPart, int]
     window: int
     used: int
     """As the meter reads it, which knows the provider's own counts."""
@@ -53,7 +53,7 @@ class WindowUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class WindowContext:
     """What must be known to say where a window goes; a conversation need not be open for it."""
 
     lines: tuple[ViewLine, ...]
@@ -75,7 +75,7 @@ def window_use(talk: Conversation) -> WindowUse:
     reading = talk.reading
     engine = talk.engine
     return divide(
-        Room(
+        WindowContext(
             talk.view.lines,
             talk.counter,
             talk.limits,
@@ -89,27 +89,27 @@ def window_use(talk: Conversation) -> WindowUse:
     )
 
 
-def divide(room: Room) -> WindowUse:
+def divide(room: WindowContext) -> WindowUse:
     """Tokens by part. A message counts here what it counts everywhere; what the whole has beyond that is overhead."""
     lines, counter = room.lines, room.counter
     first_of_tail = _tail_start(room)
-    parts = dict.fromkeys(Part, 0)
-    parts[Part.SYSTEM] = room.system
-    parts[Part.TOOLS] = room.tools
+    parts = dict.fromkeys(WindowPart, 0)
+    parts[WindowPart.SYSTEM] = room.system
+    parts[WindowPart.TOOLS] = room.tools
     for position, line in enumerate(lines):
         size = counter.message(line.message)
         if line.fold:
             rules = min(size, counter.text(_section(line.message, Section.CONSTRAINTS)))
             pins = min(size - rules, counter.text(_section(line.message, Section.PINNED)))
-            parts[Part.RULES] += rules
-            parts[Part.PINS] += pins
-            parts[Part.SUMMARY] += size - rules - pins
+            parts[WindowPart.RULES] += rules
+            parts[WindowPart.PINS] += pins
+            parts[WindowPart.SUMMARY] += size - rules - pins
         elif position >= first_of_tail:
-            parts[Part.TAIL] += size
+            parts[WindowPart.TAIL] += size
         else:
             _split(counter, line.message, size, parts)
-    parts[Part.OVERHEAD] = room.used - sum(parts.values())
-    parts[Part.FREE] = max(0, room.limits.window - room.used)
+    parts[WindowPart.OVERHEAD] = room.used - sum(parts.values())
+    parts[WindowPart.FREE] = max(0, room.limits.window - room.used)
     return WindowUse(
         parts,
         room.limits.window,
@@ -124,7 +124,7 @@ def divide(room: Room) -> WindowUse:
     )
 
 
-def _tail_start(room: Room) -> int:
+def _tail_start(room: WindowContext) -> int:
     """Where the newest messages begin that a folding would leave as they are."""
     lines = room.lines
     left = room.limits.tail_tokens
@@ -142,28 +142,28 @@ def _section(message: Message, section: Section) -> str:
     return "\n".join(line.text for line in fold.handoff[section]) if fold else ""
 
 
-def _split(counter: TokenCounter, message: Message, size: int, parts: dict[Part, int]) -> None:
+def _split(counter: TokenCounter, message: Message, size: int, parts: dict[WindowPart, int]) -> None:
     if is_result(message):
-        parts[Part.RESULTS] += size
+        parts[WindowPart.RESULTS] += size
     elif role_of(message) == "user":
-        parts[Part.USER] += size
+        parts[WindowPart.USER] += size
     elif calls_of(message):
         words = min(size, counter.text(text_of(message)))
-        parts[Part.ANSWERS] += words
-        parts[Part.CALLS] += size - words
+        parts[WindowPart.ANSWERS] += words
+        parts[WindowPart.CALLS] += size - words
     else:
-        parts[Part.ANSWERS] += size
+        parts[WindowPart.ANSWERS] += size
 
 
-def rows(use: WindowUse) -> list[tuple[Part, int, str]]:
+def rows(use: WindowUse) -> list[tuple[WindowPart, int, str]]:
     """Part, tokens and a remark, without the empty ones."""
     remarks = {
-        Part.TAIL: _tail_remark(use),
-        Part.OVERHEAD: _overhead_remark(use),
-        Part.SUMMARY: f"folded {use.folds}×" if use.folds else "",
-        Part.RULES: "yours, word for word",
-        Part.PINS: "word for word",
-        Part.FREE: f"{use.reserve:,} of it for the answer",
+        WindowPart.TAIL: _tail_remark(use),
+        WindowPart.OVERHEAD: _overhead_remark(use),
+        WindowPart.SUMMARY: f"folded {use.folds}×" if use.folds else "",
+        WindowPart.RULES: "yours, word for word",
+        WindowPart.PINS: "word for word",
+        WindowPart.FREE: f"{use.reserve:,} of it for the answer",
     }
     return [(part, tokens, remarks.get(part, "")) for part, tokens in use.parts.items() if tokens]
 
@@ -171,7 +171,9 @@ def rows(use: WindowUse) -> list[tuple[Part, int, str]]:
 def _overhead_remark(use: WindowUse) -> str:
     if not use.measured:
         return "framing, and what the provider is known to add"
-    return "what the provider counted " + ("beyond these" if use.parts.get(Part.OVERHEAD, 0) > 0 else "less than these")
+    return "what the provider counted " + (
+        "beyond these" if use.parts.get(WindowPart.OVERHEAD, 0) > 0 else "less than these"
+    )
 
 
 def _tail_remark(use: WindowUse) -> str:
@@ -188,7 +190,7 @@ def headline(use: WindowUse) -> str:
     return f"{about}{use.used:,} of {whole} tokens ({share:.0%}); folds at {use.threshold:,}"
 
 
-def bar(use: WindowUse, width: int) -> list[tuple[Part, int]]:
+def bar(use: WindowUse, width: int) -> list[tuple[WindowPart, int]]:
     """How many cells of a bar each part gets; every part that is there gets at least one."""
     drawn = {part: tokens for part, tokens in use.parts.items() if tokens > 0}
     total = max(1, sum(drawn.values()))
@@ -209,7 +211,7 @@ def draw(use: WindowUse, width: int) -> str:
     for part, tokens, remark in table:
         share = tokens / max(1, use.window)
         filled = max(1, round(room * share)) if tokens > 0 else 0
-        drawn = ("░" if part is Part.FREE else "█") * min(room, filled)
+        drawn = ("░" if part is WindowPart.FREE else "█") * min(room, filled)
         lines.append(f"{part.value:{name_width}} {tokens:>9,} {share:>4.0%} {drawn:{room}} {remark}".rstrip())
     return "\n".join(lines)
 

@@ -5,9 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from leporello.agent.demo import PREFIX
+from leporello.agent.demo import WINDOW as DEMO_WINDOW
 from leporello.config import Settings
 from leporello.errors import ConfigError, NoModel
+from leporello.local.model_file import SMOLLM2
+from leporello.local.provider import NAME as LOCAL
 from leporello.providers.clients import ADDRESSES, AUTO, ProviderChoice, choose_provider
+
+
+def own_window(model: str | None) -> int | None:
+    """The window of a model of our own; None for all others."""
+    if not model:
+        return None
+    if model == LOCAL:
+        return SMOLLM2.window
+    return DEMO_WINDOW if model.startswith(PREFIX) else None
+
 
 MAIN = "main"
 NO_KEY = "none"
@@ -16,35 +30,35 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ModelAddress:
     """Who serves a model (`auto`: its address or its name tells) and where (empty: at the provider's own address)."""
 
     provider: str = AUTO
     base_url: str = ""
 
 
-def main_place(settings: Settings) -> Place:
+def main_place(settings: Settings) -> ModelAddress:
     """Where the settings say the main model is."""
-    return Place(settings.model.provider or AUTO, settings.model.base_url or "")
+    return ModelAddress(settings.model.provider or AUTO, settings.model.base_url or "")
 
 
-def summary_place(settings: Settings, model: str, main: Place) -> Place:
+def summary_place(settings: Settings, model: str, main: ModelAddress) -> ModelAddress:
     """Where the summary model is. `main` is where the main model was found to be."""
     wanted = settings.summary_model
     named = wanted.provider if wanted.provider not in (None, MAIN) else None
     if wanted.base_url:
         beside_main = wanted.provider == MAIN and _same_origin(wanted.base_url, _address(settings, main))
-        return Place(named or (main.provider if beside_main else AUTO), wanted.base_url)
+        return ModelAddress(named or (main.provider if beside_main else AUTO), wanted.base_url)
     if named is not None:
         has_address = bool(settings.provider(named).base_url)
-        return main if named == main.provider and not has_address else Place(named)
+        return main if named == main.provider and not has_address else ModelAddress(named)
     # A server of the user's own may have been chosen so that nothing leaves it: `auto` never goes past it.
     if wanted.provider == MAIN or _is_own(_address(settings, main)):
         return main
-    return Place() if _can_serve(settings, model) else main
+    return ModelAddress() if _can_serve(settings, model) else main
 
 
-def endpoint(settings: Settings, model: str, place: Place) -> ProviderChoice:
+def endpoint(settings: Settings, model: str, place: ModelAddress) -> ProviderChoice:
     """Address, dialect and key for a model at a place."""
     who = choose_provider(ProviderChoice(model, place.provider, place.base_url))
     name = place.provider if place.provider in settings.provider_names else who
@@ -66,11 +80,11 @@ def endpoint(settings: Settings, model: str, place: Place) -> ProviderChoice:
         )
     dialect = known.api_mode if known and (is_named or not place.base_url) else AUTO
     # An address that follows from the model's name alone is left out: learned limits are kept without it.
-    is_plain = place == Place() and address == ADDRESSES.get(who)
+    is_plain = place == ModelAddress() and address == ADDRESSES.get(who)
     return ProviderChoice(model, place.provider, "" if is_plain else address, dialect, key or NO_KEY)
 
 
-def _address(settings: Settings, place: Place) -> str:
+def _address(settings: Settings, place: ModelAddress) -> str:
     if place.base_url or place.provider not in settings.provider_names:
         return place.base_url
     return settings.provider(place.provider).base_url or ""

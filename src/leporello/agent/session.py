@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from leporello.agent.agent import PROMPT_KEY, Agent
 from leporello.agent.demo import PREFIX, SCRIPTED, demo_provider
-from leporello.agent.endpoints import Place, endpoint, main_place, summary_place
-from leporello.agent.own_models import own_window
-from leporello.agent.plugin_tools import with_plugin_tools
+from leporello.agent.endpoints import ModelAddress, endpoint, main_place, own_window, summary_place
 from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_system_prompt
 from leporello.config import Settings
 from leporello.config.environment import command_environment
@@ -21,8 +20,10 @@ from leporello.conversation.artifacts import StoredArtifacts, outputs_folder
 from leporello.errors import NoModel
 from leporello.local.provider import NAME as LOCAL
 from leporello.local.provider import local_provider
+from leporello.messages import parse_json
 from leporello.models import LearnedLimits
 from leporello.models.limits import limits_of
+from leporello.plugins.context import PluginToolCall
 from leporello.plugins.host import PluginHost
 from leporello.providers.base import Provider
 from leporello.providers.clients import (
@@ -40,11 +41,60 @@ from leporello.summaries.base import Summariser
 from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.tokens import TokenCounter
 from leporello.tools.approval import Answer, Mode, PolicyApprover
-from leporello.tools.base import ApprovalRequest, OutputLimits, Tool, ToolContext
+from leporello.tools.base import ApprovalRequest, Arguments, OutputLimits, Tool, ToolContext
 from leporello.tools.budget import OutputBudget
 from leporello.tools.builtin import builtin_toolbox
 from leporello.tools.jobs import Jobs
 from leporello.tools.schema import foreign_tool
+from leporello.tools.toolbox import Toolbox
+
+RECALL = frozenset(str(schema["name"]) for schema in SCHEMAS)
+
+Handler = Callable[[ToolContext, Arguments], object]
+
+
+def with_plugin_tools(talk: Conversation, own: Toolbox) -> Toolbox:
+    """The host's tools and those of the engine and of plugins. A name that is taken is refused, and that is said.
+
+    An engine may bring recall tools of the same names as the host's: its summaries name them, so it is asked first, and
+    the host answers what the engine does not know.
+    """
+    tools = {name: tool for name in own.names if (tool := own.get(name))}
+    for schema in talk.engine.get_tool_schemas():
+        name = str(schema["name"])
+        if name in tools and name not in RECALL:
+            talk.note(_taken(f"engine {talk.engine.name}", name))
+        else:
+            tools[name] = foreign_tool(schema, _ask_engine(talk, name, tools.get(name)))
+    for call in talk.extras.tools:
+        if call.tool.name in tools:
+            talk.note(_taken(call.guard.who, call.tool.name))
+        else:
+            tools[call.tool.name] = foreign_tool(call.tool.schema, _ask_plugin(call))
+    return Toolbox(tools.values())
+
+
+def _taken(who: str, name: str) -> str:
+    return f"{who}: its tool {name} is left out: there is one of that name already."
+
+
+def _ask_engine(talk: Conversation, name: str, own: Tool | None) -> Handler:
+    def handle(context: ToolContext, arguments: Arguments) -> object:
+        answer = talk.engine.handle_tool_call(name, dict(arguments), messages=talk.messages)
+        if own is None or not _is_error(answer):
+            return answer
+        return own.run(context, own.check(arguments))
+
+    return handle
+
+
+def _ask_plugin(call: PluginToolCall) -> Handler:
+    return lambda _, arguments: call(dict(arguments))
+
+
+def _is_error(answer: str) -> bool:
+    value: Any = parse_json(answer)
+    return isinstance(value, dict) and bool(value.get("error"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +146,7 @@ def _stated_window(settings: Settings, wanted: ProviderChoice, who: str) -> int 
     return min((tokens for tokens in stated if tokens), default=None)
 
 
-def summary_narrator(
+def summariser_for(
     settings: Settings, main: Chosen, counter: TokenCounter, plugins: PluginHost | None = None
 ) -> Summariser:
     """Who writes summaries: a plugin's summariser first, then the models, then nobody (no model is needed)."""
@@ -126,11 +176,11 @@ def summary_models(settings: Settings, main: Chosen) -> list[SummaryModel]:
     return ladder
 
 
-def _place_of(settings: Settings, main: Chosen) -> Place:
+def _place_of(settings: Settings, main: Chosen) -> ModelAddress:
     """Where the main model is; a name that told its provider does not tell the summary model's."""
     place = main_place(settings)
-    told_by_name = place == Place() and main.provider_name in settings.provider_names
-    return Place(main.provider_name) if told_by_name else place
+    told_by_name = place == ModelAddress() and main.provider_name in settings.provider_names
+    return ModelAddress(main.provider_name) if told_by_name else place
 
 
 def open_agent(
@@ -156,7 +206,7 @@ def open_agent(
         window=chosen.served_window,
         store=store,
         settings=settings,
-        summariser=summariser or summary_narrator(settings, chosen, counter, host),
+        summariser=summariser or summariser_for(settings, chosen, counter, host),
         plugins=host,
         metadata=Metadata(model=chosen.model, platform=platform),
     )

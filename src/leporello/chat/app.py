@@ -10,11 +10,18 @@ from importlib.util import find_spec
 
 from leporello import caching
 from leporello.agent.agent import Agent
-from leporello.agent.commands import COMMANDS, Command, aliases, help_text, parse_known, run_command
+from leporello.agent.commands import (
+    COMMANDS,
+    SlashCommand,
+    aliases,
+    help_text,
+    parse_known,
+    plugin_commands,
+    run_command,
+)
 from leporello.agent.commands_context import window_use
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
-from leporello.agent.plugin_commands import plugin_commands
 from leporello.agent.session import choose_model, open_agent
 from leporello.cancel import CancelToken
 from leporello.chat.face import Face
@@ -66,7 +73,7 @@ class Chat:
         self._newest_output = ""
         self.failed = False
         """Whether the last turn ended with an error."""
-        self._own: Mapping[str, Command] = {**options.more(), **self._own_commands()}
+        self._own: Mapping[str, SlashCommand] = {**options.more(), **self._own_commands()}
         self.status = self._measured()
 
     @classmethod
@@ -85,7 +92,7 @@ class Chat:
         return self._agent
 
     @property
-    def commands(self) -> dict[str, Command]:
+    def commands(self) -> dict[str, SlashCommand]:
         """Every command; those of plugins change with the conversation."""
         return {**COMMANDS, **plugin_commands(self._agent.talk), **self._own}
 
@@ -287,21 +294,21 @@ class Chat:
 
     # -- commands of a terminal
 
-    def _own_commands(self) -> dict[str, Command]:
+    def _own_commands(self) -> dict[str, SlashCommand]:
         return {
             "expand": replace(COMMANDS["expand"], run=lambda _, argument: self._expand(argument)),
-            "new": Command(
+            "new": SlashCommand(
                 "begin another conversation; this one stays in /sessions",
                 lambda _, __: self._new(),
                 aliases=("clear", "reset"),
             ),
-            "resume": Command(
+            "resume": SlashCommand(
                 "go on with an earlier conversation", lambda _, id: self._resume(id), "[id|number]", ("continue",)
             ),
-            "model": Command(
+            "model": SlashCommand(
                 "show the model, or go on with another one", lambda _, name: self._model(name), "[name]", ("models",)
             ),
-            "quit": Command(
+            "quit": SlashCommand(
                 "leave; `leporello chat --continue` comes back", lambda _, __: self._quit(), aliases=("exit", "q")
             ),
         }

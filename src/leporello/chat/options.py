@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from leporello.config import Settings
 
 if TYPE_CHECKING:
-    from leporello.agent.commands import Command
+    from leporello.agent.commands import SlashCommand
 
 HISTORY_FILE = "history"
 
@@ -26,7 +26,7 @@ class ChatOptions:
     go_on: bool = False
     """Take up the newest conversation."""
     plain: bool = False
-    more: Callable[[], Mapping[str, Command]] = dict
+    more: Callable[[], Mapping[str, SlashCommand]] = dict
     """Loads the commands that the command line adds; called behind the prompt."""
 
     @property

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from rich.text import Text
 
-from leporello.agent.commands_context import Part, WindowUse, bar, headline, rows
+from leporello.agent.commands_context import WindowPart, WindowUse, bar, headline, rows
 from leporello.chat.blocks import BlockStream
 from leporello.chat.clean import clean, one_line
 from leporello.chat.live import LiveArea
@@ -22,20 +22,20 @@ from leporello.tools.base import ApprovalRequest
 DETAIL_LINES = 24
 """Lines of a command or diff that are shown before the question; `v` shows the rest."""
 COLOURS = {
-    Part.SYSTEM: "magenta",
-    Part.TOOLS: "blue",
-    Part.OVERHEAD: "red",
-    Part.RULES: "yellow",
-    Part.PINS: "bright_yellow",
-    Part.SUMMARY: "cyan",
-    Part.USER: "bright_green",
-    Part.ANSWERS: "green",
-    Part.CALLS: "bright_blue",
-    Part.RESULTS: "bright_magenta",
-    Part.TAIL: "white",
-    Part.FREE: "bright_black",
+    WindowPart.SYSTEM: "magenta",
+    WindowPart.TOOLS: "blue",
+    WindowPart.OVERHEAD: "red",
+    WindowPart.RULES: "yellow",
+    WindowPart.PINS: "bright_yellow",
+    WindowPart.SUMMARY: "cyan",
+    WindowPart.USER: "bright_green",
+    WindowPart.ANSWERS: "green",
+    WindowPart.CALLS: "bright_blue",
+    WindowPart.RESULTS: "bright_magenta",
+    WindowPart.TAIL: "white",
+    WindowPart.FREE: "bright_black",
 }
-LETTERS = dict(zip(Part, "SUORPYMAKET.", strict=True))
+LETTERS = dict(zip(WindowPart, "SUORPYMAKET.", strict=True))
 """Without colours a bar is told apart by letters."""
 
 
@@ -81,14 +81,14 @@ class TerminalFace:
         self._show(Text(f"\n{headline(use)}", style="bold"))
         drawn = Text()
         for part, cells in bar(use, min(width, 76)):
-            letter = "░" if part is Part.FREE else "█"
+            letter = "░" if part is WindowPart.FREE else "█"
             drawn.append((letter if self._painter.colours else LETTERS[part]) * cells, COLOURS[part])
         self._show(drawn)
         table = rows(use)
         names = max((len(part.value) for part, _, _ in table), default=0)
         for part, tokens, remark in table:
             line = Text(no_wrap=True, overflow="ellipsis")
-            mark = ("░" if part is Part.FREE else "█") if self._painter.colours else LETTERS[part]
+            mark = ("░" if part is WindowPart.FREE else "█") if self._painter.colours else LETTERS[part]
             line.append(f"{mark} ", COLOURS[part])
             line.append(f"{part.value:{names}} {tokens:>9,} {tokens / max(1, use.window):>4.0%}")
             line.append(f"  {remark}" if remark else "", "dim")

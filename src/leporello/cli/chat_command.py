@@ -20,7 +20,7 @@ from leporello.config import can_redraw
 from leporello.errors import NoModel
 
 if TYPE_CHECKING:
-    from leporello.agent.commands import Command
+    from leporello.agent.commands import SlashCommand
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _EXTRA = ("prompt_toolkit", "rich")
@@ -78,7 +78,7 @@ def _on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and can_redraw() and find_spec(_UNIX) is not None
 
 
-def _more() -> dict[str, Command]:
+def _more() -> dict[str, SlashCommand]:
     """Commands that need the command line's own code; loaded behind the prompt."""
-    commands: dict[str, Command] = import_module("leporello.cli.slash_commands").COMMANDS
+    commands: dict[str, SlashCommand] = import_module("leporello.cli.slash_commands").COMMANDS
     return commands

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from leporello.agent.own_models import own_window
+from leporello.agent.endpoints import own_window
 from leporello.api import DEFAULT_WINDOW, Compressed, compress_within
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import Document, encoding_option, must_be_another, read_document, write_atomically

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from leporello.agent.own_models import own_window
+from leporello.agent.endpoints import own_window
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, print_json, print_table, say, warn
 from leporello.config import Settings

@@ -9,10 +9,9 @@ import click
 import orjson
 
 from leporello.agent.agent import Agent
-from leporello.agent.commands import COMMANDS, answer_command, describe_report, parse_known
+from leporello.agent.commands import COMMANDS, answer_command, describe_report, parse_known, plugin_commands
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
-from leporello.agent.plugin_commands import plugin_commands
 from leporello.agent.session import choose_model, open_agent
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_text

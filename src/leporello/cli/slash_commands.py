@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leporello.agent.commands import Command
+from leporello.agent.commands import SlashCommand
 from leporello.cli.files import must_be_new, open_atomically
 from leporello.cli.store_export import json_lines, markdown
 from leporello.cli.store_text import safe
@@ -27,6 +27,6 @@ def _export(talk: Conversation, argument: str) -> str:
     return f"Written to {safe(str(path))}: {record.messages:,} messages."
 
 
-COMMANDS: dict[str, Command] = {
-    "export": Command("write the whole conversation to a .md or .jsonl file", _export, "[file]", ("save",)),
+COMMANDS: dict[str, SlashCommand] = {
+    "export": SlashCommand("write the whole conversation to a .md or .jsonl file", _export, "[file]", ("save",)),
 }

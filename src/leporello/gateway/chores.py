@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.agent.session import choose_model, summary_narrator
+from leporello.agent.session import choose_model, summariser_for
 from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.compact import CompactionJob
@@ -100,7 +100,7 @@ class Folds:
             chosen = self._choose(self._settings, model or None)
         except ConfigError:
             return None
-        return summary_narrator(self._settings, chosen, TokenCounter.for_model(model or None), self._plugins)
+        return summariser_for(self._settings, chosen, TokenCounter.for_model(model or None), self._plugins)
 
 
 class Chores:

@@ -5,7 +5,7 @@ A client's key is never used for calls the client did not make.
 
 from __future__ import annotations
 
-from leporello.agent.session import Chosen, choose_model, summary_narrator
+from leporello.agent.session import Chosen, choose_model, summariser_for
 from leporello.config import Settings
 from leporello.errors import ConfigError
 from leporello.summaries.base import Summariser
@@ -21,4 +21,4 @@ def proxy_narrator(settings: Settings) -> Summariser | None:
         main: Chosen = choose_model(settings, wanted)
     except ConfigError:
         return None
-    return summary_narrator(settings, main, TokenCounter.for_model(wanted))
+    return summariser_for(settings, main, TokenCounter.for_model(wanted))

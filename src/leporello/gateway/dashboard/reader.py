@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from leporello.agent.commands_context import Part, Room, WindowUse, divide
+from leporello.agent.commands_context import WindowContext, WindowPart, WindowUse, divide
 from leporello.config import Settings
 from leporello.conversation.rendering import RenderedView, sent_messages
 from leporello.conversation.state import METER_KEY
@@ -200,7 +200,7 @@ class Reader:
         use = self.window(record)
         # Framing, and what a provider adds unseen, stand before the messages with the fixed part.
         fixed = max(0, use.used - sum(segment.tokens for segment in seen))
-        strip = [*_some(SegmentKind.FIXED, fixed), *seen, *_some(SegmentKind.FREE, use.parts[Part.FREE])]
+        strip = [*_some(SegmentKind.FIXED, fixed), *seen, *_some(SegmentKind.FREE, use.parts[WindowPart.FREE])]
         return Overview(
             record=record,
             title=self.title(record),
@@ -372,7 +372,7 @@ def _within(sent: Sequence[PlacedMessage], span: Span) -> Iterator[PlacedMessage
 def _window_use(measure: Measure, view: View) -> WindowUse:
     reading = measure.meter.read_beside(RenderedView().messages(view), measure.fixed_raw)
     return divide(
-        Room(
+        WindowContext(
             view.lines,
             measure.counter,
             measure.limits,
