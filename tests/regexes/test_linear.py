@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from leporello.tools.ignore import glob_expression
+from leporello.tools.python_search import glob_expression
 
 from .collect import SOURCE, Found, patterns
 from .inputs import Shape, shapes
@@ -51,8 +51,8 @@ AT_RUN_TIME = {
     "tools/python_search.py search",
     "tools/search_files.py _check_pattern",
     # Globs, on paths.
-    "tools/ignore.py glob_expression",
-    "tools/ignore.py glob_filter",
+    "tools/python_search.py glob_expression",
+    "tools/python_search.py glob_filter",
     # The scripts of the demonstration.
     "testing/demo_pages.py source_of",
     "testing/demo_work.py recall",

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from leporello.messages import ToolCall
-from leporello.tools.approval import Mode, PolicyApprover
+from leporello.tools.approval import ApprovalMode, PolicyApprover
 from leporello.tools.base import ToolContext, ToolResult
-from leporello.tools.builtin import builtin_toolbox
-from leporello.tools.jobs import Jobs, background_jobs
-from leporello.tools.toolbox import Toolbox
+from leporello.tools.terminal import BackgroundJobs, background_jobs
+from leporello.tools.toolbox import Toolbox, builtin_toolbox
 
 
 @dataclass
@@ -25,7 +24,7 @@ class Workshop:
     root: Path
     context: ToolContext
     box: Toolbox
-    jobs: Jobs
+    jobs: BackgroundJobs
     shown: list[str] = field(default_factory=list)
 
     @property
@@ -61,11 +60,11 @@ def call(tool: str, call_id: str = "call_1", **arguments: Any) -> ToolCall:
     return ToolCall(call_id, tool, json.dumps(arguments), 0)
 
 
-def make_workshop(root: Path, jobs: Jobs) -> Workshop:
+def make_workshop(root: Path, jobs: BackgroundJobs) -> Workshop:
     workdir = root / "work"
     workdir.mkdir(parents=True)
     shown: list[str] = []
-    context = ToolContext(workdir, root / "outputs" / "c1", PolicyApprover(Mode.AUTO), emit=shown.append)
+    context = ToolContext(workdir, root / "outputs" / "c1", PolicyApprover(ApprovalMode.AUTO), emit=shown.append)
     return Workshop(root, context, builtin_toolbox(root / "memory", jobs), jobs, shown)
 
 

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leporello.tools.approval import Answer, Decision, Mode, PolicyApprover, covers
+from leporello.tools.approval import ApprovalAnswer, ApprovalMode, Decision, PolicyApprover, covers, simple_commands
 from leporello.tools.base import ApprovalRequest
-from leporello.tools.shell_words import simple_commands
 
 
 def command(line: str) -> ApprovalRequest:
@@ -185,34 +184,34 @@ def test_quoted_commands_come_back_word_for_word(commands: list[list[str]]) -> N
 def test_ask_mode_asks_and_passes_the_answer_on() -> None:
     asked: list[ApprovalRequest] = []
 
-    def ask(request: ApprovalRequest) -> Answer:
+    def ask(request: ApprovalRequest) -> ApprovalAnswer:
         asked.append(request)
-        return Answer(Decision.NO, "use pnpm")
+        return ApprovalAnswer(Decision.NO, "use pnpm")
 
-    verdict = PolicyApprover(Mode.ASK, ["ls"], ask).check(command("npm install"))
+    verdict = PolicyApprover(ApprovalMode.ASK, ["ls"], ask).check(command("npm install"))
     assert not verdict.allowed
     assert "use pnpm" in verdict.reason
     assert asked[0].command == "npm install"
-    assert PolicyApprover(Mode.ASK, ["ls"], ask).check(command("ls -l")).allowed
+    assert PolicyApprover(ApprovalMode.ASK, ["ls"], ask).check(command("ls -l")).allowed
     assert len(asked) == 1
 
 
 def test_nobody_to_ask_means_no() -> None:
-    verdict = PolicyApprover(Mode.ASK).check(command("ls"))
+    verdict = PolicyApprover(ApprovalMode.ASK).check(command("ls"))
     assert not verdict.allowed
     assert "tools.approval" in verdict.reason
 
 
 def test_a_closed_input_means_no() -> None:
-    def ask(request: ApprovalRequest) -> Answer:
+    def ask(request: ApprovalRequest) -> ApprovalAnswer:
         raise EOFError
 
-    assert not PolicyApprover(Mode.ASK, (), ask).check(WRITE).allowed
+    assert not PolicyApprover(ApprovalMode.ASK, (), ask).check(WRITE).allowed
 
 
 def test_auto_allows_and_deny_refuses_what_is_not_listed() -> None:
-    assert PolicyApprover(Mode.AUTO).check(command("rm -rf x")).allowed
-    deny = PolicyApprover(Mode.DENY, ["ls", "write_file"])
+    assert PolicyApprover(ApprovalMode.AUTO).check(command("rm -rf x")).allowed
+    deny = PolicyApprover(ApprovalMode.DENY, ["ls", "write_file"])
     assert deny.check(command("ls")).allowed
     assert deny.check(WRITE).allowed
     assert not deny.check(command("rm x")).allowed
@@ -222,12 +221,12 @@ def test_auto_allows_and_deny_refuses_what_is_not_listed() -> None:
 def test_always_is_remembered_for_this_command_and_no_other() -> None:
     count = 0
 
-    def ask(request: ApprovalRequest) -> Answer:
+    def ask(request: ApprovalRequest) -> ApprovalAnswer:
         nonlocal count
         count += 1
-        return Answer(Decision.ALWAYS if count == 1 else Decision.NO)
+        return ApprovalAnswer(Decision.ALWAYS if count == 1 else Decision.NO)
 
-    approver = PolicyApprover(Mode.ASK, (), ask)
+    approver = PolicyApprover(ApprovalMode.ASK, (), ask)
     assert approver.check(command("make test")).allowed
     assert approver.check(command("make test")).allowed
     assert count == 1
@@ -235,12 +234,12 @@ def test_always_is_remembered_for_this_command_and_no_other() -> None:
 
 
 def test_a_tool_in_the_list_is_no_command_in_the_list() -> None:
-    assert not PolicyApprover(Mode.DENY, ["write_file"]).check(command("rm x")).allowed
-    assert PolicyApprover(Mode.DENY, ["terminal"]).check(command("rm x")).allowed
+    assert not PolicyApprover(ApprovalMode.DENY, ["write_file"]).check(command("rm x")).allowed
+    assert PolicyApprover(ApprovalMode.DENY, ["terminal"]).check(command("rm x")).allowed
 
 
 def test_policy_holds_for_real_calls(workshop: Any) -> None:
-    shop = workshop.with_context(approver=PolicyApprover(Mode.DENY, ["echo *"]))
+    shop = workshop.with_context(approver=PolicyApprover(ApprovalMode.DENY, ["echo *"]))
     assert shop.text("terminal", command="echo fine") == "fine\n"
     assert "not allowed" in shop.error("terminal", command="echo fine > made")
     assert "not allowed" in shop.error("write_file", path="made", content="x")

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from leporello.errors import StoreUnavailable
 from leporello.messages import ToolCall
 from leporello.tools.base import OutputLimits, SavedOutput, Tool, ToolResult
-from leporello.tools.budget import CLOSING, OPENING, Budgeted, OutputBudget, preview_of
-from leporello.tools.outputs import output_name
+from leporello.tools.budget import CLOSING, OPENING, Budgeted, OutputBudget, output_name, preview_of
 from leporello.tools.schema import foreign_tool
 
 MARK = re.compile(r"\n\[… [\d,]+ (?:characters|bytes) .*? …\]\n")

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leporello.errors import ToolError
-from leporello.tools.confine import readable, writable
+from leporello.tools.sandbox import readable, writable
 
 SECRET = "canary-outside"
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leporello.tools.base import OutputLimits
-from leporello.tools.files import write_all_atomically
+from leporello.tools.sandbox import write_all_atomically
 
 GO_ON = re.compile(r'\n\[… .* go on with read_file\(path="(.*)", offset=(\d+)(?:, column=(\d+))?\) …\]$')
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.tools.memory import CAPS, change_notes, split_notes
-from leporello.tools.todo import load_todo
+from leporello.tools.notes import CAPS, change_notes, load_todo, split_notes
 
 
 def test_the_list_is_written_whole_and_read_back(workshop: Any) -> None:
@@ -98,7 +97,7 @@ from pathlib import Path
 from leporello.messages import Call
 from leporello.tools.approval import Mode, PolicyApprover
 from leporello.tools.base import ToolContext
-from leporello.tools.memory import memory_tool
+from leporello.tools.notes import memory_tool
 from leporello.tools.toolbox import Toolbox
 folder = Path(sys.argv[1])
 box = Toolbox([memory_tool(folder)])

@@ -14,9 +14,9 @@ from msgspec import Meta
 
 from leporello.errors import ToolError
 from leporello.tools.base import ToolContext
-from leporello.tools.builtin import builtin_toolbox
-from leporello.tools.jobs import Jobs
 from leporello.tools.schema import foreign_tool, parse_docstring, tool_from
+from leporello.tools.terminal import BackgroundJobs
+from leporello.tools.toolbox import builtin_toolbox
 
 
 class Point(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,7 +80,7 @@ def test_schema_is_openai_tool_format_with_texts_from_the_docstring() -> None:
 
 
 def test_every_built_in_schema_is_valid_and_self_contained(tmp_path: Path) -> None:
-    for schema in builtin_toolbox(tmp_path, Jobs()).schemas():
+    for schema in builtin_toolbox(tmp_path, BackgroundJobs()).schemas():
         parameters = schema["function"]["parameters"]
         Draft202012Validator.check_schema(parameters)
         assert "$ref" not in str(parameters)

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leporello.tools.base import OutputLimits
-from leporello.tools.ignore import glob_filter, parse_rules
-from leporello.tools.python_search import iter_files
+from leporello.tools.python_search import glob_filter, iter_files, parse_rules
 from leporello.tools.search_files import ripgrep, search_tool
 from leporello.tools.toolbox import Toolbox
 

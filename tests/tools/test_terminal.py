@@ -17,8 +17,7 @@ from leporello.cancel import CancelToken
 from leporello.errors import ToolError
 from leporello.messages import ToolCall
 from leporello.tools import terminal
-from leporello.tools.capture import Capture
-from leporello.tools.processes import Command, Stop, group_alive, run
+from leporello.tools.processes import Capture, ShellCommand, Stop, group_alive, run
 
 
 def test_output_and_exit_code(workshop: Any) -> None:
@@ -153,7 +152,7 @@ def test_endless_output_is_stopped(tmp_path: Path) -> None:
         nonlocal size
         size += len(data)
 
-    ended = run(Command("yes", tmp_path, most_bytes=1_000_000), CancelToken(), take)
+    ended = run(ShellCommand("yes", tmp_path, most_bytes=1_000_000), CancelToken(), take)
     assert ended.stop is Stop.TOO_MUCH
     assert 1_000_000 < size < 5_000_000
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from leporello.cancel import CancelToken
 from leporello.errors import ToolError
 from leporello.messages import ToolCall
-from leporello.tools import worker
-from leporello.tools.base import ApprovalRequest, Tool, ToolContext, ToolResult, Verdict
+from leporello.tools import toolbox
+from leporello.tools.base import ApprovalRequest, ApprovalVerdict, Tool, ToolContext, ToolResult
 from leporello.tools.schema import foreign_tool
 from leporello.tools.toolbox import SMALL_SET, Toolbox
 
@@ -139,7 +139,7 @@ def test_a_tool_over_its_time_is_told_to_stop_and_what_it_has_is_kept(workshop: 
 
 
 def test_a_tool_that_never_stops_is_left_behind(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(toolbox, "GRACE_SECONDS", 0.05)
     release = threading.Event()
 
     def handler(context: ToolContext, arguments: dict[str, Any]) -> str:
@@ -194,11 +194,11 @@ def test_ctrl_c_while_results_are_shown_still_answers_every_call(workshop: Any) 
 
 
 class Refusing:
-    def __init__(self, answer: Verdict | BaseException) -> None:
+    def __init__(self, answer: ApprovalVerdict | BaseException) -> None:
         self.answer = answer
         self.asked: list[ApprovalRequest] = []
 
-    def check(self, request: ApprovalRequest) -> Verdict:
+    def check(self, request: ApprovalRequest) -> ApprovalVerdict:
         self.asked.append(request)
         if isinstance(self.answer, BaseException):
             raise self.answer
@@ -206,7 +206,7 @@ class Refusing:
 
 
 def test_a_refused_call_does_nothing_and_says_why(workshop: Any) -> None:
-    approver = Refusing(Verdict(False, "the user declined."))
+    approver = Refusing(ApprovalVerdict(False, "the user declined."))
     text = workshop.with_context(approver=approver).error("write_file", path="a.txt", content="x")
     assert "the user declined." in text
     assert not (workshop.workdir / "a.txt").exists()
@@ -223,7 +223,7 @@ def test_ctrl_c_at_the_question_cancels_the_turn(workshop: Any) -> None:
 
 
 def test_nobody_is_asked_for_what_can_not_work(workshop: Any) -> None:
-    approver = Refusing(Verdict(True))
+    approver = Refusing(ApprovalVerdict(True))
     shop = workshop.with_context(approver=approver)
     shop.error("patch", path="missing.txt", old_string="a", new_string="b")
     shop.error("write_file", path="/etc/passwd", content="x")
@@ -263,8 +263,8 @@ from pathlib import Path
 from leporello.messages import Call
 from leporello.tools.approval import Mode, PolicyApprover
 from leporello.tools.base import ToolContext
-from leporello.tools.builtin import builtin_toolbox
-from leporello.tools.jobs import background_jobs
+from leporello.tools.toolbox import builtin_toolbox
+from leporello.tools.terminal import background_jobs
 
 root = Path(sys.argv[1])
 context = ToolContext(root, root / "out", PolicyApprover(Mode.AUTO), emit=lambda text: print(text, end="", flush=True))

@@ -36,7 +36,7 @@ from leporello.providers.base import ModelReply, ModelRequest, Provider
 from leporello.tokens.meter import PromptSize
 from leporello.tools.base import OutputLimits, ToolContext
 from leporello.tools.budget import Budgeted, OutputBudget
-from leporello.tools.jobs import Jobs
+from leporello.tools.terminal import BackgroundJobs
 from leporello.tools.toolbox import Toolbox
 from leporello.turns import open_group
 from leporello.usage import CanonicalUsage
@@ -67,7 +67,7 @@ class Agent:
     base_url: str = ""
     dialect: str = ""
     max_output: int | None = None
-    jobs: Jobs = field(default_factory=Jobs)
+    jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
     """Commands that run in the background; whoever ends the conversation closes them."""
     watchers: list[Watcher] = field(default_factory=list)
     _watch_turn: Watcher | None = None

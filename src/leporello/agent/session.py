@@ -40,13 +40,12 @@ from leporello.store.records import Metadata
 from leporello.summaries.base import Summariser
 from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.tokens import TokenCounter
-from leporello.tools.approval import Answer, Mode, PolicyApprover
+from leporello.tools.approval import ApprovalAnswer, ApprovalMode, PolicyApprover
 from leporello.tools.base import ApprovalRequest, Arguments, OutputLimits, Tool, ToolContext
 from leporello.tools.budget import OutputBudget
-from leporello.tools.builtin import builtin_toolbox
-from leporello.tools.jobs import Jobs
 from leporello.tools.schema import foreign_tool
-from leporello.tools.toolbox import Toolbox
+from leporello.tools.terminal import BackgroundJobs
+from leporello.tools.toolbox import Toolbox, builtin_toolbox
 
 RECALL = frozenset(str(schema["name"]) for schema in SCHEMAS)
 
@@ -190,12 +189,12 @@ def open_agent(
     store: Store,
     id: str | None = None,
     workdir: Path | None = None,
-    ask: Callable[[ApprovalRequest], Answer] | None = None,
+    ask: Callable[[ApprovalRequest], ApprovalAnswer] | None = None,
     summariser: Summariser | None = None,
     platform: str = "cli",
     today: date | None = None,
     plugins: PluginHost | None = None,
-    jobs: Jobs | None = None,
+    jobs: BackgroundJobs | None = None,
 ) -> Agent:
     """An agent for a new or an existing conversation."""
     counter = TokenCounter.for_model(chosen.model)
@@ -212,7 +211,7 @@ def open_agent(
     )
     folder = (workdir or Path.cwd()).resolve()
     outputs = outputs_folder(settings.home, talk.id)
-    jobs = jobs or Jobs()
+    jobs = jobs or BackgroundJobs()
     names = () if chosen.small and settings.tools.names is None else settings.tools.names
     own = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(talk)).select(names, talk.limits.window)
     toolbox = own if chosen.small else with_plugin_tools(talk, own)
@@ -232,7 +231,7 @@ def open_agent(
         context=ToolContext(
             workdir=folder,
             outputs=outputs,
-            approver=PolicyApprover(Mode(settings.tools.approval), settings.tools.allow, ask),
+            approver=PolicyApprover(ApprovalMode(settings.tools.approval), settings.tools.allow, ask),
             roots=tuple(Path(path).expanduser() for path in settings.tools.paths),
             readable=(settings.home.skills_dir,),
             limits=limits,

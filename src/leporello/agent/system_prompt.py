@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from leporello.messages import Message, hash_bytes
-from leporello.tools.marks import cut_mark
-from leporello.tools.memory import CAPS, FILES
+from leporello.tools.markers import cut_mark
+from leporello.tools.notes import CAPS, FILES
 from leporello.tools.toolbox import SMALL_WINDOW
 
 PROJECT_FILES = ("AGENTS.md", "CLAUDE.md", ".cursorrules", ".github/copilot-instructions.md")

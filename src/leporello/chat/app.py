@@ -36,9 +36,9 @@ from leporello.local.provider import LocalProvider
 from leporello.messages import is_result
 from leporello.store import open_store
 from leporello.store.base import Store
-from leporello.tools.approval import Answer
+from leporello.tools.approval import ApprovalAnswer
 from leporello.tools.base import ApprovalRequest
-from leporello.tools.jobs import Jobs
+from leporello.tools.terminal import BackgroundJobs
 
 LISTED = 20
 PLATFORM = "cli"
@@ -57,7 +57,7 @@ class Chat:
     """One user, one conversation at a time."""
 
     def __init__(
-        self, options: ChatOptions, face: Face, ask: Callable[[ApprovalRequest], Answer] | None, store: Store
+        self, options: ChatOptions, face: Face, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None, store: Store
     ) -> None:
         self._options = options
         self._face = face
@@ -77,7 +77,9 @@ class Chat:
         self.status = self._measured()
 
     @classmethod
-    def open(cls, options: ChatOptions, face: Face, ask: Callable[[ApprovalRequest], Answer] | None = None) -> Chat:
+    def open(
+        cls, options: ChatOptions, face: Face, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None = None
+    ) -> Chat:
         """Open the store and the conversation that the options name."""
         store = open_store(options.settings.store_url)
         try:
@@ -108,7 +110,7 @@ class Chat:
             raise InputError("There is no conversation to go on with yet. Start one with: leporello chat")
         return newest[0].id
 
-    def _opened(self, id: str | None, jobs: Jobs | None = None) -> Agent:
+    def _opened(self, id: str | None, jobs: BackgroundJobs | None = None) -> Agent:
         agent = open_agent(
             self._options.settings,
             self._chosen,

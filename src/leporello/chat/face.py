@@ -7,7 +7,7 @@ from typing import Protocol
 
 from leporello.agent.commands_context import WindowUse
 from leporello.agent.events import AgentEvent
-from leporello.tools.approval import Answer
+from leporello.tools.approval import ApprovalAnswer
 from leporello.tools.base import ApprovalRequest
 
 
@@ -53,5 +53,5 @@ class Face(Protocol):
     def working(self, label: str) -> AbstractContextManager[None]:
         """Shows that something is going on, and for how long."""
 
-    def ask(self, request: ApprovalRequest) -> Answer:
+    def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Asks a person for consent; Ctrl-C raises `KeyboardInterrupt`."""

@@ -23,7 +23,7 @@ from leporello.agent.events import (
 from leporello.chat.clean import clean, one_line
 from leporello.chat.tool_lines import duration, fold_note, preview, short_outcome
 from leporello.events import Outcome
-from leporello.tools.approval import Answer, Decision
+from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 
 WIDTH = 76
@@ -126,7 +126,7 @@ class PlainFace:
         _err(f"{label} ...")
         yield
 
-    def ask(self, request: ApprovalRequest) -> Answer:
+    def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """One line is read; with nobody there it is a refusal."""
         if not self._interactive:
             raise EOFError
@@ -138,7 +138,7 @@ class PlainFace:
             reply = sys.stdin.readline()
             if not reply:
                 raise EOFError
-            return Answer(_ANSWERS.get(reply.strip().lower(), Decision.NO))
+            return ApprovalAnswer(_ANSWERS.get(reply.strip().lower(), Decision.NO))
         finally:
             if self._turn is not None:
                 self._turn.asking = False

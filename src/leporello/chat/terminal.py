@@ -16,7 +16,7 @@ from leporello.chat.live import LiveArea
 from leporello.chat.painter import Painter, joined, terminal_size
 from leporello.chat.question import ask_key, ask_line
 from leporello.chat.turn_view import TerminalTurn
-from leporello.tools.approval import Answer, Decision
+from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 
 DETAIL_LINES = 24
@@ -114,7 +114,7 @@ class TerminalFace:
         with _no_echo(), view:
             yield
 
-    def ask(self, request: ApprovalRequest) -> Answer:
+    def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """One key decides. What was typed before the question was seen does not count."""
         if self._turn is not None:
             self._turn.question(True)
@@ -124,7 +124,7 @@ class TerminalFace:
             if self._turn is not None:
                 self._turn.question(False)
 
-    def _asked(self, request: ApprovalRequest) -> Answer:
+    def _asked(self, request: ApprovalRequest) -> ApprovalAnswer:
         detail = clean(request.detail()).rstrip().splitlines()
         first = one_line(request.title)
         self._show(Text(f"? {first}", style="bold yellow"))
@@ -139,9 +139,9 @@ class TerminalFace:
                 self._detail(detail[DETAIL_LINES:])
                 hidden = 0
             elif key == "e":
-                return Answer(Decision.NO, ask_line("Tell it why: "))
+                return ApprovalAnswer(Decision.NO, ask_line("Tell it why: "))
             else:
-                return Answer({"y": Decision.YES, "a": Decision.ALWAYS}.get(key, Decision.NO))
+                return ApprovalAnswer({"y": Decision.YES, "a": Decision.ALWAYS}.get(key, Decision.NO))
 
     def _detail(self, lines: list[str]) -> None:
         for line in lines:

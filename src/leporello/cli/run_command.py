@@ -24,7 +24,7 @@ from leporello.errors import InputError, LeporelloError
 from leporello.events import Outcome
 from leporello.store import open_store
 from leporello.store.base import Store
-from leporello.tools.approval import Answer, Decision
+from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 
 PLATFORM = "cli"
@@ -181,8 +181,8 @@ def _on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _ask(request: ApprovalRequest) -> Answer:
+def _ask(request: ApprovalRequest) -> ApprovalAnswer:
     note(f"{request.title}\n{request.detail()}")
     reply = click.prompt("Allow? [y]es, [a]lways, [n]o", default="n", err=True, show_default=False).strip().lower()
     chosen = {"y": Decision.YES, "yes": Decision.YES, "a": Decision.ALWAYS, "always": Decision.ALWAYS}
-    return Answer(chosen.get(reply, Decision.NO))
+    return ApprovalAnswer(chosen.get(reply, Decision.NO))

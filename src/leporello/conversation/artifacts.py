@@ -23,7 +23,7 @@ from leporello.store.base import Store
 from leporello.store.records import Pin
 from leporello.tokens import TokenCounter
 from leporello.tools.base import ToolResult
-from leporello.tools.confine import is_within, real
+from leporello.tools.sandbox import is_within, real
 from leporello.turns import open_group
 
 _SAFE = re.compile(r"[A-Za-z0-9._-]{1,80}")

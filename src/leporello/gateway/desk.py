@@ -25,7 +25,7 @@ from leporello.gateway.faults import refuse
 from leporello.gateway.letters import Outcome, Reader
 from leporello.store.base import Fence, Store
 from leporello.store.records import Lease
-from leporello.tools.jobs import Jobs
+from leporello.tools.terminal import BackgroundJobs
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -98,7 +98,7 @@ class Surroundings:
 class Desk:
     """A conversation with its agent, as far as this process has to do with it."""
 
-    def __init__(self, id: str, around: Surroundings, open_agent: Callable[[Store, Jobs], Agent]) -> None:
+    def __init__(self, id: str, around: Surroundings, open_agent: Callable[[Store, BackgroundJobs], Agent]) -> None:
         self.id = id
         self.used = time.monotonic()
         self._around = around

@@ -20,7 +20,7 @@ from leporello.errors import LeporelloError, StoreError
 from leporello.gateway.hygiene import clean
 from leporello.messages import Message, calls_of, role_of, text_of
 from leporello.store.base import InboxMessage, Store
-from leporello.tools.jobs import Jobs
+from leporello.tools.terminal import BackgroundJobs
 
 T = TypeVar("T")
 MOST_ATTEMPTS = 5
@@ -57,12 +57,12 @@ GIVEN_UP = Outcome(
 class Reader:
     """Answers the letters of one conversation. One thread at a time, and only in a turn."""
 
-    def __init__(self, id: str, store: Store, open_agent: Callable[[Store, Jobs], Agent]) -> None:
+    def __init__(self, id: str, store: Store, open_agent: Callable[[Store, BackgroundJobs], Agent]) -> None:
         """`store` is behind the fence of whoever holds the turn."""
         self.id = id
         self._store = store
         self._open = open_agent
-        self._jobs = Jobs()
+        self._jobs = BackgroundJobs()
         self.agent: Agent | None = None
         """As it was when it was last used; other workers may have gone on since."""
 

@@ -26,7 +26,7 @@ from leporello.plugins.host import PluginHost
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.store.base import Store
 from leporello.store.records import ConversationFilter, ConversationRecord, Metadata, Page
-from leporello.tools.jobs import Jobs
+from leporello.tools.terminal import BackgroundJobs
 
 PLATFORM = "api"
 MOST_OPEN = 200
@@ -138,7 +138,7 @@ class Sessions:
     def _chosen(self, record: ConversationRecord) -> Chosen:
         return self.choose(self.settings, record.metadata.model or None)
 
-    def _open(self, id: str, chosen: Chosen | None, store: Store, jobs: Jobs) -> Agent:
+    def _open(self, id: str, chosen: Chosen | None, store: Store, jobs: BackgroundJobs) -> Agent:
         """The agent of a conversation; called in its turn, so that no other worker opens it at the same time."""
         agent = open_agent(
             self.settings,

@@ -104,7 +104,7 @@ class ApprovalRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ApprovalVerdict:
     """Whether it may happen; the reason goes to the model."""
 
     allowed: bool
@@ -114,7 +114,7 @@ class Verdict:
 class Approver(Protocol):
     """Decides whether something may happen."""
 
-    def check(self, request: ApprovalRequest) -> Verdict:
+    def check(self, request: ApprovalRequest) -> ApprovalVerdict:
         """Answer by policy or by asking; called from the thread that runs the loop."""
 
 

@@ -8,13 +8,11 @@ from pathlib import Path
 
 from leporello.errors import ToolError
 from leporello.tools.base import ApprovalRequest, Arguments, Tool, ToolContext, ToolResult
-from leporello.tools.confine import near_names, shown, writable
-from leporello.tools.diffs import FileChange, apply_hunks, parse_diff
-from leporello.tools.files import write_all_atomically
-from leporello.tools.marks import refuse_marks
-from leporello.tools.nearest import nearest_text
+from leporello.tools.diffs import FileChange, apply_hunks, nearest_text, parse_diff
+from leporello.tools.file_tools import change_text, current_text
+from leporello.tools.markers import refuse_marks
+from leporello.tools.sandbox import near_names, shown, writable, write_all_atomically
 from leporello.tools.schema import tool_from
-from leporello.tools.write_file import change_text, current_text
 
 _LISTED = 8
 

@@ -24,10 +24,9 @@ from msgspec import Meta
 from leporello.cancel import CancelToken
 from leporello.errors import ToolError
 from leporello.tools.base import Tool, ToolContext, ToolResult
-from leporello.tools.confine import is_saved_output, near_names, readable, shown
-from leporello.tools.ignore import glob_filter
-from leporello.tools.marks import cut_mark
-from leporello.tools.python_search import LARGEST_FILE
+from leporello.tools.markers import cut_mark
+from leporello.tools.python_search import LARGEST_FILE, glob_filter
+from leporello.tools.sandbox import is_saved_output, near_names, readable, shown
 from leporello.tools.schema import tool_from
 
 _LINE_CHARS = 300
