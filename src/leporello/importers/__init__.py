@@ -33,8 +33,7 @@ from leporello.importers import (
     swe_agent,
     tau,
 )
-from leporello.importers.session import CallUsage, ImportedSession
-from leporello.importers.source import Source
+from leporello.importers.source import CallUsage, ImportedSession, SourceFile
 
 __all__ = [
     "FORMATS",
@@ -54,8 +53,8 @@ class Format:
     """One kind of recording: how to recognise it, and how to read it."""
 
     name: str
-    matches: Callable[[Source], bool]
-    read: Callable[[Source], list[ImportedSession]]
+    matches: Callable[[SourceFile], bool]
+    read: Callable[[SourceFile], list[ImportedSession]]
 
 
 class UnknownFormat(InputError):
@@ -78,7 +77,7 @@ FORMATS: tuple[Format, ...] = tuple(map(_format, (*_DOCUMENTS, *_LINES, aider, o
 """In the order in which they are tried: the most specific first, bare messages last."""
 
 
-def detect(source: Source) -> Format:
+def detect(source: SourceFile) -> Format:
     """The format of a file; `InputError` for an empty one, `UnknownFormat` when nothing here can read it."""
     if not source.text.strip():
         raise InputError("is empty", str(source.path))
@@ -94,7 +93,7 @@ def load_sessions(path: str | Path, encoding: str | None = None) -> list[Importe
     The file is UTF-8, or what its byte order mark says, or in the `encoding` that is named; `NotText` (an `InputError`)
     when it is not. What is not plain UTF-8 has a note that says how it was read.
     """
-    source = Source(Path(path), encoding)
+    source = SourceFile(Path(path), encoding)
     sessions = detect(source).read(source)
     if not source.remark:
         return sessions
@@ -103,7 +102,7 @@ def load_sessions(path: str | Path, encoding: str | None = None) -> list[Importe
 
 def looks_recorded(path: Path) -> bool:
     """Whether a file that can't be decoded is a recording all the same: the marks of all formats are plain ASCII."""
-    source = Source(path, "latin-1")
+    source = SourceFile(path, "latin-1")
     return any(known.matches(source) for known in FORMATS)
 
 

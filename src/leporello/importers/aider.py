@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from leporello.importers.builder import TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.source import Source
+from leporello.importers.source import ImportedSession, SourceFile
 from leporello.messages import role_of
 
 NAME = "aider"
@@ -15,12 +14,12 @@ _END = "  "
 _START = re.compile(r"^# aider chat started at (.*\S)\s*$", re.MULTILINE)
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """The heading that opens every chat."""
     return source.text[:1] not in ("{", "[") and bool(_START.search(source.text))
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """One session per chat in which the user said anything; the others hold aider's greeting and no more."""
     starts = list(_START.finditer(source.text))
     ends = [start.start() for start in starts[1:]] + [len(source.text)]

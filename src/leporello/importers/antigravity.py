@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from leporello.importers.builder import TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, kind_of, objects, text
-from leporello.importers.source import Source
+from leporello.importers.source import ImportedSession, SourceFile, as_text, kind_of, objects, text
 
 NAME = "antigravity"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Numbered steps with a source."""
     return any({"step_index", "source", "type"} <= set(record) for record in source.records[:20])
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The log as one session."""
     builder = TranscriptBuilder(NAME)
     builder.skipped_lines = source.broken_lines

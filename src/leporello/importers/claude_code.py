@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import call_of, hear, plain, result_of, speak
-from leporello.importers.builder import COMPACTED, TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, kind_of, mapping, objects, text
-from leporello.importers.source import Source
-from leporello.importers.tree import Node, Record, split
+from leporello.importers.builder import COMPACTED, TranscriptBuilder, call_of, hear, plain, result_of, speak
+from leporello.importers.source import ImportedSession, SourceFile, as_text, identifier, kind_of, mapping, objects, text
+from leporello.importers.tree import Record, RecordedLine, split
 from leporello.messages import message_hash
 from leporello.usage import CanonicalUsage
 
@@ -25,7 +22,7 @@ _ASIDES = ("<local-command-", "<command-", "<bash-")
 """How lines begin that record a command typed at the prompt, which the model did not answer."""
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """User or assistant lines that carry a session id and a message with Anthropic's roles."""
     return any(
         kind_of(record) in ("user", "assistant")
@@ -35,7 +32,7 @@ def matches(source: Source) -> bool:
     )
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The main thread first, then sub-agents and abandoned branches."""
     records, repeated = _unrepeated(source.records)
     main, others = _threads(records)
@@ -88,9 +85,9 @@ def _is_spoken(record: Record) -> bool:
     return kind_of(record) in ("user", "assistant") and isinstance(record.get("message"), dict)
 
 
-def _node(record: Record) -> Node:
+def _node(record: Record) -> RecordedLine:
     parent = record.get("parentUuid") or record.get("logicalParentUuid")
-    return Node(identifier(record.get("uuid")), identifier(parent), record)
+    return RecordedLine(identifier(record.get("uuid")), identifier(parent), record)
 
 
 def _rivals(one: Record, other: Record) -> bool:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import plain, speak, texts
-from leporello.importers.builder import COMPACTED, AssistantDraft, TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, kind_of, mapping, sequence, text
-from leporello.importers.source import Source
+from leporello.importers.builder import COMPACTED, AssistantDraft, TranscriptBuilder, plain, speak, texts
+from leporello.importers.source import (
+    ImportedSession,
+    SourceFile,
+    as_text,
+    identifier,
+    kind_of,
+    mapping,
+    sequence,
+    text,
+)
 from leporello.usage import CanonicalUsage
 
 NAME = "codex"
@@ -20,7 +26,7 @@ _ITEMS = frozenset(("message", "reasoning", "web_search_call")) | _CALLS | _OUTP
 _SEARCHED = "[searched by the provider; what was found is not recorded]"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Either items wrapped with a payload, or bare items behind a header with an id and a time."""
     records = source.records[:200]
     if any(kind_of(record) in _WRAPPERS and isinstance(record.get("payload"), dict) for record in records):
@@ -31,7 +37,7 @@ def matches(source: Source) -> bool:
     return has_header or any(record.get("record_type") == "state" for record in records)
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The file as one session."""
     reader = _Reader(TranscriptBuilder(NAME))
     reader.builder.skipped_lines = source.broken_lines

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import call_of
-from leporello.importers.builder import TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, kind_of, mapping, objects, text
-from leporello.importers.source import Source
+from leporello.importers.builder import TranscriptBuilder, call_of
+from leporello.importers.source import ImportedSession, SourceFile, as_text, identifier, kind_of, mapping, objects, text
 
 NAME = "copilot-cli"
 _KINDS = ("session.start", "user.message", "assistant.message", "tool.execution_complete")
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Dotted event names with a `data` object."""
     return any(kind_of(record) in _KINDS and "data" in record for record in source.records[:50])
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The main agent's talk, and beside it one session per sub-agent."""
     builders: dict[str, TranscriptBuilder] = {"": TranscriptBuilder(NAME)}
     builders[""].skipped_lines = source.broken_lines

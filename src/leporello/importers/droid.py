@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import call_of
-from leporello.importers.builder import TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, kind_of, text
-from leporello.importers.source import Source
+from leporello.importers.builder import TranscriptBuilder, call_of
+from leporello.importers.source import ImportedSession, SourceFile, as_text, identifier, kind_of, text
 
 NAME = "droid"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Lines with a role and a `text`, or a completion with its final text."""
     return any(
         (kind_of(record) == "message" and "role" in record and "text" in record) or "finalText" in record
@@ -21,7 +18,7 @@ def matches(source: Source) -> bool:
     )
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The stream as one session."""
     builder = TranscriptBuilder(NAME)
     builder.skipped_lines = source.broken_lines

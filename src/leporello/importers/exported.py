@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import mapping, moment, text
-from leporello.importers.source import Source
+from leporello.importers.source import ImportedSession, SourceFile, mapping, moment, text
 
 NAME = "leporello"
 _ID = re.compile(r"m[1-9][0-9]*")
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Every line looked at has our ids and wraps a message; a folded view has lines without an id and is not read."""
     records = source.records[:50]
     return bool(records) and all(_is_ours(record) for record in records)
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The messages untouched, whatever they hold."""
     records = [record for record in source.records if _is_ours(record)]
     return [

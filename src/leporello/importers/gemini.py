@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import hear, result_of, speak
-from leporello.importers.builder import TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import amount, as_text, identifier, kind_of, mapping, objects, sequence, text
-from leporello.importers.source import Source
-from leporello.importers.tree import Node, Record, split
+from leporello.importers.builder import TranscriptBuilder, hear, result_of, speak
+from leporello.importers.source import (
+    ImportedSession,
+    SourceFile,
+    amount,
+    as_text,
+    identifier,
+    kind_of,
+    mapping,
+    objects,
+    sequence,
+    text,
+)
+from leporello.importers.tree import Record, RecordedLine, split
 from leporello.usage import CanonicalUsage
 
 NAME = "gemini-cli"
 _NOTICES = frozenset(("info", "error", "warning", "about", "help", "quit"))
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Gemini's header fields, or lines whose message has `parts`."""
     value = source.value
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
@@ -29,7 +37,7 @@ def _parts(record: Record) -> Any:
     return mapping(record.get("message")).get("parts")
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """One session; for Qwen's tree the abandoned branches too."""
     if any(isinstance(_parts(record), list) for record in source.records):
         return _read_qwen(source)
@@ -105,8 +113,8 @@ def _usage(tokens: dict[str, Any]) -> CanonicalUsage:
     )
 
 
-def _read_qwen(source: Source) -> list[ImportedSession]:
-    nodes = [Node(identifier(r.get("uuid")), identifier(r.get("parentUuid")), r) for r in source.records]
+def _read_qwen(source: SourceFile) -> list[ImportedSession]:
+    nodes = [RecordedLine(identifier(r.get("uuid")), identifier(r.get("parentUuid")), r) for r in source.records]
     branches = split(nodes, _rivals)
     builders = [_qwen(branches.active, "main", "")]
     builders[0].skipped_lines = source.broken_lines

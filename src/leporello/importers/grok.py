@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import call_of, hear, plain, speak, texts
-from leporello.importers.builder import TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, kind_of, mapping, objects, text
-from leporello.importers.source import Source
+from leporello.importers.builder import TranscriptBuilder, call_of, hear, plain, speak, texts
+from leporello.importers.source import ImportedSession, SourceFile, as_text, identifier, kind_of, mapping, objects, text
 
 NAME = "grok-cli"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Lines with a type and content but no role, message or data around them."""
     envelope = {"role", "message", "data", "payload", "step_index", "sessionId", "uuid"}
     records = [record for record in source.records[:50] if kind_of(record) in ("user", "assistant", "tool_result")]
     return bool(records) and all("content" in record and not envelope & set(record) for record in records)
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The file as one session."""
     builder = TranscriptBuilder(NAME)
     builder.skipped_lines = source.broken_lines

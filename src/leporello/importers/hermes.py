@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from leporello.importers.openai_json import session_of
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import mapping
-from leporello.importers.source import Source
+from leporello.importers.source import ImportedSession, SourceFile, mapping
 
 NAME = "hermes"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Objects with a session id, a platform or source, and messages."""
     return any(map(_is_session, _documents(source)[:3]))
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """Every session of the export."""
     documents = _documents(source)
     others = sum(not _is_session(document) for document in documents)
@@ -26,7 +24,7 @@ def read(source: Source) -> list[ImportedSession]:
     return [session_of(document, NAME, skipped=broken if document is found[0] else 0) for document in found]
 
 
-def _documents(source: Source) -> list[dict[str, Any]]:
+def _documents(source: SourceFile) -> list[dict[str, Any]]:
     return [source.value] if isinstance(source.value, dict) else source.records
 
 

@@ -12,8 +12,7 @@ from enum import StrEnum
 from itertools import count, takewhile
 from pathlib import Path
 
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import moment
+from leporello.importers.source import ImportedSession, moment
 from leporello.ledger.user_text import title_of
 from leporello.messages import Message, is_instruction, message_hash, role_of, text_of
 from leporello.store.base import Store

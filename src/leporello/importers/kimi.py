@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import hear, plain, speak
-from leporello.importers.builder import COMPACTED, TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import as_text, identifier, kind_of, mapping, objects, text
-from leporello.importers.source import Source
+from leporello.importers.builder import COMPACTED, TranscriptBuilder, hear, plain, speak
+from leporello.importers.source import ImportedSession, SourceFile, as_text, identifier, kind_of, mapping, objects, text
 from leporello.usage import CanonicalUsage
 
 NAME = "kimi-code"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Context events."""
     return any(kind_of(record).startswith("context.append_") for record in source.records[:200])
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The log as one session."""
     builder = TranscriptBuilder(NAME)
     builder.skipped_lines = source.broken_lines

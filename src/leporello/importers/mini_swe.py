@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import call_of, plain, speak
-from leporello.importers.builder import TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import amount, identifier, mapping, objects, text
-from leporello.importers.source import Source
+from leporello.importers.builder import TranscriptBuilder, call_of, plain, speak
+from leporello.importers.source import ImportedSession, SourceFile, amount, identifier, mapping, objects, text
 from leporello.usage import CanonicalUsage
 
 NAME = "mini-swe-agent"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """An object with `messages` and either the format's own mark or its `info` block."""
     value = mapping(source.value)
     if not isinstance(value.get("messages"), list):
@@ -22,7 +19,7 @@ def matches(source: Source) -> bool:
     return "mini" in text(value.get("trajectory_format")) or "model_stats" in mapping(value.get("info"))
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The trajectory as one session."""
     value = mapping(source.value)
     builder = TranscriptBuilder(NAME)

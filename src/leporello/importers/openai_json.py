@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import call_of, hear, plain, result_of, speak
-from leporello.importers.builder import AssistantDraft, TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import amount, identifier, kind_of, objects, sequence, text
-from leporello.importers.source import Source
+from leporello.importers.builder import AssistantDraft, TranscriptBuilder, call_of, hear, plain, result_of, speak
+from leporello.importers.source import ImportedSession, SourceFile, amount, identifier, kind_of, objects, sequence, text
 from leporello.messages import ROLES, Message
 from leporello.turns import ViolationKind, validate
 from leporello.usage import CanonicalUsage
@@ -23,7 +20,7 @@ _LOOSE_CALLS = frozenset(("tool_call", "function_call"))
 _LOOSE_RESULTS = frozenset(("tool_result", "function_result", "function_call_output"))
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """Messages with roles, wherever they stand."""
     value = source.value
     if isinstance(value, list | dict):
@@ -35,7 +32,7 @@ def _has_roles(messages: Any) -> bool:
     return any(text(message.get("role")) in ROLES for message in objects(messages)[:20])
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The file as one session."""
     value = source.value
     if isinstance(value, list):

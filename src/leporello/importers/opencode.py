@@ -8,9 +8,17 @@ from typing import Any
 
 from leporello.errors import InputError
 from leporello.importers.builder import AssistantDraft, TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import amount, as_text, identifier, kind_of, mapping, objects, text
-from leporello.importers.source import Source
+from leporello.importers.source import (
+    ImportedSession,
+    SourceFile,
+    amount,
+    as_text,
+    identifier,
+    kind_of,
+    mapping,
+    objects,
+    text,
+)
 from leporello.usage import CanonicalUsage
 
 NAME = "opencode"
@@ -18,7 +26,7 @@ _HEADING = re.compile(r"^## (User|Assistant)(?: \((.*)\))?$")
 _TOOL = re.compile(r"^\*\*Tool: (.+)\*\*$")
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """The export's `info` and `parts`, the page's session line, or one stored message."""
     value = mapping(source.value)
     if value:
@@ -30,7 +38,7 @@ def _is_stored_message(value: dict[str, Any]) -> bool:
     return {"sessionID", "role", "time"} <= set(value) and "messages" not in value
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The export as one session."""
     value = mapping(source.value)
     if _is_stored_message(value):

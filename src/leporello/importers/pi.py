@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import hear, plain, speak
-from leporello.importers.builder import COMPACTED, TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import amount, identifier, kind_of, mapping, text
-from leporello.importers.source import Source
-from leporello.importers.tree import Node, Record, split
+from leporello.importers.builder import COMPACTED, TranscriptBuilder, hear, plain, speak
+from leporello.importers.source import ImportedSession, SourceFile, amount, identifier, kind_of, mapping, text
+from leporello.importers.tree import Record, RecordedLine, split
 from leporello.usage import CanonicalUsage
 
 NAME = "pi"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """`message` entries that wrap a message with a role, in a file without Claude Code's session ids."""
     return any(
         kind_of(record) == "message" and "role" in mapping(record.get("message")) and "sessionId" not in record
@@ -26,7 +23,7 @@ def matches(source: Source) -> bool:
     )
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The branch that was gone on with first, then those that the user left."""
     header = next((record for record in source.records if kind_of(record) in ("session", "session_start")), {})
     branches = split([_node(record) for record in source.records if record is not header], _rivals)
@@ -36,8 +33,8 @@ def read(source: Source) -> list[ImportedSession]:
     return [builder.build() for builder in builders]
 
 
-def _node(record: Record) -> Node:
-    return Node(identifier(record.get("id")), identifier(record.get("parentId")), record)
+def _node(record: Record) -> RecordedLine:
+    return RecordedLine(identifier(record.get("id")), identifier(record.get("parentId")), record)
 
 
 def _rivals(one: Record, other: Record) -> bool:

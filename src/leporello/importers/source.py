@@ -4,19 +4,83 @@ from __future__ import annotations
 
 import codecs
 import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from leporello.decoding import Decoded, NotText, decode_text
 from leporello.errors import InputError
-from leporello.messages import parse_json
+from leporello.messages import Message, encode_json, is_instruction, parse_json, text_of
+from leporello.usage import CanonicalUsage
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The value when it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> list[Any]:
+    """The value when it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; anything else in it is left out."""
+    return [item for item in sequence(value) if isinstance(item, dict)]
+
+
+def text(value: Any) -> str:
+    """The value when it is a string, else nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def as_text(value: Any) -> str:
+    """Any value as readable text: strings as they are, nothing for null, everything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else encode_json(value).decode()
+
+
+def identifier(value: Any) -> str:
+    """An id that may be recorded as text or as a number."""
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def amount(value: Any) -> float | None:
+    """A price, or None when the value is not a number."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def kind_of(record: Any) -> str:
+    """What a record says it is: its `type`, or nothing when that is no text."""
+    return text(mapping(record).get("type"))
+
+
+_MILLISECONDS = 1e11
+"""Seconds since the epoch stay below this for three thousand years."""
+
+
+def moment(value: Any) -> float | None:
+    """A time as seconds since the epoch: from ISO text (UTC unless it says otherwise), seconds or milliseconds."""
+    if isinstance(value, str):
+        try:
+            parsed = datetime.fromisoformat(value)
+            return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    seconds = amount(value)
+    if seconds is None or not 0 < seconds < _MILLISECONDS * 1_000:
+        return None
+    return seconds / 1_000 if seconds > _MILLISECONDS else seconds
+
 
 _LONGEST_CHARACTER = 4
 """Bytes of a character in UTF-8."""
 
 
-class Source:
+class SourceFile:
     """One file on disk. Reading is lazy and each view is computed once.
 
     It is UTF-8 unless it has another byte order mark or `encoding` names another.
@@ -115,3 +179,54 @@ def _unglue(line: str) -> tuple[list[dict[str, Any]], int]:
         while place < len(line) and line[place].isspace():
             place += 1
     return found, 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallUsage:
+    """What one call to the model used. `index` is the assistant message (in `messages`) that the call produced."""
+
+    index: int
+    usage: CanonicalUsage
+    model: str = ""
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSession:
+    """One recorded session.
+
+    `messages` are in the order a request would carry them; a recorded system prompt is the first of them. Nothing of
+    the recording is silently changed: `skipped_lines` counts input that could not be read at all, `notes` says what
+    was left out or mended, and how often.
+    """
+
+    messages: list[Message]
+    format: str
+    id: str = ""
+    kind: str = "main"
+    """`main`, or what stands beside it in the same file: `sub-agent`, or `branch` (turns the user went back on)."""
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    usage: tuple[CallUsage, ...] = ()
+    times: tuple[float | None, ...] = ()
+    """For each message when it was recorded, in seconds since the epoch; None where the file does not say."""
+    models: tuple[str, ...] = ()
+    skipped_lines: int = 0
+    notes: tuple[str, ...] = ()
+    title: str = ""
+    started: str = ""
+    """When the recording began, as the file writes it; empty when it does not say."""
+
+    @property
+    def system(self) -> str:
+        """The recorded system prompt; empty when the format does not record it."""
+        leading = []
+        for message in self.messages:
+            if not is_instruction(message):
+                break
+            leading.append(text_of(message))
+        return "\n\n".join(leading)
+
+    @property
+    def total_usage(self) -> CanonicalUsage:
+        """The sum over all recorded calls."""
+        return sum((call.usage for call in self.usage), CanonicalUsage())

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import call_of, plain, speak
-from leporello.importers.builder import TranscriptBuilder
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import identifier, mapping, objects, sequence, text
-from leporello.importers.source import Source
+from leporello.importers.builder import TranscriptBuilder, call_of, plain, speak
+from leporello.importers.source import ImportedSession, SourceFile, identifier, mapping, objects, sequence, text
 
 NAME = "swe-agent"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """An object with both a history and a trajectory."""
     value = mapping(source.value)
     return isinstance(value.get("history"), list) and isinstance(value.get("trajectory"), list)
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """The history as one session. Observations that were recorded as user messages stay such."""
     value = mapping(source.value)
     builder = TranscriptBuilder(NAME)

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.blocks import call_of, speak
-from leporello.importers.builder import TranscriptBuilder
+from leporello.importers.builder import TranscriptBuilder, call_of, speak
 from leporello.importers.openai_json import session_of
-from leporello.importers.session import ImportedSession
-from leporello.importers.shapes import amount, as_text, identifier, mapping, objects, text
-from leporello.importers.source import Source
+from leporello.importers.source import ImportedSession, SourceFile, amount, as_text, identifier, mapping, objects, text
 from leporello.usage import CanonicalUsage
 
 NAME = "tau-bench"
 
 
-def matches(source: Source) -> bool:
+def matches(source: SourceFile) -> bool:
     """A list of runs with a task id, or an object that holds it."""
     return any("task_id" in run and _messages(run) is not None for run in _runs(source)[:3])
 
 
-def read(source: Source) -> list[ImportedSession]:
+def read(source: SourceFile) -> list[ImportedSession]:
     """One session per run."""
     return [_session(run) for run in _runs(source) if _messages(run) is not None]
 
 
-def _runs(source: Source) -> list[dict[str, Any]]:
+def _runs(source: SourceFile) -> list[dict[str, Any]]:
     value = source.value
     return objects(value.get("simulations") if isinstance(value, dict) else value)
 

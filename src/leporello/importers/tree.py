@@ -16,7 +16,7 @@ Rivals: TypeAlias = Callable[[Record, Record], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class RecordedLine:
     """A line of the file with its links; `parent` is empty at the beginning."""
 
     id: str
@@ -32,7 +32,7 @@ class Branches:
     abandoned: list[list[Record]]
 
 
-def split(nodes: Sequence[Node], rivals: Rivals) -> Branches:
+def split(nodes: Sequence[RecordedLine], rivals: Rivals) -> Branches:
     """Follow the newest child at every fork; lines whose parent is unknown follow the line before them."""
     parents = _parents(nodes)
     children: dict[int, list[int]] = defaultdict(list)
@@ -45,7 +45,7 @@ def split(nodes: Sequence[Node], rivals: Rivals) -> Branches:
     return Branches(active, [_branch(nodes, parents, owner, root) for root in sorted(dead)])
 
 
-def _parents(nodes: Sequence[Node]) -> list[int | None]:
+def _parents(nodes: Sequence[RecordedLine]) -> list[int | None]:
     places: dict[str, int] = {}
     parents: list[int | None] = []
     for index, node in enumerate(nodes):
@@ -56,7 +56,7 @@ def _parents(nodes: Sequence[Node]) -> list[int | None]:
     return parents
 
 
-def _dead_ends(nodes: Sequence[Node], children: dict[int, list[int]], rivals: Rivals) -> set[int]:
+def _dead_ends(nodes: Sequence[RecordedLine], children: dict[int, list[int]], rivals: Rivals) -> set[int]:
     """First lines of abandoned branches: at a fork only the last of the rivals was gone on with."""
     dead = set()
     for siblings in children.values():
@@ -76,7 +76,9 @@ def _owners(parents: list[int | None], dead: set[int]) -> list[int | None]:
     return owner
 
 
-def _branch(nodes: Sequence[Node], parents: list[int | None], owner: list[int | None], root: int) -> list[Record]:
+def _branch(
+    nodes: Sequence[RecordedLine], parents: list[int | None], owner: list[int | None], root: int
+) -> list[Record]:
     """What stood in the file before the branch, other branches aside, and then the branch itself."""
     lineage: set[int | None] = {None}
     place = parents[root]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from leporello.errors import InputError
 from leporello.importers import load_session
-from leporello.importers.source import Source
+from leporello.importers.source import SourceFile
 from leporello.messages import Message, encode_json
 from leporello.redact import redact
 from leporello.replay.bank import KINDS, Bank, Question
@@ -27,7 +27,7 @@ def make_bank(path: Path, name: str = "", size: int = MOST_QUESTIONS) -> Bank:
     chosen = choose(_fair(candidates(messages), messages), len(messages), size)
     if not chosen:
         raise InputError("nothing could be asked about this session: no rules, errors, paths or ids in it", str(path))
-    lines = Source(path).text.split("\n")
+    lines = SourceFile(path).text.split("\n")
     questions = tuple(
         Question(
             id=f"q{number:02}",
