@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.adapters.keeping import KeptLog
+from leporello.adapters.hermes import KeptLog
 from leporello.compaction.view import number_messages
 from leporello.engines.compressor import ContextCompressor
 from leporello.events import Span

@@ -29,7 +29,7 @@ MOST_REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ShownMessage:
     """One message of the shown list, and where in the given list it stands; None for one that folding wrote."""
 
     message: Message
@@ -40,7 +40,7 @@ class Line:
 class _Known:
     """How a list was shown: all of it up to some length."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ShownMessage, ...]
     length: int
     engine: ContextCompressor
 
@@ -58,12 +58,12 @@ class FoldedLists:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
-    def show(self, messages: Messages, fixed_tokens: int = 0) -> list[Line]:
+    def show(self, messages: Messages, fixed_tokens: int = 0) -> list[ShownMessage]:
         """The list as it should be sent. `fixed_tokens`: what stands before it, such as tools."""
         with self._lock:
             chain = _chain(messages)
             known = self._before(chain)
-            lines = [*known.lines, *(Line(messages[k], k) for k in range(known.length, len(messages)))]
+            lines = [*known.lines, *(ShownMessage(messages[k], k) for k in range(known.length, len(messages)))]
             engine = known.engine
             engine.tool_tokens = fixed_tokens
             if messages and engine.should_compress(engine.estimate([line.message for line in lines])):
@@ -124,7 +124,7 @@ def _chain(messages: Messages) -> list[str]:
     return found
 
 
-def _placed(result: Sequence[Message], lines: Sequence[Line]) -> list[Line]:
+def _placed(result: Sequence[Message], lines: Sequence[ShownMessage]) -> list[ShownMessage]:
     """The new list, each message with the place of the equal one it was before; of equal ones the newest stay."""
     places: dict[str, list[int | None]] = defaultdict(list)
     for line in lines:
@@ -132,5 +132,5 @@ def _placed(result: Sequence[Message], lines: Sequence[Line]) -> list[Line]:
     shown = []
     for message in reversed(result):
         known = places[message_hash(message)]
-        shown.append(Line(message, known.pop() if known else None))
+        shown.append(ShownMessage(message, known.pop() if known else None))
     return shown[::-1]

@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from leporello.adapters.lists import FoldedLists, Line
+from leporello.adapters.lists import FoldedLists, ShownMessage
 from leporello.messages import Message, calls_of, encode_json, is_result, role_of, text_of
 
 Origin = tuple[int, tuple[int, ...]]
@@ -99,7 +99,9 @@ def _assistant(message: ModelResponse) -> Message:
     return made
 
 
-def _rebuilt(shown: Sequence[Line], origins: Sequence[Origin], messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+def _rebuilt(
+    shown: Sequence[ShownMessage], origins: Sequence[Origin], messages: Sequence[ModelMessage]
+) -> list[ModelMessage]:
     """The shown list in the framework's own messages: whole ones as they were, parts of one together, folds anew."""
     built: list[ModelMessage] = []
     parts: list[Any] = []
