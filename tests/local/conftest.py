@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leporello.local.errors import DownloadFailed
-from leporello.local.install import install
-from leporello.local.model_file import SMOLLM2
-from leporello.local.runtime import find_runtime
-from leporello.local.server import LocalServer, ServerJob
+from leporello.local.install import SMOLLM2, DownloadFailed, find_runtime, install
+from leporello.local.provider import LocalServer, ServerJob
 
 MODELS = Path(__file__).resolve().parents[2] / "build" / "local" / "models"
 SERVED = 2_048

@@ -10,10 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from leporello.local.errors import DownloadFailed, LocalModelError
-from leporello.local.install import install, is_installed
-from leporello.local.model_file import ModelFile
-from leporello.local.runtime import FOLDER, PACKAGE, REQUIREMENT
+from leporello.local.install import (
+    FOLDER,
+    PACKAGE,
+    REQUIREMENT,
+    DownloadFailed,
+    LocalModelError,
+    ModelFile,
+    install,
+    is_installed,
+)
 
 BODY = b"GGUF" + bytes(range(256)) * 9_000
 ROOT = Path(__file__).resolve().parents[2]

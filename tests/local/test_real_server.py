@@ -19,7 +19,7 @@ from leporello.agent.events import AgentEvent, Notice
 from leporello.agent.session import Chosen, choose_model, open_agent
 from leporello.config import Home, load_settings
 from leporello.dialects import Dialect
-from leporello.local.server import ALIAS, LocalServer
+from leporello.local.provider import ALIAS, LocalServer
 from leporello.messages import text_of
 from leporello.models import LearnedLimits
 from leporello.providers.base import Delta, ModelReply, ModelRequest

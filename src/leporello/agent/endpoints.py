@@ -9,7 +9,7 @@ from leporello.agent.demo import PREFIX
 from leporello.agent.demo import WINDOW as DEMO_WINDOW
 from leporello.config import Settings
 from leporello.errors import ConfigError, NoModel
-from leporello.local.model_file import SMOLLM2
+from leporello.local.install import SMOLLM2
 from leporello.local.provider import NAME as LOCAL
 from leporello.providers.clients import ADDRESSES, AUTO, ProviderChoice, choose_provider
 

@@ -17,8 +17,7 @@ from leporello.cli.setup_steps import OWN, Choice, Refused, keep, known_choice, 
 from leporello.config import Settings
 from leporello.config.catalogue import API_MODES
 from leporello.errors import InputError
-from leporello.local.install import install
-from leporello.local.model_file import SMOLLM2
+from leporello.local.install import SMOLLM2, install
 from leporello.local.provider import NAME, client_dialect, local_provider
 from leporello.messages import text_of
 from leporello.providers.base import ModelRequest
