@@ -13,12 +13,12 @@ from typing import Any
 import uvicorn
 
 from leporello.agent.session import Chosen
+from leporello.background import open_queue
 from leporello.config import Home, load_settings
 from leporello.gateway.app import Gateway
 from leporello.gateway.auth import Keys
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.server import listen, server_options
-from leporello.jobs import open_queue
 from leporello.providers.base import Provider
 from leporello.store import open_store
 from leporello.store.base import Store

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from leporello.agent.session import Chosen
+from leporello.background import ThreadQueue
 from leporello.config import Home, Settings, load_settings
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.chores import EXPIRY, Chores, Folds
 from leporello.gateway.sessions import Sessions
 from leporello.gateway.talks import Talks, Wanted
-from leporello.jobs import ThreadQueue
 from leporello.messages import text_of
 from leporello.plugins.host import PluginHost
 from leporello.providers.base import ModelRequest

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from multiprocessing.synchronize import Event
 from typing import Any
 
-from leporello.jobs import Job, open_queue
+from leporello.background import QueuedJob, open_queue
 
 
 def die_at_work(url: str, began: Event) -> None:
@@ -21,7 +21,7 @@ def die_at_work(url: str, began: Event) -> None:
     async def serve() -> None:
         queue = open_queue(url)
         async with queue.serving({"work": work}):
-            assert await asyncio.to_thread(queue.submit, Job("work", "key"))
+            assert await asyncio.to_thread(queue.submit, QueuedJob("work", "key"))
             await asyncio.sleep(600)
 
     asyncio.run(serve())

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from leporello.background import JobQueue, QueuedJob, ThreadQueue, open_queue
 from leporello.errors import StoreUnavailable
-from leporello.jobs import Job, Queue, ThreadQueue, open_queue
 from tests.scaleout.dying import die_at_work
 from tests.scaleout.plant import PATIENCE
 from tests.store.server import Server
@@ -23,7 +23,7 @@ CONTEXT = multiprocessing.get_context("spawn")
 
 
 @pytest.fixture(params=["threads", "postgres"])
-async def queue(request: pytest.FixtureRequest) -> AsyncIterator[Queue]:
+async def queue(request: pytest.FixtureRequest) -> AsyncIterator[JobQueue]:
     if request.param == "threads":
         yield ThreadQueue(threads=1)
     else:
@@ -37,7 +37,7 @@ async def happens(holds: Callable[[], bool], what: str) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_jobs_are_done(queue: Queue) -> None:
+async def test_jobs_are_done(queue: JobQueue) -> None:
     """Each with its facts; and none is taken while nobody serves."""
     done: list[Mapping[str, Any]] = []
     enough = threading.Event()
@@ -47,17 +47,19 @@ async def test_jobs_are_done(queue: Queue) -> None:
         if len(done) == 10:
             enough.set()
 
-    assert not queue.submit(Job("note", "early"))
+    assert not queue.submit(QueuedJob("note", "early"))
     async with queue.serving({"note": note}):
         for number in range(10):
-            assert await asyncio.to_thread(queue.submit, Job("note", f"key-{number}", {"number": number, "to": "ä"}))
+            assert await asyncio.to_thread(
+                queue.submit, QueuedJob("note", f"key-{number}", {"number": number, "to": "ä"})
+            )
         await happens(enough.is_set, "all jobs are done")
     assert sorted(one["number"] for one in done) == list(range(10))
     assert {one["to"] for one in done} == {"ä"}
-    assert not await asyncio.to_thread(queue.submit, Job("note", "late"))
+    assert not await asyncio.to_thread(queue.submit, QueuedJob("note", "late"))
 
 
-async def test_of_one_key_one_job_waits(queue: Queue) -> None:
+async def test_of_one_key_one_job_waits(queue: JobQueue) -> None:
     """A second job of a key adds nothing while the first has not begun."""
     done: list[int] = []
     go = threading.Event()
@@ -68,9 +70,9 @@ async def test_of_one_key_one_job_waits(queue: Queue) -> None:
     async with queue.serving({"block": block, "note": lambda facts: done.append(facts["number"])}):
         # All hands are busy.
         for number in range(2):
-            await asyncio.to_thread(queue.submit, Job("block", f"block-{number}"))
+            await asyncio.to_thread(queue.submit, QueuedJob("block", f"block-{number}"))
         for number in range(5):
-            assert await asyncio.to_thread(queue.submit, Job("note", "the same", {"number": number}))
+            assert await asyncio.to_thread(queue.submit, QueuedJob("note", "the same", {"number": number}))
         go.set()
         while not done:
             await asyncio.sleep(0.01)
@@ -90,7 +92,7 @@ async def test_what_fails_is_tried_again_on_postgres(database: str) -> None:
 
     queue = open_queue(database)
     async with queue.serving({"fragile": fragile}):
-        await asyncio.to_thread(queue.submit, Job("fragile", "key"))
+        await asyncio.to_thread(queue.submit, QueuedJob("fragile", "key"))
         await happens(worked.is_set, "the second try works")
 
 
@@ -120,9 +122,9 @@ async def test_the_queue_survives_a_restart_of_the_database(server: Server, data
 
     queue = open_queue(database)
     async with queue.serving({"note": note}):
-        assert await asyncio.to_thread(queue.submit, Job("note", "before", {"name": "before"}))
+        assert await asyncio.to_thread(queue.submit, QueuedJob("note", "before", {"name": "before"}))
         await asyncio.to_thread(server.stop, "fast")
         await asyncio.to_thread(server.start)
-        while not await asyncio.to_thread(queue.submit, Job("note", "after", {"name": "after"})):
+        while not await asyncio.to_thread(queue.submit, QueuedJob("note", "after", {"name": "after"})):
             await asyncio.sleep(0.1)
         await happens(enough.is_set, "all jobs are done")

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from leporello.agent.session import choose_model
+from leporello.background import JobQueue, ThreadQueue
 from leporello.config import Settings
 from leporello.dialects import Dialect
 from leporello.errors import LeporelloError
@@ -36,7 +37,6 @@ from leporello.gateway.sessions import Chooser, Sessions
 from leporello.gateway.talks import Talks
 from leporello.gateway.upstream import Upstreams
 from leporello.gateway.upstream_urls import ApiPath
-from leporello.jobs import Queue, ThreadQueue
 from leporello.plugins.host import PluginHost
 from leporello.store.base import Store
 
@@ -49,7 +49,7 @@ class Gateway:
     config: GatewayConfig
     keys: Keys
     store: Store
-    queue: Queue = field(default_factory=ThreadQueue)
+    queue: JobQueue = field(default_factory=ThreadQueue)
     """Where work waits that nobody waits for."""
     choose: Chooser = choose_model
     """Finds the model of an agent session."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leporello.agent.session import choose_model, summariser_for
+from leporello.background import Handler, JobQueue, QueuedJob
 from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.compact import CompactionJob
@@ -24,7 +25,6 @@ from leporello.gateway import talks as proxied
 from leporello.gateway.narrator import proxy_narrator
 from leporello.gateway.sessions import Chooser, Sessions
 from leporello.gateway.talks import Talks
-from leporello.jobs import Handler, Job, Queue
 from leporello.plugins.host import PluginHost
 from leporello.store.base import Store
 from leporello.store.records import ConversationFilter, ConversationRecord
@@ -44,7 +44,7 @@ class Folds:
     """Hands foldings that can wait to a queue, and does them."""
 
     def __init__(
-        self, store: Store, settings: Settings, queue: Queue, plugins: PluginHost, choose: Chooser = choose_model
+        self, store: Store, settings: Settings, queue: JobQueue, plugins: PluginHost, choose: Chooser = choose_model
     ) -> None:
         self._store = store
         self._settings = settings
@@ -59,7 +59,7 @@ class Folds:
         with self._book:
             if self._ordered.get(order.conversation) == order.generation:
                 return True
-        if not self._queue.submit(Job("fold", f"fold:{order.key}", order.as_dict())):
+        if not self._queue.submit(QueuedJob("fold", f"fold:{order.key}", order.as_dict())):
             return False
         with self._book:
             self._ordered[order.conversation] = order.generation
@@ -106,7 +106,7 @@ class Folds:
 class Chores:
     """All chores of a gateway."""
 
-    def __init__(self, queue: Queue, folds: Folds, sessions: Sessions, talks: Talks, idle: float) -> None:
+    def __init__(self, queue: JobQueue, folds: Folds, sessions: Sessions, talks: Talks, idle: float) -> None:
         self._queue = queue
         self._folds = folds
         self._sessions = sessions
@@ -134,7 +134,7 @@ class Chores:
             for kind, seconds in due.items():
                 if time.monotonic() - last[kind] >= seconds:
                     last[kind] = time.monotonic()
-                    await asyncio.to_thread(self._queue.submit, Job(kind, kind))
+                    await asyncio.to_thread(self._queue.submit, QueuedJob(kind, kind))
             await self._sessions.put_down_unused(self._idle)
 
     def stop(self) -> None:

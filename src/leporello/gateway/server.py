@@ -15,6 +15,7 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
+from leporello.background import open_queue
 from leporello.config import Home, Settings, load_settings
 from leporello.errors import InputError
 from leporello.gateway.app import Gateway
@@ -22,7 +23,6 @@ from leporello.gateway.auth import Keys, check_address
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.connections import ConnectionLimits, most_connections
 from leporello.gateway.protocol import protocol_class
-from leporello.jobs import open_queue
 from leporello.store import open_store
 
 GRACE_SECONDS = 30

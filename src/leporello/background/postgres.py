@@ -22,8 +22,8 @@ from procrastinate.jobs import Status
 from procrastinate.schema import SchemaManager
 from psycopg import sql
 
+from leporello.background import Handler, QueuedJob
 from leporello.errors import LeporelloError
-from leporello.jobs.base import Handler, Job
 
 CONCURRENCY = 2
 BEAT_SECONDS = 2.0
@@ -33,7 +33,7 @@ PAUSE_SECONDS = 1.0
 SUBMIT_SECONDS = 10.0
 MOST_ATTEMPTS = 4
 _LOCK = 0x4C455051
-log = logging.getLogger("leporello.jobs")
+log = logging.getLogger("leporello.background")
 
 
 class PostgresQueue:
@@ -48,7 +48,7 @@ class PostgresQueue:
         self._app: procrastinate.App | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def submit(self, job: Job) -> bool:
+    def submit(self, job: QueuedJob) -> bool:
         app, loop = self._app, self._loop
         if app is None or loop is None:
             return False
@@ -142,7 +142,7 @@ def _task(handler: Handler) -> Callable[..., None]:
     return task
 
 
-async def _defer(app: procrastinate.App, job: Job) -> bool:
+async def _defer(app: procrastinate.App, job: QueuedJob) -> bool:
     with suppress(exceptions.AlreadyEnqueued):
         await app.configure_task(job.kind, queueing_lock=job.key).defer_async(**job.facts)
     return True
