@@ -12,16 +12,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from leporello.bench.bank import json_tokens, load_bank
+from leporello.bench.exam import without_thinking
+from leporello.bench.make_bank import make_bank
+from leporello.bench.run import BASELINES, ExamResult, ExamRun, run_all
 from leporello.cli.exam_tables import markdown_table
 from leporello.engines.builtin import BUILTIN
 from leporello.errors import InputError
 from leporello.importers import load_session
-from leporello.replay.bank import load_bank
-from leporello.replay.contestants import BASELINES
-from leporello.replay.counting import json_tokens
-from leporello.replay.exam import without_thinking
-from leporello.replay.make_bank import make_bank
-from leporello.replay.run import Contest, Sitting, run_all
 
 PAGE = Path(__file__).parent.parent / "docs" / "exam.md"
 BY_HAND, BY_RULE = "<!-- table: hand-written banks -->", "<!-- table: banks made by rule -->"
@@ -31,23 +29,23 @@ SHORTEST = 50_000
 """Sessions of fewer tokens are hardly folded at all and say nothing."""
 
 
-def contests() -> list[Contest]:
+def contests() -> list[ExamRun]:
     """Engines at every window; baselines, whose result does not depend on it, at one."""
-    ours = [Contest(engine, window, "recall") for engine in BUILTIN for window in WINDOWS]
-    return [*ours, *(Contest(engine, 128_000, "plain") for engine in BASELINES)]
+    ours = [ExamRun(engine, window, "recall") for engine in BUILTIN for window in WINDOWS]
+    return [*ours, *(ExamRun(engine, 128_000, "plain") for engine in BASELINES)]
 
 
-def by_rule(sessions: Path, covered: set[Path]) -> Iterator[Sitting]:
+def by_rule(sessions: Path, covered: set[Path]) -> Iterator[ExamResult]:
     """A bank for every long session that has none."""
     for path in sorted(file for file in sessions.rglob("*") if file.is_file() and file.resolve() not in covered):
         try:
             if json_tokens(without_thinking(load_session(path).messages)) >= SHORTEST:
-                yield Sitting(make_bank(path, str(path.relative_to(sessions))), sessions)
+                yield ExamResult(make_bank(path, str(path.relative_to(sessions))), sessions)
         except InputError as error:
             print(f"left out: {error}"[:120], file=sys.stderr)
 
 
-def table(sittings: list[Sitting]) -> list[str]:
+def table(sittings: list[ExamResult]) -> list[str]:
     """All contests over the sittings, as Markdown."""
     entries = contests()
     pairs = [(contest, sitting) for contest in entries for sitting in sittings]
@@ -71,7 +69,7 @@ def with_table(page: str, mark: str, lines: list[str]) -> str:
 
 def main(banks: Path, sessions: Path) -> None:
     """Run all exams and write the page."""
-    hand = [Sitting(load_bank(path), sessions) for path in sorted(banks.glob("*.json"))]
+    hand = [ExamResult(load_bank(path), sessions) for path in sorted(banks.glob("*.json"))]
     covered = {(sessions / sitting.bank.session).resolve() for sitting in hand}
     page = with_table(PAGE.read_text("utf-8"), BY_HAND, table(hand))
     page = with_table(page, BY_RULE, table(list(by_rule(sessions, covered))))

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from leporello.bench.bank import KINDS, Bank, fold, load_bank, session_file
+from leporello.bench.baselines import PlainSearch, WholeEngine
+from leporello.bench.exam import examine
+from leporello.bench.make_bank import make_bank
 from leporello.errors import InputError
 from leporello.messages import Message
-from leporello.replay.bank import KINDS, Bank, load_bank, session_file
-from leporello.replay.baselines import PlainSearch, WholeEngine
-from leporello.replay.exam import examine
-from leporello.replay.make_bank import make_bank
-from leporello.replay.scoring import fold
 
 from .sample import group, session, write_bank, write_session
 

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.bench.bank import json_tokens
+from leporello.bench.baselines import CLEARED, KEPT_RESULTS, ClearToolsEngine
+from leporello.bench.exam import replay
 from leporello.engines.base import ContextEngine
 from leporello.messages import Message
-from leporello.replay.baselines import CLEARED, KEPT_RESULTS, ClearToolsEngine
-from leporello.replay.counting import json_tokens
-from leporello.replay.exam import replay
 from leporello.testing.strategies import conversations
 from leporello.turns import cut_points, validate
 

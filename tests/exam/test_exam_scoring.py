@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.replay.bank import Bank, Question
-from leporello.replay.baselines import PlainSearch
-from leporello.replay.counting import RunningCount, clip_to_tokens, json_tokens, text_tokens
-from leporello.replay.exam import RECOVERY_TOKENS, ask, without_thinking
-from leporello.replay.scoring import Haystack, texts_of
+from leporello.bench.bank import (
+    Bank,
+    ExamQuestion,
+    Haystack,
+    RunningCount,
+    clip_to_tokens,
+    json_tokens,
+    text_tokens,
+    texts_of,
+)
+from leporello.bench.baselines import PlainSearch
+from leporello.bench.exam import RECOVERY_TOKENS, ask, without_thinking
 
 from .sample import session
 
@@ -61,7 +68,7 @@ def test_text_that_is_there_is_found(before: str, gold: str, after: str) -> None
 
 def test_recovery_is_one_call_of_four_thousand_tokens() -> None:
     """The question is the query; what comes after the budget does not count."""
-    question = Question("q", "rule", "where is it?", "the needle")
+    question = ExamQuestion("q", "rule", "where is it?", "the needle")
     bank = Bank("s", (question,))
     asked = []
 
@@ -81,7 +88,7 @@ def test_no_search_is_made_for_what_is_in_the_context() -> None:
     def never(query: str, max_tokens: int) -> str:
         raise AssertionError("searched although the answer was there")
 
-    bank = Bank("s", (Question("q", "rule", "where?", "needle"),))
+    bank = Bank("s", (ExamQuestion("q", "rule", "where?", "needle"),))
     answer = ask(bank, [{"role": "user", "content": "the needle"}], never)[0]
     assert answer.closed
     assert answer.recovered

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.bench.bank import load_bank
+from leporello.bench.make_bank import make_bank
 from leporello.decoding import NotText, decode_text
 from leporello.importers import load_session, load_sessions
-from leporello.replay.bank import load_bank
-from leporello.replay.make_bank import make_bank
 from leporello.store import open_store
 
 from .format_writers import WRITERS

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 import orjson
 
+from leporello.bench.bank import load_bank
+from leporello.bench.exam import SessionScore, report
+from leporello.bench.make_bank import make_bank
+from leporello.bench.run import ExamResult, ExamRun, run_all
 from leporello.cli.exam_tables import misses_of, print_markdown, print_misses, print_scores
 from leporello.cli.files import must_be_another, write_atomically
 from leporello.cli.output import json_option, note, print_json, progress, say
 from leporello.errors import InputError
-from leporello.replay.bank import load_bank
-from leporello.replay.exam import SessionScore, report
-from leporello.replay.make_bank import make_bank
-from leporello.replay.run import Contest, Sitting, run_all
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
 _FILE = click.Path(exists=True, path_type=Path)
@@ -58,9 +58,9 @@ def command(
         raise InputError("no BANK was given; `leporello exam --make SESSION` writes one")
     loaded = [load_bank(path) for path in _files(banks)]
     contests = [
-        Contest(engine, window, search) for engine in dict.fromkeys(engines) for window in windows or (128_000,)
+        ExamRun(engine, window, search) for engine in dict.fromkeys(engines) for window in windows or (128_000,)
     ]
-    scores = _run(contests, [Sitting(bank, sessions or Path()) for bank in loaded], processes)
+    scores = _run(contests, [ExamResult(bank, sessions or Path()) for bank in loaded], processes)
     if as_json:
         reports = {
             name: {**report(found), **({"misses": misses_of(found)} if misses else {})}
@@ -76,7 +76,7 @@ def command(
                 print_misses(found)
 
 
-def _names(contests: Sequence[Contest]) -> list[str]:
+def _names(contests: Sequence[ExamRun]) -> list[str]:
     several = len({contest.window for contest in contests}) > 1
     return [f"{contest.engine}@{contest.window}" if several else contest.engine for contest in contests]
 
@@ -85,7 +85,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     return [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
 
 
-def _run(contests: Sequence[Contest], sittings: Sequence[Sitting], processes: int) -> list[list[SessionScore]]:
+def _run(contests: Sequence[ExamRun], sittings: Sequence[ExamResult], processes: int) -> list[list[SessionScore]]:
     """For each contest the scores of all sittings, in the order given."""
     pairs = [(contest, sitting) for contest in contests for sitting in sittings]
     done: dict[int, SessionScore] = {}

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from leporello.bench.bank import KINDS
+from leporello.bench.exam import SessionScore, report
+from leporello.bench.run import ExamRun
 from leporello.cli.output import print_table, say, strong
-from leporello.replay.bank import KINDS
-from leporello.replay.exam import SessionScore, report
-from leporello.replay.run import Contest
 
 _SESSION_WIDTH = 40
 
 
-def print_scores(contest: Contest, scores: Sequence[SessionScore]) -> None:
+def print_scores(contest: ExamRun, scores: Sequence[SessionScore]) -> None:
     """One engine at one window: by session, then by kind of question."""
     result = report(scores)
     say(strong(f"{contest.engine}, window {contest.window:,}, search {contest.search}"))
@@ -38,13 +38,13 @@ def _figures(row: dict[str, Any]) -> tuple[str, ...]:
     return (*rates, f"{row['kept_tokens']:,}") if "kept_tokens" in row else rates
 
 
-def print_markdown(results: Sequence[tuple[Contest, Sequence[SessionScore]]]) -> None:
+def print_markdown(results: Sequence[tuple[ExamRun, Sequence[SessionScore]]]) -> None:
     """The table of `markdown_table` on the screen."""
     for line in markdown_table(results):
         say(line)
 
 
-def markdown_table(results: Sequence[tuple[Contest, Sequence[SessionScore]]]) -> list[str]:
+def markdown_table(results: Sequence[tuple[ExamRun, Sequence[SessionScore]]]) -> list[str]:
     """Engines and windows down, kinds of questions across; each cell is closed-book / recovered in per cent."""
     reports = [(contest, report(scores)) for contest, scores in results]
     present = [kind for kind in KINDS if any(kind in result["kinds"] for _, result in reports)]

@@ -13,12 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from leporello.bench.bank import (
+    Bank,
+    ExamQuestion,
+    Haystack,
+    RunningCount,
+    clip_to_tokens,
+    json_tokens,
+    recovered_texts,
+    session_file,
+    texts_of,
+)
 from leporello.engines.base import ContextEngine
 from leporello.importers import load_session
 from leporello.messages import Message, PartKind, calls_of, parts_of, role_of
-from leporello.replay.bank import Bank, Question, session_file
-from leporello.replay.counting import RunningCount, clip_to_tokens, json_tokens
-from leporello.replay.scoring import Haystack, recovered_texts, texts_of
 from leporello.turns import iter_groups
 from leporello.usage import CanonicalUsage
 
@@ -39,10 +47,10 @@ SearchFactory: TypeAlias = Callable[[Sequence[Message]], Search]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExamAnswer:
     """How one question came out."""
 
-    question: Question
+    question: ExamQuestion
     closed: bool
     recovered: bool
 
@@ -52,7 +60,7 @@ class SessionScore:
     """One session under one engine."""
 
     session: str
-    answers: tuple[Answer, ...]
+    answers: tuple[ExamAnswer, ...]
     kept_tokens: int
     compactions: int
     seconds: float
@@ -125,18 +133,18 @@ def _compress(engine: ContextEngine, live: list[Message], size: int, *, force: b
     return list(engine.compress(list(live), current_tokens=size, **extra))
 
 
-def ask(bank: Bank, final: Sequence[Message], search: Search) -> tuple[Answer, ...]:
+def ask(bank: Bank, final: Sequence[Message], search: Search) -> tuple[ExamAnswer, ...]:
     """Every question of a bank against a final context and one search call each."""
     context = Haystack(texts_of(final))
     answers = []
     for question in bank.questions:
         closed = context.has(question.gold)
         found = closed or _recovers(question, search)
-        answers.append(Answer(question, closed, found))
+        answers.append(ExamAnswer(question, closed, found))
     return tuple(answers)
 
 
-def _recovers(question: Question, search: Search) -> bool:
+def _recovers(question: ExamQuestion, search: Search) -> bool:
     answer = clip_to_tokens(search(question.question, RECOVERY_TOKENS), RECOVERY_TOKENS)
     return Haystack(recovered_texts(answer)).has(question.gold)
 
@@ -170,7 +178,7 @@ def report(scores: Sequence[SessionScore]) -> dict[str, Any]:
     }
 
 
-def _rates(answers: Sequence[Answer]) -> dict[str, Any]:
+def _rates(answers: Sequence[ExamAnswer]) -> dict[str, Any]:
     total = len(answers) or 1
     return {
         "questions": len(answers),

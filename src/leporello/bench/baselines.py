@@ -11,10 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from leporello.bench.bank import decoded_texts_of, text_tokens
 from leporello.engines.base import ContextEngine
 from leporello.messages import Message, is_result
-from leporello.replay.counting import text_tokens
-from leporello.replay.scoring import decoded_texts_of
 
 CLEARED = "[old tool result cleared]"
 KEPT_RESULTS = 10

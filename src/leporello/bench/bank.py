@@ -1,0 +1,191 @@
+"""Question banks, and whether a gold text occurs in a context: case and white space folded, o200k tokens counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from splintr import AnyTokenizer, Tokenizer
+
+from leporello.decoding import decode_text
+from leporello.errors import InputError
+from leporello.messages import Message, calls_of, is_result, parse_json
+
+
+@cache
+def _tokenizer() -> AnyTokenizer:
+    return Tokenizer.from_pretrained("o200k_base")
+
+
+def text_tokens(text: str) -> int:
+    """Tokens of a text; special marks in it are plain text."""
+    return len(_tokenizer().encode_ordinary(text.encode("utf-8", "replace").decode()))
+
+
+def json_tokens(messages: Iterable[Message]) -> int:
+    """Tokens of a message list written as JSON, the way the standard library writes it, letters unescaped."""
+    return text_tokens(json.dumps(list(messages), ensure_ascii=False))
+
+
+def clip_to_tokens(text: str, limit: int) -> str:
+    """The longest beginning of a text that has at most `limit` tokens."""
+    clean = text.encode("utf-8", "replace").decode()
+    tokens = _tokenizer().encode_ordinary(clean)
+    if len(tokens) <= limit:
+        return clean
+    return str(_tokenizer().decode_lossy(tokens[:limit])).rstrip("�")
+
+
+class RunningCount:
+    """The size of a growing list, counted message by message: each message is counted once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Message, int]] = {}
+
+    def of(self, messages: Iterable[Message]) -> int:
+        """Tokens of the messages; those seen before cost a look-up."""
+        return sum(map(self._one, messages))
+
+    def _one(self, message: Message) -> int:
+        known = self._known.get(id(message))
+        # The message is held beside its count, so that its id can't be reused by another one.
+        if known is None or known[0] is not message:
+            known = (message, text_tokens(json.dumps(message, ensure_ascii=False)) + 1)
+            self._known[id(message)] = known
+        return known[1]
+
+
+def fold(text: str) -> str:
+    """Case and white space don't matter."""
+    return " ".join(text.split()).casefold()
+
+
+class Haystack:
+    """All text of a context, ready to be asked many times."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._text = fold("\n".join(texts))
+
+    def has(self, gold: str) -> bool:
+        """Whether the gold text occurs, word for word."""
+        return fold(gold) in self._text
+
+
+def texts_of(messages: Iterable[Message]) -> Iterator[str]:
+    """Every text a model would read in these messages, JSON both as written and decoded."""
+    for message in messages:
+        yield from _leaves(message.get("content"))
+        for call in calls_of(message):
+            yield call.arguments
+        yield from decoded_texts_of(message)
+
+
+def decoded_texts_of(message: Message) -> Iterator[str]:
+    """The text of one message with JSON strings decoded: what a person would read."""
+    content = message.get("content")
+    if is_result(message) and isinstance(content, str):
+        yield from _decoded(content) or [content]
+    else:
+        yield from _leaves(content)
+    for call in calls_of(message):
+        yield call.name
+        yield from _decoded(call.arguments) or [call.arguments]
+
+
+def recovered_texts(answer: str) -> Iterator[str]:
+    """The texts of a search answer: as it is, and with its JSON strings decoded when it is JSON."""
+    yield answer
+    yield from _decoded(answer)
+
+
+def _decoded(text: str) -> list[str]:
+    """The strings inside a JSON text; nothing when it is not JSON."""
+    return list(_leaves(parse_json(text))) if text.lstrip()[:1] in ("{", "[") else []
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+
+
+KINDS = ("rule", "decision", "identifier", "error", "outcome", "path", "order")
+
+
+@dataclass(frozen=True, slots=True)
+class ExamQuestion:
+    """One question; `gold` is text of the session, word for word."""
+
+    id: str
+    kind: str
+    question: str
+    gold: str
+    line: int = 0
+    position: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """The questions about one session; `session` is its file, relative to the sessions folder."""
+
+    session: str
+    questions: tuple[ExamQuestion, ...]
+    path: Path | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form it has on disk."""
+        return {"session": self.session, "questions": [asdict(question) for question in self.questions]}
+
+
+def load_bank(path: str | Path) -> Bank:
+    """Read one bank file."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"can't be read: {error.strerror or error}", str(path)) from error
+    value = parse_json(decode_text(data, str(path)).text)
+    if not isinstance(value, dict) or not isinstance(value.get("questions"), list):
+        raise InputError('is not a question bank: {"session", "questions": [...]} is expected', str(path))
+    questions = tuple(_question(raw, number, path) for number, raw in enumerate(value["questions"], 1))
+    if not questions:
+        raise InputError("has no questions", str(path))
+    return Bank(str(value.get("session") or ""), questions, path)
+
+
+def _question(raw: Any, number: int, path: Path) -> ExamQuestion:
+    where = f"{path}: question {number}"
+    if not isinstance(raw, dict):
+        raise InputError("is not an object", where)
+    for key in ("question", "gold"):
+        if not isinstance(raw.get(key), str) or not raw[key].strip():
+            raise InputError(f"has no {key}", where)
+    line, position = raw.get("line"), raw.get("position")
+    return ExamQuestion(
+        id=str(raw.get("id") or f"q{number:02}"),
+        kind=str(raw.get("kind") or "other"),
+        question=raw["question"],
+        gold=raw["gold"],
+        line=line if isinstance(line, int) else 0,
+        position=float(position) if isinstance(position, int | float) else 0.0,
+    )
+
+
+def session_file(bank: Bank, folder: Path) -> Path:
+    """The session a bank is about: under the folder as the bank names it, or by its file name alone."""
+    candidates = [folder / bank.session, folder / Path(bank.session).name]
+    if bank.path is not None:
+        candidates.append(bank.path.parent / bank.session)
+    for candidate in candidates:
+        if bank.session and candidate.is_file():
+            return candidate
+    raise InputError(f"its session {bank.session!r} is not under {folder}", str(bank.path or "bank"))
