@@ -19,18 +19,12 @@ from leporello.agent.commands import COMMANDS, SlashCommand, help_text, run_comm
 from leporello.agent.commands_context import WindowPart, WindowUse, bar, draw, window_use
 from leporello.agent.events import TextDelta, ToolFinished
 from leporello.cancel import CancelToken
-from leporello.chat.blocks import BlockStream, block_starts
 from leporello.chat.clean import clean
-from leporello.chat.files import ProjectFiles
-from leporello.chat.interrupt import soft_interrupts
-from leporello.chat.live import Line, LiveArea
-from leporello.chat.opening import Opening
-from leporello.chat.painter import Painter
-from leporello.chat.prompt import ChatCompleter, Pastes
-from leporello.chat.status import Status, gauge, short_count, status_line
-from leporello.chat.tool_lines import duration, fold_note, preview, short_outcome
-from leporello.chat.trouble import advice
-from leporello.chat.turn_view import TerminalTurn
+from leporello.chat.prompt import ChatCompleter, Pastes, ProjectFiles
+from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, block_starts
+from leporello.chat.repl import Lazy, soft_interrupts
+from leporello.chat.status import ChatStatus, error_hint, gauge, short_count, status_line
+from leporello.chat.turn_view import TerminalTurn, duration, fold_note, preview, short_outcome
 from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.providers.error_rules import ErrorKind
@@ -86,7 +80,7 @@ def test_a_finished_block_is_one_block(text: str) -> None:
 
 def test_raw_html_is_shown() -> None:
     """A tag in an answer is text: leaving it out would hide what the model said."""
-    drawn = "\n".join(line.text for line in Painter().markdown("<config>\n<port>80</port>\n</config>\n"))
+    drawn = "\n".join(line.text for line in Renderer().markdown("<config>\n<port>80</port>\n</config>\n"))
     assert "<port>80</port>" in drawn
 
 
@@ -135,11 +129,11 @@ def test_the_live_area_leaves_the_printed_lines_alone(steps: list[tuple[str, lis
             screen.area.print("".join(f"{text}\n" for text in texts))
             printed += texts
         elif step == "print then":
-            screen.area.print("".join(f"{text}\n" for text in texts), [Line(text, len(text)) for text in texts])
+            screen.area.print("".join(f"{text}\n" for text in texts), [ScreenLine(text, len(text)) for text in texts])
             printed += texts
             live = texts[-7:]
         elif step == "update":
-            screen.area.update([Line(text, len(text)) for text in texts])
+            screen.area.update([ScreenLine(text, len(text)) for text in texts])
             live = texts[-7:]
         else:
             screen.area.clear()
@@ -156,7 +150,7 @@ def test_a_block_that_is_finished_never_stands_twice() -> None:
         screen.stream.feed(text)
         frames.append("\n".join(screen.lines))
 
-    turn = TerminalTurn(LiveArea(write, lambda: (60, 30)), Painter())
+    turn = TerminalTurn(LiveArea(write, lambda: (60, 30)), Renderer())
     for word in re.split(r"(?<=[ \n])", "Intro here.\n\n1. alpha item\n2. beta item\n\nThe end of it.\n\nLast words."):
         turn(TextDelta(word))
         turn._draw()
@@ -167,12 +161,12 @@ def test_a_block_that_is_finished_never_stands_twice() -> None:
 def test_a_hidden_area_stays_away() -> None:
     """While a question is on the screen nothing is drawn over it."""
     screen = _Screen(20, 8)
-    screen.area.update([Line("working", 7)])
+    screen.area.update([ScreenLine("working", 7)])
     screen.area.hide()
-    screen.area.update([Line("still working", 13)])
+    screen.area.update([ScreenLine("still working", 13)])
     assert screen.lines == []
     screen.area.show()
-    screen.area.update([Line("again", 5)])
+    screen.area.update([ScreenLine("again", 5)])
     assert screen.lines == ["again"]
 
 
@@ -188,15 +182,15 @@ def test_a_hidden_area_stays_away() -> None:
 )
 def test_the_status_line_fits(model: str, used: int, window: int, cost: float | None, width: int) -> None:
     """It never runs over the edge, and always says something."""
-    line = status_line(Status(model, used, window, cost, 0.5, 3), width)
+    line = status_line(ChatStatus(model, used, window, cost, 0.5, 3), width)
     assert 0 < cell_len(line) <= width
 
 
 def test_the_status_line_says_it_all() -> None:
     """Model, gauge, tokens of window, cost, cache, folds."""
-    line = status_line(Status("gpt-4o", 64_000, 128_000, 0.0123, 0.87, 2), 100)
+    line = status_line(ChatStatus("gpt-4o", 64_000, 128_000, 0.0123, 0.87, 2), 100)
     assert line == "gpt-4o · █████░░░░░ 50% 64K/128K · $0.0123 · cache 87% · folded 2×"
-    assert status_line(Status("a-very-long-model-name-indeed", 64_000, 128_000, 0.0123, 0.87, 2), 60).startswith(
+    assert status_line(ChatStatus("a-very-long-model-name-indeed", 64_000, 128_000, 0.0123, 0.87, 2), 60).startswith(
         "a-very"
     )
     assert [short_count(n) for n in (0, 999, 1_000, 12_345, 999_999, 1_050_000)] == [
@@ -307,7 +301,7 @@ def test_durations() -> None:
 )
 def test_every_trouble_has_its_sentence(verdict: ErrorVerdict, words: tuple[str, ...]) -> None:
     """What happened, and what to do."""
-    said = advice(CallFailed(verdict, "acme", "m"), "m", "acme")
+    said = error_hint(CallFailed(verdict, "acme", "m"), "m", "acme")
     for word in words:
         assert word in said
 
@@ -322,7 +316,7 @@ def test_an_opening_tells_of_its_failure_once_it_is_known() -> None:
     def fail() -> str:
         raise InputError("no such thing")
 
-    opening: Opening[str] = Opening(fail, lambda _: None, told.append)
+    opening: Lazy[str] = Lazy(fail, lambda _: None, told.append)
     opening.start()
     with pytest.raises(InputError, match="no such thing"):
         opening.result()

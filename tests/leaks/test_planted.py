@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from leporello.agent.commands_store import sessions
-from leporello.chat.recap import recap
+from leporello.chat.status import resume_summary
 from leporello.config import Home, Settings, load_settings
 from leporello.conversation import Conversation
 from leporello.events import CompactionEvent
@@ -148,7 +148,7 @@ def test_lists_and_heads_show_no_secret(untitled: Path, tmp_path: Path, run_cli:
             assert traces.of(sessions(talk, "200")) == set()
         for place in range(len(PLANTED)):
             with Conversation.open(f"t{place}", store=store, settings=settings) as talk:
-                about = recap(talk)
+                about = resume_summary(talk)
                 assert traces.of(f"{about.ask}\n{about.answer}\n{about.line}") == set()
 
 

@@ -24,12 +24,9 @@ from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
 from leporello.agent.session import choose_model, open_agent
 from leporello.cancel import CancelToken
-from leporello.chat.face import Face
-from leporello.chat.interrupt import soft_interrupts
-from leporello.chat.options import ChatOptions
-from leporello.chat.recap import recap
-from leporello.chat.status import Status
-from leporello.chat.trouble import advice
+from leporello.chat.repl import soft_interrupts
+from leporello.chat.status import ChatStatus, error_hint, resume_summary
+from leporello.chat.ui import ChatOptions, Ui
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.events import Span
 from leporello.local.provider import LocalProvider
@@ -57,7 +54,7 @@ class Chat:
     """One user, one conversation at a time."""
 
     def __init__(
-        self, options: ChatOptions, face: Face, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None, store: Store
+        self, options: ChatOptions, face: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None, store: Store
     ) -> None:
         self._options = options
         self._face = face
@@ -78,7 +75,7 @@ class Chat:
 
     @classmethod
     def open(
-        cls, options: ChatOptions, face: Face, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None = None
+        cls, options: ChatOptions, face: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None = None
     ) -> Chat:
         """Open the store and the conversation that the options name."""
         store = open_store(options.settings.store_url)
@@ -182,7 +179,7 @@ class Chat:
 
     def show_recap(self) -> None:
         """What the resumed conversation was about."""
-        found = recap(self._agent.talk)
+        found = resume_summary(self._agent.talk)
         self._face.note(found.line)
         if found.ask:
             self._face.note(f"› {found.ask}")
@@ -269,7 +266,7 @@ class Chat:
     def _failure(self, error: LeporelloError) -> None:
         self.failed = True
         chosen = self._chosen
-        self._face.error(advice(error, chosen.model, chosen.provider_name, chosen.base_url))
+        self._face.error(error_hint(error, chosen.model, chosen.provider_name, chosen.base_url))
 
     def _watch(self, event: AgentEvent) -> None:
         if isinstance(event, ToolFinished):
@@ -277,13 +274,13 @@ class Chat:
         elif isinstance(event, Notice) and not self._in_turn:
             self._face.warn(event.text)
 
-    def _measured(self) -> Status:
+    def _measured(self) -> ChatStatus:
         talk = self._agent.talk
         totals = talk.usage
         used = self._agent.measure().tokens
         counted = totals.usage.prompt_tokens > 0
         priced = counted and totals.calls > totals.unpriced_calls
-        return Status(
+        return ChatStatus(
             self._chosen.model,
             used,
             talk.limits.window,

@@ -21,7 +21,7 @@ from leporello.agent.events import (
     TurnEnded,
 )
 from leporello.chat.clean import clean, one_line
-from leporello.chat.tool_lines import duration, fold_note, preview, short_outcome
+from leporello.chat.turn_view import duration, fold_note, preview, short_outcome
 from leporello.events import Outcome
 from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
@@ -78,7 +78,7 @@ class PlainTurn:
         _err(f"[{self._targets.pop(event.id, event.name)}: {', '.join(ending)}]")
 
 
-class PlainFace:
+class PlainUi:
     """Everything as lines. `interactive` says whether a person can be asked."""
 
     def __init__(self, interactive: bool) -> None:

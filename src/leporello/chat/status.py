@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from leporello.chat.clean import one_line
+from leporello.conversation import Conversation
+from leporello.errors import LeporelloError
+from leporello.messages import calls_of, role_of, text_of
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed
+from leporello.redact import redact
+
 GAUGE = 10
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ChatStatus:
     """What the line says."""
 
     model: str
@@ -49,7 +57,7 @@ def gauge(share: float, width: int = GAUGE) -> str:
     return ("█" * full + (_EIGHTHS[part] if part else "")).ljust(width, "░")
 
 
-def parts(status: Status) -> list[str]:
+def parts(status: ChatStatus) -> list[str]:
     """The line in pieces, the most important first."""
     pieces = [status.model or "no model"]
     if status.note:
@@ -68,7 +76,7 @@ def parts(status: Status) -> list[str]:
     return pieces
 
 
-def status_line(status: Status, width: int) -> str:
+def status_line(status: ChatStatus, width: int) -> str:
     """As many pieces as fit; the model's name gives way first, then pieces from the right."""
     pieces = parts(status)
     line = " · ".join(pieces)
@@ -82,3 +90,77 @@ def status_line(status: Status, width: int) -> str:
         figure = f" {status.share:.0%}"
         return pieces[0][: max(0, width - len(figure))] + figure
     return " · ".join(pieces)[:width]
+
+
+SHOWN_ASK = 200
+SHOWN_ANSWER = 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeSummary:
+    """The newest request, its answer when there is one, and how the conversation stands."""
+
+    ask: str
+    answer: str
+    unanswered: bool
+    line: str
+
+
+def resume_summary(talk: Conversation) -> ResumeSummary:
+    """Read from the newest messages only."""
+    lines = talk.view.lines
+    ask = ""
+    answer = ""
+    for line in reversed(lines):
+        if line.fold:
+            continue
+        role = role_of(line.message)
+        if role == "assistant" and not answer and not ask and not calls_of(line.message):
+            answer = text_of(line.message).strip()
+        elif role == "user":
+            ask = text_of(line.message)
+            break
+    count = talk.view.last
+    folded = f", folded {talk.compressions}×" if talk.compressions else ""
+    return ResumeSummary(
+        _cut(one_line(redact(ask)), SHOWN_ASK),
+        _cut(redact(answer), SHOWN_ANSWER),
+        bool(ask) and not answer,
+        f"{talk.id} · {count:,} {'message' if count == 1 else 'messages'}{folded}",
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most].rstrip() + " …"
+
+
+KEPT = "Your message is kept: say `go on` to send it again."
+_UNKNOWN_MODEL = ("model_not_found", "not_found_error", "model_not_supported", "invalid_model")
+
+
+def error_hint(error: LeporelloError, model: str, provider: str, address: str = "", *, in_chat: bool = True) -> str:
+    """The sentence and the remedy; other errors speak for themselves. Outside a chat there is no message to keep."""
+    if not isinstance(error, CallFailed):
+        return str(error)
+    verdict = error.verdict
+    said = f" It said: {verdict.message}" if verdict.message else ""
+    where = f"{provider} at {address}" if address else provider
+    again = KEPT if in_chat else "Nothing was kept: try again."
+    setting = " (model.base_url)" if in_chat else ""
+    how = ": /model NAME" if in_chat else ""
+    another = "Take another one: /model NAME." if in_chat else "Give another one: --model NAME."
+    if verdict.kind is ErrorKind.AUTH:
+        return f"{where} refused the key. Enter another one with: leporello setup.{said}"
+    if verdict.cause == "connection":
+        return f"There is no connection to {where}. Check the network and the address{setting}. {again}"
+    if verdict.cause == "timeout":
+        return f"{where} did not answer in time. {again}"
+    if verdict.kind is ErrorKind.QUOTA:
+        return f"The account at {where} has no credit left. Top it up, or take another model{how}.{said}"
+    if verdict.kind is ErrorKind.RATE_LIMIT:
+        return f"{where} is being asked too often. Wait a little. {again}"
+    if verdict.status == 404 or verdict.code in _UNKNOWN_MODEL:
+        return f"{where} does not know the model {model}. {another}{said}"
+    if verdict.kind is ErrorKind.TRANSIENT:
+        return f"{where} failed for the moment. {again}{said}"
+    return str(error)

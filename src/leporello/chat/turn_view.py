@@ -22,13 +22,67 @@ from leporello.agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from leporello.chat.blocks import BlockStream
 from leporello.chat.clean import clean, one_line
-from leporello.chat.live import Line, LiveArea
-from leporello.chat.painter import Painter, joined, terminal_size
+from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, joined, terminal_size
 from leporello.chat.status import short_count
-from leporello.chat.tool_lines import duration, fold_note, preview, short_outcome
 from leporello.events import Outcome
+
+PREVIEW_LINES = 4
+_QUIET = ("read_file", "todo", "memory", "lcm_grep", "lcm_describe", "lcm_expand")
+"""Their output is for the model; the line says enough."""
+_FROM_THE_END = ("terminal", "jobs")
+"""What a command says last tells most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The lines of an output that are shown, and how many are not."""
+
+    lines: tuple[str, ...]
+    hidden: int
+    at_start: bool
+    """Whether the hidden lines stand before the shown ones."""
+
+
+def preview(event: ToolFinished) -> Preview:
+    """What is shown of an output."""
+    lines = [line.rstrip() for line in clean(event.output).strip("\n").splitlines()]
+    if event.name in _QUIET and event.ok:
+        return Preview((), len(lines), False)
+    if not event.ok and lines and one_line(lines[0]) == one_line(event.outcome):
+        lines = lines[1:]
+    if lines == ["(no output)"]:
+        lines = []
+    if len(lines) <= PREVIEW_LINES + 1:
+        return Preview(tuple(lines), 0, False)
+    at_start = event.name in _FROM_THE_END
+    shown = lines[-PREVIEW_LINES:] if at_start else lines[:PREVIEW_LINES]
+    return Preview(tuple(shown), len(lines) - len(shown), at_start)
+
+
+def fold_note(event: ToolFinished, found: Preview) -> str:
+    """How to open what is not shown; empty when all is."""
+    if not found.hidden:
+        return ""
+    if not found.lines:
+        return f"{found.hidden:,} {'line' if found.hidden == 1 else 'lines'} · /expand {event.message}"
+    return f"… {found.hidden:,} more lines · /expand {event.message}"
+
+
+def short_outcome(outcome: str) -> str:
+    """How a call ended, in the fewest words."""
+    text = one_line(outcome).removeprefix("Error: ").partition(";")[0]
+    return "not allowed" if " was not allowed: " in text else text
+
+
+def duration(seconds: float) -> str:
+    """`0.3 s`, `12 s`, `2 m 5 s`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{int(seconds) // 60} m {int(seconds) % 60} s"
+
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TICK = 0.1
@@ -55,7 +109,7 @@ class _Running:
 class TerminalTurn:
     """Shows one turn. Use it as a context manager: the area is gone when it ends, whatever happened."""
 
-    def __init__(self, area: LiveArea, painter: Painter, label: str = "Thinking") -> None:
+    def __init__(self, area: LiveArea, painter: Renderer, label: str = "Thinking") -> None:
         self._area = area
         self._painter = painter
         self._blocks = BlockStream()
@@ -191,13 +245,13 @@ class TerminalTurn:
         else:
             self._area.update(self._live())
 
-    def _live(self) -> list[Line]:
+    def _live(self) -> list[ScreenLine]:
         """What is going on: the text that grows, calls that run, or the spinner."""
-        lines: list[Line] = []
+        lines: list[ScreenLine] = []
         if self._blocks.rest.strip():
             _, rows = terminal_size()
             lines += self._painter.markdown(self._blocks.preview())[-max(1, rows - 6) :]
-            lines.append(Line("", 0))
+            lines.append(ScreenLine("", 0))
         for running in self._running:
             lines += self._running_lines(running)
         if not self._running or all(running.ended for running in self._running):
@@ -212,7 +266,7 @@ class TerminalTurn:
         text.append(f"{duration(now - self._step_began)}{extra} · {STOP_HINT}", "dim")
         return text
 
-    def _running_lines(self, running: _Running) -> list[Line]:
+    def _running_lines(self, running: _Running) -> list[ScreenLine]:
         now = time.monotonic()
         text = Text(no_wrap=True, overflow="ellipsis")
         name = running.event.name
@@ -229,7 +283,7 @@ class TerminalTurn:
                 lines += self._painter.paint(_output_line(line))
         return lines
 
-    def _tool_lines(self, event: ToolFinished, target: str, seconds: float) -> list[Line]:
+    def _tool_lines(self, event: ToolFinished, target: str, seconds: float) -> list[ScreenLine]:
         found = preview(event)
         took = duration(seconds)
         outcome = short_outcome(event.outcome)
@@ -253,7 +307,7 @@ class TerminalTurn:
                 body.insert(0 if found.at_start else len(body), _output_line(note))
             for line in body:
                 lines += self._painter.paint(line)
-        return [*lines, Line("", 0)]
+        return [*lines, ScreenLine("", 0)]
 
     def _tick(self) -> None:
         while not self._stop.wait(TICK):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leporello.chat.front import chat_on_terminal, chat_plainly
-from leporello.chat.options import ChatOptions
+from leporello.chat.repl import chat_on_terminal, chat_plainly
+from leporello.chat.ui import ChatOptions
 from leporello.cli.exits import ExitCode
 from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.model_ways import WAYS

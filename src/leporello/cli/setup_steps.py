@@ -7,7 +7,7 @@ import time
 import urllib.request
 from dataclasses import dataclass, field
 
-from leporello.chat.trouble import advice
+from leporello.chat.status import error_hint
 from leporello.config import Home, Settings, save_key, write_setting
 from leporello.dialects import Dialect
 from leporello.errors import LeporelloError
@@ -78,7 +78,7 @@ def try_model(choice: Choice) -> tuple[str, float]:
         reply = provider.complete(ModelRequest(choice.model, asked, max_tokens=TRY_TOKENS))
     except LeporelloError as error:
         address = choice.base_url if choice.provider == OWN else ""
-        raise Refused(advice(error, choice.model, choice.provider, address, in_chat=False)) from error
+        raise Refused(error_hint(error, choice.model, choice.provider, address, in_chat=False)) from error
     finally:
         provider.close()
     return text_of(reply.message).strip(), time.monotonic() - started

@@ -1,23 +1,107 @@
-"""The front of `leporello chat`: what must be there at once. It reads; what it read goes to `app`, loaded behind it."""
+"""The front of `leporello chat`: reads at once what is typed while everything heavy loads behind it; handles signals."""
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from leporello.chat.files import ProjectFiles
-from leporello.chat.interrupt import orderly_end
-from leporello.chat.opening import Opening
-from leporello.chat.options import ChatOptions
-from leporello.chat.status import Status
+from leporello.cancel import CancelToken
+from leporello.chat.prompt import ProjectFiles
+from leporello.chat.status import ChatStatus
+from leporello.chat.ui import ChatOptions
 from leporello.config import colours_wanted
 from leporello.errors import InputError, LeporelloError
 
 if TYPE_CHECKING:
     from leporello.chat.app import Chat
+
+
+T = TypeVar("T")
+
+
+class Lazy(Generic[T]):
+    """Makes one thing in the background. An error is told at once, and again to whoever asks for the thing."""
+
+    def __init__(
+        self, make: Callable[[], T], made: Callable[[T], None], failed: Callable[[BaseException], None]
+    ) -> None:
+        self._make = make
+        self._made = made
+        self._failed = failed
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._begun = False
+        self._thread = threading.Thread(target=self._run, name="leporello-opening", daemon=True)
+
+    def start(self) -> None:
+        """Begin, unless it has begun."""
+        with self._lock:
+            if not self._begun:
+                self._begun = True
+                self._thread.start()
+
+    @property
+    def value(self) -> T | None:
+        """The thing, once it is there."""
+        return self._value
+
+    def result(self) -> T:
+        """The thing; begins if need be, and waits for it."""
+        self.start()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        assert self._value is not None
+        return self._value
+
+    def _run(self) -> None:
+        try:
+            self._value = self._make()
+        except BaseException as error:  # noqa: BLE001  carried to the thread that waits at the prompt
+            self._error = error
+            self._failed(error)
+        else:
+            self._made(self._value)
+
+
+@contextmanager
+def soft_interrupts(token: CancelToken, must_insist: Callable[[], bool]) -> Iterator[None]:
+    """While inside, SIGINT cancels the token; where nothing listens to it, or the second time, it raises as usual."""
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if token.cancelled or must_insist():
+            raise KeyboardInterrupt
+        # Not here: the interrupted code may hold the very locks that cancelling needs.
+        threading.Thread(target=token.cancel, name="leporello-cancel", daemon=True).start()
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """While inside, SIGTERM and SIGHUP leave through the front door: the terminal is given back as it was."""
+
+    def told_to_end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, told_to_end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 LEAVING = "Ctrl-C again, Ctrl-D or /quit leaves."
 
@@ -85,7 +169,7 @@ class _Front:
     def __init__(self, options: ChatOptions) -> None:
         prompt = import_module("leporello.chat.prompt")  # of the extra: plain chats must not need it
         self._options = options
-        self._status = Status(options.model, note="opening …")
+        self._status = ChatStatus(options.model, note="opening …")
         files = ProjectFiles(options.workdir)
         self._prompt = prompt.Prompt(
             options.history,
@@ -94,7 +178,7 @@ class _Front:
             # Loading beside the first drawing would only slow it down.
             once_shown=lambda: self._opening.start(),
         )
-        self._opening: Opening[Chat] = Opening(self._open, self._opened, self._prompt.abort)
+        self._opening: Lazy[Chat] = Lazy(self._open, self._opened, self._prompt.abort)
 
     def run(self) -> None:
         self._banner()
@@ -143,7 +227,7 @@ class _Front:
             f"{_bold('Leporello')} · {model}\n{_dim('/help for commands · @ for a file · Alt-Enter for a new line')}\n"
         )
 
-    def _present(self) -> Status:
+    def _present(self) -> ChatStatus:
         chat = self._opening.value
         return self._status if chat is None else chat.status
 

@@ -1,14 +1,49 @@
-"""The face port: how a conversation is shown and a person is asked, whatever stands behind it."""
+"""The user-interface port: how a conversation is shown and a person is asked; and what chat was started with."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from leporello.agent.commands_context import WindowUse
 from leporello.agent.events import AgentEvent
+from leporello.config import Settings
 from leporello.tools.approval import ApprovalAnswer
 from leporello.tools.base import ApprovalRequest
+
+if TYPE_CHECKING:
+    from leporello.agent.commands import SlashCommand
+
+
+HISTORY_FILE = "history"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """Settings and the choices of the command line."""
+
+    settings: Settings
+    workdir: Path
+    resume: str | None = None
+    """Any id of a conversation's chain."""
+    go_on: bool = False
+    """Take up the newest conversation."""
+    plain: bool = False
+    more: Callable[[], Mapping[str, SlashCommand]] = dict
+    """Loads the commands that the command line adds; called behind the prompt."""
+
+    @property
+    def model(self) -> str:
+        """The model's name as configured."""
+        return str(self.settings.model.default or "")
+
+    @property
+    def history(self) -> Path:
+        """Where typed lines are kept."""
+        return self.settings.home.path / HISTORY_FILE
 
 
 class TurnView(Protocol):
@@ -22,7 +57,7 @@ class TurnView(Protocol):
         """Something happened."""
 
 
-class Face(Protocol):
+class Ui(Protocol):
     """A way of showing things."""
 
     @property
