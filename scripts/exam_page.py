@@ -16,7 +16,7 @@ from leporello.bench.bank import json_tokens, load_bank
 from leporello.bench.exam import without_thinking
 from leporello.bench.make_bank import make_bank
 from leporello.bench.run import BASELINES, ExamResult, ExamRun, run_all
-from leporello.cli.exam_tables import markdown_table
+from leporello.cli.exam_command import markdown_table
 from leporello.engines.builtin import BUILTIN
 from leporello.errors import InputError
 from leporello.importers import load_session

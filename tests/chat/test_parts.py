@@ -19,7 +19,6 @@ from leporello.agent.commands import COMMANDS, SlashCommand, help_text, run_comm
 from leporello.agent.commands_context import WindowPart, WindowUse, bar, draw, window_use
 from leporello.agent.events import TextDelta, ToolFinished
 from leporello.cancel import CancelToken
-from leporello.chat.clean import clean
 from leporello.chat.prompt import ChatCompleter, Pastes, ProjectFiles
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, block_starts
 from leporello.chat.repl import Lazy, soft_interrupts
@@ -27,6 +26,7 @@ from leporello.chat.status import ChatStatus, error_hint, gauge, short_count, st
 from leporello.chat.turn_view import TerminalTurn, duration, fold_note, preview, short_outcome
 from leporello.conversation import Conversation
 from leporello.errors import InputError
+from leporello.present.text import clean
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict
 

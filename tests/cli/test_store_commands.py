@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.cli.output import breadth
-from leporello.cli.store_text import parse_age, parse_moment, safe, safe_block, short
 from leporello.config import Home
 from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.events import Outcome
+from leporello.present.text import parse_age, parse_moment, safe, safe_block, short
 from leporello.store import open_store
 from leporello.store.records import Metadata, ModelCall, SearchQuery
 from leporello.testing.sessions import FactKind, GeneratedSession, generate

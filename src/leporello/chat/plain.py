@@ -20,9 +20,9 @@ from leporello.agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from leporello.chat.clean import clean, one_line
 from leporello.chat.turn_view import duration, fold_note, preview, short_outcome
 from leporello.events import Outcome
+from leporello.present.text import clean, one_line
 from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 

@@ -21,8 +21,8 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.syntax import Syntax
 
-from leporello.chat.clean import clean
 from leporello.config import colours_wanted
+from leporello.present.text import clean
 
 LIVE_LINES = 40
 """Source lines of an unfinished block that are looked at while it grows; the whole is printed when it ends."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leporello.chat.clean import one_line
 from leporello.conversation import Conversation
 from leporello.errors import LeporelloError
 from leporello.messages import calls_of, role_of, text_of
+from leporello.present.text import one_line
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed
 from leporello.redact import redact

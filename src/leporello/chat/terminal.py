@@ -15,10 +15,10 @@ from prompt_toolkit.output import ColorDepth
 from rich.text import Text
 
 from leporello.agent.commands_context import WindowPart, WindowUse, bar, headline, rows
-from leporello.chat.clean import clean, one_line
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, joined, terminal_size
 from leporello.chat.turn_view import TerminalTurn
 from leporello.config import colours_wanted
+from leporello.present.text import clean, one_line
 from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 

@@ -22,10 +22,10 @@ from leporello.agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from leporello.chat.clean import clean, one_line
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, joined, terminal_size
 from leporello.chat.status import short_count
 from leporello.events import Outcome
+from leporello.present.text import clean, one_line
 
 PREVIEW_LINES = 4
 _QUIET = ("read_file", "todo", "memory", "lcm_grep", "lcm_describe", "lcm_expand")

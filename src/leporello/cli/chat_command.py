@@ -12,9 +12,8 @@ import click
 
 from leporello.chat.repl import chat_on_terminal, chat_plainly
 from leporello.chat.ui import ChatOptions
+from leporello.cli.context import WAYS, CommandContext, pass_context
 from leporello.cli.exits import ExitCode
-from leporello.cli.frame import Frame, pass_frame
-from leporello.cli.model_ways import WAYS
 from leporello.cli.output import note
 from leporello.config import can_redraw
 from leporello.errors import NoModel
@@ -34,9 +33,9 @@ _UNIX = "termios"
 @click.option("--dir", "workdir", type=_FOLDER, help="Where tools work, instead of here.")
 @click.option("--yes", is_flag=True, help="Approve everything the tools want to do.")
 @click.option("--plain", is_flag=True, help="No colours, no redrawing: lines in, lines out.")
-@pass_frame
+@pass_context
 def command(
-    frame: Frame,
+    frame: CommandContext,
     model: str | None,
     go_on: bool,
     resume: str | None,

@@ -9,16 +9,15 @@ import click
 
 from leporello.agent.endpoints import own_window
 from leporello.api import DEFAULT_WINDOW, Compressed, compress_within
-from leporello.cli.exits import ExitCode
-from leporello.cli.files import Document, encoding_option, must_be_another, read_document, write_atomically
-from leporello.cli.frame import Frame, pass_frame
-from leporello.cli.outcomes import code_of
+from leporello.cli.context import CommandContext, pass_context
+from leporello.cli.exits import ExitCode, code_of
+from leporello.cli.files import MessageFile, encoding_option, must_be_another, read_document, write_atomically
 from leporello.cli.output import json_option, note, print_json, warn
-from leporello.cli.store_text import plural
 from leporello.config import Home, Settings, fold_key
 from leporello.events import CompactionReport, Outcome
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
+from leporello.present.text import plural
 
 
 @click.command("compress")
@@ -31,9 +30,9 @@ from leporello.models.limits import limits_of
 @click.option("--force", is_flag=True, help="Let --out replace FILE itself: what is folded is then gone from it.")
 @encoding_option
 @json_option
-@pass_frame
+@pass_context
 def command(
-    frame: Frame,
+    frame: CommandContext,
     source: str,
     window: int | None,
     model: str | None,
@@ -98,7 +97,7 @@ def _limits(settings: Settings, window: int | None, model: str | None) -> Limits
     )
 
 
-def _write(document: Document, result: Compressed, limits: Limits, out: Path | None, as_json: bool) -> None:
+def _write(document: MessageFile, result: Compressed, limits: Limits, out: Path | None, as_json: bool) -> None:
     if out is not None:
         write_atomically(out, document.encoded())
     if as_json:

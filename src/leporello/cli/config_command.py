@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.output import dim, json_option, print_json, print_table, say
 from leporello.config import Settings
 from leporello.errors import ConfigError
@@ -20,8 +20,8 @@ _MOST_NEAR = 5
 @click.command("config", short_help="Show every setting with its value and where it comes from.")
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @json_option
-@pass_frame
-def command(frame: Frame, keys: tuple[str, ...], as_json: bool) -> None:
+@pass_context
+def command(frame: CommandContext, keys: tuple[str, ...], as_json: bool) -> None:
     """Show every setting with its value and where it comes from, or only the KEYs named.
 
     API keys are never shown, only where they are.

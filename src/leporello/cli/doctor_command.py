@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
-from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import json_option, note, print_json, print_table, progress, say, strong
 from leporello.cli.store_access import file_of, open_existing, store_option
-from leporello.cli.store_text import plural, safe, short, size, words_of
 from leporello.errors import StoreCorrupt
+from leporello.present.text import plural, safe, short, size, words_of
 from leporello.store.base import Store
 from leporello.store.records import Checkup, Finding, Severity
 
@@ -27,8 +27,8 @@ _ADVICE = re.compile(r"\s{0,8}Run `leporello doctor`[^.]{0,400}\.")
 @click.option("--quick", is_flag=True, help="Leave out what reads every message: hashes and pages.")
 @store_option
 @json_option
-@pass_frame
-def command(frame: Frame, repair: bool, quick: bool, url: str | None, as_json: bool) -> ExitCode:
+@pass_context
+def command(frame: CommandContext, repair: bool, quick: bool, url: str | None, as_json: bool) -> ExitCode:
     """Check the store: every message and artifact against its hash, chains, views, indexes, sizes.
 
     Exit codes: 0 all is well, 1 something was found.

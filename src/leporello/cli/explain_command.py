@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from leporello.agent.endpoints import own_window
-from leporello.cli.frame import Frame, pass_frame
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.output import dim, json_option, print_json, print_table, say, warn
 from leporello.config import Settings
 from leporello.models import Limits
@@ -27,8 +27,8 @@ _USED = (
 @click.command("explain")
 @click.option("--model", metavar="NAME", help="The model to explain; the configured one when left out.")
 @json_option
-@pass_frame
-def command(frame: Frame, model: str | None, as_json: bool) -> None:
+@pass_context
+def command(frame: CommandContext, model: str | None, as_json: bool) -> None:
     """Show window, reserve, threshold and caps, and where each comes from."""
     settings = frame.settings
     name = model or settings.model.default

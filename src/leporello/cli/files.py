@@ -36,7 +36,7 @@ def _encoding(_: click.Context, __: click.Parameter, name: str | None) -> str | 
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class MessageFile:
     """A message list as it came: bare, or inside an object whose other fields are kept."""
 
     messages: list[Message]
@@ -60,7 +60,7 @@ class Document:
         system = (self.wrapper or {}).get("system")
         return system if isinstance(system, str) else ""
 
-    def with_messages(self, messages: list[Message]) -> Document:
+    def with_messages(self, messages: list[Message]) -> MessageFile:
         """The same document with other messages."""
         wrapper = None if self.wrapper is None else {**self.wrapper, "messages": [*messages, *self.epilogue]}
         return replace(self, messages=messages, wrapper=wrapper)
@@ -81,17 +81,17 @@ def _name(source: str) -> str:
     return "standard input" if source == "-" else source
 
 
-def read_document(source: str, encoding: str | None = None) -> Document:
+def read_document(source: str, encoding: str | None = None) -> MessageFile:
     """A message list from a file or `-` for standard input; an error names the place."""
     name = _name(source)
     decoded = read_text(source, encoding)
     return replace(_document(decoded.text, name), remark=decoded.remark)
 
 
-def _document(text: str, name: str) -> Document:
+def _document(text: str, name: str) -> MessageFile:
     value, in_lines = _parse(text, name)
     if in_lines:
-        document = Document(value, in_lines=True)
+        document = MessageFile(value, in_lines=True)
     elif isinstance(value, dict):
         messages = value.get("messages")
         if not isinstance(messages, list):
@@ -99,9 +99,9 @@ def _document(text: str, name: str) -> Document:
         stop = len(messages)
         while stop and isinstance(messages[stop - 1], dict) and messages[stop - 1].get("role") == "exit":
             stop -= 1
-        document = Document(messages[:stop], value, tuple(messages[stop:]))
+        document = MessageFile(messages[:stop], value, tuple(messages[stop:]))
     elif isinstance(value, list):
-        document = Document(value)
+        document = MessageFile(value)
     else:
         raise InputError(f"holds a {type(value).__name__}, expected a list of messages", name)
     for violation in validate(document.messages):

@@ -10,11 +10,10 @@ from typing import Any
 
 import click
 
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import encoding_option
-from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import json_option, note, print_json, print_table, progress, warn
-from leporello.cli.store_text import plural, safe
 from leporello.decoding import NotText
 from leporello.errors import InputError
 from leporello.importers import (
@@ -25,6 +24,7 @@ from leporello.importers import (
     looks_recorded,
 )
 from leporello.importers.into_store import Change, Stored, import_sessions
+from leporello.present.text import plural, safe
 from leporello.store import open_store
 from leporello.store.base import Store
 
@@ -85,9 +85,9 @@ class _Outcome:
 @encoding_option
 @click.option("--verbose", is_flag=True, help="Name every session, remark and file that was left out.")
 @json_option
-@pass_frame
+@pass_context
 def command(
-    frame: Frame, files: tuple[Path, ...], url: str | None, encoding: str | None, verbose: bool, as_json: bool
+    frame: CommandContext, files: tuple[Path, ...], url: str | None, encoding: str | None, verbose: bool, as_json: bool
 ) -> ExitCode:
     """Put recorded sessions into the store.
 

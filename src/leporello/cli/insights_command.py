@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
-from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import GAP, breadth, json_option, note, print_json, print_table, say, strong, terminal_width
 from leporello.cli.store_access import (
     NONE_YET,
@@ -21,9 +21,8 @@ from leporello.cli.store_access import (
     open_for_listing,
     store_option,
 )
-from leporello.cli.store_portrait import totals_json
-from leporello.cli.store_show import usage_line
-from leporello.cli.store_text import iso, plural, short
+from leporello.present.conversation_details import totals_json, usage_line
+from leporello.present.text import iso, plural, short
 from leporello.store.records import (
     CompactionTotals,
     ConversationFilter,
@@ -47,9 +46,9 @@ _SECONDS_PER_DAY = 86_400
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of each table.")
 @store_option
 @json_option
-@pass_frame
+@pass_context
 def command(
-    frame: Frame,
+    frame: CommandContext,
     days: int,
     platform: str | None,
     conversation: str | None,

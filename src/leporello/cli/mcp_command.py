@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import click
 
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
-from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import note
 from leporello.errors import InputError
 from leporello.store import open_store
@@ -23,8 +23,8 @@ PORT = 8765
 @click.option("--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="Port for --http.")
 @click.option("--store", "url", metavar="URL", help="The store, instead of the configured one.")
 @click.option("--read-only", is_flag=True, help="Offer no tools that add to the store or fold.")
-@pass_frame
-def command(frame: Frame, http: bool, host: str, port: int, url: str | None, read_only: bool) -> ExitCode:
+@pass_context
+def command(frame: CommandContext, http: bool, host: str, port: int, url: str | None, read_only: bool) -> ExitCode:
     """Let an MCP client search, open, import and fold stored conversations.
 
     In a client's settings: command `leporello`, arguments `mcp`. With --http the address is http://HOST:PORT/mcp.

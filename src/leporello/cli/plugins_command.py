@@ -12,22 +12,22 @@ from typing import Any
 import click
 import orjson
 
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
-from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, note, print_json, print_table, say, strong, warn
-from leporello.cli.store_text import safe
 from leporello.config import write_setting
 from leporello.errors import InputError, LeporelloError
 from leporello.plugins.host import DEFAULT_ENGINE, PluginHost, PluginRow, PluginStatus
 from leporello.plugins.install import HOSTS, install
+from leporello.present.text import safe
 
 HERMES_HOME = "~/.hermes"
 
 
 @click.group("plugins", invoke_without_command=True)
 @click.pass_context
-@pass_frame
-def command(frame: Frame, ctx: click.Context) -> None:
+@pass_context
+def command(frame: CommandContext, ctx: click.Context) -> None:
     """Engines and other plugins: list them, choose one, examine one.
 
     Without a command it lets you pick an engine on a terminal, and lists them elsewhere. An engine is a folder in
@@ -43,8 +43,8 @@ def command(frame: Frame, ctx: click.Context) -> None:
 
 @command.command("list")
 @json_option
-@pass_frame
-def list_command(frame: Frame, as_json: bool) -> ExitCode:
+@pass_context
+def list_command(frame: CommandContext, as_json: bool) -> ExitCode:
     """Show every engine and plugin, its state, and why it is not loaded."""
     listed = _listing(frame)
     if as_json:
@@ -56,8 +56,8 @@ def list_command(frame: Frame, as_json: bool) -> ExitCode:
 
 @command.command("use")
 @click.argument("name")
-@pass_frame
-def use_command(frame: Frame, name: str) -> ExitCode:
+@pass_context
+def use_command(frame: CommandContext, name: str) -> ExitCode:
     """Fold conversations with the engine NAME from now on. It is loaded once before it is written down."""
     _use(frame, name)
     return ExitCode.OK
@@ -66,8 +66,8 @@ def use_command(frame: Frame, name: str) -> ExitCode:
 @command.command("doctor")
 @click.argument("name")
 @json_option
-@pass_frame
-def doctor_command(frame: Frame, name: str, as_json: bool) -> ExitCode:
+@pass_context
+def doctor_command(frame: CommandContext, name: str, as_json: bool) -> ExitCode:
     """Examine the engine NAME: one line for each promise that hosts rely on. Exit code 4 when one is broken."""
     _must_exist(PluginHost(frame.settings), name)
     lines = []
@@ -107,7 +107,7 @@ def install_command(host: str, folder: Path | None, as_json: bool) -> ExitCode:
 # -- parts
 
 
-def _listing(frame: Frame) -> list[PluginRow]:
+def _listing(frame: CommandContext) -> list[PluginRow]:
     """Everything that is there; the chosen engine is loaded, so that its state is true."""
     host = PluginHost(frame.settings)
     chosen = frame.settings.engine
@@ -147,7 +147,7 @@ def _about(line: PluginRow) -> str:
     return safe(" · ".join(filter(None, (line.why, line.description, line.where))))
 
 
-def _pick(frame: Frame) -> None:
+def _pick(frame: CommandContext) -> None:
     listed = [line for line in _listing(frame) if line.kind != "general" and line.status is not PluginStatus.MISSING]
     for number, line in enumerate(listed, 1):
         here = strong("*") if line.status is PluginStatus.IN_USE else " "
@@ -156,7 +156,7 @@ def _pick(frame: Frame) -> None:
     _use(frame, listed[picked - 1].name)
 
 
-def _use(frame: Frame, name: str) -> None:
+def _use(frame: CommandContext, name: str) -> None:
     settings = frame.settings_with({"context.engine": name})
     host = PluginHost(settings)
     _must_exist(host, name)
@@ -178,7 +178,7 @@ def _must_exist(host: PluginHost, name: str) -> None:
         raise InputError(f"There is no engine {name!r}. There are: {', '.join(map(safe, there))}.")
 
 
-def _examined(frame: Frame, name: str) -> Iterator[dict[str, Any]]:
+def _examined(frame: CommandContext, name: str) -> Iterator[dict[str, Any]]:
     unsafe = ["unsafe"] if frame.settings.allow_unsafe_plugins else []
     # In a process of its own: a plugin under examination may hang, print or exit.
     command_line = [sys.executable, "-m", "leporello.testing.engine_doctor", name, str(frame.home.path), *unsafe]

@@ -13,10 +13,9 @@ from leporello.agent.commands import COMMANDS, answer_command, describe_report, 
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import choose_model, open_agent
-from leporello.cli.exits import ExitCode
+from leporello.cli.context import CommandContext, pass_context
+from leporello.cli.exits import ExitCode, code_of
 from leporello.cli.files import read_text
-from leporello.cli.frame import Frame, pass_frame
-from leporello.cli.outcomes import code_of
 from leporello.cli.output import dim, json_option, json_text, note, warn
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.cli.store_access import find
@@ -44,9 +43,9 @@ _ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
 )
 @click.option("--yes", is_flag=True, help="Approve everything the tools want to do.")
 @json_option
-@pass_frame
+@pass_context
 def command(
-    frame: Frame,
+    frame: CommandContext,
     prompt: str,
     model: str | None,
     go_on: bool,

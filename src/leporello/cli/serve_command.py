@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
-from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import note
 from leporello.errors import InputError
 
@@ -22,9 +22,9 @@ from leporello.errors import InputError
 @click.option("--operator", is_flag=True, help="With --add-key: it sees everybody's conversations in the dashboard.")
 @click.option("--remove-key", metavar="NAME", help="Remove a key, and end.")
 @click.option("--list-keys", is_flag=True, help="Print the names of all keys, and end.")
-@pass_frame
+@pass_context
 def command(
-    frame: Frame,
+    frame: CommandContext,
     host: str | None,
     port: int | None,
     url: str | None,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import must_be_new, open_atomically
-from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import dim, json_option, note, print_json, print_table, progress, say, strong, terminal_width
 from leporello.cli.store_access import (
     NONE_YET,
@@ -21,12 +21,11 @@ from leporello.cli.store_access import (
     open_for_listing,
     store_option,
 )
-from leporello.cli.store_export import json_lines, markdown
-from leporello.cli.store_portrait import conversation_json, portrait_json, portray
-from leporello.cli.store_show import print_portrait
-from leporello.cli.store_text import iso, moment, parse_age, parse_moment, plural, safe, short
 from leporello.errors import InputError
 from leporello.messages import ROLES
+from leporello.present.conversation_details import conversation_json, details_json, print_details, read_details
+from leporello.present.export import json_lines, markdown
+from leporello.present.text import iso, moment, parse_age, parse_moment, plural, safe, short
 from leporello.store.records import (
     ConversationFilter,
     ConversationKind,
@@ -64,9 +63,9 @@ def command(ctx: click.Context) -> None:
 @click.option("--next", "cursor", metavar="CURSOR", help="Go on where the page before ended.")
 @store_option
 @json_option
-@pass_frame
+@pass_context
 def list_(
-    frame: Frame,
+    frame: CommandContext,
     platform: str | None,
     owner: str | None,
     kind: str | None,
@@ -124,15 +123,15 @@ def _list_row(record: ConversationRecord, whole: bool) -> tuple[str, ...]:
 @click.option("--last", type=click.IntRange(0, 10_000), default=6, show_default=True, help="How many newest messages.")
 @store_option
 @json_option
-@pass_frame
-def show(frame: Frame, id: str, last: int, url: str | None, as_json: bool) -> ExitCode:
+@pass_context
+def show(frame: CommandContext, id: str, last: int, url: str | None, as_json: bool) -> ExitCode:
     """Show one conversation: its chain, metadata, usage, folds and newest messages."""
     with open_existing(frame, url) as store:
-        portrait = portray(store, find(store, id), last)
+        portrait = read_details(store, find(store, id), last)
     if as_json:
-        print_json(portrait_json(portrait))
+        print_json(details_json(portrait))
     else:
-        print_portrait(portrait)
+        print_details(portrait)
     return ExitCode.OK
 
 
@@ -153,9 +152,9 @@ def show(frame: Frame, id: str, last: int, url: str | None, as_json: bool) -> Ex
 @click.option("--exact", is_flag=True, help="Find QUERY letter by letter, inside words too; at least 3 letters.")
 @store_option
 @json_option
-@pass_frame
+@pass_context
 def search(
-    frame: Frame,
+    frame: CommandContext,
     query: str,
     conversation: str | None,
     roles: tuple[str, ...],
@@ -227,8 +226,10 @@ def _print_hits(hits: list[Hit]) -> None:
 )
 @click.option("--force", is_flag=True, help="Replace FILE when it is there already.")
 @store_option
-@pass_frame
-def export(frame: Frame, id: str, form: str, view: bool, out: Path | None, force: bool, url: str | None) -> ExitCode:
+@pass_context
+def export(
+    frame: CommandContext, id: str, form: str, view: bool, out: Path | None, force: bool, url: str | None
+) -> ExitCode:
     """Write a conversation out: every message with its id and time, as JSON lines or as Markdown.
 
     A file is written whole or not at all, can be read only by you, and replaces another only with --force.
@@ -254,8 +255,8 @@ def export(frame: Frame, id: str, form: str, view: bool, out: Path | None, force
 @click.argument("id")
 @click.argument("title")
 @store_option
-@pass_frame
-def rename(frame: Frame, id: str, title: str, url: str | None) -> ExitCode:
+@pass_context
+def rename(frame: CommandContext, id: str, title: str, url: str | None) -> ExitCode:
     """Give a conversation another title."""
     with open_existing(frame, url) as store:
         record = store.conversations.update(find(store, id).id, title=title)
@@ -267,8 +268,8 @@ def rename(frame: Frame, id: str, title: str, url: str | None) -> ExitCode:
 @click.argument("id")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
-@pass_frame
-def delete(frame: Frame, id: str, yes: bool, url: str | None) -> ExitCode:
+@pass_context
+def delete(frame: CommandContext, id: str, yes: bool, url: str | None) -> ExitCode:
     """Remove a conversation with all it has: messages, folds, artifacts, counters. It can't be undone."""
     with open_existing(frame, url) as store:
         record = find(store, id)
@@ -296,8 +297,8 @@ def _described(record: ConversationRecord) -> str:
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @store_option
 @json_option
-@pass_frame
-def prune(frame: Frame, age: str, yes: bool, url: str | None, as_json: bool) -> ExitCode:
+@pass_context
+def prune(frame: CommandContext, age: str, yes: bool, url: str | None, as_json: bool) -> ExitCode:
     """Delete old conversations. Open ones and those with a pin stay.
 
     First shows what would go, then asks. Without a terminal nothing is deleted unless --yes is given.

@@ -2,25 +2,109 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from dataclasses import replace
+import urllib.request
+from dataclasses import dataclass, field, replace
 
 import click
 
+from leporello.chat.status import error_hint
+from leporello.cli.context import WAYS, CommandContext, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_line
-from leporello.cli.frame import Frame, pass_frame
-from leporello.cli.model_ways import WAYS
 from leporello.cli.output import Progress, dim, json_option, note, print_json, say, strong
-from leporello.cli.setup_steps import OWN, Choice, Refused, keep, known_choice, list_models, try_model
-from leporello.config import Settings
+from leporello.config import Home, Settings, save_key, write_setting
 from leporello.config.catalogue import API_MODES
-from leporello.errors import InputError
+from leporello.dialects import Dialect
+from leporello.errors import InputError, LeporelloError
 from leporello.local.install import SMOLLM2, install
 from leporello.local.provider import NAME, client_dialect, local_provider
 from leporello.messages import text_of
 from leporello.providers.base import ModelRequest
+from leporello.providers.clients import ProviderChoice, make_provider
+
+OWN = "server"
+"""The name under `providers` for a server of the user's own."""
+ANTHROPIC_VERSION = "2023-06-01"
+LIST_SECONDS = 10.0
+TRY_SECONDS = 60.0
+TRY_TOKENS = 256
+PROBE = "Reply with the one word: ready"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Who serves which model, and the key when it is to be kept."""
+
+    provider: str
+    base_url: str
+    api_mode: str
+    model: str = ""
+    key: str = field(default="", repr=False)
+    new_key: bool = False
+    """Whether the key was entered now; one from the environment stays there."""
+
+
+class SetupFailed(LeporelloError):
+    """The chosen model did not answer; the text says why and what to do."""
+
+
+def known_choice(settings: Settings, provider: str) -> ModelChoice:
+    """A provider of the catalogue or of the user's settings, with the key that is already there."""
+    known = settings.provider(provider)
+    return ModelChoice(provider, known.base_url or "", known.api_mode, key=settings.api_key(provider) or "")
+
+
+def list_models(choice: ModelChoice) -> list[str]:
+    """The names the endpoint offers, as it orders them; empty when it does not say."""
+    root = choice.base_url.rstrip("/")
+    if choice.api_mode == Dialect.ANTHROPIC.value:
+        url = f"{root.removesuffix('/v1')}/v1/models?limit=100"
+        headers = {"x-api-key": choice.key, "anthropic-version": ANTHROPIC_VERSION}
+    else:
+        url = f"{root}/models"
+        headers = {"authorization": f"Bearer {choice.key or 'none'}"}
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=LIST_SECONDS) as answer:
+            body = json.loads(answer.read())
+    except (OSError, ValueError):
+        return []
+    rows = body.get("data") if isinstance(body, dict) else None
+    return [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []
+
+
+def try_model(choice: ModelChoice) -> tuple[str, float]:
+    """One small question: the answer and the seconds it took. `Refused` says what is wrong."""
+    wanted = ProviderChoice(
+        choice.model, choice.provider, choice.base_url, choice.api_mode, choice.key or "none", timeout=TRY_SECONDS
+    )
+    provider = make_provider(wanted)
+    started = time.monotonic()
+    try:
+        asked = [{"role": "user", "content": PROBE}]
+        reply = provider.complete(ModelRequest(choice.model, asked, max_tokens=TRY_TOKENS))
+    except LeporelloError as error:
+        address = choice.base_url if choice.provider == OWN else ""
+        raise SetupFailed(error_hint(error, choice.model, choice.provider, address, in_chat=False)) from error
+    finally:
+        provider.close()
+    return text_of(reply.message).strip(), time.monotonic() - started
+
+
+def keep(home: Home, choice: ModelChoice) -> None:
+    """Write the key to keys.yaml (readable by its owner only) and the rest to config.yaml."""
+    if choice.new_key and choice.key:
+        save_key(home, choice.provider, choice.key)
+    if choice.provider == OWN:
+        write_setting(home, f"providers.{OWN}.base_url", choice.base_url)
+        write_setting(home, f"providers.{OWN}.api_mode", choice.api_mode)
+    write_setting(home, "model.base_url", None)
+    write_setting(home, "model.provider", choice.provider)
+    write_setting(home, "model.default", choice.model)
+
 
 QUESTION = "What is the capital of France?"
 PROVIDERS = {"1": "anthropic", "2": "openai", "3": "openrouter", "4": OWN, "5": NAME}
@@ -46,9 +130,9 @@ TRIES = 3
 @click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is never given as an argument.")
 @click.option("--no-test", is_flag=True, help="Keep it without trying it.")
 @json_option
-@pass_frame
+@pass_context
 def command(
-    frame: Frame,
+    frame: CommandContext,
     local: bool,
     provider: str | None,
     base_url: str | None,
@@ -87,12 +171,14 @@ def command(
     return ExitCode.OK
 
 
-def _from_flags(settings: Settings, provider: str | None, base_url: str | None, api: str, model: str | None) -> Choice:
+def _from_flags(
+    settings: Settings, provider: str | None, base_url: str | None, api: str, model: str | None
+) -> ModelChoice:
     if not model:
         raise InputError("Name the model too: --model NAME.")
     if base_url:
         known = settings.api_key(OWN) if OWN in settings.provider_names else None
-        return Choice(OWN, base_url, api, model, key=known or "")
+        return ModelChoice(OWN, base_url, api, model, key=known or "")
     if not provider:
         raise InputError("Say who serves it: --provider NAME, or --base-url URL for a server of your own.")
     return replace(known_choice(settings, provider), model=model)
@@ -101,7 +187,7 @@ def _from_flags(settings: Settings, provider: str | None, base_url: str | None, 
 # -- asking
 
 
-def _ask(frame: Frame, settings: Settings) -> ExitCode:
+def _ask(frame: CommandContext, settings: Settings) -> ExitCode:
     say(MENU)
     picked = click.prompt("Number", type=click.Choice(list(PROVIDERS)), show_choices=False)
     provider = PROVIDERS[picked]
@@ -114,7 +200,7 @@ def _ask(frame: Frame, settings: Settings) -> ExitCode:
         choice = replace(choice, model=_ask_model(choice))
         try:
             _, seconds = try_model(choice)
-        except Refused as error:
+        except SetupFailed as error:
             note(str(error))
             choice = replace(choice, key="", new_key=False)
             continue
@@ -125,13 +211,13 @@ def _ask(frame: Frame, settings: Settings) -> ExitCode:
     return ExitCode.FAILED
 
 
-def _own_server(settings: Settings) -> Choice:
+def _own_server(settings: Settings) -> ModelChoice:
     address = click.prompt("Address", default="http://127.0.0.1:8080/v1")
     api = click.prompt("It speaks", type=click.Choice(API_MODES), default=API_MODES[0])
-    return Choice(OWN, address, api)
+    return ModelChoice(OWN, address, api)
 
 
-def _with_key(settings: Settings, choice: Choice) -> Choice:
+def _with_key(settings: Settings, choice: ModelChoice) -> ModelChoice:
     if choice.key:
         source = settings.api_key_source(choice.provider) if choice.provider in settings.provider_names else None
         note(f"The key is there already ({source})." if source else "The key is there already.")
@@ -146,7 +232,7 @@ def _with_key(settings: Settings, choice: Choice) -> Choice:
     return replace(choice, key=str(key).strip(), new_key=bool(key))
 
 
-def _ask_model(choice: Choice) -> str:
+def _ask_model(choice: ModelChoice) -> str:
     names = list_models(choice)
     if names:
         say(f"{len(names)} models:")
@@ -158,7 +244,7 @@ def _ask_model(choice: Choice) -> str:
     return str(click.prompt("Model", default=default)).strip()
 
 
-def _done(frame: Frame, choice: Choice, seconds: float) -> None:
+def _done(frame: CommandContext, choice: ModelChoice, seconds: float) -> None:
     took = f" It answered in {seconds:.1f} s." if seconds else ""
     where = f" The key is in {frame.home.keys_file}, readable by you only." if choice.new_key and choice.key else ""
     note(f"{choice.model} is set in {frame.home.config_file}.{took}{where}")
@@ -168,7 +254,7 @@ def _done(frame: Frame, choice: Choice, seconds: float) -> None:
 # -- the model on this machine
 
 
-def _local(frame: Frame, as_json: bool) -> None:
+def _local(frame: CommandContext, as_json: bool) -> None:
     client_dialect()  # without a client the download would be for nothing
     folder = frame.home.models_dir
     shown = _Shown()
@@ -185,7 +271,7 @@ def _local(frame: Frame, as_json: bool) -> None:
     say(f"It is ready: leporello chat --model {NAME}")
 
 
-def _try_local(frame: Frame) -> tuple[str, float]:
+def _try_local(frame: CommandContext) -> tuple[str, float]:
     """One question to the model: what was fetched really works."""
     provider = local_provider(frame.home.models_dir)
     asked = [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": QUESTION}]

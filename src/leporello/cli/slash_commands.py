@@ -6,10 +6,10 @@ from pathlib import Path
 
 from leporello.agent.commands import SlashCommand
 from leporello.cli.files import must_be_new, open_atomically
-from leporello.cli.store_export import json_lines, markdown
-from leporello.cli.store_text import safe
 from leporello.conversation import Conversation
 from leporello.errors import InputError
+from leporello.present.export import json_lines, markdown
+from leporello.present.text import safe
 
 _WRITERS = {".md": markdown, ".jsonl": json_lines}
 

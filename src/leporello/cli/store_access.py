@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import click
 
-from leporello.cli.frame import Frame
+from leporello.cli.context import CommandContext
 from leporello.cli.output import ELLIPSIS, progress, warn
-from leporello.cli.store_text import plural, short
 from leporello.errors import InputError, NotFound
+from leporello.present.text import plural, short
 from leporello.store import open_store, sqlite_path
 from leporello.store.base import Store, StoreOptions
 from leporello.store.records import ConversationFilter, ConversationRecord
@@ -40,7 +40,7 @@ def store_option(function: F) -> F:
     return click.option("--store", "url", metavar="URL", help="The store, instead of the configured one.")(function)
 
 
-def open_existing(frame: Frame, url: str | None = None, read_only: bool = False) -> Store:
+def open_existing(frame: CommandContext, url: str | None = None, read_only: bool = False) -> Store:
     """Open a store that must be there: a mistyped name is an error, not a new empty store."""
     address = url or frame.settings.store_url
     path = file_of(address)
@@ -53,7 +53,7 @@ def open_existing(frame: Frame, url: str | None = None, read_only: bool = False)
 
 
 @contextmanager
-def open_for_listing(frame: Frame, url: str | None) -> Iterator[Store]:
+def open_for_listing(frame: CommandContext, url: str | None) -> Iterator[Store]:
     """The store for a command that lists what there is.
 
     Before the first conversation the configured store has no file: then it is an empty one, which leaves no trace. A

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
+from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.doctor_command import print_sizes
 from leporello.cli.exits import ExitCode
-from leporello.cli.frame import Frame, pass_frame
 from leporello.cli.output import json_option, note, print_json, print_table, progress, say
 from leporello.cli.store_access import bring_index_up_to_date, conversations, file_of, open_existing, store_option
-from leporello.cli.store_text import plural, safe, size
 from leporello.errors import InputError
+from leporello.present.text import plural, safe, size
 from leporello.store import open_store
 from leporello.store.sql.copying import copy_store
 
@@ -33,8 +33,8 @@ def command(ctx: click.Context) -> None:
 @command.command("info")
 @store_option
 @json_option
-@pass_frame
-def info(frame: Frame, url: str | None, as_json: bool) -> ExitCode:
+@pass_context
+def info(frame: CommandContext, url: str | None, as_json: bool) -> ExitCode:
     """Show where the store is, how much it holds and what takes the space."""
     with open_existing(frame, url) as store:
         held = list(conversations(store))
@@ -66,8 +66,8 @@ def _fact(value: object) -> str:
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
 @json_option
-@pass_frame
-def copy(frame: Frame, source: str, target: str, as_json: bool) -> ExitCode:
+@pass_context
+def copy(frame: CommandContext, source: str, target: str, as_json: bool) -> ExitCode:
     """Copy every conversation of SRC into DST, for example from a SQLite file to postgresql://...
 
     SRC may be in use. Each conversation is copied whole or not at all and compared with its original; an interrupted
@@ -111,8 +111,8 @@ def _same_file(source: str, target: str) -> bool:
 @click.argument("destination", type=_FILE, metavar="DEST")
 @store_option
 @json_option
-@pass_frame
-def backup(frame: Frame, destination: Path, url: str | None, as_json: bool) -> ExitCode:
+@pass_context
+def backup(frame: CommandContext, destination: Path, url: str | None, as_json: bool) -> ExitCode:
     """Write a complete copy to the new SQLite file DEST, while the store is in use.
 
     The file appears when it is complete, never overwrites another, and can be read only by you.

@@ -1,4 +1,4 @@
-"""What every command gets: the settings of this run and the home folder, loaded when first asked for."""
+"""What every command gets: the settings of this run, the home folder, and a hint for whoever has no model yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Frame:
+class CommandContext:
     """The options given before the command's name, and what follows from them."""
 
     def __init__(self, home: str | None = None, assignments: tuple[str, ...] = ()) -> None:
@@ -50,12 +50,28 @@ def _split(assignment: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def pass_frame(function: Callable[Concatenate[Frame, P], R]) -> Callable[P, R]:
+def pass_context(function: Callable[Concatenate[CommandContext, P], R]) -> Callable[P, R]:
     """Decorator: the command's function receives the frame as its first argument."""
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         options = click.get_current_context().find_root().obj or {}
-        return function(Frame(**options), *args, **kwargs)
+        return function(CommandContext(**options), *args, **kwargs)
 
     return wrapper
+
+
+WAYS = """\
+Three ways to a model:
+
+  a key          leporello setup asks for provider, model and key, tries them and keeps them
+                 (or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY,
+                 then: leporello chat --model NAME)
+  your server    anything that speaks OpenAI's or Anthropic's API (llama.cpp, Ollama, vLLM):
+                 leporello setup --base-url http://127.0.0.1:8080/v1 --model NAME
+                 (or, for once: leporello --set model.base_url=URL chat --model NAME)
+  no key at all  a small model on this machine, fetched once (about 130 MB):
+                 leporello setup --local, then: leporello chat --model local
+
+To see what a chat looks like without any of them: leporello chat --model scripted:demo
+"""

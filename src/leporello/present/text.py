@@ -1,8 +1,4 @@
-"""Texts from a store on their way to a terminal, and what people type about times.
-
-Titles, ids and messages come from anywhere. Nothing of them may move the cursor, change colours or turn the direction
-of writing: such characters are shown as escapes.
-"""
+"""Texts on their way to a terminal: nothing may move the cursor or change colours; times, sizes and numbers for people."""
 
 from __future__ import annotations
 
@@ -12,6 +8,27 @@ from datetime import UTC, datetime
 
 from leporello.cli.output import breadth
 from leporello.errors import InputError
+
+# Colours of a program's output say little without the rest of its screen: they are taken out, not shown as escapes.
+_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
+
+
+def clean(text: str) -> str:
+    """Lines without anything a terminal would obey; what is taken out is shown as an escape."""
+    return _IN_BLOCK.sub(_as_escape, _COLOURS.sub("", text.replace("\r\n", "\n")))
+
+
+def one_line(text: str) -> str:
+    """The same, with runs of blanks as one."""
+    return clean(" ".join(text.split()))
+
+
+def _as_escape(match: re.Match[str]) -> str:
+    number = ord(match.group())
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
 
 CUT = "..."
 
