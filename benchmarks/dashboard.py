@@ -85,12 +85,12 @@ def _fill(store: Path, home: Path, messages: int, conversations: int) -> int:
         about = Metadata(title="Folded as it grew", model="gpt-4o")
         with Conversation.open(
             "long", model="gpt-4o", window=WINDOW, store=opened, settings=settings, metadata=about
-        ) as talk:
+        ) as conversation:
             for start in range(0, len(session.messages), STEP):
-                talk.append(*session.messages[start : start + STEP])
-                talk.request(session.tools, session.system)
+                conversation.append(*session.messages[start : start + STEP])
+                conversation.request(session.tools, session.system)
                 opened.usage.add("long", ModelCall(CanonicalUsage(3_000, 300, 40_000, 1_500, 0), "gpt-4o", cost=0.02))
-            folds = talk.compressions
+            folds = conversation.compressions
         opened.index.catch_up()
     return folds
 

@@ -14,9 +14,9 @@ from leporello.config import Home, load_settings
 from leporello.dialects import Dialect
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.config import Upstream
-from leporello.gateway.planning import Planner
-from leporello.gateway.talks import Talks
-from leporello.gateway.wire import read_request
+from leporello.gateway.proxy.conversations import ConversationCache
+from leporello.gateway.proxy.request import read_request
+from leporello.gateway.proxy.rewrite import RequestRewriter
 from leporello.store import open_store
 from leporello.store.base import StoreOptions
 
@@ -46,14 +46,14 @@ def measure(conversations: int, turns: int) -> dict[str, dict[str, float]]:
         home = Home(Path(folder))
         with open_store(home.store_url, StoreOptions(synchronous="NORMAL")) as store:
             settings = load_settings({}, environ={}, home=home)
-            planner = Planner(Talks(store, settings), settings)
+            planner = RequestRewriter(ConversationCache(store, settings), settings)
             return {
                 "passes": _timed(planner, WIDE, range(conversations), turns),
                 "folded": _timed(planner, NARROW, range(conversations, 2 * conversations), turns),
             }
 
 
-def _timed(planner: Planner, window: int, numbers: range, turns: int) -> dict[str, float]:
+def _timed(planner: RequestRewriter, window: int, numbers: range, turns: int) -> dict[str, float]:
     upstream = Upstream("u", "http://127.0.0.1", window=window)
     client = Client(Key("bench", ""), "bench")
     took: list[float] = []

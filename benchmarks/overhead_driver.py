@@ -35,17 +35,17 @@ def leporello(messages: list[dict[str, Any]], folder: Path) -> Turn:
     from leporello.usage import CanonicalUsage
 
     settings = load_settings({}, {}, Home(folder))
-    talk = Conversation.open(
+    conversation = Conversation.open(
         model="claude-sonnet-4-5", window=WINDOW, store=f"sqlite:///{folder}/a.db", settings=settings
     )
-    talk.append(*messages)
+    conversation.append(*messages)
     reply = {"role": "assistant", "content": ANSWER}
 
     def turn(number: int) -> None:
-        talk.append({"role": "user", "content": f"Question {number}: what about port {8000 + number}?"})
-        request = talk.request(system=SYSTEM)
+        conversation.append({"role": "user", "content": f"Question {number}: what about port {8000 + number}?"})
+        request = conversation.request(system=SYSTEM)
         request.marked()
-        talk.record(ModelReply(dict(reply), CanonicalUsage(request.tokens, 90)))
+        conversation.record(ModelReply(dict(reply), CanonicalUsage(request.tokens, 90)))
 
     return turn
 

@@ -70,8 +70,8 @@ def oracles() -> dict:
     from ctok import main as ctok  # noqa: PLC0415 - may come from --ctok
 
     def claude(version: str):
-        frame = len(ctok.tokenize("", version))
-        return lambda text: ctok.token_count(text, version) - frame
+        context = len(ctok.tokenize("", version))
+        return lambda text: ctok.token_count(text, version) - context
 
     return {"claude-3": claude("3.0"), "claude-4.7": claude("4.8"), "gemini": lambda text: count("gemma3", text)}
 

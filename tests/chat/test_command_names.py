@@ -12,7 +12,7 @@ from leporello.agent.commands import COMMANDS, SlashCommand, aliases, help_text,
 from leporello.chat.app import WITHOUT_SLASH
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.conversation import Conversation
-from leporello.gateway.letters import is_command
+from leporello.gateway.sessions.message_handler import is_command
 from leporello.testing.stub_server import Say
 from tests.chat.conftest import Desk
 from tests.chat.test_plain import piped

@@ -54,11 +54,11 @@ def template(tmp_path_factory: pytest.TempPathFactory, session: GeneratedSession
     path = tmp_path_factory.mktemp("template") / "store.db"
     with open_store(str(path)) as store:
         about = Metadata(title="Fix the 失敗 test", platform="cli", model="gpt-4.1", owner="ann", custom={"ticket": 7})
-        talk = Conversation.open("build-42", store=store, model="gpt-4.1", window=24_000, metadata=about)
+        conversation = Conversation.open("build-42", store=store, model="gpt-4.1", window=24_000, metadata=about)
         third = len(session.messages) // 3 + 1
         for start in range(0, len(session.messages), third):
-            talk.append(*session.messages[start : start + third])
-            assert talk.compact().outcome is Outcome.COMMITTED
+            conversation.append(*session.messages[start : start + third])
+            assert conversation.compact().outcome is Outcome.COMMITTED
         store.usage.add("build-42", ModelCall(CanonicalUsage(1_000, 200, 9_000, 500, 0), "gpt-4.1", cost=0.25))
         store.usage.add("build-42", ModelCall(CanonicalUsage(100, 20), "gpt-4.1-mini", "summary"))
         store.pins.add("build-42", 3, "the important one")

@@ -44,24 +44,24 @@ def play(talk: Conversation, messages: list[Message], check: bool = False) -> No
 
 def test_a_long_session_stays_inside_the_window_and_every_message_is_kept(url: str) -> None:
     session = generate(seed=11, messages=400)
-    with Conversation.open("build-42", window=24_000, store=url) as talk:
+    with Conversation.open("build-42", window=24_000, store=url) as conversation:
         events: list[CompactionEvent] = []
-        talk.listeners.append(events.append)
-        play(talk, session.messages, check=True)
+        conversation.listeners.append(events.append)
+        play(conversation, session.messages, check=True)
         assert sum(event.report.outcome is Outcome.COMMITTED for event in events) >= 3
-        kept = [stored.message for stored in talk.store.log.iterate("build-42")]
+        kept = [stored.message for stored in conversation.store.log.iterate("build-42")]
         assert kept == session.messages
-        assert talk.usage.calls == sum(role_of(m) == "assistant" for m in session.messages)
+        assert conversation.usage.calls == sum(role_of(m) == "assistant" for m in session.messages)
 
 
 def test_the_first_request_after_a_restart_is_the_one_that_would_have_been_sent(url: str) -> None:
     messages = generate(seed=5, messages=300).messages
-    with Conversation.open("a", window=24_000, store=url) as talk:
-        play(talk, messages)
-        before = talk.request(system="s").messages
-    with Conversation.open("a", window=24_000, store=url) as talk:
-        assert talk.request(system="s").messages == before
-        assert talk.engine.ledger.last == len(messages)
+    with Conversation.open("a", window=24_000, store=url) as conversation:
+        play(conversation, messages)
+        before = conversation.request(system="s").messages
+    with Conversation.open("a", window=24_000, store=url) as conversation:
+        assert conversation.request(system="s").messages == before
+        assert conversation.engine.ledger.last == len(messages)
 
 
 @pytest.mark.parametrize("ratio", [0.75, 1.0, 1.3])
@@ -73,118 +73,118 @@ def test_restarts_change_no_request(tmp_path: Path, ratio: float) -> None:
     def requests(name: str, restart: bool) -> list[tuple[Message, ...]]:
         sent = []
         url = f"sqlite:///{tmp_path}/{name}.db"
-        talk = Conversation.open("a", window=8_000, store=url)
+        conversation = Conversation.open("a", window=8_000, store=url)
         for message in messages:
             if role_of(message) != "assistant":
-                talk.append(message)
+                conversation.append(message)
                 continue
             if restart:
-                talk.close()
-                talk = Conversation.open("a", window=8_000, store=url)
-            request = talk.request(system="s")
+                conversation.close()
+                conversation = Conversation.open("a", window=8_000, store=url)
+            request = conversation.request(system="s")
             sent.append(request.messages)
             real = round(counter.messages(request.messages) * ratio)
-            talk.record(ModelReply(message, CanonicalUsage(input_tokens=real)))
-        assert talk.compressions >= 3
-        talk.close()
+            conversation.record(ModelReply(message, CanonicalUsage(input_tokens=real)))
+        assert conversation.compressions >= 3
+        conversation.close()
         return sent
 
     assert requests("restarted", True) == requests("kept", False)
 
 
 def test_any_id_of_the_chain_opens_the_conversation(url: str) -> None:
-    with Conversation.open("first", window=24_000, store=url) as talk:
-        play(talk, generate(seed=6, messages=300).messages)
-        ids = [session.id for session in talk.store.conversations.sessions("first")]
+    with Conversation.open("first", window=24_000, store=url) as conversation:
+        play(conversation, generate(seed=6, messages=300).messages)
+        ids = [session.id for session in conversation.store.conversations.sessions("first")]
     assert len(ids) > 2
     for id in ids:
-        with Conversation.open(id, store=url) as talk:
-            assert talk.id == "first"
+        with Conversation.open(id, store=url) as conversation:
+            assert conversation.id == "first"
 
 
 def test_the_prefix_is_stable_between_compactions(url: str) -> None:
     """Without a commit in between, a request begins with the bytes of the one before."""
-    with Conversation.open("a", window=24_000, store=url) as talk:
+    with Conversation.open("a", window=24_000, store=url) as conversation:
         commits: list[CompactionEvent] = []
-        talk.listeners.append(commits.append)
+        conversation.listeners.append(commits.append)
         last: tuple[Message, ...] = ()
         seen = 0
         for message in generate(seed=8, messages=300).messages:
             if role_of(message) != "assistant":
-                talk.append(message)
+                conversation.append(message)
                 continue
-            request = talk.request(system="s")
+            request = conversation.request(system="s")
             if len(commits) == seen and last and role_of(last[-1]) != "user":
                 assert request.messages[: len(last)] == last
             seen, last = len(commits), request.messages
-            talk.record(ModelReply(message, CanonicalUsage(request.tokens, 9)))
+            conversation.record(ModelReply(message, CanonicalUsage(request.tokens, 9)))
         assert seen >= 3
 
 
 def test_undo_shows_everything_again_and_automatic_folding_waits(url: str) -> None:
     messages = generate(seed=9, messages=160).messages
-    with Conversation.open("a", window=64_000, store=url) as talk:
-        talk.append(*messages)
-        before = talk.messages
-        report = talk.compact()
+    with Conversation.open("a", window=64_000, store=url) as conversation:
+        conversation.append(*messages)
+        before = conversation.messages
+        report = conversation.compact()
         assert report.outcome is Outcome.COMMITTED
-        assert len(talk.messages) < len(before)
-        talk.undo()
-        assert talk.messages == before
-        assert not talk.engine.should_compress(talk.limits.threshold_tokens)
-        assert talk.engine.should_compress(talk.limits.hard_tokens)
+        assert len(conversation.messages) < len(before)
+        conversation.undo()
+        assert conversation.messages == before
+        assert not conversation.engine.should_compress(conversation.limits.threshold_tokens)
+        assert conversation.engine.should_compress(conversation.limits.hard_tokens)
 
 
 def test_attempts_survive_a_restart_and_a_manual_one_is_never_refused(url: str) -> None:
     """Three automatic attempts without a successful turn, then no more, in any process."""
-    with Conversation.open("a", window=8_000, store=url) as talk:
-        talk.append({"role": "user", "content": "word " * 7_000})
+    with Conversation.open("a", window=8_000, store=url) as conversation:
+        conversation.append({"role": "user", "content": "word " * 7_000})
         for _ in range(3):
-            talk._fold("preflight")
-    with Conversation.open("a", window=8_000, store=url) as talk:
-        assert talk.engine.attempts == 3
-        assert not talk.engine.should_compress(10**9)
-        assert talk.compact().outcome in (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
-        talk.record(ModelReply({"role": "assistant", "content": "ok"}, CanonicalUsage(10, 1)))
-    with Conversation.open("a", window=8_000, store=url) as talk:
-        assert talk.engine.attempts == 0
+            conversation._fold("preflight")
+    with Conversation.open("a", window=8_000, store=url) as conversation:
+        assert conversation.engine.attempts == 3
+        assert not conversation.engine.should_compress(10**9)
+        assert conversation.compact().outcome in (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
+        conversation.record(ModelReply({"role": "assistant", "content": "ok"}, CanonicalUsage(10, 1)))
+    with Conversation.open("a", window=8_000, store=url) as conversation:
+        assert conversation.engine.attempts == 0
 
 
 def test_disabled_means_no_automatic_folding_on_any_path(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEPORELLO_COMPRESSION__ENABLED", "false")
-    with Conversation.open("a", window=200_000, store=url) as talk:
+    with Conversation.open("a", window=200_000, store=url) as conversation:
         events: list[CompactionEvent] = []
-        talk.listeners.append(events.append)
-        play(talk, generate(seed=4, messages=300).messages)
-        assert talk.counter.messages(talk.messages) > talk.limits.threshold_tokens
+        conversation.listeners.append(events.append)
+        play(conversation, generate(seed=4, messages=300).messages)
+        assert conversation.counter.messages(conversation.messages) > conversation.limits.threshold_tokens
         assert events == []
-        assert talk.compact().outcome is Outcome.COMMITTED
+        assert conversation.compact().outcome is Outcome.COMMITTED
 
 
 def test_a_fixed_part_beyond_the_window_is_an_error_before_any_call(url: str) -> None:
-    with Conversation.open("a", window=4_000, store=url) as talk:
-        talk.append({"role": "user", "content": "hi"})
+    with Conversation.open("a", window=4_000, store=url) as conversation:
+        conversation.append({"role": "user", "content": "hi"})
         with pytest.raises(FixedPartTooLarge) as caught:
-            talk.request(system="word " * 5_000)
+            conversation.request(system="word " * 5_000)
         assert caught.value.parts["system"] >= 5_000
 
 
 def test_folded_text_is_one_call_away(url: str) -> None:
-    with Conversation.open("a", window=24_000, store=url) as talk:
-        talk.append({"role": "user", "content": "The staging port is 48213."})
-        play(talk, generate(seed=12, messages=300).messages)
-        fold = next(line.fold for line in talk.view.lines if line.fold)
-        span = talk.store.views.fold("a", fold).covered
+    with Conversation.open("a", window=24_000, store=url) as conversation:
+        conversation.append({"role": "user", "content": "The staging port is 48213."})
+        play(conversation, generate(seed=12, messages=300).messages)
+        fold = next(line.fold for line in conversation.view.lines if line.fold)
+        span = conversation.store.views.fold("a", fold).covered
         texts, page = "", 1
         while page:
-            opened = talk.expand(fold, page, max_tokens=50_000)
+            opened = conversation.expand(fold, page, max_tokens=50_000)
             texts += "".join(piece["text"] for piece in opened["messages"])
             page = page + 1 if "next" in opened else 0
-        for stored in talk.store.log.span("a", span):
+        for stored in conversation.store.log.span("a", span):
             assert text_of(stored.message) in texts
-        assert any(window.message == 1 for window in talk.search("What is the staging port?"))
+        assert any(window.message == 1 for window in conversation.search("What is the staging port?"))
         with pytest.raises(InputError):
-            talk.expand("x9")
+            conversation.expand("x9")
 
 
 def test_a_message_appended_by_another_process_is_seen(url: str) -> None:
@@ -198,13 +198,13 @@ def test_a_message_appended_by_another_process_is_seen(url: str) -> None:
 
 def test_a_forged_fold_is_only_text_here(url: str) -> None:
     """With a store, a fold must be known to it: a user who pastes one gets no powers."""
-    with Conversation.open("a", window=24_000, store=url) as talk:
-        play(talk, generate(seed=2, messages=200).messages)
-        real = next(line.message for line in talk.view.lines if line.fold)
+    with Conversation.open("a", window=24_000, store=url) as conversation:
+        play(conversation, generate(seed=2, messages=200).messages)
+        real = next(line.message for line in conversation.view.lines if line.fold)
         assert read_fold(real) is not None
-    with Conversation.open("b", window=24_000, store=url) as talk:
-        talk.append({"role": "user", "content": real["content"]})
-        assert all(line.fold is None for line in talk.view.lines)
+    with Conversation.open("b", window=24_000, store=url) as conversation:
+        conversation.append({"role": "user", "content": real["content"]})
+        assert all(line.fold is None for line in conversation.view.lines)
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
@@ -223,19 +223,21 @@ def test_a_forged_fold_in_a_stored_conversation_has_no_powers(url: str, tmp_path
     forged = fold_message(Fold(99, Span(1, 10**8), said), role, recall=False)
     filler = generate(seed=3, messages=160, tokens=50_000, rules=0).messages
     settings = load_settings({"context.engine": engine}, {}, Home(tmp_path))
-    with Conversation.open("a", window=24_000, store=url, settings=settings) as talk:
-        talk.append({"role": "user", "content": rule}, forged, {"role": "user", "content": "Begin."}, *filler[1:150])
-        assert talk.compact().committed
-        talk.append({"role": "user", "content": "One more."}, forged, {"role": "user", "content": "Go on."})
-        talk.append({"role": "assistant", "content": "Done."}, *filler[150:])
-        talk.compact()
-        assert validate(talk.messages) == []
-        assert [r.text for r in talk.engine.ledger.active_rules if lie in r.text] == []
-        assert rule in [r.text for r in talk.engine.ledger.active_rules]
-        assert {line.fold for line in talk.view.lines} <= {None, *(f"f{k}" for k in range(1, 9))}
-        folds = [fold for line in talk.view.lines if line.fold and (fold := read_fold(line.message))]
+    with Conversation.open("a", window=24_000, store=url, settings=settings) as conversation:
+        conversation.append(
+            {"role": "user", "content": rule}, forged, {"role": "user", "content": "Begin."}, *filler[1:150]
+        )
+        assert conversation.compact().committed
+        conversation.append({"role": "user", "content": "One more."}, forged, {"role": "user", "content": "Go on."})
+        conversation.append({"role": "assistant", "content": "Done."}, *filler[150:])
+        conversation.compact()
+        assert validate(conversation.messages) == []
+        assert [r.text for r in conversation.engine.ledger.active_rules if lie in r.text] == []
+        assert rule in [r.text for r in conversation.engine.ledger.active_rules]
+        assert {line.fold for line in conversation.view.lines} <= {None, *(f"f{k}" for k in range(1, 9))}
+        folds = [fold for line in conversation.view.lines if line.fold and (fold := read_fold(line.message))]
         assert folds
-        assert all(fold.span.last <= talk.view.last for fold in folds)
+        assert all(fold.span.last <= conversation.view.last for fold in folds)
         stated = [line.text for fold in folds for line in fold.handoff[Section.CONSTRAINTS]]
         assert lie not in stated
 
@@ -270,66 +272,68 @@ def test_a_forged_fold_in_a_stored_conversation_has_no_powers(url: str, tmp_path
     ids=["chat", "anthropic", "responses"],
 )
 def test_replies_of_all_dialects_are_recorded(url: str, reply: dict) -> None:
-    with Conversation.open("a", store=url) as talk:
-        talk.append({"role": "user", "content": "go"})
-        talk.request()
-        talk.record(reply)
-        assert talk.messages[-1]["content"] == "done"
-        assert talk.usage.usage.prompt_tokens == 50
+    with Conversation.open("a", store=url) as conversation:
+        conversation.append({"role": "user", "content": "go"})
+        conversation.request()
+        conversation.record(reply)
+        assert conversation.messages[-1]["content"] == "done"
+        assert conversation.usage.usage.prompt_tokens == 50
 
 
 def test_the_footer_names_recovery_calls_only_when_the_model_can_make_them(url: str) -> None:
     """The literal call printed in a fold, executed, returns the folded text; without the tool it is not printed."""
     messages = generate(seed=3, messages=200).messages
-    with Conversation.open("a", window=24_000, store=url) as talk:
-        talk.append(*messages)
-        talk.request(tools=openai_tools())
-        text = next(text_of(line.message) for line in talk.view.lines if line.fold)
+    with Conversation.open("a", window=24_000, store=url) as conversation:
+        conversation.append(*messages)
+        conversation.request(tools=openai_tools())
+        text = next(text_of(line.message) for line in conversation.view.lines if line.fold)
         calls = re.findall(r'(lcm_expand)\(id="(\w+)"\)', text)
         assert len(calls) == 2
         for name, id in calls:
-            answer = json.loads(talk.recall_tools.handle(name, {"id": id}))
+            answer = json.loads(conversation.recall_tools.handle(name, {"id": id}))
             assert answer["messages"]
-    with Conversation.open("b", window=24_000, store=url) as talk:
-        talk.append(*messages)
-        talk.request()
-        assert "lcm_" not in next(text_of(line.message) for line in talk.view.lines if line.fold)
+    with Conversation.open("b", window=24_000, store=url) as conversation:
+        conversation.append(*messages)
+        conversation.request()
+        assert "lcm_" not in next(text_of(line.message) for line in conversation.view.lines if line.fold)
 
 
 def test_a_conversation_whose_answers_are_appended_goes_on_for_ever(url: str) -> None:
     """Not every host records usage: an answer in the log is an answer."""
-    with Conversation.open("a", window=8_000, store=url) as talk:
+    with Conversation.open("a", window=8_000, store=url) as conversation:
         for turn in range(160):
-            talk.append({"role": "user", "content": f"Question {turn}: " + "what about it? " * 12})
-            assert talk.request(system="s").tokens <= 8_000
-            talk.append({"role": "assistant", "content": f"Answer {turn}: " + "nothing new there. " * 12})
-        assert talk.compressions > 4
+            conversation.append({"role": "user", "content": f"Question {turn}: " + "what about it? " * 12})
+            assert conversation.request(system="s").tokens <= 8_000
+            conversation.append({"role": "assistant", "content": f"Answer {turn}: " + "nothing new there. " * 12})
+        assert conversation.compressions > 4
 
 
 def test_nothing_is_refused_that_a_fold_would_cure(url: str) -> None:
     """Three attempts without an answer are enough, unless the request would not fit at all."""
-    with Conversation.open("a", window=8_000, store=url) as talk:
+    with Conversation.open("a", window=8_000, store=url) as conversation:
         for turn in range(400):
-            talk.append({"role": "user", "content": f"Note {turn}: " + "keep this in mind. " * 12})
+            conversation.append({"role": "user", "content": f"Note {turn}: " + "keep this in mind. " * 12})
             if turn % 4 == 0:
-                assert talk.request(system="s").tokens <= 8_000
+                assert conversation.request(system="s").tokens <= 8_000
 
 
 def test_a_fold_by_another_process_is_waited_for(url: str) -> None:
-    with Conversation.open("a", window=8_000, store=url) as talk, Conversation.open("a", store=url) as other:
-        talk.append(*({"role": "user", "content": f"Note {k}: " + "keep this in mind. " * 40} for k in range(80)))
+    with Conversation.open("a", window=8_000, store=url) as conversation, Conversation.open("a", store=url) as other:
+        conversation.append(
+            *({"role": "user", "content": f"Note {k}: " + "keep this in mind. " * 40} for k in range(80))
+        )
         held = other.store.leases.acquire("a", "other", 60.0)
         assert held is not None
         release = threading.Timer(0.6, other.store.leases.release, [held])
         release.start()
-        assert talk.request(system="s").tokens <= 8_000
+        assert conversation.request(system="s").tokens <= 8_000
         release.join()
 
 
 def test_no_answer_longer_than_the_room_is_asked_for(url: str) -> None:
-    with Conversation.open("a", model="claude-sonnet-4-5", window=8_000, store=url) as talk:
-        talk.append({"role": "user", "content": "Hello. " * 500})
-        request = talk.request()
+    with Conversation.open("a", model="claude-sonnet-4-5", window=8_000, store=url) as conversation:
+        conversation.append({"role": "user", "content": "Hello. " * 500})
+        request = conversation.request()
         assert request.anthropic()["max_tokens"] + request.tokens == 8_000
-        assert talk.request(max_tokens=77).anthropic()["max_tokens"] == 77
+        assert conversation.request(max_tokens=77).anthropic()["max_tokens"] == 77
         assert "max_tokens" not in request.openai_chat(), "this API fits the answer to the room by itself"

@@ -55,8 +55,8 @@ def test_results_of_one_turn_share_a_limit_and_nothing_is_lost(talk: Conversatio
     talk.append(asks(*((id, {}) for id in ids)))
     texts = [shown(talk, talk.tool_result(id, letter * size)) for id, letter in zip(ids, "abcde", strict=True)]
     assert sum(map(len, texts)) <= LIMITS.turn_chars
-    for text, letter in zip(texts, "abcde", strict=True):
-        assert letter * size == (saved_path(text).read_text() if text.startswith(OPENING) else text)
+    for text, inbox_message in zip(texts, "abcde", strict=True):
+        assert inbox_message * size == (saved_path(text).read_text() if text.startswith(OPENING) else text)
     assert texts[-1].startswith(OPENING)
     assert validate(talk.messages) == []
     talk.append({"role": "assistant", "content": "so"}, {"role": "user", "content": "more"}, asks(("c0", {})))

@@ -30,18 +30,20 @@ class Waiting:
 
 
 def test_a_stopped_folding_changes_nothing(tmp_path: Path) -> None:
-    narrator = Waiting()
-    with Conversation.open("a", window=16_000, store=f"sqlite:///{tmp_path}/a.db", summariser=narrator) as talk:
-        talk.append(*SESSION)
-        before = talk.view
-        talk.cancel = CancelToken()
-        stopper = threading.Thread(target=lambda: (narrator.begun.wait(60), talk.cancel.cancel()))
+    summariser = Waiting()
+    with Conversation.open(
+        "a", window=16_000, store=f"sqlite:///{tmp_path}/a.db", summariser=summariser
+    ) as conversation:
+        conversation.append(*SESSION)
+        before = conversation.view
+        conversation.cancel = CancelToken()
+        stopper = threading.Thread(target=lambda: (summariser.begun.wait(60), conversation.cancel.cancel()))
         stopper.start()
         with pytest.raises(Cancelled):
-            talk.compact()
+            conversation.compact()
         stopper.join()
-        talk.refresh()
-        assert talk.view == before
-        talk.cancel = None
-        talk.engine.summariser = None
-        assert talk.compact().committed, "the lease of the stopped folding is free again"
+        conversation.refresh()
+        assert conversation.view == before
+        conversation.cancel = None
+        conversation.engine.summariser = None
+        assert conversation.compact().committed, "the lease of the stopped folding is free again"

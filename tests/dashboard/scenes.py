@@ -31,12 +31,12 @@ def folded(store: Store, home: Home, id: str = "build-42", **about: Any) -> None
     metadata = Metadata(**{"title": "Mend the build", "platform": "chat", "model": "gpt-4o", **about})
     with Conversation.open(
         id, model="gpt-4o", window=24_000, store=store, settings=settings, metadata=metadata
-    ) as talk:
+    ) as conversation:
         for start in range(0, len(session.messages), 10):
-            talk.append(*session.messages[start : start + 10])
-            talk.request(session.tools, session.system)
+            conversation.append(*session.messages[start : start + 10])
+            conversation.request(session.tools, session.system)
             store.usage.add(id, ModelCall(USAGE, "gpt-4o", "chat", 0.0125))
-        assert talk.compressions >= 2
+        assert conversation.compressions >= 2
 
 
 def short(store: Store, id: str, texts: list[str], **about: Any) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from leporello.config import Home, load_settings
 from leporello.events import Span
-from leporello.gateway.dashboard.door import Visitor
-from leporello.gateway.dashboard.reader import Reader
-from leporello.gateway.dashboard.tables import report
+from leporello.gateway.dashboard.auth import User
+from leporello.gateway.dashboard.charts import report
+from leporello.gateway.dashboard.reader import DashboardReader
 from leporello.store import open_store
 from leporello.store.base import Store, StoreOptions
 from leporello.store.postgres.database import PostgresTransaction
@@ -29,8 +29,8 @@ from tests.gateway.house import opened
 from tests.store.server import Server
 from tests.store.test_sqlite_costs import steps
 
-ALL = Visitor("session")
-ADA = Visitor("session", "ada", "ada")
+ALL = User("session")
+ADA = User("session", "ada", "ada")
 QUICK = StoreOptions(synchronous="OFF")
 """Nothing here must survive a power cut."""
 Asked = list[tuple[str, tuple[Any, ...]]]
@@ -58,7 +58,7 @@ def crowded(store: Store, count: int) -> None:
 
 def everything(store: Store, home: Path) -> list[Callable[[], object]]:
     """The reading work of every page."""
-    reader = Reader(store, load_settings({}, environ={}, home=Home(home)))
+    reader = DashboardReader(store, load_settings({}, environ={}, home=Home(home)))
     record = store.conversations.resolve("long")
     second = reader.page(ALL, ConversationFilter(), None)[1]
     return [
@@ -138,7 +138,7 @@ def test_a_page_of_the_list_costs_the_same_in_a_large_store(tmp_path: Path) -> N
         with open_store(f"sqlite:///{tmp_path}/{count}.db", QUICK) as store:
             for number in range(count):
                 store.conversations.create(f"c{number}", Metadata(title=f"t{number}"))
-            reader = Reader(store, load_settings({}, environ={}, home=Home(tmp_path)))
+            reader = DashboardReader(store, load_settings({}, environ={}, home=Home(tmp_path)))
             reader.page(ALL, ConversationFilter(), None)
             costs.append(steps(store, lambda reader=reader: reader.page(ALL, ConversationFilter(), None)))  # type: ignore[misc]
     # Looking whether there are more than a stretch of 2,000 walks over as many entries of an index at most.
@@ -164,7 +164,7 @@ def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path}/gateway.db") as store:
         scenes.folded(store, Home(tmp_path))
     with open_store(f"sqlite:///{tmp_path}/gateway.db", StoreOptions(read_only=True)) as store:
-        reader = Reader(store, load_settings({}, environ={}, home=Home(tmp_path)))
+        reader = DashboardReader(store, load_settings({}, environ={}, home=Home(tmp_path)))
         record = reader.record(ALL, "build-42")
         reader.page(ALL, ConversationFilter(), None)
         reader.overview(record)

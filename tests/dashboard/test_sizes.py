@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from leporello.events import Span
-from leporello.gateway.dashboard.sizes import MOST_READ, SizeBook
+from leporello.gateway.dashboard.timeline import MOST_READ, LogSizeCache
 from leporello.store import open_store
 from leporello.tokens import TokenCounter
 from tests.dashboard import scenes
@@ -18,7 +18,7 @@ def test_a_long_log_is_estimated_but_for_what_is_shown(tmp_path: Path) -> None:
         scenes.short(store, "long", [words + str(n) for n in range(MOST_READ // len(words) + 20)])
         record = store.conversations.resolve("long")
         exact = [counter.message(item.message) for item in store.log.span("long", Span(1, record.messages))]
-        sizes = SizeBook(store).sizes(record, record.messages, counter, shown=(2, 3))
+        sizes = LogSizeCache(store).sizes(record, record.messages, counter, shown=(2, 3))
         assert sizes.counted(2, 3)
         assert sizes.of(2, 3) == exact[1] + exact[2]
         assert not sizes.counted(1, record.messages)
@@ -30,7 +30,7 @@ def test_a_short_log_is_counted_and_only_what_is_new_is_read_again(tmp_path: Pat
     with open_store(f"sqlite:///{tmp_path}/t.db") as store:
         scenes.short(store, "talk", ["one", "two words", "three words here"])
         record = store.conversations.resolve("talk")
-        book = SizeBook(store)
+        book = LogSizeCache(store)
         assert book.sizes(record, 3, counter).counted(1, 3)
         store.log.append("talk", [scenes.user("and a fourth message")])
         sizes = book.sizes(record, 4, counter)

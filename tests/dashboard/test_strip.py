@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from leporello.events import Span, ViewEntry
 from leporello.gateway.dashboard.charts import HEIGHT, MOST_BARS, TOP, nice_top, usage_charts
-from leporello.gateway.dashboard.rows import texts_of
-from leporello.gateway.dashboard.signing import local
-from leporello.gateway.dashboard.strip import (
+from leporello.gateway.dashboard.formatting import money, piece, short_count, slug, unslug, visible
+from leporello.gateway.dashboard.login import local
+from leporello.gateway.dashboard.timeline import (
     Scale,
     SegmentKind,
     log_segments,
@@ -17,7 +17,7 @@ from leporello.gateway.dashboard.strip import (
     sources_of,
     view_segments,
 )
-from leporello.gateway.dashboard.words import money, piece, short_count, slug, unslug, visible
+from leporello.gateway.dashboard.view_models import texts_of
 from leporello.messages import Message
 from leporello.store.records import FoldMark, Generation, UsageTotals
 from leporello.testing.store_contract.base import ODD_IDS

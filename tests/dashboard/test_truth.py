@@ -16,7 +16,7 @@ from leporello.config import load_settings
 from leporello.conversation import Conversation
 from leporello.conversation.rendering import sent_messages
 from leporello.events import Span
-from leporello.gateway.dashboard.words import clock, count, money, percent, short_count, visible
+from leporello.gateway.dashboard.formatting import clock, count, money, percent, short_count, visible
 from leporello.messages import Message, calls_of, role_of
 from leporello.providers.base import ModelReply
 from leporello.store.records import InsightsQuery, Metadata
@@ -76,39 +76,39 @@ def checked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         metadata = Metadata(title="Mend  the <build>", platform="chat", model="gpt-4o")
         with Conversation.open(
             "it", model="gpt-4o", window=WINDOW, store=house.store, settings=settings, metadata=metadata
-        ) as talk:
-            yield Checked(house, talk)
+        ) as conversation:
+            yield Checked(house, conversation)
 
 
 def test_every_page_says_what_the_library_says(checked: Checked) -> None:
     """While it grows and is compacted, after an undo, after another compaction, and when it has ended."""
-    talk = checked.talk
+    conversation = checked.talk
     session = generate(seed=23, messages=90)
     provider = TokenCounter.for_model("gpt-4o")
     generation = -1
     for start in range(0, len(session.messages), STEP):
-        talk.append(*session.messages[start : start + STEP])
-        sent = talk.request(session.tools, session.system)
+        conversation.append(*session.messages[start : start + STEP])
+        sent = conversation.request(session.tools, session.system)
         prompt = round(provider.request(sent.messages, sent.tools) * 1.04) + HIDDEN
         usage = CanonicalUsage(prompt // 3, 40, prompt - prompt // 3, 0, 0)
-        talk.record(ModelReply({"role": "assistant", "content": f"Done with part {start}."}, usage))
-        if talk.view.generation != generation:
+        conversation.record(ModelReply({"role": "assistant", "content": f"Done with part {start}."}, usage))
+        if conversation.view.generation != generation:
             compare(checked)
-        generation = talk.view.generation
+        generation = conversation.view.generation
     compare(checked)
-    assert talk.compressions >= 2
-    assert any(line.shortened for line in talk.view.lines) or talk.engine.name != "compressor"
-    talk.undo()
+    assert conversation.compressions >= 2
+    assert any(line.shortened for line in conversation.view.lines) or conversation.engine.name != "compressor"
+    conversation.undo()
     compare(checked)
-    talk.append({"role": "user", "content": "First this."}, {"role": "user", "content": "<b>Then</b> that."})
+    conversation.append({"role": "user", "content": "First this."}, {"role": "user", "content": "<b>Then</b> that."})
     compare(checked)
-    assert talk.compact("the tests").committed
-    talk.pins.add("m2")
+    assert conversation.compact("the tests").committed
+    conversation.pins.add("m2")
     compare(checked)
-    talk.undo()
-    talk.undo()
+    conversation.undo()
+    conversation.undo()
     compare(checked)
-    talk.store.conversations.end(talk.id, "exit")
+    conversation.store.conversations.end(conversation.id, "exit")
     compare(checked)
 
 
@@ -125,19 +125,19 @@ def compare(checked: Checked) -> None:
 
 
 def compare_head(checked: Checked, page: Node) -> None:
-    talk, record = checked.talk, checked.talk.store.conversations.resolve(checked.talk.id)
+    conversation, record = checked.talk, checked.talk.store.conversations.resolve(checked.talk.id)
     facts = page.one(cls="facts")
     assert page.one("h1").line == "Mend the <build>"
-    assert f"{talk.view.last:,} messages" in facts.line
+    assert f"{conversation.view.last:,} messages" in facts.line
     folded = len(checked.standing)
-    assert folded == talk.compressions
+    assert folded == conversation.compressions
     assert re.search(rf"\b{folded:,} compactions?\b", facts.line)
-    undone = sum(step.kind == "undo" for step in talk.store.views.generations(talk.id))
+    undone = sum(step.kind == "undo" for step in conversation.store.views.generations(conversation.id))
     assert (f"{undone} undone" in facts.line) == bool(undone)
     assert f"active {clock(record.updated_at)}" in facts.line
     assert bool(page.all(cls="live")) == record.open
     assert ("ended" in facts.line) != record.open
-    pins = [pin.number for pin in talk.pins.all()]
+    pins = [pin.number for pin in conversation.pins.all()]
     assert [node.line for node in page.one(data_key="pins").all("a")] == [f"m{number}" for number in pins]
 
 
@@ -164,14 +164,14 @@ def sizes(title: str) -> list[int]:
 
 def compare_segments(checked: Checked, page: Node) -> None:
     """The lines of `Unfold` and the upper strip are the view, sized as the library sizes it."""
-    talk = checked.talk
+    conversation = checked.talk
     unfold = page.one(data_key="unfold").all("details")
     listed = [node.one("summary").line for node in unfold]
     strip = [node.one("title").line for node in page.one("svg", cls="strip").all("a", cls="seg")]
     expected: list[tuple[str, int]] = []
-    marks = {mark.id: mark for mark in talk.store.views.fold_marks(talk.id)}
+    marks = {mark.id: mark for mark in conversation.store.views.fold_marks(conversation.id)}
     numbers: list[int] = []
-    for line in talk.view.lines:
+    for line in conversation.view.lines:
         size = checked.tokens(line.message)
         if line.fold:
             expected.append((line.fold, size))
@@ -191,10 +191,10 @@ def compare_segments(checked: Checked, page: Node) -> None:
         assert fold or row.endswith(f"{size:,} tokens"), (row, size)
     opened = [node for node in unfold if not node["data-key"].startswith("fold-")]
     seen = [row for node in opened for row in rows_of(checked, node["data-src"].split("&from=")[0])]
-    sent = [line.number for item in sent_messages(talk.view) for line in item.lines if line.number is not None]
+    sent = [line.number for item in sent_messages(conversation.view) for line in item.lines if line.number is not None]
     assert [number for row in seen for number in row.numbers] == sent
-    for fold in {line.fold for line in talk.view.lines if line.fold}:
-        message = next(line.message for line in talk.view.lines if line.fold == fold)
+    for fold in {line.fold for line in conversation.view.lines if line.fold}:
+        message = next(line.message for line in conversation.view.lines if line.fold == fold)
         covered = checked.log_tokens(marks[fold].covered)
         said = checked.page(f"/fold/{fold}").one(cls="opened").one("p").line
         assert said.startswith(f"{checked.tokens(message):,} tokens stand for {covered:,} of m"), said
@@ -251,23 +251,23 @@ def written(message: Message) -> list[str]:
 
 def compare_view(checked: Checked) -> None:
     """`What the model sees, word for word` is the list of messages of the next request."""
-    talk = checked.talk
-    seen = rows_of(checked, f"/c/{talk.id}/view", texts=True)
-    sent = talk.messages
+    conversation = checked.talk
+    seen = rows_of(checked, f"/c/{conversation.id}/view", texts=True)
+    sent = conversation.messages
     assert [row.role for row in seen] == [role_of(message) for message in sent]
     assert [row.tokens for row in seen] == [checked.tokens(message) for message in sent]
     for row, message in zip(seen, sent, strict=True):
         texts = written(message)
         assert [text for text in row.texts if text in texts] == texts
-    assert f"{talk.reading.tokens:,} tokens" in checked.page("/view").one("p", cls="muted").line
+    assert f"{conversation.reading.tokens:,} tokens" in checked.page("/view").one("p", cls="muted").line
 
 
 def compare_log(checked: Checked, page: Node) -> None:
     """The lower strip holds every message once, sized as above, and its sum is what is said about it."""
-    talk = checked.talk
+    conversation = checked.talk
     head, strip = page.all(cls="strip-head")[1], page.all("svg", cls="strip")[1]
-    total = checked.log_tokens(Span(1, talk.view.last))
-    assert head.line.startswith(f"The whole log{total:,} tokens in {talk.view.last:,} messages")
+    total = checked.log_tokens(Span(1, conversation.view.last))
+    assert head.line.startswith(f"The whole log{total:,} tokens in {conversation.view.last:,} messages")
     place = 1
     for node in strip.all("a", cls="seg"):
         title = node.one("title").line
@@ -277,9 +277,9 @@ def compare_log(checked: Checked, page: Node) -> None:
         assert first == place
         assert size == checked.log_tokens(Span(first, last)), title
         place = last + 1
-    assert place == talk.view.last + 1
-    stored = talk.store.log.span(talk.id, Span(1, talk.view.last))
-    listed = rows_of(checked, f"/c/{talk.id}/messages?first=1&last={talk.view.last}")
+    assert place == conversation.view.last + 1
+    stored = conversation.store.log.span(conversation.id, Span(1, conversation.view.last))
+    listed = rows_of(checked, f"/c/{conversation.id}/messages?first=1&last={conversation.view.last}")
     assert [(row.numbers, row.tokens) for row in listed] == [
         ([item.number], checked.tokens(item.message)) for item in stored
     ]
@@ -303,8 +303,8 @@ def compare_use(checked: Checked, page: Node) -> None:
 
 def compare_compactions(checked: Checked, page: Node) -> None:
     """Each attempt with its numbers; one that was taken back says so, here and on its own page."""
-    talk, standing = checked.talk, checked.standing
-    attempts = talk.store.views.attempts(talk.id, 1_000)
+    conversation, standing = checked.talk, checked.standing
+    attempts = conversation.store.views.attempts(conversation.id, 1_000)
     lines = page.one(data_key="compactions").all("li")
     for node, attempt in zip(lines, attempts, strict=False):
         report = attempt.report
@@ -323,19 +323,19 @@ def compare_compactions(checked: Checked, page: Node) -> None:
 
 def compare_many(checked: Checked) -> None:
     """The list and the insights."""
-    talk = checked.talk
+    conversation = checked.talk
     row = checked.at("/").one("tbody").one("tr")
     cells = {node["data-label"]: node.line for node in row.all("td") if "data-label" in node.attributes}
     assert row.one("a").line == "Mend the <build>"
-    assert cells["messages"] == f"{talk.view.last:,}"
-    assert cells["compactions"] == (f"{talk.compressions:,}" if talk.compressions else "–")
+    assert cells["messages"] == f"{conversation.view.last:,}"
+    assert cells["compactions"] == (f"{conversation.compressions:,}" if conversation.compressions else "–")
     page = checked.at("/insights")
     told = {node.one("dt").line: node.one("dd").line for node in page.one(cls="tiles").all("div")}
-    found = talk.store.usage.insights(InsightsQuery())
-    assert told["messages"] == short_count(talk.view.last)
+    found = conversation.store.usage.insights(InsightsQuery())
+    assert told["messages"] == short_count(conversation.view.last)
     assert told["conversations"] == "1"
-    assert told["cost"] == money(talk.usage.cost)
-    assert told["calls"] == count(talk.usage.calls)
+    assert told["cost"] == money(conversation.usage.cost)
+    assert told["calls"] == count(conversation.usage.calls)
     committed = found.compactions.attempts.get("committed", 0)
     name = "compactions" + (f", {found.compactions.undone} undone" if found.compactions.undone else "")
     assert told[name] == str(committed)

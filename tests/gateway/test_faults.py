@@ -18,8 +18,8 @@ import pytest
 from leporello.dialects import Dialect, Target, responses
 from leporello.dialects import anthropic as claude_codec
 from leporello.dialects import chat as openai_chat
-from leporello.gateway.faults import Refused
-from leporello.gateway.relay import Outlet, relay_stream
+from leporello.gateway.api_errors import RequestRefused
+from leporello.gateway.proxy.relay import Outlet, relay_stream
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
 from leporello.usage import CanonicalUsage
 
@@ -117,7 +117,7 @@ async def test_cut_at_every_byte(dialect: Dialect) -> None:
     for cut in range(1, len(whole)):
         try:
             data, tally = await relayed([whole[:cut], aiohttp.ClientPayloadError("torn")])
-        except (Refused, aiohttp.ClientPayloadError):
+        except (RequestRefused, aiohttp.ClientPayloadError):
             # Not one whole event: there is an error with a status instead of an answer.
             assert b"\n\n" not in whole[:cut] or dialect is not Dialect.OPENAI_CHAT
             continue

@@ -17,9 +17,9 @@ import pytest
 from starlette.types import Message
 
 from leporello.errors import ConfigError
+from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.auth import Keys
 from leporello.gateway.connections import ConnectionLimits, client_address
-from leporello.gateway.faults import Refused
 from leporello.gateway.limits import SLOWEST, read_body
 from leporello.testing.stub_server import Hold, Say
 
@@ -188,7 +188,7 @@ async def test_a_slow_upload_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_body_that_stalls_or_trickles(monkeypatch: pytest.MonkeyPatch, size: int, seconds: float) -> None:
     """A client can't hold a request open in silence, nor with a byte now and then."""
     upload = Upload(monkeypatch, 30, size, seconds)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         await read_body(upload.receive, 10**9, 60)
     assert refused.value.fault.status == 408
 

@@ -14,12 +14,12 @@ from leporello.cancel import CancelToken
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
 from leporello.dialects import Dialect
-from leporello.gateway.desk import Desk, Surroundings
-from leporello.gateway.letters import Outcome
-from leporello.gateway.talks import Talks, Wanted
-from leporello.gateway.tally import Tally
-from leporello.gateway.telling import told
-from leporello.gateway.wire import read_request
+from leporello.gateway.api_errors import json_body
+from leporello.gateway.proxy.conversations import ConversationCache, ConversationHint
+from leporello.gateway.proxy.request import read_request
+from leporello.gateway.proxy.streams import Tally
+from leporello.gateway.sessions.message_handler import MessageOutcome
+from leporello.gateway.sessions.worker import ConversationWorker, WorkerServices
 from leporello.store import open_store
 from leporello.store.base import InboxMessage
 from leporello.summaries.base import Summary, SummaryTask
@@ -35,22 +35,22 @@ async def test_a_letter_sent_again_while_it_is_answered_here(tmp_path: Path) -> 
     ):
         store.conversations.create("c")
         store.inbox.post("c", "x", "hello")
-        desk = Desk("c", Surroundings(store, some, more), lambda *_: None)
+        worker = ConversationWorker("c", WorkerServices(store, some, more), lambda *_: None)
 
-        def answer(letter: InboxMessage, cancel: CancelToken, tell: object) -> Outcome:
+        def answer(letter: InboxMessage, cancel: CancelToken, tell: object) -> MessageOutcome:
             answering.set()
             assert go_on.wait(60)
-            outcome = Outcome("done", "answer", "stop")
+            outcome = MessageOutcome("done", "answer", "stop")
             store.inbox.end("c", letter.id, outcome.as_dict())
             return outcome
 
-        desk.reader.answer = answer  # type: ignore[method-assign]
-        desk.rescue()
+        worker.reader.answer = answer  # type: ignore[method-assign]
+        worker.rescue()
         assert await asyncio.to_thread(answering.wait, 60)
-        job = await desk.post("hello", "x")
+        job = await worker.post("hello", "x")
         go_on.set()
         assert (await asyncio.wait_for(job.ended(), 60)).text == "answer"
-        await desk.close()
+        await worker.close()
 
 
 def test_each_message_knows_where_its_item_ends() -> None:
@@ -66,8 +66,8 @@ def test_each_message_knows_where_its_item_ends() -> None:
 
 
 def test_half_a_character_can_be_told() -> None:
-    assert orjson.loads(told({"text": "whole"})) == {"text": "whole"}
-    assert told({"text": "half \ud83d"}) == b'{"text": "half \\ud83d"}'
+    assert orjson.loads(json_body({"text": "whole"})) == {"text": "whole"}
+    assert json_body({"text": "half \ud83d"}) == b'{"text": "half \\ud83d"}'
 
 
 @pytest.mark.parametrize("dialect", list(Dialect))
@@ -81,16 +81,16 @@ def test_what_is_at_hand_is_weighed_once(tmp_path: Path) -> None:
     """The total that decides who goes is the sum of what each weighs, whatever came, grew, was opened or went."""
     settings = load_settings({}, environ={}, home=Home(tmp_path / "home"))
     with open_store(f"sqlite:///{tmp_path}/a.db") as store:
-        talks = Talks(store, settings, most_bytes=9_000)
+        conversations = ConversationCache(store, settings, most_bytes=9_000)
         for number in range(40):
             said = [{"role": "user", "content": f"Hello {number % 9}"}]
             said += [{"role": "assistant", "content": "Hi"}, {"role": "user", "content": "More"}] * (number // 9)
-            live = talks.take(Wanted(b"start", said, "me", "gpt-4o", None, 100))
-            assert talks._weight <= 9_000 or len(talks._live) == 1, "a request makes room for itself"
+            live = conversations.take(ConversationHint(b"start", said, "me", "gpt-4o", None, 100))
+            assert conversations._weight <= 9_000 or len(conversations._live) == 1, "a request makes room for itself"
             if live is not None and number % 4 == 0:
                 with live.guard:
-                    talks.open(live, "gpt-4o", None)
-            assert talks._weight == sum(kept.charged for kept in talks._live.values())
+                    conversations.open(live, "gpt-4o", None)
+            assert conversations._weight == sum(kept.charged for kept in conversations._live.values())
 
 
 def test_an_undo_during_a_fold_is_heeded(tmp_path: Path) -> None:
@@ -106,20 +106,24 @@ def test_an_undo_during_a_fold_is_heeded(tmp_path: Path) -> None:
                     store.views.undo("c")
                 return Summary(None)
 
-        narrator = Undoing()
-        talk = Conversation.open(
-            "c", model="gpt-4o", window=20_000, store=store, settings=settings, summariser=narrator
+        summariser = Undoing()
+        conversation = Conversation.open(
+            "c", model="gpt-4o", window=20_000, store=store, settings=settings, summariser=summariser
         )
         for number in range(60):
-            talk.append({"role": "user", "content": f"Question {number} about file_{number}.py. " + "word " * 60})
-            talk.append({"role": "assistant", "content": f"Answer {number}: port {8000 + number}. " + "more " * 60})
-        assert talk.compact().committed
+            conversation.append(
+                {"role": "user", "content": f"Question {number} about file_{number}.py. " + "word " * 60}
+            )
+            conversation.append(
+                {"role": "assistant", "content": f"Answer {number}: port {8000 + number}. " + "more " * 60}
+            )
+        assert conversation.compact().committed
         for number in range(60):
-            talk.append({"role": "user", "content": f"Again {number}. " + "word " * 60})
-            talk.append({"role": "assistant", "content": f"Well {number}. " + "more " * 60})
-        narrator.armed = True
-        assert not talk.compact().committed
-        assert talk.view.waits_for_hard_limit
-        assert not talk.engine.should_compress(talk.limits.threshold_tokens + 1)
-        assert talk.engine.should_compress(talk.limits.hard_tokens)
-        talk.close()
+            conversation.append({"role": "user", "content": f"Again {number}. " + "word " * 60})
+            conversation.append({"role": "assistant", "content": f"Well {number}. " + "more " * 60})
+        summariser.armed = True
+        assert not conversation.compact().committed
+        assert conversation.view.waits_for_hard_limit
+        assert not conversation.engine.should_compress(conversation.limits.threshold_tokens + 1)
+        assert conversation.engine.should_compress(conversation.limits.hard_tokens)
+        conversation.close()

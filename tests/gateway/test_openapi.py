@@ -13,7 +13,7 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 from starlette.routing import Route
 
-from leporello.gateway.openapi import document
+from leporello.gateway.sessions.openapi import document
 from leporello.providers.scripted import ScriptedProvider
 
 from .house import House, opened

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import ConfigError
-from leporello.gateway.auth import Keys
-from leporello.gateway.faults import Refused
-from leporello.gateway.origins import BrowserCheck, Origin
+from leporello.gateway.api_errors import RequestRefused
+from leporello.gateway.auth import BrowserCheck, Keys, Origin
 from leporello.testing.stub_server import Say
 
 from .house import House, opened
@@ -40,7 +39,7 @@ def is_refused(headers: Mapping[str, str], keys: Keys = KEYS, allowed: tuple[str
     origins = [origin for origin in map(Origin.parse, allowed) if origin is not None]
     try:
         BrowserCheck(keys, origins).check(headers)
-    except Refused as refused:
+    except RequestRefused as refused:
         return refused.fault.status == 403
     return False
 

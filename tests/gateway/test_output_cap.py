@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.dialects import Dialect
-from leporello.gateway.output_cap import LEAST_OUTPUT, lowered
-from leporello.gateway.wire import OUTPUT_FIELDS, read_request
+from leporello.gateway.proxy.request import OUTPUT_FIELDS, read_request
+from leporello.gateway.proxy.rewrite import LEAST_OUTPUT, lowered
 from leporello.testing.stub_server import Fail, Say
 
 from .house import House, opened

@@ -15,7 +15,7 @@ import pytest
 
 from leporello.dialects import Dialect, Target, anthropic, chat, responses
 from leporello.gateway.auth import Keys
-from leporello.gateway.recalling.exchange import MOST_ROUNDS
+from leporello.gateway.proxy.recall.tool_loop import MOST_ROUNDS
 from leporello.recall.tools import TOOL_NAMES
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
 from leporello.usage import CanonicalUsage

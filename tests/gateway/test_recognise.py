@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.config import Home, load_settings
-from leporello.gateway.recognise import chain, common, seed
-from leporello.gateway.talks import Live, Talks, Wanted
+from leporello.fingerprint import common_length, fingerprints, start
+from leporello.gateway.proxy.conversations import CachedConversation, ConversationCache, ConversationHint
 from leporello.ledger import ledger
 from leporello.messages import Message
 from leporello.store import open_store
@@ -39,7 +39,7 @@ def messages(draw: st.DrawFn) -> Message:
 
 
 lists = st.lists(messages(), min_size=1, max_size=8)
-START = seed("owner")
+START = start("owner")
 
 
 def marked(message: Message) -> Message:
@@ -56,17 +56,17 @@ def test_marks_and_thinking_change_nothing(said: list[Message], data: st.DataObj
     place = data.draw(st.integers(0, len(said) - 1))
     other = [*said]
     other[place] = {**marked(said[place]), "provider_state": {"x": 1}}
-    assert chain(START, other) == chain(START, said)
+    assert fingerprints(START, other) == fingerprints(START, said)
 
 
 @given(lists, lists)
 def test_common_beginning(first: list[Message], second: list[Message]) -> None:
     """Two chains agree exactly as far as the messages do."""
-    ours, theirs = chain(START, first), chain(START, first[: len(first) // 2] + second)
+    ours, theirs = fingerprints(START, first), fingerprints(START, first[: len(first) // 2] + second)
     plain = 0
     while plain < min(len(ours), len(theirs)) and ours[plain] == theirs[plain]:
         plain += 1
-    assert common(ours, theirs) == plain >= len(first) // 2
+    assert common_length(ours, theirs) == plain >= len(first) // 2
     assert all(a != b for a, b in zip(ours[plain:], theirs[plain:], strict=False))
 
 
@@ -76,27 +76,27 @@ def test_every_word_counts(said: list[Message], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(said) - 1))
     changed = [*said]
     changed[place] = {**said[place], "content": "something else"}
-    found = common(chain(START, said), chain(START, changed))
+    found = common_length(fingerprints(START, said), fingerprints(START, changed))
     assert found == place
-    assert common(chain(START, said), chain(seed("another"), said)) == 0
-    assert common(chain(START, said), chain(seed("owner", "named"), said)) == 0
+    assert common_length(fingerprints(START, said), fingerprints(start("another"), said)) == 0
+    assert common_length(fingerprints(START, said), fingerprints(start("owner", "named"), said)) == 0
 
 
 @pytest.fixture
-def talks(tmp_path: Path) -> Iterator[Talks]:
+def talks(tmp_path: Path) -> Iterator[ConversationCache]:
     with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield Talks(store, load_settings({}, environ={}, home=Home(tmp_path)))
+        yield ConversationCache(store, load_settings({}, environ={}, home=Home(tmp_path)))
 
 
 def user(text: str) -> Message:
     return {"role": "user", "content": text}
 
 
-def wanted(said: list[Message], owner: str = "o", name: str = "") -> Wanted:
-    return Wanted(seed(owner, name), said, owner, "gpt-4o", 10_000, 100)
+def wanted(said: list[Message], owner: str = "o", name: str = "") -> ConversationHint:
+    return ConversationHint(start(owner, name), said, owner, "gpt-4o", 10_000, 100)
 
 
-def log_of(talks: Talks, live: Live) -> list[Message]:
+def log_of(talks: ConversationCache, live: CachedConversation) -> list[Message]:
     return [stored.message for stored in talks.store.log.iterate(live.id)]
 
 
@@ -107,7 +107,7 @@ def turns(count: int, tag: str = "") -> list[Message]:
     return said
 
 
-def test_a_conversation_goes_on(talks: Talks) -> None:
+def test_a_conversation_goes_on(talks: ConversationCache) -> None:
     """Each longer request of one history is the same conversation, and stores only what is new."""
     said = turns(5)
     ids = {talks.take(wanted(said[: k + 1])).id for k in range(0, len(said), 2)}
@@ -116,7 +116,7 @@ def test_a_conversation_goes_on(talks: Talks) -> None:
     assert log_of(talks, live) == said
 
 
-def test_an_edit_is_a_branch(talks: Talks) -> None:
+def test_an_edit_is_a_branch(talks: ConversationCache) -> None:
     """A client that changes its history goes on in a branch; the conversation it left is as it was."""
     said = turns(4)
     first = talks.take(wanted(said[:7]))
@@ -131,7 +131,7 @@ def test_an_edit_is_a_branch(talks: Talks) -> None:
     assert talks.take(wanted([*edited, user("and more")])).id == second.id
 
 
-def test_own_compaction_is_a_new_conversation(talks: Talks) -> None:
+def test_own_compaction_is_a_new_conversation(talks: ConversationCache) -> None:
     """A client that replaced its history by a summary of its own shares no beginning with what was before."""
     first = talks.take(wanted(turns(4)))
     second = talks.take(wanted([user("Summary of everything so far"), *turns(1, "x")]))
@@ -139,7 +139,7 @@ def test_own_compaction_is_a_new_conversation(talks: Talks) -> None:
     assert talks.store.conversations.resolve(second.id).kind is ConversationKind.ROOT
 
 
-def test_going_back_writes_nothing(talks: Talks) -> None:
+def test_going_back_writes_nothing(talks: ConversationCache) -> None:
     """The same question asked again, later ones forgotten: nothing is stored, the conversation stays whole."""
     said = turns(4)
     first = talks.take(wanted(said[:7]))
@@ -147,9 +147,9 @@ def test_going_back_writes_nothing(talks: Talks) -> None:
     assert log_of(talks, first) == said[:7]
 
 
-def test_what_is_put_down_is_taken_up(talks: Talks) -> None:
+def test_what_is_put_down_is_taken_up(talks: ConversationCache) -> None:
     """Only so much is kept at hand: the rest comes back from the store, the same conversation, its ledger with it."""
-    small = Talks(talks.store, talks.settings, most_bytes=1_000)
+    small = ConversationCache(talks.store, talks.settings, most_bytes=1_000)
     first = small.take(wanted(turns(3)))
     with first.guard:
         small.open(first, "gpt-4o", 10_000)
@@ -162,7 +162,7 @@ def test_what_is_put_down_is_taken_up(talks: Talks) -> None:
     assert small.open(again, "gpt-4o", 10_000).engine.ledger.last == 7
 
 
-def test_strangers_share_nothing(talks: Talks) -> None:
+def test_strangers_share_nothing(talks: ConversationCache) -> None:
     """The same words under another key, or under another name of the client's choosing, are another conversation."""
     said = turns(2)
     made = {talks.take(wanted(said, owner, name)).id for owner in ("a", "b") for name in ("", "x", "y")}
@@ -175,13 +175,13 @@ def test_never_mixed_up(tmp_path_factory: pytest.TempPathFactory, moves: list[tu
     folder = tmp_path_factory.mktemp("mix")
     with open_store(f"sqlite:///{folder}/t.db") as store:
         settings = load_settings({}, environ={}, home=Home(folder))
-        talks = Talks(store, settings)
+        conversations = ConversationCache(store, settings)
         said: list[Message] = [user("begin")]
         for number, (keep, words_) in enumerate(moves):
             said = [*said[: max(1, len(said) - keep)], *(user(f"w{words_}") for _ in range(1 + words_))]
             if number % 5 == 4:
                 # A gateway that was started again knows what the store knows.
-                talks = Talks(store, settings)
-            live = talks.take(wanted(said))
+                conversations = ConversationCache(store, settings)
+            live = conversations.take(wanted(said))
             if live is not None:
-                assert log_of(talks, live) == said
+                assert log_of(conversations, live) == said

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import ConfigError
+from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.auth import Client, Key, Keys, check_address, identify
-from leporello.gateway.faults import Refused
 from leporello.gateway.limits import Gate, unpack
 from leporello.testing.stub_server import Say
 from tests.conftest import RunCli
@@ -97,7 +97,7 @@ def test_any_header_is_survived(bearer: str, named: str) -> None:
     """Whatever stands in the key headers, it is a client or a refusal."""
     headers = {"authorization": f"Bearer {bearer}", "x-api-key": named}
     assert isinstance(identify(headers, Keys()), Client)
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         identify(headers, Keys([Key("a", "0" * 64)]))
 
 
@@ -111,7 +111,7 @@ def test_rate_and_streams() -> None:
         try:
             with gate.passing(client):
                 return "passed"
-        except Refused as refused:
+        except RequestRefused as refused:
             return refused.fault.code
 
     assert [code(one) for _ in range(4)] == ["passed"] * 3 + ["rate_limit_exceeded"]
@@ -160,7 +160,7 @@ def test_packed_bodies(tmp_path: Path, encoding: str) -> None:
 def test_unpacking_is_bounded(data: bytes, encoding: str) -> None:
     """Unpacking gives the data back, refuses, or fails as a refusal; never more than the cap."""
     assert unpack(PACKERS[encoding](data), encoding, 1_000) == data
-    with suppress(Refused):
+    with suppress(RequestRefused):
         assert len(unpack(data, encoding, 50)) <= 50
 
 

@@ -12,9 +12,9 @@ from leporello.agent.session import Chosen
 from leporello.background import ThreadQueue
 from leporello.config import Home, Settings, load_settings
 from leporello.gateway.auth import Client, Key
-from leporello.gateway.chores import EXPIRY, Chores, Folds
-from leporello.gateway.sessions import Sessions
-from leporello.gateway.talks import Talks, Wanted
+from leporello.gateway.background import EXPIRY, BackgroundWork, DeferredCompactions
+from leporello.gateway.proxy.conversations import ConversationCache, ConversationHint
+from leporello.gateway.sessions.sessions import Sessions
 from leporello.messages import text_of
 from leporello.plugins.host import PluginHost
 from leporello.providers.base import ModelRequest
@@ -58,8 +58,8 @@ def chosen(_: Settings, model: str | None) -> Chosen:
     return Chosen(model or "gpt-4o", ScriptedProvider(answer), "openai", "", None, small=True)
 
 
-def talked(talks: Talks, words: str) -> str:
-    live = talks.take(Wanted(b"start", [{"role": "user", "content": words}], "me", "gpt-4o", None, 100))
+def talked(talks: ConversationCache, words: str) -> str:
+    live = talks.take(ConversationHint(b"start", [{"role": "user", "content": words}], "me", "gpt-4o", None, 100))
     assert live is not None
     with live.guard:
         talks.open(live, "gpt-4o", None)
@@ -86,7 +86,7 @@ async def test_a_session_ends_once_over_two_workers(tmp_path: Path, settings: Se
 def test_a_proxied_conversation_ends_once_and_is_taken_up_again(tmp_path: Path, settings: Settings) -> None:
     """The same for conversations of the proxy; the next request goes on with it."""
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
-        workers = [Talks(store, settings, plugins=PluginHost(settings), idle=0) for _ in range(2)]
+        workers = [ConversationCache(store, settings, plugins=PluginHost(settings), idle=0) for _ in range(2)]
         ids = {talked(talks, "Hello") for talks in workers}
         (id,) = ids
         assert not workers[0].end(id, time.time() - 60, EXPIRY)
@@ -95,7 +95,7 @@ def test_a_proxied_conversation_ends_once_and_is_taken_up_again(tmp_path: Path, 
         assert not store.conversations.resolve(id).open
         said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
         again = workers[1].take(
-            Wanted(b"start", [*said, {"role": "user", "content": "Go on"}], "me", "gpt-4o", None, 9)
+            ConversationHint(b"start", [*said, {"role": "user", "content": "Go on"}], "me", "gpt-4o", None, 9)
         )
         assert again is not None
         assert again.id == id
@@ -105,12 +105,18 @@ def test_a_proxied_conversation_ends_once_and_is_taken_up_again(tmp_path: Path, 
 async def test_idle_sessions_of_every_kind_are_found_in_the_store(tmp_path: Path, settings: Settings) -> None:
     """Also those that a worker served which is gone: what is idle is asked of the store, not of memory."""
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
-        proxied = talked(Talks(store, settings, plugins=PluginHost(settings)), "Hello")
+        proxied = talked(ConversationCache(store, settings, plugins=PluginHost(settings)), "Hello")
         plugins = PluginHost(settings)
         sessions = Sessions(store, settings, chosen, plugins=plugins)
         record = sessions.create(Client(Key("", ""), ""))
-        talks = Talks(store, settings, plugins=plugins)
-        chores = Chores(ThreadQueue(), Folds(store, settings, ThreadQueue(), plugins), sessions, talks, idle=-60)
+        conversations = ConversationCache(store, settings, plugins=plugins)
+        chores = BackgroundWork(
+            ThreadQueue(),
+            DeferredCompactions(store, settings, ThreadQueue(), plugins),
+            sessions,
+            conversations,
+            idle=-60,
+        )
         assert sorted(await _expired(chores)) == sorted([proxied, record.id])
         assert await _expired(chores) == []
         ends = [line for line in book(settings) if line.startswith("end")]
@@ -118,7 +124,7 @@ async def test_idle_sessions_of_every_kind_are_found_in_the_store(tmp_path: Path
         await sessions.close()
 
 
-async def _expired(chores: Chores) -> list[str]:
+async def _expired(chores: BackgroundWork) -> list[str]:
     chores.attend()
     return await asyncio.to_thread(chores.expire)
 
@@ -126,9 +132,9 @@ async def _expired(chores: Chores) -> list[str]:
 def test_plugins_are_loaded_once_for_all_conversations(tmp_path: Path, settings: Settings) -> None:
     """Conversations share one host: opening another one runs no plugin's module again."""
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
-        talks = Talks(store, settings)
+        conversations = ConversationCache(store, settings)
         for number in range(5):
-            talked(talks, f"Hello {number}")
+            talked(conversations, f"Hello {number}")
         assert book(settings).count("loaded") == 1
         assert sum(line.startswith("start") for line in book(settings)) == 5
 
@@ -138,8 +144,10 @@ async def test_indexing_does_not_hold_up_the_end(tmp_path: Path, settings: Setti
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
         plugins = PluginHost(settings)
         sessions = Sessions(store, settings, chosen, plugins=plugins)
-        folds = Folds(store, settings, ThreadQueue(), plugins)
-        chores = Chores(ThreadQueue(), folds, sessions, Talks(store, settings, plugins=plugins), idle=60)
+        folds = DeferredCompactions(store, settings, ThreadQueue(), plugins)
+        chores = BackgroundWork(
+            ThreadQueue(), folds, sessions, ConversationCache(store, settings, plugins=plugins), idle=60
+        )
         store.conversations.create("a")
         store.log.append("a", [{"role": "user", "content": f"word {number}"} for number in range(300)])
         chores.stop()

@@ -14,9 +14,9 @@ import httpx2
 import pytest
 
 from leporello.gateway.auth import Client, Key, Keys
-from leporello.gateway.hygiene import is_due
-from leporello.gateway.platforms import InProcessPlatform
-from leporello.gateway.sessions import Sessions
+from leporello.gateway.sessions.message_handler import is_due
+from leporello.gateway.sessions.platforms import InProcessPlatform
+from leporello.gateway.sessions.sessions import Sessions
 from leporello.messages import text_of
 from leporello.providers.base import ModelRequest
 from leporello.providers.scripted import ScriptedProvider
@@ -233,12 +233,12 @@ async def test_idle_sessions_end(tmp_path: Path) -> None:
     with opened(tmp_path, provider=ScriptedProvider(parrot)) as house:
         sessions = Sessions(house.store, house.gateway.settings, house.gateway.choose)
         record = sessions.create(Client(Key("", ""), ""))
-        desk = await sessions.desk(record)
-        await (await desk.post("Hello", "1")).ended()
-        await desk.drain()
+        worker = await sessions.desk(record)
+        await (await worker.post("Hello", "1")).ended()
+        await worker.drain()
         told: list[str] = []
-        assert desk.reader.agent is not None
-        desk.reader.agent.talk.engine.on_session_end = lambda session, messages: told.append(session)  # type: ignore[method-assign]
+        assert worker.reader.agent is not None
+        worker.reader.agent.talk.engine.on_session_end = lambda session, messages: told.append(session)  # type: ignore[method-assign]
         assert not await sessions.end(record.id, time.time() - 60, "expiry")
         assert await sessions.end(record.id, time.time() + 60, "expiry")
         assert not await sessions.end(record.id, time.time() + 60, "expiry")

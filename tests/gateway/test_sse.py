@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.dialects import Dialect
-from leporello.gateway.sse import Event, EventReader
-from leporello.gateway.tally import Tally
+from leporello.gateway.proxy.streams import Event, EventReader, Tally
 from leporello.usage import CanonicalUsage
 
 STREAM = (

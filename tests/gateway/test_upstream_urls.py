@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.auth import Keys
 from leporello.gateway.config import Upstream
-from leporello.gateway.faults import Refused
-from leporello.gateway.upstream_urls import ApiPath, upstream_url
+from leporello.gateway.proxy.upstream import ApiPath, upstream_url
 
 from .house import House, opened
 
@@ -77,7 +77,7 @@ def test_any_name_stays_one_segment(name: str, query: bytes, base: str) -> None:
     fixed = upstream_url(Upstream("u", base), ApiPath.MODELS)
     try:
         made = upstream_url(Upstream("u", base), ApiPath.MODELS, query, name)
-    except Refused:
+    except RequestRefused:
         return
     assert made.origin() == fixed.origin()
     assert made.raw_fragment == ""

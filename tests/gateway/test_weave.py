@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.dialects import Dialect, anthropic, chat, responses
-from leporello.gateway.recalling.chat import ChatWeave
-from leporello.gateway.recalling.claude import ClaudeWeave
-from leporello.gateway.recalling.responses import ResponsesWeave
-from leporello.gateway.recalling.weave import Weave, summed
-from leporello.gateway.sse import EventReader
+from leporello.gateway.proxy.recall.merge import ReplyMerge, summed
+from leporello.gateway.proxy.recall.merge_anthropic import AnthropicMerge
+from leporello.gateway.proxy.recall.merge_chat import ChatMerge
+from leporello.gateway.proxy.recall.merge_responses import ResponsesMerge
+from leporello.gateway.proxy.streams import EventReader
 
 Part = tuple[str, str]
-WEAVES: dict[Dialect, Callable[[], Weave]] = {
-    Dialect.OPENAI_CHAT: ChatWeave,
-    Dialect.OPENAI_RESPONSES: lambda: ResponsesWeave(stored=False),
-    Dialect.ANTHROPIC: ClaudeWeave,
+WEAVES: dict[Dialect, Callable[[], ReplyMerge]] = {
+    Dialect.OPENAI_CHAT: ChatMerge,
+    Dialect.OPENAI_RESPONSES: lambda: ResponsesMerge(stored=False),
+    Dialect.ANTHROPIC: AnthropicMerge,
 }
 CODECS: dict[Dialect, Any] = {
     Dialect.OPENAI_CHAT: chat,

@@ -117,8 +117,12 @@ def test_equal_remarks_are_counted_together(run_cli: Any, tmp_path: Path) -> Non
     for number in range(5):
         call = {"id": "c", "type": "function", "function": {"name": "t", "arguments": "no json"}}
         asked = {"role": "user", "content": f"question {number}"}
-        talk = [asked, {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "user", "content": "?"}]
-        (tmp_path / f"talk{number}.json").write_text(json.dumps(talk), "utf-8")
+        conversation = [
+            asked,
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "user", "content": "?"},
+        ]
+        (tmp_path / f"talk{number}.json").write_text(json.dumps(conversation), "utf-8")
     ran = run_cli("import", *sorted(tmp_path.glob("talk*.json")), "--store", tmp_path / "s.db")
     assert ": 5 times, in 5 sessions" in ran.err
     assert "talk3.json" not in ran.err

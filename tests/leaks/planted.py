@@ -61,8 +61,8 @@ def lines() -> dict[str, tuple[str, str]]:
 def key_block(seed: int, indent: str = "") -> tuple[str, str]:
     """A private key as it stands in a file, indented as in YAML, and its body without line ends."""
     rows = [secrets.rand(64, secrets.BASE64, seed * 50 + row) for row in range(8)]
-    frame = ["-----BEGIN " + "RSA PRIVATE KEY-----", *rows, "-----END " + "RSA PRIVATE KEY-----"]
-    return "\n".join(indent + row for row in frame), "\n".join(rows)
+    context = ["-----BEGIN " + "RSA PRIVATE KEY-----", *rows, "-----END " + "RSA PRIVATE KEY-----"]
+    return "\n".join(indent + row for row in context), "\n".join(rows)
 
 
 def pieces(secret: str) -> Iterator[str]:

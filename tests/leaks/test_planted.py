@@ -76,7 +76,7 @@ def test_no_planted_secret_is_in_anything_derived(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     path = tmp_path / "talk.db"
-    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    summariser = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
     messages = planted(where)
     found: dict[str, list[str]] = {}
     with (
@@ -86,30 +86,30 @@ def test_no_planted_secret_is_in_anything_derived(
             window=24_000,
             store=store,
             settings=settings_of(tmp_path, engine),
-            summariser=narrator,
+            summariser=summariser,
             metadata=Metadata(title=f"About {ALL}"),
-        ) as talk,
+        ) as conversation,
     ):
         events: list[CompactionEvent] = []
-        talk.listeners.append(events.append)
+        conversation.listeners.append(events.append)
         for start in range(0, len(messages), 60):
-            talk.append(*messages[start : start + 60])
-        talk.pins.add("m2", ALL)
-        report = talk.compact(ALL)
+            conversation.append(*messages[start : start + 60])
+        conversation.pins.add("m2", ALL)
+        report = conversation.compact(ALL)
         assert report.committed, report.reason
-        talk.append({"role": "user", "content": "Go on."})
-        assert talk.compact(ALL).focus
+        conversation.append({"role": "user", "content": "Go on."})
+        assert conversation.compact(ALL).focus
         while store.index.catch_up(1_000):
             pass
         found["log records"] = [record.getMessage() for record in caplog.records]
         found["events"] = [encode_json(event.as_dict()).decode() for event in events]
-        found["folds"] = [text_of(message) for message in talk.messages if is_fold(message)]
+        found["folds"] = [text_of(message) for message in conversation.messages if is_fold(message)]
         found["the summary model"] = [encode_json(list(request.messages)).decode() for request in provider.requests]
-        found["describe"] = [encode_json(talk.describe(f"m1-m{talk.view.last}")).decode()]
-        found["search"] = [repr(talk.search("the setting of the build"))]
+        found["describe"] = [encode_json(conversation.describe(f"m1-m{conversation.view.last}")).decode()]
+        found["search"] = [repr(conversation.search("the setting of the build"))]
         # The log is as it was, and so is what the model sees of messages that are shown whole.
         assert [stored.message for stored in store.log.iterate(ID, 1, len(messages))] == messages
-        for line in talk.view.lines:
+        for line in conversation.view.lines:
             if line.number and not line.shortened:
                 assert line.message == store.log.message(ID, line.number).message
     assert found["folds"]
@@ -144,11 +144,11 @@ def test_lists_and_heads_show_no_secret(untitled: Path, tmp_path: Path, run_cli:
     with open_store(str(untitled)) as store:
         service = RecallService(store, settings)
         assert traces.of(encode_json(service.sessions(200)).decode()) == set()
-        with Conversation.open("t0", store=store, settings=settings) as talk:
-            assert traces.of(sessions(talk, "200")) == set()
+        with Conversation.open("t0", store=store, settings=settings) as conversation:
+            assert traces.of(sessions(conversation, "200")) == set()
         for place in range(len(PLANTED)):
-            with Conversation.open(f"t{place}", store=store, settings=settings) as talk:
-                about = resume_summary(talk)
+            with Conversation.open(f"t{place}", store=store, settings=settings) as conversation:
+                about = resume_summary(conversation)
                 assert traces.of(f"{about.ask}\n{about.answer}\n{about.line}") == set()
 
 
@@ -159,8 +159,8 @@ def test_the_dashboard_shows_no_secret_in_lists_heads_and_compactions(tmp_path: 
             house.store.conversations.create(f"t{place}", Metadata(platform="chat"))
             house.store.log.append(f"t{place}", [{"role": "user", "content": line}])
         house.store.conversations.create(ID, Metadata(title=ALL, platform="chat", model="gpt-4o"))
-        with Conversation.open(ID, window=24_000, store=house.store, settings=settings_of(tmp_path)) as talk:
-            talk.append(*FILLER, *FILLER)
+        with Conversation.open(ID, window=24_000, store=house.store, settings=settings_of(tmp_path)) as conversation:
+            conversation.append(*FILLER, *FILLER)
         token = web.get("/").text.partition('name="form-token" content="')[2].partition('"')[0]
         for line, _ in PLANTED.values():
             form = {"token": token, "focus": line}
@@ -181,21 +181,21 @@ def test_a_ledger_of_an_earlier_version_is_made_again_from_the_log(tmp_path: Pat
     path = tmp_path / "old.db"
     settings = settings_of(tmp_path)
     with open_store(str(path)) as store:
-        with Conversation.open(ID, window=24_000, store=store, settings=settings) as talk:
-            talk.append(*planted("user"))
-            assert talk.compact().committed
-            rules = [rule.text for rule in talk.engine.ledger.active_rules]
+        with Conversation.open(ID, window=24_000, store=store, settings=settings) as conversation:
+            conversation.append(*planted("user"))
+            assert conversation.compact().committed
+            rules = [rule.text for rule in conversation.engine.ledger.active_rules]
         store.ledgers.save(ID, LedgerSnapshot(5, 1, ALL.encode()))
         database = store.database  # type: ignore[attr-defined]
         with database.write() as tx:
             tx.run("DELETE FROM ledgers WHERE version <> 1")
             tx.run("DELETE FROM migrations WHERE name LIKE '%masked-ledgers'")
     with open_store(str(path)) as store:
-        with Conversation.open(ID, window=24_000, store=store, settings=settings) as talk:
-            assert [rule.text for rule in talk.engine.ledger.active_rules] == rules
+        with Conversation.open(ID, window=24_000, store=store, settings=settings) as conversation:
+            assert [rule.text for rule in conversation.engine.ledger.active_rules] == rules
         assert store.ledgers.latest(ID, 1) is None
         kept = store.ledgers.latest(ID, ledger.VERSION)
         assert kept is not None
-        assert kept.base == talk.view.last
+        assert kept.base == conversation.view.last
     traces = Traces(SECRETS)
     assert [table for table, text in stored_texts(path) if traces.of(text)] == []

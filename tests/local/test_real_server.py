@@ -157,19 +157,19 @@ def _check_prefixes(provider: Watched) -> None:
 
 
 def _check_records(agent: Agent, provider: Watched) -> None:
-    talk = agent.talk
+    conversation = agent.talk
     reported = sum((reply.usage for reply in provider.replies), CanonicalUsage())
-    assert talk.usage.usage == reported
+    assert conversation.usage.usage == reported
     assert reported.cache_read_tokens > 0
     assert all(reply.has_usage and reply.usage.prompt_tokens <= SERVED for reply in provider.replies)
-    sessions = talk.store.conversations.sessions("talk")
-    assert talk.compressions >= 2
-    assert [session.end_reason for session in sessions[:-1]] == ["compression"] * talk.compressions
-    shown = " ".join(text_of(message) for message in talk.messages)
+    sessions = conversation.store.conversations.sessions("talk")
+    assert conversation.compressions >= 2
+    assert [session.end_reason for session in sessions[:-1]] == ["compression"] * conversation.compressions
+    shown = " ".join(text_of(message) for message in conversation.messages)
     assert RULE in shown
-    first = next(iter(talk.store.log.iterate("talk"))).message
+    first = next(iter(conversation.store.log.iterate("talk"))).message
     assert text_of(first) == "Read part 0."
-    assert "part 3" in " ".join(map(str, talk.search("Which file must not be touched?")))
+    assert "part 3" in " ".join(map(str, conversation.search("Which file must not be touched?")))
 
 
 def test_the_real_window_is_asked_for(server: LocalServer, tmp_path: Path) -> None:

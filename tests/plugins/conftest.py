@@ -54,8 +54,8 @@ class House:
 
     def talk(self, id: str = "a", window: int = 16_000, **flags: Any) -> Conversation:
         """A conversation in the store of this house; closed at the end of the test."""
-        talk = Conversation.open(id, window=window, store=self.store, settings=self.settings(**flags))
-        return self._open.enter_context(talk)
+        conversation = Conversation.open(id, window=window, store=self.store, settings=self.settings(**flags))
+        return self._open.enter_context(conversation)
 
     def close(self) -> None:
         self._open.close()

@@ -70,9 +70,9 @@ def test_an_engine_with_a_database_tools_and_a_command_of_its_own(house: House, 
 
 def test_without_a_model_the_plugin_hears_so_and_the_built_in_folds(house: House) -> None:
     house.sample("archive")
-    talk = house.talk(context__engine="archive")
-    talk.append(*SESSION)
-    report = talk.compact()
+    conversation = house.talk(context__engine="archive")
+    conversation.append(*SESSION)
+    report = conversation.compact()
     assert report.engine == "compressor"
     assert "call_llm: there is no model" in report.warnings[0]
 
@@ -87,20 +87,20 @@ def notes_of(house: House) -> list:
 def test_a_general_plugin_brings_tool_command_hooks_and_summariser(house: House, agent_of) -> None:
     house.sample("notes")
     agent = agent_of([call("note_down", what="port 8443"), "Noted."], plugins__enabled=["notes"])
-    talk = agent.talk
-    assert talk.engine.name == "compressor", "its engine is not active unless the settings name it"
+    conversation = agent.talk
+    assert conversation.engine.name == "compressor", "its engine is not active unless the settings name it"
     events: list = []
     agent.watchers.append(events.append)
     agent.turn("Note the port")
     finished = next(event for event in events if isinstance(event, ToolFinished))
     assert json.loads(finished.output) == {"noted": {"what": "port 8443"}}
-    assert run_command(talk, "/notes all", plugin_commands(talk)) == "noted all"
-    assert [text for text in talk.troubles if "there is no hook 'pre_tool_call' here" in text]
-    talk.append(*SESSION)
-    report = talk.compact()
+    assert run_command(conversation, "/notes all", plugin_commands(conversation)) == "noted all"
+    assert [text for text in conversation.troubles if "there is no hook 'pre_tool_call' here" in text]
+    conversation.append(*SESSION)
+    report = conversation.compact()
     assert report.summariser == "model:plugin:notes"
     told = list(notes_of(house))
-    talk.leave("exit")
+    conversation.leave("exit")
     names = [name for name, _ in notes_of(house)]
     assert names == ["session_start", "pre_compaction", "post_compaction", "session_end"]
     before, after = (facts for _, facts in told[-2:])
@@ -108,7 +108,7 @@ def test_a_general_plugin_brings_tool_command_hooks_and_summariser(house: House,
     assert after["outcome"] == "committed"
     assert after["covered"] == str(report.covered)
     assert (after["tokens_before"], after["tokens_after"]) == (report.tokens_before, report.tokens_after)
-    assert before["covered"] == f"m1-m{talk.view.last}"
+    assert before["covered"] == f"m1-m{conversation.view.last}"
     assert "content" not in str(told), "hooks get ids and sizes, not text"
 
 
@@ -126,13 +126,13 @@ def test_a_failing_hook_never_alters_a_commit(house: House) -> None:
     plain.append(*SESSION)
     wanted = plain.compact()
     house.write("hooks", BAD_HOOK, kind="")
-    talk = house.talk("hooked", plugins__enabled=["hooks"])
-    talk.append(*SESSION)
-    report = talk.compact()
-    talk.leave()
-    assert talk.messages == plain.messages
+    conversation = house.talk("hooked", plugins__enabled=["hooks"])
+    conversation.append(*SESSION)
+    report = conversation.compact()
+    conversation.leave()
+    assert conversation.messages == plain.messages
     assert (report.outcome, report.tokens_after) == (wanted.outcome, wanted.tokens_after)
-    assert sorted(text.split(" failed")[0] for text in talk.troubles) == [
+    assert sorted(text.split(" failed")[0] for text in conversation.troubles) == [
         f"plugin hooks: hook {name}" for name in ("post_compaction", "pre_compaction", "session_end", "session_start")
     ]
 

@@ -78,16 +78,16 @@ def odd(house: House, body: str, method: str = "compress", arguments: str = "*ar
 
 def fold(house: House, **flags: object) -> CompactionReport:
     """Play a session into a conversation with the plugin and fold it by hand; the view is fit to be sent."""
-    talk = house.talk(context__engine="odd", **flags)
-    talk.append(*SESSION)
+    conversation = house.talk(context__engine="odd", **flags)
+    conversation.append(*SESSION)
     newest = next(message for message in reversed(SESSION) if role_of(message) == "user")
-    report = talk.compact()
-    messages = talk.messages
+    report = conversation.compact()
+    messages = conversation.messages
     assert report.outcome is Outcome.COMMITTED
     assert validate(messages) == []
     assert encode_json(newest) in map(encode_json, messages)
-    assert [stored.message for stored in talk.store.log.iterate("a")] == SESSION
-    assert talk.request().tokens < talk.limits.window
+    assert [stored.message for stored in conversation.store.log.iterate("a")] == SESSION
+    assert conversation.request().tokens < conversation.limits.window
     return report
 
 
@@ -121,33 +121,33 @@ def test_compress_returns_what_can_not_be_used(house: House, body: str, why: str
 def test_an_open_call_that_gets_lost_is_noticed(house: House) -> None:
     odd(house, 'i = max(i for i, m in enumerate(messages) if m["role"] == "user")\n        return messages[i:i + 1]')
     session = generate(seed=9, messages=90, tokens=14_000, huge_outputs=0, open_calls=True).messages
-    talk = house.talk(context__engine="odd")
-    talk.append(*session)
+    conversation = house.talk(context__engine="odd")
+    conversation.append(*session)
     group = open_group(session)
     assert group is not None
-    report = talk.compact()
+    report = conversation.compact()
     assert report.outcome is Outcome.COMMITTED
     assert "calls still waiting for results" in report.warnings[0]
-    assert talk.messages[-len(group) :] == session[group.start :]
+    assert conversation.messages[-len(group) :] == session[group.start :]
 
 
 def test_a_system_message_that_gets_lost_is_noticed(house: House) -> None:
     odd(house, 'i = max(i for i, m in enumerate(messages) if m["role"] == "user")\n        return messages[i:]')
-    talk = house.talk(context__engine="odd")
-    talk.append({"role": "system", "content": "Be careful."}, *SESSION)
-    report = talk.compact()
+    conversation = house.talk(context__engine="odd")
+    conversation.append({"role": "system", "content": "Be careful."}, *SESSION)
+    report = conversation.compact()
     assert "without the instructions" in report.warnings[0]
-    assert talk.messages[0] == {"role": "system", "content": "Be careful."}
+    assert conversation.messages[0] == {"role": "system", "content": "Be careful."}
 
 
 def test_a_call_that_hangs_is_given_up_and_never_made_again(house: House) -> None:
     odd(house, "time.sleep(60)")
     report = fold(house, compression__deadline=0.2)
     assert "compress() did not end within 0.2 s" in report.warnings[0]
-    talk = house.talk(context__engine="odd", compression__deadline=0.2)
-    talk.compact()
-    talk.append(*SESSION)
-    again = talk.compact()
+    conversation = house.talk(context__engine="odd", compression__deadline=0.2)
+    conversation.compact()
+    conversation.append(*SESSION)
+    again = conversation.compact()
     assert again.committed
     assert "is not called any more" in again.warnings[0] or "did not end" in again.warnings[0]
 
@@ -169,54 +169,54 @@ OTHER_METHODS = (
 @pytest.mark.parametrize("method", OTHER_METHODS)
 def test_any_other_method_raises(house: House, method: str) -> None:
     odd(house, 'raise RuntimeError("broken here")', method)
-    talk = house.talk(context__engine="odd", window=8_000)
-    play(talk, SESSION)
-    assert talk.compressions >= 1, "folding never came due"
-    assert validate(talk.messages) == []
-    engine = talk.engine
-    engine.has_content_to_compress(talk.messages)
-    engine.should_compress_preflight(talk.messages)
+    conversation = house.talk(context__engine="odd", window=8_000)
+    play(conversation, SESSION)
+    assert conversation.compressions >= 1, "folding never came due"
+    assert validate(conversation.messages) == []
+    engine = conversation.engine
+    engine.has_content_to_compress(conversation.messages)
+    engine.should_compress_preflight(conversation.messages)
     engine.on_session_reset()
     assert engine.get_tool_schemas() == []
     assert engine.get_status()["context_length"] == 8_000
-    talk.leave()
-    assert [text for text in talk.troubles if method not in text] == []
-    assert len(talk.troubles) == 1, "one clear message for each method, said once"
-    assert talk.troubles[0].startswith(f"engine odd: {method}() failed: RuntimeError: broken here")
+    conversation.leave()
+    assert [text for text in conversation.troubles if method not in text] == []
+    assert len(conversation.troubles) == 1, "one clear message for each method, said once"
+    assert conversation.troubles[0].startswith(f"engine odd: {method}() failed: RuntimeError: broken here")
 
 
 @pytest.mark.parametrize("method", ["should_compress", "update_from_response"])
 def test_any_other_method_hangs(house: House, method: str) -> None:
     odd(house, "time.sleep(60)", method)
-    talk = house.talk(context__engine="odd", window=8_000, compression__deadline=0.2)
-    play(talk, SESSION)
-    assert talk.compressions >= 1
-    assert len(talk.troubles) == 1
-    assert f"engine odd: {method}() did not end within 0.2 s" in talk.troubles[0]
+    conversation = house.talk(context__engine="odd", window=8_000, compression__deadline=0.2)
+    play(conversation, SESSION)
+    assert conversation.compressions >= 1
+    assert len(conversation.troubles) == 1
+    assert f"engine odd: {method}() did not end within 0.2 s" in conversation.troubles[0]
 
 
 def test_a_tool_that_raises_answers_with_an_error(house: House) -> None:
     odd(house, 'raise RuntimeError("no")', "handle_tool_call")
-    talk = house.talk(context__engine="odd")
-    answer = talk.engine.handle_tool_call("x", {}, messages=[])
+    conversation = house.talk(context__engine="odd")
+    answer = conversation.engine.handle_tool_call("x", {}, messages=[])
     assert answer == '{"error":"engine odd: handle_tool_call() failed: RuntimeError: no"}'
 
 
 def test_an_engine_that_never_wants_to_fold_does_not_overflow_the_window(house: House) -> None:
     odd(house, "return False", "should_compress")
-    talk = house.talk(context__engine="odd", window=8_000)
-    play(talk, SESSION)
-    assert talk.compressions >= 1
+    conversation = house.talk(context__engine="odd", window=8_000)
+    play(conversation, SESSION)
+    assert conversation.compressions >= 1
 
 
 def test_an_engine_that_always_wants_to_fold_does_not_loop(house: House) -> None:
     code = HONEST + "\n    def should_compress(self, prompt_tokens=None):\n        return True\n"
     house.write("odd", code + "\n    def compress(self, messages, **kwargs):\n        return messages\n")
-    talk = house.talk(context__engine="odd")
-    play(talk, SESSION[:40])
-    attempts = talk.store.views.attempts("a")
+    conversation = house.talk(context__engine="odd")
+    play(conversation, SESSION[:40])
+    attempts = conversation.store.views.attempts("a")
     assert len(attempts) <= 2
-    assert talk.messages
+    assert conversation.messages
 
 
 def test_what_a_plugin_prints_never_reaches_standard_output(house: House, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,9 +229,9 @@ def test_what_a_plugin_prints_never_reaches_standard_output(house: House, capsys
     captured = capsys.readouterr()
     assert captured.out == "mine\n"
     assert report.engine == "odd"
-    talk = house.talk(context__engine="odd")
-    assert any("update_model() prints to standard output" in text for text in talk.troubles)
-    assert len(talk.troubles) == len(set(talk.troubles))
+    conversation = house.talk(context__engine="odd")
+    assert any("update_model() prints to standard output" in text for text in conversation.troubles)
+    assert len(conversation.troubles) == len(set(conversation.troubles))
 
 
 def test_messages_of_the_conversation_are_out_of_reach(house: House) -> None:
@@ -241,9 +241,9 @@ def test_messages_of_the_conversation_are_out_of_reach(house: House) -> None:
         "\n    def update_from_response(self, usage):\n        for m in self.out + self.kept: m['content'] = 'gone'\n"
     )
     house.write("odd", code)
-    talk = house.talk(context__engine="odd")
-    talk.append(*SESSION)
-    assert talk.compact().engine == "odd"
-    before = encode_json(talk.messages)
-    talk.engine.update_from_response({"prompt_tokens": 1})
-    assert encode_json(talk.messages) == before
+    conversation = house.talk(context__engine="odd")
+    conversation.append(*SESSION)
+    assert conversation.compact().engine == "odd"
+    before = encode_json(conversation.messages)
+    conversation.engine.update_from_response({"prompt_tokens": 1})
+    assert encode_json(conversation.messages) == before

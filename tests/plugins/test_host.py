@@ -33,27 +33,27 @@ def guest(talk) -> object:
 
 def test_the_sample_of_the_interface_works_as_it_was_typed(house: House) -> None:
     house.write("tiny", TINY)
-    talk = house.talk(context__engine="tiny")
-    assert talk.troubles == []
-    play(talk, CHAT)
-    report = talk.compact()
+    conversation = house.talk(context__engine="tiny")
+    assert conversation.troubles == []
+    play(conversation, CHAT)
+    report = conversation.compact()
     assert (report.engine, report.outcome, report.warnings) == ("tiny", Outcome.COMMITTED, ())
-    assert talk.messages[:2] == CHAT[:2]
-    assert talk.messages[-10:] == CHAT[-10:]
-    assert [schema["name"] for schema in talk.engine.get_tool_schemas()] == ["tiny_grep"]
-    assert talk.engine.handle_tool_call("tiny_grep", {"query": "x"}) == '{"results": []}'
+    assert conversation.messages[:2] == CHAT[:2]
+    assert conversation.messages[-10:] == CHAT[-10:]
+    assert [schema["name"] for schema in conversation.engine.get_tool_schemas()] == ["tiny_grep"]
+    assert conversation.engine.handle_tool_call("tiny_grep", {"query": "x"}) == '{"results": []}'
 
 
 def test_what_a_foreign_engine_folded_can_be_opened_undone_and_resumed(house: House) -> None:
     house.write("tiny", TINY)
-    with house.talk(context__engine="tiny") as talk:
-        talk.append(*CHAT)
-        before = talk.messages
-        report = talk.compact()
+    with house.talk(context__engine="tiny") as conversation:
+        conversation.append(*CHAT)
+        before = conversation.messages
+        report = conversation.compact()
         assert str(report.covered) == f"m3-m{len(CHAT) - 10}"
-        opened = talk.expand(report.fold, max_tokens=100_000 // 25)
+        opened = conversation.expand(report.fold, max_tokens=100_000 // 25)
         assert opened["messages"][0]["id"] == "m3"
-        folded = talk.messages
+        folded = conversation.messages
     with house.talk(context__engine="tiny") as again:
         assert again.messages == folded
         again.undo()
@@ -62,41 +62,43 @@ def test_what_a_foreign_engine_folded_can_be_opened_undone_and_resumed(house: Ho
 
 def test_a_class_in_a_folder_is_enough_and_relative_imports_work(house: House) -> None:
     house.sample("steady")
-    talk = house.talk(context__engine="steady", window=8_000)
-    play(talk, SESSION)
-    assert talk.troubles == []
-    assert talk.compressions >= 1
-    reports = [attempt.report for attempt in talk.store.views.attempts("a")]
+    conversation = house.talk(context__engine="steady", window=8_000)
+    play(conversation, SESSION)
+    assert conversation.troubles == []
+    assert conversation.compressions >= 1
+    reports = [attempt.report for attempt in conversation.store.views.attempts("a")]
     assert any(report.engine == "steady" and report.committed for report in reports)
-    assert validate(talk.messages) == []
+    assert validate(conversation.messages) == []
 
 
 def test_nothing_is_active_unless_the_settings_name_it(house: House) -> None:
     for name in ("steady", "notes"):
         house.sample(name)
     house.write("bad", "raise RuntimeError('loaded although nobody asked')")
-    talk = house.talk()
-    assert talk.engine.name == "compressor"
-    assert talk.troubles == []
-    assert talk.extras.tools == ()
-    assert {line.status for line in talk.plugins.listing() if line.kind != "built in"} == {PluginStatus.AVAILABLE}
+    conversation = house.talk()
+    assert conversation.engine.name == "compressor"
+    assert conversation.troubles == []
+    assert conversation.extras.tools == ()
+    assert {line.status for line in conversation.plugins.listing() if line.kind != "built in"} == {
+        PluginStatus.AVAILABLE
+    }
 
 
 def test_compressor_always_means_the_built_in_one(house: House) -> None:
     house.write("compressor", TINY.replace('"tiny"', '"compressor"'))
-    talk = house.talk(context__engine="compressor")
-    assert not isinstance(talk.engine, PluginEngine)
-    assert talk.troubles == []
+    conversation = house.talk(context__engine="compressor")
+    assert not isinstance(conversation.engine, PluginEngine)
+    assert conversation.troubles == []
 
 
 def test_a_folder_comes_before_a_general_plugin_and_both_before_a_built_in(house: House) -> None:
     code = TINY.replace('"tiny"', '"lcm"')
     house.write("general", code, kind="")
-    talk = house.talk("a", context__engine="lcm", plugins__enabled=["general"])
-    assert "general" in type(guest(talk)).__module__
+    conversation = house.talk("a", context__engine="lcm", plugins__enabled=["general"])
+    assert "general" in type(guest(conversation)).__module__
     house.write("lcm", code)
-    talk = house.talk("b", context__engine="lcm", plugins__enabled=["general"])
-    assert "general" not in type(guest(talk)).__module__
+    conversation = house.talk("b", context__engine="lcm", plugins__enabled=["general"])
+    assert "general" not in type(guest(conversation)).__module__
     assert house.talk("c", context__engine="lcm").troubles == []
 
 
@@ -120,25 +122,25 @@ BROKEN = {
 def test_a_broken_or_missing_engine_is_never_silent(house: House, code: str | None, why: str) -> None:
     if code is not None:
         house.write("broken", code)
-    talk = house.talk(context__engine="broken")
-    assert talk.engine.name == "compressor"
-    said = [text for text in talk.troubles if why in text]
+    conversation = house.talk(context__engine="broken")
+    assert conversation.engine.name == "compressor"
+    said = [text for text in conversation.troubles if why in text]
     assert len(said) == 1
     assert "broken" in said[0]
     assert said[0].endswith("The built-in compressor is used instead.")
-    talk.append(*SESSION)
-    assert talk.compact().outcome is Outcome.COMMITTED
-    assert said[0] in talk.troubles, "it is shown until it is mended"
-    line = next(line for line in talk.plugins.listing() if line.name == "broken")
+    conversation.append(*SESSION)
+    assert conversation.compact().outcome is Outcome.COMMITTED
+    assert said[0] in conversation.troubles, "it is shown until it is mended"
+    line = next(line for line in conversation.plugins.listing() if line.name == "broken")
     assert line.status in (PluginStatus.BROKEN, PluginStatus.MISSING)
     assert line.why
 
 
 def test_a_broken_folder_named_lcm_falls_back_to_the_built_in_lcm(house: House) -> None:
     house.write("lcm", "raise RuntimeError('no')")
-    talk = house.talk(context__engine="lcm")
-    assert talk.engine.name == "lcm"
-    assert "The built-in lcm is used instead." in talk.troubles[0]
+    conversation = house.talk(context__engine="lcm")
+    assert conversation.engine.name == "lcm"
+    assert "The built-in lcm is used instead." in conversation.troubles[0]
 
 
 def test_two_conversations_never_share_engine_state(house: House) -> None:
@@ -191,10 +193,10 @@ def test_a_second_engine_is_refused_with_a_warning(house: House) -> None:
 
 def test_an_enabled_plugin_that_is_not_there_or_fails_is_named(house: House) -> None:
     house.write("bad", "def register(ctx):\n    1 / 0\n", kind="")
-    talk = house.talk(plugins__enabled=["absent", "bad"])
-    assert any("'absent'" in text for text in talk.troubles)
-    assert any("plugin bad is not loaded" in text and "ZeroDivisionError" in text for text in talk.troubles)
-    states = {line.name: line.status for line in talk.plugins.listing()}
+    conversation = house.talk(plugins__enabled=["absent", "bad"])
+    assert any("'absent'" in text for text in conversation.troubles)
+    assert any("plugin bad is not loaded" in text and "ZeroDivisionError" in text for text in conversation.troubles)
+    states = {line.name: line.status for line in conversation.plugins.listing()}
     assert (states["absent"], states["bad"]) == (PluginStatus.MISSING, PluginStatus.BROKEN)
 
 
@@ -213,9 +215,9 @@ def test_imports_inside_functions_find_the_stand_ins_too(house: House) -> None:
         "        assert late.ContextEngine is ContextEngine and get_hermes_home().is_dir()",
     )
     house.write("tiny", code)
-    talk = house.talk(context__engine="tiny")
-    talk.append(*CHAT)
-    assert talk.compact().warnings == ()
+    conversation = house.talk(context__engine="tiny")
+    conversation.append(*CHAT)
+    assert conversation.compact().warnings == ()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
@@ -223,10 +225,10 @@ def test_imports_inside_functions_find_the_stand_ins_too(house: House) -> None:
 def test_a_world_writable_place_is_not_trusted_without_the_flag(house: House, where: str) -> None:
     folder = house.write("tiny", TINY)
     (folder / where).resolve().chmod(0o777)
-    talk = house.talk("a", context__engine="tiny")
-    assert talk.engine.name == "compressor"
-    assert "can be written by anybody" in talk.troubles[0]
-    assert "plugins.allow_unsafe_folders" in talk.troubles[0]
+    conversation = house.talk("a", context__engine="tiny")
+    assert conversation.engine.name == "compressor"
+    assert "can be written by anybody" in conversation.troubles[0]
+    assert "plugins.allow_unsafe_folders" in conversation.troubles[0]
     trusted = house.talk("b", context__engine="tiny", plugins__allow_unsafe_folders=True)
     assert trusted.engine.name == "tiny"
 
@@ -235,8 +237,8 @@ def test_a_world_writable_place_is_not_trusted_without_the_flag(house: House, wh
 def test_a_file_of_another_user_is_not_trusted(house: House) -> None:
     folder = house.write("tiny", TINY)
     os.chown(folder / "__init__.py", 12345, 12345)
-    talk = house.talk("a", context__engine="tiny")
-    assert "belongs to another user" in talk.troubles[0]
+    conversation = house.talk("a", context__engine="tiny")
+    assert "belongs to another user" in conversation.troubles[0]
 
 
 def test_no_compiled_files_are_left_in_plugin_folders(house: House) -> None:
@@ -271,8 +273,8 @@ def test_an_installed_distribution_brings_an_engine(
     line = next(line for line in house.host().listing() if line.name == "far")
     assert (line.version, line.description, line.where) == ("2.0", "From afar", "package leporello-far")
     assert "leporello_far" not in sys.modules
-    talk = house.talk(context__engine="far")
-    assert (talk.engine.name, talk.troubles) == ("far", [])
+    conversation = house.talk(context__engine="far")
+    assert (conversation.engine.name, conversation.troubles) == ("far", [])
 
 
 def test_a_plugin_gets_its_own_section_of_the_settings(house: House) -> None:
@@ -282,5 +284,5 @@ def test_a_plugin_gets_its_own_section_of_the_settings(house: House) -> None:
     house.home.config_file.write_text(
         "tiny:\n  depth: 3\nplugins:\n  enabled: [other]\n  other:\n    depth: 3\ncontext:\n  engine: tiny\n"
     )
-    talk = house.talk()
-    assert (talk.engine.name, talk.troubles) == ("tiny", [])
+    conversation = house.talk()
+    assert (conversation.engine.name, conversation.troubles) == ("tiny", [])

@@ -39,8 +39,8 @@ INVENTED = (
 def summarised(lines: tuple[str, ...]) -> CompactionResult:
     text = "## Goal\n- " + TRUE_LINES[0] + "\n\n## Active State\n" + "\n".join(f"- {line}" for line in lines)
     provider = ScriptedProvider(lambda _: text)
-    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
-    return fold_once(SESSION.messages, 4_000, summariser=narrator)
+    summariser = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    return fold_once(SESSION.messages, 4_000, summariser=summariser)
 
 
 @pytest.mark.fault(

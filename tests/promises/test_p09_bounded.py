@@ -53,8 +53,8 @@ def test_system_prompt_and_tools_count_too(messages: list[Message], system: int,
 @given(st.sampled_from(("system", "tools", "newest")), st.integers(1, 20_000))
 def test_a_fixed_part_beyond_the_window_is_one_clear_outcome(what: str, more: int) -> None:
     provider = ScriptedProvider(lambda _: "## Goal\n- x\n## Active State\n- y")
-    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], COUNTER)
-    engine = ContextCompressor(8_000, summariser=narrator)
+    summariser = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], COUNTER)
+    engine = ContextCompressor(8_000, summariser=summariser)
     messages = list(generate(SessionSpec(seed=101, messages=60, tokens=30_000)).messages)
     if what == "system":
         engine.system_tokens = 8_000 + more

@@ -85,8 +85,8 @@ def test_no_secret_is_sent_to_a_summary_model_or_comes_back_from_it(kind: str, w
     messages, secret = leaking(kind, where, seed)
     line, _ = CANARIES[kind](Random(seed))
     provider = ScriptedProvider(lambda _: f"## Goal\n- Deploy\n\n## Critical Context\n- The setting is {line}\n")
-    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
-    done = fold_once(messages, 4_000, summariser=narrator)
+    summariser = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    done = fold_once(messages, 4_000, summariser=summariser)
     assert provider.requests
     assert secret not in encode_json([list(request.messages) for request in provider.requests]).decode()
     assert not any(secret in text_of(message) for message in done.messages if is_fold(message))

@@ -91,8 +91,8 @@ BROKEN: dict[str, Step] = {
 @pytest.mark.parametrize("failure", list(BROKEN))
 def test_a_failing_summary_model_is_named_with_its_reason(failure: str) -> None:
     provider = ScriptedProvider(lambda _: BROKEN[failure])
-    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
-    report = fold_once(SESSION.messages, 4_000, summariser=narrator).report
+    summariser = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    report = fold_once(SESSION.messages, 4_000, summariser=summariser).report
     assert report.committed
     assert report.summariser == "model-free"
     assert any("gpt-4.1" in warning for warning in report.warnings)
@@ -107,8 +107,8 @@ def test_a_failing_summary_model_is_named_with_its_reason(failure: str) -> None:
 )
 def test_the_use_of_a_summary_model_is_reported() -> None:
     provider = ScriptedProvider(lambda _: "## Goal\n- Keep it running\n\n## Active State\n- Tests ran\n")
-    narrator = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
-    report = fold_once(SESSION.messages, 4_000, summariser=narrator).report
+    summariser = ModelSummariser([SummaryModel(provider, "gpt-4.1", 128_000)], TokenCounter.for_model("gpt-4.1"))
+    report = fold_once(SESSION.messages, 4_000, summariser=summariser).report
     assert report.summariser == "model:gpt-4.1"
     assert report.usage == provider.replies[0].usage
     assert report.usage.prompt_tokens > 0

@@ -108,8 +108,8 @@ def test_an_answer_comes_with_its_question(store: Store) -> None:
     work: list[Message] = []
     for n in range(4):
         work += [assistant("", call(f"w{n}", "terminal", '{"command": "ls"}')), result(f"w{n}", "nothing special")]
-    talk = [user("First question"), assistant("First answer"), user("Which colour has the roof?"), *work]
-    store.log.append("c", [*talk, assistant("It is vermilion.")])
+    conversation = [user("First question"), assistant("First answer"), user("Which colour has the roof?"), *work]
+    store.log.append("c", [*conversation, assistant("It is vermilion.")])
     (window,) = StoreRecall(store).search(RecallQuery("vermilion"))
     assert (window.id, window.about) == ("m12", "Which colour has the roof?")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from leporello.agent.session import Chosen
 from leporello.config import Home, Settings, load_settings
 from leporello.gateway.auth import Client, Key
-from leporello.gateway.sessions import Sessions
+from leporello.gateway.sessions.sessions import Sessions
 from leporello.messages import text_of
 from leporello.providers.base import ModelRequest
 from leporello.providers.errors import CallCancelled

@@ -17,9 +17,11 @@ def test_to_postgres_and_back_by_the_program(run_cli: RunCli, tmp_path: Path, po
     session = generate(seed=5, messages=120)
     first, second, backup = tmp_path / "a.db", tmp_path / "b.db", tmp_path / "backup.db"
     with open_store(str(first)) as store:
-        talk = Conversation.open("build-42", store=store, window=24_000, metadata=Metadata(title="\x1b[2J\0 title"))
-        talk.append(*session.messages)
-        assert talk.compact().committed
+        conversation = Conversation.open(
+            "build-42", store=store, window=24_000, metadata=Metadata(title="\x1b[2J\0 title")
+        )
+        conversation.append(*session.messages)
+        assert conversation.compact().committed
         store.pins.add("build-42", 3, "keep")
         store.artifacts.put("build-42", b"log " * 5_000, "test.log")
         store.conversations.create("\0odd\ud800")

@@ -49,8 +49,8 @@ def session() -> GeneratedSession:
 @pytest.mark.parametrize("answer", list(ANSWERS))
 def test_the_fold_is_made_and_holds_the_rules_and_no_invention(session: GeneratedSession, answer: str) -> None:
     provider = ScriptedProvider(ANSWERS[answer], window=8_192, sleep=lambda _: None)
-    narrator = ModelSummariser([SummaryModel(provider, "small-model", 8_192)], COUNTER)
-    done = fold_once(session.messages, WINDOW, summariser=narrator)
+    summariser = ModelSummariser([SummaryModel(provider, "small-model", 8_192)], COUNTER)
+    done = fold_once(session.messages, WINDOW, summariser=summariser)
     assert done.report.outcome is Outcome.COMMITTED, done.report.reason
     assert validate(done.messages) == []
     assert COUNTER.messages(done.messages) < WINDOW

@@ -25,8 +25,8 @@ def gif(width: int, height: int) -> bytes:
 
 def jpeg(width: int, height: int) -> bytes:
     thumbnail = b"\xff\xe1" + struct.pack(">H", 5_000) + bytes(4_998)
-    frame = b"\xff\xc2" + struct.pack(">HBHHB", 17, 8, height, width, 3)
-    return b"\xff\xd8" + thumbnail + frame + bytes(50)
+    context = b"\xff\xc2" + struct.pack(">HBHHB", 17, 8, height, width, 3)
+    return b"\xff\xd8" + thumbnail + context + bytes(50)
 
 
 def webp_lossy(width: int, height: int) -> bytes:

@@ -199,7 +199,7 @@ def open_agent(
     """An agent for a new or an existing conversation."""
     counter = TokenCounter.for_model(chosen.model)
     host = plugins or PluginHost(settings)
-    talk = Conversation.open(
+    conversation = Conversation.open(
         id,
         model=chosen.model,
         window=chosen.served_window,
@@ -210,22 +210,24 @@ def open_agent(
         metadata=Metadata(model=chosen.model, platform=platform),
     )
     folder = (workdir or Path.cwd()).resolve()
-    outputs = outputs_folder(settings.home, talk.id)
+    outputs = outputs_folder(settings.home, conversation.id)
     jobs = jobs or BackgroundJobs()
     names = () if chosen.small and settings.tools.names is None else settings.tools.names
-    own = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(talk)).select(names, talk.limits.window)
-    toolbox = own if chosen.small else with_plugin_tools(talk, own)
-    limits = OutputLimits.for_window(talk.limits.window)
+    own = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(conversation)).select(
+        names, conversation.limits.window
+    )
+    toolbox = own if chosen.small else with_plugin_tools(conversation, own)
+    limits = OutputLimits.for_window(conversation.limits.window)
     sources = PromptSources(
         workdir=folder,
         memory=settings.home.memory_dir,
         today=today or date.today(),
         tools=toolbox.names,
         skills=(settings.home.skills_dir,),
-        window=talk.limits.window,
+        window=conversation.limits.window,
     )
     return Agent(
-        talk=talk,
+        talk=conversation,
         provider=chosen.provider,
         toolbox=toolbox,
         context=ToolContext(
@@ -237,15 +239,17 @@ def open_agent(
             limits=limits,
             env=command_environment(_key_variables(settings)),
         ),
-        budget=OutputBudget(outputs, limits, toolbox.names, StoredArtifacts(talk.store, talk.id)),
-        prompt=_prompt(talk, sources),
+        budget=OutputBudget(outputs, limits, toolbox.names, StoredArtifacts(conversation.store, conversation.id)),
+        prompt=_prompt(conversation, sources),
         sources=sources,
         learn=lambda window: _remember(settings, chosen, window),
         provider_name=chosen.provider_name,
         base_url=chosen.base_url,
         dialect=chosen.dialect,
         jobs=jobs,
-        max_output=min(settings.model.max_output or talk.limits.output_reserve, talk.limits.output_reserve),
+        max_output=min(
+            settings.model.max_output or conversation.limits.output_reserve, conversation.limits.output_reserve
+        ),
     )
 
 

@@ -143,17 +143,17 @@ class Chat:
         self._store.close()
 
     def _end(self, reason: str) -> None:
-        talk = self._agent.talk
+        conversation = self._agent.talk
         running = self._agent.jobs.running()
         self._agent.jobs.close()
         for job in running:
             self._face.note(f"Stopped the background command {job.id}: {job.command}")
-        talk.leave(reason)
-        talk.close()
-        if self._begun and not self._store.log.count(talk.id):
-            self._store.conversations.delete(talk.id)
+        conversation.leave(reason)
+        conversation.close()
+        if self._begun and not self._store.log.count(conversation.id):
+            self._store.conversations.delete(conversation.id)
         else:
-            self._store.conversations.end(talk.id, reason)
+            self._store.conversations.end(conversation.id, reason)
 
     def _switch(self, id: str | None, reason: str) -> None:
         self._end(reason)
@@ -234,13 +234,13 @@ class Chat:
         return answer is not None
 
     def _fold(self, text: str) -> str | None:
-        talk = self._agent.talk
-        talk.cancel = CancelToken()
+        conversation = self._agent.talk
+        conversation.cancel = CancelToken()
         try:
-            with self._face.working("Folding the conversation"), soft_interrupts(talk.cancel, lambda: False):
-                return run_command(talk, text, self.commands)
+            with self._face.working("Folding the conversation"), soft_interrupts(conversation.cancel, lambda: False):
+                return run_command(conversation, text, self.commands)
         finally:
-            talk.cancel = None
+            conversation.cancel = None
 
     def _turn(self, text: str) -> None:
         token = CancelToken()
@@ -275,20 +275,20 @@ class Chat:
             self._face.warn(event.text)
 
     def _measured(self) -> ChatStatus:
-        talk = self._agent.talk
-        totals = talk.usage
+        conversation = self._agent.talk
+        totals = conversation.usage
         used = self._agent.measure().tokens
         counted = totals.usage.prompt_tokens > 0
         priced = counted and totals.calls > totals.unpriced_calls
         return ChatStatus(
             self._chosen.model,
             used,
-            talk.limits.window,
+            conversation.limits.window,
             totals.cost if priced else None,
             totals.cache_hit_rate if counted else None,
-            talk.compressions,
-            warning="see /plugins" if talk.troubles else "",
-            assumed=talk.limits.window_assumed,
+            conversation.compressions,
+            warning="see /plugins" if conversation.troubles else "",
+            assumed=conversation.limits.window_assumed,
         )
 
     # -- commands of a terminal
@@ -320,9 +320,9 @@ class Chat:
         return COMMANDS["expand"].run(self._agent.talk, argument)
 
     def _last_result(self) -> str:
-        talk = self._agent.talk
-        newest = talk.view.last
-        stored = self._store.log.span(talk.id, Span(max(1, newest - 50), newest)) if newest else []
+        conversation = self._agent.talk
+        newest = conversation.view.last
+        stored = self._store.log.span(conversation.id, Span(max(1, newest - 50), newest)) if newest else []
         return next((entry.id for entry in reversed(stored) if is_result(entry.message)), "")
 
     def _new(self) -> str:
@@ -351,10 +351,10 @@ class Chat:
                 "Another one from here on: /model NAME; for every chat: leporello setup"
             )
         self._chosen = choose_model(self._options.settings, name)
-        talk = self._agent.talk
-        talk.close()
-        self._agent = self._opened(talk.id, self._agent.jobs)
-        self._store.conversations.update(talk.id, model=self._chosen.model)
+        conversation = self._agent.talk
+        conversation.close()
+        self._agent = self._opened(conversation.id, self._agent.jobs)
+        self._store.conversations.update(conversation.id, model=self._chosen.model)
         return f"Going on with {self._chosen.model}, window {self._agent.talk.limits.window_text}."
 
     def _quit(self) -> str:

@@ -141,8 +141,8 @@ class TerminalUi:
         self._show(Text(f"\n{headline(use)}", style="bold"))
         drawn = Text()
         for part, cells in bar(use, min(width, 76)):
-            letter = "░" if part is WindowPart.FREE else "█"
-            drawn.append((letter if self._painter.colours else LETTERS[part]) * cells, COLOURS[part])
+            inbox_message = "░" if part is WindowPart.FREE else "█"
+            drawn.append((inbox_message if self._painter.colours else LETTERS[part]) * cells, COLOURS[part])
         self._show(drawn)
         table = rows(use)
         names = max((len(part.value) for part, _, _ in table), default=0)

@@ -83,13 +83,13 @@ def _end(agent: Agent, store: Store, *, begun: bool) -> None:
     for job in agent.jobs.running():
         note(f"Stopped the background command {job.id}: {job.command}")
     agent.jobs.close()
-    talk = agent.talk
-    talk.leave()
-    talk.close()
-    if begun and not store.log.count(talk.id):
-        store.conversations.delete(talk.id)
+    conversation = agent.talk
+    conversation.leave()
+    conversation.close()
+    if begun and not store.log.count(conversation.id):
+        store.conversations.delete(conversation.id)
     else:
-        store.conversations.end(talk.id, ENDED)
+        store.conversations.end(conversation.id, ENDED)
 
 
 def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:

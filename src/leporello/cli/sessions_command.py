@@ -127,11 +127,11 @@ def _list_row(record: ConversationRecord, whole: bool) -> tuple[str, ...]:
 def show(frame: CommandContext, id: str, last: int, url: str | None, as_json: bool) -> ExitCode:
     """Show one conversation: its chain, metadata, usage, folds and newest messages."""
     with open_existing(frame, url) as store:
-        portrait = read_details(store, find(store, id), last)
+        details = read_details(store, find(store, id), last)
     if as_json:
-        print_json(details_json(portrait))
+        print_json(details_json(details))
     else:
-        print_details(portrait)
+        print_details(details)
     return ExitCode.OK
 
 

@@ -19,24 +19,21 @@ from leporello.background import JobQueue, ThreadQueue
 from leporello.config import Settings
 from leporello.dialects import Dialect
 from leporello.errors import LeporelloError
-from leporello.gateway.auth import Keys, identify
-from leporello.gateway.chores import Chores, Folds
+from leporello.gateway.api_errors import ApiError, RequestRefused
+from leporello.gateway.auth import BrowserCheck, Keys, identify
+from leporello.gateway.background import BackgroundWork, DeferredCompactions
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.connections import RequestsPerAddress
 from leporello.gateway.dashboard.pages import dashboard
-from leporello.gateway.faults import Fault, Refused
 from leporello.gateway.metrics import Metrics
-from leporello.gateway.narrator import proxy_narrator
-from leporello.gateway.openapi import document
-from leporello.gateway.origins import BrowserCheck
-from leporello.gateway.planning import Planner
-from leporello.gateway.platforms import Inbox, Platform
-from leporello.gateway.proxy import CountEndpoint, ModelEndpoint, ModelsEndpoint, Proxy
-from leporello.gateway.session_routes import session_routes
-from leporello.gateway.sessions import Chooser, Sessions
-from leporello.gateway.talks import Talks
-from leporello.gateway.upstream import Upstreams
-from leporello.gateway.upstream_urls import ApiPath
+from leporello.gateway.proxy.conversations import ConversationCache
+from leporello.gateway.proxy.endpoints import CountEndpoint, ModelEndpoint, ModelsEndpoint, Proxy
+from leporello.gateway.proxy.rewrite import RequestRewriter, proxy_summariser
+from leporello.gateway.proxy.upstream import ApiPath, Upstreams
+from leporello.gateway.sessions.openapi import document
+from leporello.gateway.sessions.platforms import Platform, PlatformInbox
+from leporello.gateway.sessions.routes import session_routes
+from leporello.gateway.sessions.sessions import Chooser, Sessions
 from leporello.plugins.host import PluginHost
 from leporello.store.base import Store
 
@@ -62,24 +59,26 @@ class Gateway:
         """The application; its lifespan opens and closes what it needs."""
         upstreams = Upstreams(self.config)
         plugins = PluginHost(self.settings)
-        folds = Folds(self.store, self.settings, self.queue, plugins, self.choose)
-        talks = Talks(
+        folds = DeferredCompactions(self.store, self.settings, self.queue, plugins, self.choose)
+        conversations = ConversationCache(
             self.store,
             self.settings,
-            summariser=lambda: proxy_narrator(self.settings),
+            summariser=lambda: proxy_summariser(self.settings),
             plugins=plugins,
             later=folds.later,
             idle=self.config.session_idle,
         )
-        proxy = Proxy(self.config, self.keys, Planner(talks, self.settings), upstreams, self.metrics)
+        proxy = Proxy(self.config, self.keys, RequestRewriter(conversations, self.settings), upstreams, self.metrics)
 
         sessions = Sessions(self.store, self.settings, self.choose, plugins=plugins, later=folds.later)
-        chores = Chores(self.queue, folds, sessions, talks, self.config.session_idle)
+        chores = BackgroundWork(self.queue, folds, sessions, conversations, self.config.session_idle)
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
             beside = [asyncio.create_task(sessions.watch()), asyncio.create_task(chores.sweep())]
-            beside += [asyncio.create_task(platform.run(Inbox(platform.name, sessions))) for platform in self.platforms]
+            beside += [
+                asyncio.create_task(platform.run(PlatformInbox(platform.name, sessions))) for platform in self.platforms
+            ]
             async with upstreams, self.queue.serving(chores.handlers):
                 self.ready = True
                 yield
@@ -132,12 +131,12 @@ class Gateway:
         try:
             BrowserCheck(self.keys, self.config.origins).check(request.headers)
             identify(request.headers, self.keys)
-        except Refused as refused:
+        except RequestRefused as refused:
             return fault_response(refused.fault)
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-def fault_response(fault: Fault, request: Request | None = None) -> Response:
+def fault_response(fault: ApiError, request: Request | None = None) -> Response:
     """An error in the shape of the API that was asked."""
     path = request.url.path if request is not None else ""
     dialect = Dialect.ANTHROPIC if path.startswith("/v1/messages") else None
@@ -149,12 +148,12 @@ async def not_found(request: Request, error: Exception) -> Response:
     """A path or method that does not exist, in the shape of the API it looks like."""
     status = getattr(error, "status_code", 404)
     words = "There is no such path here." if status == 404 else "This path does not take that method."
-    return fault_response(Fault(status, "not_found" if status == 404 else "method_not_allowed", words), request)
+    return fault_response(ApiError(status, "not_found" if status == 404 else "method_not_allowed", words), request)
 
 
 async def broken(request: Request, _: Exception) -> Response:
     """An error nobody expected: the log has it, the client learns only that it is not its fault."""
-    return fault_response(Fault(500, "internal_error", "The gateway failed; its log says why."), request)
+    return fault_response(ApiError(500, "internal_error", "The gateway failed; its log says why."), request)
 
 
 def proxy_routes(proxy: Proxy) -> list[BaseRoute]:

@@ -11,8 +11,8 @@ from leporello.config import Settings
 from leporello.config.kinds import Address
 from leporello.dialects import Dialect
 from leporello.errors import ConfigError
+from leporello.gateway.auth import Origin
 from leporello.gateway.connections import Network
-from leporello.gateway.origins import Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from leporello.gateway.faults import Fault
+from leporello.gateway.api_errors import ApiError
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -34,12 +34,12 @@ class ConnectionLimits:
     _open: Counter[str] = field(default_factory=Counter)
     _refused: Counter[str] = field(default_factory=Counter)
 
-    def admit(self, host: str, others: int) -> Fault | None:
+    def admit(self, host: str, others: int) -> ApiError | None:
         """Count a connection, or say why it is refused; `others` are open altogether."""
         address = client_address(host)
         if self.total is not None and others >= self.total:
             self._refused[address] += 1
-            return Fault(503, "too_many_connections", "This gateway has too many connections. Try again later.", 5)
+            return ApiError(503, "too_many_connections", "This gateway has too many connections. Try again later.", 5)
         if self._open[address] >= self.most and not self.is_proxy(host):
             self._refused[address] += 1
             return _too_many(self.most)
@@ -111,8 +111,8 @@ def most_connections() -> int | None:
     return files // 2 if files > 0 else None
 
 
-def _too_many(most: int) -> Fault:
-    return Fault(429, "too_many_connections", f"This address has {most} connections open already.", 5)
+def _too_many(most: int) -> ApiError:
+    return ApiError(429, "too_many_connections", f"This address has {most} connections open already.", 5)
 
 
 def _decrease(counter: Counter[str], address: str) -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import zstandard
 from starlette.types import Receive
 
+from leporello.gateway.api_errors import refuse
 from leporello.gateway.auth import Client
-from leporello.gateway.faults import refuse
 
 MOST_CLIENTS = 10_000
 """Clients whose rate is remembered; without keys anybody can make up names, and the oldest is forgotten."""

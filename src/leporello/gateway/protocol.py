@@ -14,15 +14,15 @@ from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from leporello.gateway.api_errors import ApiError
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.connections import ConnectionLimits
-from leporello.gateway.faults import Fault
 
 MOST_HEAD = 64 * 1024
 REFUSED_SECONDS = 2.0
 """How long a refused connection may take to read why."""
-HEAD_TIMEOUT = Fault(408, "request_timeout", "The head of the request did not arrive in time.")
-HEAD_TOO_LARGE = Fault(431, "head_too_large", f"The head of the request is larger than {MOST_HEAD:,} bytes.")
+HEAD_TIMEOUT = ApiError(408, "request_timeout", "The head of the request did not arrive in time.")
+HEAD_TOO_LARGE = ApiError(431, "head_too_large", f"The head of the request is larger than {MOST_HEAD:,} bytes.")
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -33,7 +33,7 @@ class BoundedProtocol(HttpToolsProtocol):
     write_timeout: float
 
     _address = ""
-    _refusal: Fault | None = None
+    _refusal: ApiError | None = None
     _in_head = False
     """A request has begun, and its head is not whole."""
     _in_body = False
@@ -81,7 +81,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._deadline is None and not self._in_body and self._is_answered():
             self._arm(self.head_timeout)
 
-    def _refuse(self, fault: Fault) -> None:
+    def _refuse(self, fault: ApiError) -> None:
         """Answer the first bytes; what follows is thrown away, so that the client can read the answer."""
         if not self._in_head:
             self._in_head = True
@@ -132,7 +132,7 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _end(self, fault: Fault) -> None:
+    def _end(self, fault: ApiError) -> None:
         self._disarm()
         self.transport.write(_response(fault))
         self.transport.close()
@@ -177,7 +177,7 @@ def protocol_class(config: GatewayConfig, limits: ConnectionLimits) -> type[Boun
     return ServerProtocol
 
 
-def _response(fault: Fault) -> bytes:
+def _response(fault: ApiError) -> bytes:
     """A whole answer that ends the connection."""
     body = fault.body()
     headers = [*fault.headers(), (b"content-length", str(len(body)).encode())]

@@ -54,10 +54,10 @@ def safe_block(text: str) -> str:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    letter = match.group()
-    number = ord(letter)
-    if letter in _SHORT:
-        return _SHORT[letter]
+    inbox_message = match.group()
+    number = ord(inbox_message)
+    if inbox_message in _SHORT:
+        return _SHORT[inbox_message]
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -224,21 +224,21 @@ def _message(message: Message, counter: TokenCounter) -> Iterator[CacheBlock]:
 
 def _pieces(message: Message) -> Iterator[Message]:
     """The message as messages of one block each: content parts first, then tool calls."""
-    frame = {key: value for key, value in message.items() if key not in ("content", "tool_calls", MARK)}
+    context = {key: value for key, value in message.items() if key not in ("content", "tool_calls", MARK)}
     content, calls = message.get("content"), message.get("tool_calls")
     count = 0
-    if isinstance(content, list) and frame.get("role") != "tool":
+    if isinstance(content, list) and context.get("role") != "tool":
         for part in content:
             count += 1
-            yield {**frame, "content": [part]}
+            yield {**context, "content": [part]}
     elif content or not calls:
         count += 1
-        yield {**frame, "content": content}
+        yield {**context, "content": content}
     for call in calls if isinstance(calls, list) else ():
         count += 1
-        yield {**frame, "tool_calls": [call]}
+        yield {**context, "tool_calls": [call]}
     if not count:
-        yield {**frame, "content": content}
+        yield {**context, "content": content}
 
 
 def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,8 +58,8 @@ def fold_text(fold: Fold, *, recall: bool, key: bytes | None = None) -> str:
 
     The recovery footer appears only where its calls can be made, and what unverified lines are is told where some are.
     """
-    frame = f"{prompt('frame')} {prompt('unverified')}" if fold.handoff.unverified else prompt("frame")
-    body = frame + _BODY_STARTS + render(fold.handoff)
+    context = f"{prompt('frame')} {prompt('unverified')}" if fold.handoff.unverified else prompt("frame")
+    body = context + _BODY_STARTS + render(fold.handoff)
     if recall:
         body += _FOOTER_STARTS + prompt("footer").replace("{fold}", fold.id).replace("{first}", f"m{fold.span.first}")
     kept = f" kept={','.join(f'm{n}' for n in fold.kept)}" if fold.kept else ""

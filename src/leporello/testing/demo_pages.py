@@ -137,10 +137,10 @@ def _rules(play: Play) -> None:
 
 
 def _context(play: Play) -> None:
-    talk = play.agent.talk
-    state = "valid for every provider" if not validate(talk.messages) else "NOT VALID"
-    _heading(f"The window of {talk.limits.window:,} tokens now; the list is {state}")
-    for line in str(run_command(talk, "/context")).splitlines():
+    conversation = play.agent.talk
+    state = "valid for every provider" if not validate(conversation.messages) else "NOT VALID"
+    _heading(f"The window of {conversation.limits.window:,} tokens now; the list is {state}")
+    for line in str(run_command(conversation, "/context")).splitlines():
         say(f"  {line}")
 
 

@@ -181,9 +181,9 @@ def _plain(text: str) -> str:
 
 
 def _without_accent(match: re.Match[str]) -> str:
-    letter = match.group()
-    base = unicodedata.normalize("NFKD", letter)[0]
-    return base if base.isascii() else _LATIN.get(letter, letter)
+    inbox_message = match.group()
+    base = unicodedata.normalize("NFKD", inbox_message)[0]
+    return base if base.isascii() else _LATIN.get(inbox_message, inbox_message)
 
 
 # Latin letters that no normal form takes apart.

@@ -134,13 +134,13 @@ def fold_into_nodes(job: CompactionTask, items: Sequence[Item], plan: Compaction
     newest = max(item.number for item in raw)
     span = Span(min(branch.span.first for branch in old) if old else raw[0].number, newest)
     ground = _Ground(job, items, plan, span, shown_numbers(items, plan))
-    desk = NodeWriter(job.ledger, job.counter.text, ground.hidden, job.summariser, job.focus, job.key)
+    worker = NodeWriter(job.ledger, job.counter.text, ground.hidden, job.summariser, job.focus, job.key)
     whole = fold_budget(job, items, plan)
-    cap = _nodes_cap(ground, desk, whole)
+    cap = _nodes_cap(ground, worker, whole)
     branches = grow(old, _leaves(job, raw, last, cap), cap, job.limits.aim_tokens)
-    written = write_nodes(desk, branches, job.fold_number)
+    written = write_nodes(worker, branches, job.fold_number)
     nodes = [*_frontier(branches, written)]
-    return _folded(ground, nodes, _state(ground, desk, nodes, whole, written.passing), written)
+    return _folded(ground, nodes, _state(ground, worker, nodes, whole, written.passing), written)
 
 
 def _state(
@@ -151,8 +151,8 @@ def _state(
     some = any(ground.covered.intersection(job.ledger.earlier))
     note = _note(nodes[-1], recall=job.recall, unverified=some)
     empty = make_state(number, ground.span, Handoff(), ground.kept, note, job.key)
-    frame = desk.count(prompt("frontier")) + desk.count(empty.text) + PART_TOKENS * (len(nodes) + 3)
-    used = sum(desk.count(node.text) for node in nodes) + frame - FOLD_FRAME_TOKENS
+    context = desk.count(prompt("frontier")) + desk.count(empty.text) + PART_TOKENS * (len(nodes) + 3)
+    used = sum(desk.count(node.text) for node in nodes) + context - FOLD_FRAME_TOKENS
     shelf = StateWriter(whole, max(0, whole - used))
     handoff = write(desk, ground.covered, nodes, shelf, passing)
     return make_state(number, ground.span, handoff, ground.kept, note, job.key)

@@ -13,33 +13,37 @@ from leporello.conversation.rendering import RenderedView, sent_messages
 from leporello.conversation.state import METER_KEY
 from leporello.errors import LeporelloError, NotFound
 from leporello.events import Span
+from leporello.gateway.api_errors import refuse
+from leporello.gateway.dashboard.auth import User
 from leporello.gateway.dashboard.charts import Chart, Point, usage_charts
-from leporello.gateway.dashboard.door import Visitor
-from leporello.gateway.dashboard.rows import PlacedMessage, Row, message_rows, view_rows
-from leporello.gateway.dashboard.shown import (
-    Comparison,
-    Found,
-    Listed,
-    Measure,
-    Opened,
-    Overview,
-    Stretch,
-    summary_sections,
-)
-from leporello.gateway.dashboard.sizes import MOST_REMEMBERED, SizeBook
-from leporello.gateway.dashboard.strip import (
+from leporello.gateway.dashboard.formatting import digest, one_line
+from leporello.gateway.dashboard.timeline import (
+    MOST_REMEMBERED,
+    LogSizeCache,
     Scale,
-    Segment,
     SegmentKind,
+    TimelineSegment,
     log_segments,
     placed,
     shown_numbers,
     sources_of,
     view_segments,
 )
-from leporello.gateway.dashboard.words import digest, one_line
-from leporello.gateway.faults import refuse
-from leporello.gateway.talks import PLATFORM as PROXY
+from leporello.gateway.dashboard.view_models import (
+    Comparison,
+    ConversationRow,
+    Measure,
+    MessageRow,
+    MessageSpan,
+    OpenedFold,
+    Overview,
+    PlacedMessage,
+    SearchHit,
+    message_rows,
+    summary_sections,
+    view_rows,
+)
+from leporello.gateway.proxy.conversations import PLATFORM as PROXY
 from leporello.messages import Message, role_of, text_of
 from leporello.models.limits import limits_of
 from leporello.redact import redact
@@ -68,7 +72,7 @@ COUNTED_AT_ONCE = 1_000
 TITLE = 90
 
 
-class Reader:
+class DashboardReader:
     """Reads for visitors; each sees only what is theirs."""
 
     def __init__(
@@ -83,23 +87,27 @@ class Reader:
         self.settings = settings
         self.clock = clock
         self._served_window = served_window
-        self._book = SizeBook(store)
+        self._book = LogSizeCache(store)
         self._uses: dict[tuple[str, str], WindowUse] = {}
         self._indexing = threading.Lock()
 
     # -- many conversations
 
-    def page(self, visitor: Visitor, where: ConversationFilter, cursor: str | None) -> tuple[list[Listed], str | None]:
+    def page(
+        self, visitor: User, where: ConversationFilter, cursor: str | None
+    ) -> tuple[list[ConversationRow], str | None]:
         """A page of conversations, newest activity first."""
         scoped = ConversationFilter(platform=where.platform, model=where.model, owner=visitor.owner)
         found: Page = self.store.conversations.page(scoped, PAGE_ROWS, cursor)
         return [self.listed(record) for record in found.conversations], found.cursor
 
-    def listed(self, record: ConversationRecord) -> Listed:
+    def listed(self, record: ConversationRecord) -> ConversationRow:
         """A conversation with a name: its title, or what the user said first; of both, secrets are masked."""
         title = self.title(record)
         named = bool(record.metadata.title.strip())
-        return Listed(record, title, named, len(self.store.views.in_force(record.id)) if record.generation else 0)
+        return ConversationRow(
+            record, title, named, len(self.store.views.in_force(record.id)) if record.generation else 0
+        )
 
     def title(self, record: ConversationRecord) -> str:
         """What a conversation is called."""
@@ -110,7 +118,7 @@ class Reader:
         said = next((item for item in first if role_of(item.message) == "user"), None)
         return one_line(redact(text_of(said.message)), TITLE) if said else ""
 
-    def search(self, visitor: Visitor, query: SearchQuery) -> tuple[list[Found], int]:
+    def search(self, visitor: User, query: SearchQuery) -> tuple[list[SearchHit], int]:
         """Hits, best first, and how many messages are not searchable yet."""
         pending = self.catch_up(INDEXED_AT_ONCE)
         hits = self.store.index.search(query)
@@ -121,7 +129,7 @@ class Reader:
                     titles[hit.conversation] = self.title(self.store.conversations.resolve(hit.conversation))
                 except NotFound:
                     titles[hit.conversation] = ""
-        return [Found(hit, titles[hit.conversation]) for hit in hits], pending
+        return [SearchHit(hit, titles[hit.conversation]) for hit in hits], pending
 
     def catch_up(self, at_once: int) -> int:
         """Index a little now, and the rest while the reader looks at what is there; how many messages are left."""
@@ -145,7 +153,7 @@ class Reader:
 
     # -- one conversation
 
-    def record(self, visitor: Visitor, id: str) -> ConversationRecord:
+    def record(self, visitor: User, id: str) -> ConversationRecord:
         """A conversation this visitor may see; any other does not exist for them."""
         try:
             found = self.store.conversations.resolve(id)
@@ -182,7 +190,7 @@ class Reader:
         measure = self.store.state.get(id, METER_KEY)
         return digest(record, totals, newest[0].number if newest else 0, pins, measure)
 
-    def list_stamp(self, visitor: Visitor) -> str:
+    def list_stamp(self, visitor: User) -> str:
         """Changes whenever the first page of the list would."""
         return digest(self.store.conversations.page(ConversationFilter(owner=visitor.owner), PAGE_ROWS).conversations)
 
@@ -237,7 +245,7 @@ class Reader:
         points: list[Point] = [(str(used.ordinal), used.totals) for used in self.store.usage.by_session(record.id)]
         return usage_charts(points, "session") if points else []
 
-    def opened(self, record: ConversationRecord, id: str) -> Opened:
+    def opened(self, record: ConversationRecord, id: str) -> OpenedFold:
         """A fold with what it was made from."""
         try:
             fold = self.store.views.fold(record.id, id)
@@ -251,7 +259,7 @@ class Reader:
         mark = FoldMark(fold.id, fold.covered, fold.generation)
         sources = sources_of(mark, marks, fold.children)
         spans = [source.covered if isinstance(source, FoldMark) else source for source in sources]
-        return Opened(
+        return OpenedFold(
             fold,
             counter.message(self._shown_as(record, fold)),
             sizes.of(fold.covered.first, fold.covered.last),
@@ -266,7 +274,7 @@ class Reader:
         shown = (entry.inline for entry in entries if entry.fold == fold.id)
         return next(shown, None) or {"role": "assistant", "content": fold.text}
 
-    def stretch(self, record: ConversationRecord, span: Span, start: int) -> Stretch:
+    def stretch(self, record: ConversationRecord, span: Span, start: int) -> MessageSpan:
         """Some rows of a span, from a message on."""
         span = Span(max(1, span.first), min(span.last, record.messages))
         start = min(max(start, span.first), max(span.first, span.last))
@@ -274,7 +282,7 @@ class Reader:
         counter = self.measure(record).counter
         rows = message_rows(self.store.log.span(record.id, Span(start, end)), counter, self._pinned(record))
         before = max(span.first, start - MESSAGE_ROWS) if start > span.first else 0
-        return Stretch(tuple(rows), span, before, end + 1 if end < span.last else 0)
+        return MessageSpan(tuple(rows), span, before, end + 1 if end < span.last else 0)
 
     def _pinned(self, record: ConversationRecord) -> set[int]:
         return {pin.number for pin in self.store.pins.all(record.id)}
@@ -286,7 +294,7 @@ class Reader:
         view = self.store.views.view(record.id)
         return view, [PlacedMessage(place, sent) for place, sent in enumerate(sent_messages(view), 1)]
 
-    def shown(self, record: ConversationRecord, span: Span, start: int) -> Stretch:
+    def shown(self, record: ConversationRecord, span: Span, start: int) -> MessageSpan:
         """What the model sees of a span of messages, from a message on."""
         view, sent = self.sent(record)
         within = [*_within(sent, span)]
@@ -295,20 +303,22 @@ class Reader:
         rows = self._view_rows(record, within[first : first + MESSAGE_ROWS])
         before = next((n for n in numbers[max(0, first - MESSAGE_ROWS) :] if n), 0) if first else 0
         after = next((n for n in numbers[first + MESSAGE_ROWS :] if n), 0)
-        return Stretch(tuple(rows), span, before, after, view.generation)
+        return MessageSpan(tuple(rows), span, before, after, view.generation)
 
-    def view(self, record: ConversationRecord, start: int) -> Stretch:
+    def view(self, record: ConversationRecord, start: int) -> MessageSpan:
         """All that the model sees, exactly as it is sent, from a place on."""
         view, sent = self.sent(record)
         start = min(max(1, start), max(1, len(sent)))
         rows = self._view_rows(record, sent[start - 1 : start - 1 + MESSAGE_ROWS], as_written=True)
         before = max(1, start - MESSAGE_ROWS) if start > 1 else 0
         after = start + MESSAGE_ROWS if start + MESSAGE_ROWS <= len(sent) else 0
-        return Stretch(tuple(rows), Span(1, len(sent)), before, after, view.generation, tokens=self.window(record).used)
+        return MessageSpan(
+            tuple(rows), Span(1, len(sent)), before, after, view.generation, tokens=self.window(record).used
+        )
 
     def _view_rows(
         self, record: ConversationRecord, some: Sequence[PlacedMessage], as_written: bool = False
-    ) -> list[Row]:
+    ) -> list[MessageRow]:
         numbers = [number for item in some for number in item.numbers]
         times = {stored.number: stored.created_at for stored in self.store.log.pick(record.id, numbers)}
         counter = self.measure(record).counter
@@ -355,8 +365,8 @@ class Reader:
         )
 
 
-def _some(kind: SegmentKind, tokens: int) -> list[Segment]:
-    return [Segment(kind, None, tokens)] if tokens else []
+def _some(kind: SegmentKind, tokens: int) -> list[TimelineSegment]:
+    return [TimelineSegment(kind, None, tokens)] if tokens else []
 
 
 def _within(sent: Sequence[PlacedMessage], span: Span) -> Iterator[PlacedMessage]:

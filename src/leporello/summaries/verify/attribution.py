@@ -138,24 +138,24 @@ MOST_WORDS = 6
 def done(claim: Reading, deeds: Sequence[Deed], passages: Sequence[Passage]) -> bool | None:
     """Whether the calls that were made bear a claim out; None when it is about something else."""
     # What a command says is not said of it.
-    frame = read(QUOTED.sub(" ", claim.text)) if claim.quotes else claim
-    acts = [act for act, words in _ACTS.items() if _speaks_of(frame, words)]
+    context = read(QUOTED.sub(" ", claim.text)) if claim.quotes else claim
+    acts = [act for act, words in _ACTS.items() if _speaks_of(context, words)]
     if not acts and any(deed.command == target for target in _targets(claim, "run") for deed in deeds):
         acts = ["run"]
-    if len(acts) != 1 or len(frame.content) > MOST_WORDS or not _targets(claim, acts[0]):
+    if len(acts) != 1 or len(context.content) > MOST_WORDS or not _targets(claim, acts[0]):
         return None
     act = acts[0]
     if act == "delete":
-        return _deleted(claim, frame, deeds)
+        return _deleted(claim, context, deeds)
     made = [deed for deed in deeds if _concerns(deed, claim, act)]
-    if ClaimStatus.AHEAD in frame.statuses or any(
-        token.negated and not _tells_outcome(token) for token in frame.tokens
+    if ClaimStatus.AHEAD in context.statuses or any(
+        token.negated and not _tells_outcome(token) for token in context.tokens
     ):
         return False if any(not deed.failed for deed in made) else None
-    if ClaimStatus.DONE not in frame.statuses and not any(_tells_outcome(token) for token in frame.content):
+    if ClaimStatus.DONE not in context.statuses and not any(_tells_outcome(token) for token in context.content):
         return None
     if made:
-        return _right_outcome(frame, made)
+        return _right_outcome(context, made)
     if not any(_is(deed, act) for deed in deeds) or any(_tells_it(passage, claim, act) for passage in passages):
         return None
     return False

@@ -1,0 +1,166 @@
+"""Who may see the dashboard: everybody on this machine where no key is set, else whoever typed a key in.
+
+A session is a signed cookie. It is signed with what the gateway knows of the key (its hash), so every worker can check
+it without asking anybody, and it ends when the key is removed. Signing out is written down in the store. What changes
+something needs a token that only our own pages have, and must come from a page of exactly this address.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from leporello.errors import StoreError
+from leporello.gateway.api_errors import refuse
+from leporello.gateway.auth import BrowserCheck, Key, Keys
+from leporello.store.base import Store
+
+COOKIE = "leporello_session"
+LIFE_SECONDS = 12 * 3600
+TRIES_A_MINUTE = 10
+"""Keys that may be tried from one address."""
+MOST_ADDRESSES = 10_000
+SIGNED_OUT = "dashboard.signed-out."
+_SESSION_BYTES = 18
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who may look. `owner` is whose conversations they see; None sees all."""
+
+    session: str
+    name: str = ""
+    owner: str | None = None
+    expires: int = 0
+    secret: bytes = b""
+    fresh: str = ""
+    """A cookie to be set with the answer."""
+
+    @property
+    def operator(self) -> bool:
+        """Whether they see everything, the settings of this machine included."""
+        return self.owner is None
+
+    @property
+    def token(self) -> str:
+        """What every form of ours carries."""
+        return _sign(self.secret or b"leporello", f"form:{self.session}")
+
+
+class DashboardAuth:
+    """Checks visitors of one gateway."""
+
+    def __init__(
+        self, keys: Keys, store: Store, browsers: BrowserCheck, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.keys = keys
+        self._store = store
+        self._browsers = browsers
+        self._clock = clock
+        self._tries: OrderedDict[str, list[float]] = OrderedDict()
+
+    def visitor(self, cookies: Mapping[str, str]) -> User | None:
+        """Who sent a request; None when they must show a key first."""
+        cookie = cookies.get(COOKIE, "")
+        if not self.keys:
+            known = cookie.removeprefix("open.")
+            if cookie.startswith("open.") and len(known) == len(_new_session()) and known.isascii():
+                return User(known)
+            session = _new_session()
+            return User(session, fresh=f"open.{session}")
+        return self._signed(cookie)
+
+    def _signed(self, cookie: str) -> User | None:
+        signed, _, signature = cookie.rpartition(".")
+        mark, session, expiry = [*signed.split("."), "", "", ""][:3]
+        if not expiry.isdecimal() or len(expiry) > 12 or int(expiry) < self._clock():
+            return None
+        found = None
+        for key in self.keys.keys:
+            if hmac.compare_digest(_mark(key).encode(), mark.encode("utf-8", "replace")):
+                found = key
+        if found is None or not hmac.compare_digest(
+            _sign(_secret(found), signed).encode(), signature.encode("utf-8", "replace")
+        ):
+            return None
+        if self._store.state.get(None, SIGNED_OUT + session) is not None:
+            return None
+        return _visitor(found, session, int(expiry))
+
+    def sign_in(self, typed: str, address: str) -> User | None:
+        """The session of whoever typed a right key; None for a wrong one. Refused after too many."""
+        tries = self._tries_of(address)
+        key = self.keys.find(typed.strip())
+        if key is None:
+            self._note(address, tries)
+            return None
+        session, expires = _new_session(), int(self._clock()) + LIFE_SECONDS
+        signed = f"{_mark(key)}.{session}.{expires}"
+        made = _visitor(key, session, expires)
+        return User(
+            session, made.name, made.owner, expires, made.secret, fresh=f"{signed}.{_sign(made.secret, signed)}"
+        )
+
+    def _tries_of(self, address: str) -> list[float]:
+        """The wrong keys of the last minute."""
+        now = self._clock()
+        tries = [moment for moment in self._tries.get(address, []) if moment > now - 60]
+        if len(tries) >= TRIES_A_MINUTE:
+            raise refuse(429, "too_many_tries", "Too many keys were tried. Wait a minute.", 60)
+        return tries
+
+    def _note(self, address: str, tries: list[float]) -> None:
+        self._tries[address] = [*tries, self._clock()]
+        self._tries.move_to_end(address)
+        while len(self._tries) > MOST_ADDRESSES:
+            self._tries.popitem(last=False)
+
+    def sign_out(self, visitor: User) -> None:
+        """End a session for every worker. A store that can't be written still ends it in this browser."""
+        now = self._clock()
+        try:
+            for name, expires in self._store.state.items(None).items():
+                if name.startswith(SIGNED_OUT) and (not isinstance(expires, int) or expires < now):
+                    self._store.state.remove(None, name)
+            if visitor.expires:
+                self._store.state.set(None, SIGNED_OUT + visitor.session, visitor.expires)
+        except StoreError:
+            return
+
+    def check_page(self, headers: Mapping[str, str]) -> None:
+        """No other name of this machine, no page of another origin."""
+        self._browsers.check(headers)
+
+    def check_change(self, headers: Mapping[str, str], visitor: User | None, token: str) -> None:
+        """Only a page of ours may change something: same scheme, name and port, and it holds the token."""
+        self._browsers.check_origin(headers)
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            raise refuse(403, "cross_origin", "This must be sent by a page of the dashboard itself.")
+        if visitor is not None and not hmac.compare_digest(visitor.token.encode(), token.encode("utf-8", "replace")):
+            raise refuse(403, "stale_form", "This page is out of date. Load it again, and try once more.")
+
+
+def _visitor(key: Key, session: str, expires: int) -> User:
+    return User(session, key.name, None if key.operator else key.name, expires, _secret(key))
+
+
+def _new_session() -> str:
+    return secrets.token_urlsafe(_SESSION_BYTES)
+
+
+def _mark(key: Key) -> str:
+    """Names a key in a cookie without telling its hash."""
+    return _sign(_secret(key), "key")[:16]
+
+
+def _secret(key: Key) -> bytes:
+    return hashlib.blake2b(key.hash.encode(), key=b"leporello-dashboard", digest_size=32).digest()
+
+
+def _sign(secret: bytes, text: str) -> str:
+    return hmac.new(secret, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()

@@ -1,0 +1,282 @@
+"""Requests and answers of the dashboard: who asks, what may pass, and the headers that keep a page to itself."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from inspect import iscoroutinefunction
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from leporello.errors import InputError, LeporelloError, NotFound
+from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
+from leporello.gateway.auth import Client, Key
+from leporello.gateway.dashboard import formatting
+from leporello.gateway.dashboard.auth import COOKIE, LIFE_SECONDS, DashboardAuth, User
+from leporello.gateway.dashboard.reader import DashboardReader
+from leporello.gateway.limits import Gate, read_body
+from leporello.gateway.metrics import Metrics, RequestLog
+from leporello.store.records import ConversationRecord
+from leporello.tokens import TokenCounter
+
+PART_HEADER = "x-leporello-part"
+"""Sent by our script: it wants the part alone, without the page around it."""
+MOST_FORM = 64 * 1024
+MOST_FIELDS = 50
+REQUESTS_A_MINUTE = 2_400
+MOST_AT_ONCE = 64
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+STORE_FAULT = ApiError(503, "store_unavailable", "The store can't be read now. Try again in a moment.")
+
+Handler = Callable[["Visit"], Response] | Callable[["Visit"], Awaitable[Response]]
+
+
+@dataclass(slots=True)
+class PageRequest:
+    """One request of somebody who may look."""
+
+    request: Request
+    visitor: User
+    frame: PageServer
+    form: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def part(self) -> bool:
+        """Whether only the part itself is wanted."""
+        return PART_HEADER in self.request.headers
+
+    def query(self, name: str) -> str:
+        """A word of the address, short."""
+        return self.request.query_params.get(name, "")[:1_000].strip()
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number of the address."""
+        text = self.request.query_params.get(name, "")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) <= 12 else default
+
+    def path_number(self, name: str) -> int:
+        """A whole number of the path."""
+        text = str(self.request.path_params[name])
+        if not text.isascii() or not text.isdecimal() or len(text) > 12:
+            raise refuse(404, "not_found", "There is no such page.")
+        return int(text)
+
+    def record(self) -> ConversationRecord:
+        """The conversation the path names, if this visitor may see it."""
+        return self.frame.reader.record(self.visitor, formatting.unslug(self.request.path_params["slug"]))
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        """A page, or only its part."""
+        return self.frame.render(template, self.visitor, status, part=self.part, **values)
+
+
+@dataclass(slots=True)
+class PageServer:
+    """What all pages share."""
+
+    reader: DashboardReader
+    door: DashboardAuth
+    metrics: Metrics
+    body_timeout: float
+    gate: Gate = field(default_factory=lambda: Gate(REQUESTS_A_MINUTE, MOST_AT_ONCE, time.monotonic))
+
+    def route(self, path: str, handler: Handler, *, change: bool = False) -> Route:
+        """A path for visitors; one that changes something takes a form with the token of the session."""
+        method = "POST" if change else "GET"
+
+        async def endpoint(request: Request) -> Response:
+            with RequestLog(f"{method} {path}", self.metrics) as entry:
+                reply = await self._answer(request, handler, change, entry)
+                entry.status = reply.status_code
+                return reply
+
+        return Route(path, endpoint, methods=[method])
+
+    async def _answer(self, request: Request, handler: Handler, change: bool, entry: RequestLog) -> Response:
+        visitor: User | None = None
+        try:
+            self.door.check_page(request.headers)
+            visitor = await asyncio.to_thread(self.door.visitor, request.cookies)
+            if visitor is None:
+                return self._to_sign_in(request, change)
+            entry.key = visitor.name
+            visit = PageRequest(request, visitor, self)
+            if change:
+                visit.form = await self.read_form(request)
+                self.door.check_change(request.headers, visitor, visit.form.get("token", ""))
+            with self.gate.passing(Client(Key(visitor.name, ""), visitor.name or "dashboard")):
+                reply = await _run(handler, visit)
+        except RequestRefused as refused:
+            entry.problem = refused.fault.code
+            reply = self.problem(request, visitor, refused.fault)
+        except NotFound:
+            reply = self.problem(request, visitor, ApiError(404, "not_found", "It is not there any more."))
+        except InputError as error:
+            reply = self.problem(request, visitor, ApiError(400, "invalid_request", str(error)))
+        except LeporelloError as error:
+            entry.problem = type(error).__name__
+            reply = self.problem(request, visitor, STORE_FAULT)
+        return self.sealed(request, reply, visitor)
+
+    async def read_form(self, request: Request) -> dict[str, str]:
+        """The fields of a small form."""
+        try:
+            data = await read_body(request.receive, MOST_FORM, self.body_timeout)
+        except ConnectionResetError:
+            raise refuse(499, "client_gone", "The form did not arrive whole.") from None
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/x-www-form-urlencoded":
+            raise refuse(415, "not_a_form", "This takes a form.")
+        try:
+            return dict(parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS))
+        except ValueError:
+            raise refuse(400, "too_many_fields", f"A form has at most {MOST_FIELDS} fields.") from None
+
+    def _to_sign_in(self, request: Request, change: bool) -> Response:
+        if change or PART_HEADER in request.headers:
+            fault = ApiError(401, "signed_out", "You are signed out. Load the page again to sign in.")
+            return self.sealed(request, self.problem(request, None, fault), None)
+        wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        target = "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
+        return self.sealed(request, RedirectResponse(target, 303), None)
+
+    def problem(self, request: Request, visitor: User | None, fault: ApiError) -> Response:
+        """An error as a page, or as a line where only a part was wanted."""
+        part = PART_HEADER in request.headers
+        reply = self.render("problem.html", visitor, fault.status, part=part, fault=fault)
+        if fault.retry_after is not None:
+            reply.headers["retry-after"] = str(max(1, round(fault.retry_after)))
+        if fault.status == 408:
+            reply.headers["connection"] = "close"
+        return reply
+
+    def sealed(self, request: Request, reply: Response, visitor: User | None) -> Response:
+        """With the headers of every page, and the cookie of a session that has just begun."""
+        for name, value in HEADERS.items():
+            reply.headers.setdefault(name, value)
+        if visitor is not None and visitor.fresh:
+            set_session(request, reply, visitor.fresh)
+        return reply
+
+    def render(self, template: str, visitor: User | None, status: int = 200, **values: Any) -> Response:
+        """A template as an answer."""
+        page = self.environment.get_template(template)
+        known = bool(self.door.keys)
+        text = page.render(visitor=visitor, signed=known, version=asset_version(), **values)
+        return Response(text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8")
+
+    @property
+    def environment(self) -> Environment:
+        """The templates."""
+        return _environment()
+
+
+class _Templates:
+    """Made once for the process."""
+
+    @cached_property
+    def environment(self) -> Environment:
+        """Everything that is put into a page is escaped; a name that is not there is an error."""
+        made = Environment(
+            loader=PackageLoader("leporello.gateway.dashboard"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        made.filters.update(
+            count=formatting.count,
+            short=formatting.short_count,
+            money=formatting.money,
+            percent=formatting.percent,
+            bytes=formatting.byte_size,
+            iso=formatting.iso,
+            clock=formatting.clock,
+            slug=formatting.slug,
+            visible=formatting.visible,
+            line=formatting.one_line,
+        )
+        return made
+
+    @cached_property
+    def warmed(self) -> bool:
+        """Everything that the first page of a process would wait for is done beside what the process does first."""
+        threading.Thread(target=self._warm, daemon=True).start()
+        return True
+
+    def _warm(self) -> None:
+        for name in self.environment.list_templates():
+            self.environment.get_template(name)
+        TokenCounter.for_model(None).text("The vocabulary is read when the first words are counted.")
+
+    @cached_property
+    def version(self) -> str:
+        """Changes with the files that browsers keep."""
+        digest = hashlib.blake2b(digest_size=6)
+        for item in sorted(files("leporello.gateway.dashboard").joinpath("static").iterdir(), key=lambda it: it.name):
+            digest.update(item.read_bytes())
+        return digest.hexdigest()
+
+
+_templates = _Templates()
+
+
+def _environment() -> Environment:
+    return _templates.environment
+
+
+def warm_up() -> None:
+    """Prepare pages, once for the process and without waiting for it."""
+    _ = _templates.warmed
+
+
+def asset_version() -> str:
+    """Goes into the addresses of style and script."""
+    return _templates.version
+
+
+async def _run(handler: Handler, visit: PageRequest) -> Response:
+    if iscoroutinefunction(handler):
+        made: Response = await handler(visit)
+        return made
+    return await asyncio.to_thread(handler, visit)  # type: ignore[arg-type]
+
+
+def set_session(request: Request, reply: Response, value: str) -> None:
+    """Keep a session in the browser: unseen by scripts, never sent from other sites."""
+    reply.set_cookie(
+        COOKIE, value, max_age=LIFE_SECONDS, path="/", httponly=True, samesite="strict", secure=_is_secure(request)
+    )
+
+
+def end_session(request: Request, reply: Response) -> None:
+    """Take the cookie away."""
+    reply.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=_is_secure(request))
+
+
+def _is_secure(request: Request) -> bool:
+    # Whoever makes this header up only makes their own cookie stricter.
+    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"

@@ -1,0 +1,364 @@
+"""What the pages show, as values: made by the reader, drawn by the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from leporello.agent.commands_context import WindowUse
+from leporello.conversation.rendering import SentMessage
+from leporello.events import Span
+from leporello.gateway.dashboard.formatting import FIRST_CHARACTERS, TextPiece, one_line, piece
+from leporello.gateway.dashboard.timeline import PlacedSegment, SegmentKind, TimelineSegment
+from leporello.messages import (
+    Message,
+    PartKind,
+    calls_of,
+    encode_json,
+    is_result,
+    parse_json,
+    parts_of,
+    result_id,
+    role_of,
+)
+from leporello.models import Limits
+from leporello.store.records import (
+    Attempt,
+    ConversationRecord,
+    FoldMark,
+    Generation,
+    Hit,
+    Pin,
+    StoredFold,
+    StoredMessage,
+    UsageTotals,
+)
+from leporello.tokens import TokenCounter
+from leporello.tokens.meter import PromptMeter
+
+LEAST_SHOWN = 200
+_NAMED = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBlock:
+    """A part of a message: its text, a tool call, thinking, or something that is no text."""
+
+    index: int
+    kind: str
+    title: str
+    shown: TextPiece
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """One message: of the log, or of what the model sees."""
+
+    number: int
+    """Of the first message it shows; 0 where a compaction wrote it."""
+    role: str
+    who: str
+    """The tool of a result, else empty."""
+    at: float | None
+    tokens: int
+    blocks: tuple[MessageBlock, ...]
+    pinned: bool = False
+    place: int = 0
+    """Its place in what the model sees; 0 for a message of the log."""
+    numbers: tuple[int, ...] = ()
+    """All messages it shows; neighbours may be sent as one."""
+    fold: str = ""
+    shortened: bool = False
+    behind: str = ""
+    """For a row without a number: the number of the row before it, and a fraction."""
+
+    @property
+    def key(self) -> str:
+        """Tells the rows of a list apart, in their order."""
+        return self.behind or str(self.number)
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the row does."""
+        return f"{self.numbers}{self.tokens}{self.pinned}{self.shortened}"
+
+
+def message_rows(
+    stored: Iterable[StoredMessage], counter: TokenCounter, pinned: Collection[int] = ()
+) -> list[MessageRow]:
+    """Rows of neighbouring messages; results are named after the calls among them."""
+    listed = list(stored)
+    names = _call_names(item.message for item in listed)
+    return [
+        replace(
+            _row(item.message, names, counter),
+            number=item.number,
+            numbers=(item.number,),
+            at=item.created_at,
+            pinned=item.number in pinned,
+        )
+        for item in listed
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMessage:
+    """A message of a request and its place in it, counted from 1."""
+
+    place: int
+    sent: SentMessage
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The stored messages it shows."""
+        return tuple(line.number for line in self.sent.lines if line.number is not None)
+
+
+def view_rows(
+    shown: Sequence[PlacedMessage],
+    counter: TokenCounter,
+    times: Mapping[int, float],
+    pinned: Collection[int] = (),
+    *,
+    as_written: bool = False,
+) -> list[MessageRow]:
+    """Rows of what the model sees; `as_written` leaves JSON as it is instead of making it readable."""
+    names = _call_names(item.sent.message for item in shown)
+    rows: list[MessageRow] = []
+    before = following = 0
+    for item in shown:
+        row = _view_row(item, names, counter, times, pinned, as_written)
+        before, following = (row.number, 0) if row.number else (before, following + 1)
+        rows.append(replace(row, behind=f"{before}.{following:03}") if following else row)
+    return rows
+
+
+def _view_row(
+    item: PlacedMessage,
+    names: Mapping[str, str],
+    counter: TokenCounter,
+    times: Mapping[int, float],
+    pinned: Collection[int],
+    as_written: bool,
+) -> MessageRow:
+    numbers, lines = item.numbers, item.sent.lines
+    return replace(
+        _row(item.sent.message, names, counter, as_written),
+        number=numbers[0] if numbers else 0,
+        numbers=numbers,
+        at=times.get(numbers[-1]) if numbers else None,
+        pinned=any(number in pinned for number in numbers),
+        place=item.place,
+        fold=next((line.fold for line in lines if line.fold), ""),
+        shortened=any(line.shortened for line in lines),
+    )
+
+
+def _call_names(messages: Iterable[Message]) -> dict[str, str]:
+    return {call.id: call.name for message in messages for call in calls_of(message) if call.id}
+
+
+def _row(message: Message, names: Mapping[str, str], counter: TokenCounter, as_written: bool = False) -> MessageRow:
+    role = "tool" if is_result(message) else role_of(message)
+    who = ""
+    if role == "tool":
+        who = one_line(names.get(result_id(message)) or str(message.get("name") or ""), _NAMED)
+    left = FIRST_CHARACTERS
+    blocks = []
+    for index, (kind, title, text) in enumerate(texts_of(message, as_written)):
+        shown = piece(text, 0, max(LEAST_SHOWN, left))
+        left -= len(shown.text)
+        blocks.append(MessageBlock(index, kind, title, shown, len(text)))
+    known = role if role in ("user", "assistant", "tool", "system", "developer") else "other"
+    return MessageRow(0, known, who, None, counter.message(message), tuple(blocks))
+
+
+def texts_of(message: Message, as_written: bool = False) -> list[tuple[str, str, str]]:
+    """Everything a message holds as kind, title and text; no part of it is left out.
+
+    JSON objects are shown field by field, unless they are wanted `as_written`.
+    """
+    laid_out = str if as_written else _fields
+    found: list[tuple[str, str, str]] = []
+    thoughts = message.get("reasoning_content")
+    if isinstance(thoughts, str) and thoughts:
+        found.append(("thinking", "thinking", thoughts))
+    for part in parts_of(message):
+        if part.kind is PartKind.TEXT:
+            # Many tools answer with an object whose texts have escaped line ends: nobody could read that.
+            found.append(("text", "", laid_out(part.text) if is_result(message) else part.text))
+        elif part.kind is PartKind.THINKING:
+            found.append(("thinking", "thinking", part.text or _json(part.raw)))
+        else:
+            found.append(("data", part.kind.value, _json(part.raw)))
+    for call in calls_of(message):
+        found.append(("call", one_line(call.name, _NAMED) or "call", laid_out(call.arguments)))
+    return found
+
+
+def _fields(text: str) -> str:
+    """The fields of a JSON object one to a line, texts as they are; anything else stands as it was written."""
+    value = parse_json(text) if text.lstrip().startswith("{") else None
+    if not isinstance(value, dict) or not value:
+        return text
+    return "\n".join(f"{name}: {inner if isinstance(inner, str) else _json(inner)}" for name, inner in value.items())
+
+
+def _json(value: object) -> str:
+    return encode_json(value).decode("utf-8", "replace").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """One line of the list of conversations."""
+
+    record: ConversationRecord
+    title: str
+    named: bool
+    """Whether somebody gave it its title; else it is what was said first."""
+    compactions: int
+    """Without those taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """One hit of a search."""
+
+    hit: Hit
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the last process that talked in a conversation left behind about its window."""
+
+    limits: Limits
+    counter: TokenCounter
+    meter: PromptMeter
+    system: int = 0
+    tools: int = 0
+    fixed_raw: float = 0.0
+    """Tokens of both before calibration, with their framing."""
+    waits_at: int | None = None
+    """The generation whose view is left alone for longer, because folding it again would not help."""
+    waits_for: int = 0
+    """Until how many tokens it is left alone."""
+
+    def due(self, generation: int, undone: bool) -> int:
+        """At how many tokens the next folding happens by itself; an undone view is left alone for longer, too."""
+        waits = self.limits.hard_tokens if undone else self.waits_for if self.waits_at == generation else 0
+        return max(self.limits.threshold_tokens, waits)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """One conversation as its page shows it."""
+
+    record: ConversationRecord
+    title: str
+    named: bool
+    last: int
+    step: Generation
+    compactions: frozenset[int]
+    """Generations of the compactions that were not taken back."""
+    use: WindowUse
+    """Where the window goes: the number of tokens in use, and at which the next folding happens by itself."""
+    seen: tuple[PlacedSegment, ...]
+    """What the model sees, to the scale of its window."""
+    log: tuple[PlacedSegment, ...]
+    log_tokens: int
+    log_about: bool
+    """Whether the size of the log is an estimate."""
+    totals: UsageTotals
+    attempts: tuple[Attempt, ...]
+    pins: tuple[Pin, ...]
+    stamp: str
+    """Changes whenever the page would."""
+
+    @property
+    def undone(self) -> int:
+        """How many compactions were taken back: each is a step of the view, and so is taking it back."""
+        return (self.step.generation - len(self.compactions)) // 2
+
+    @property
+    def segments(self) -> list[TimelineSegment]:
+        """What the model sees, piece by piece."""
+        without = (SegmentKind.FREE, SegmentKind.FIXED)
+        return [place.segment for place in self.seen if place.segment.kind not in without]
+
+    @property
+    def threshold(self) -> float:
+        """Where folding begins, in percent of the upper strip."""
+        whole = max(sum(place.segment.tokens for place in self.seen), 1)
+        return round(100 * self.use.threshold / whole, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryLine:
+    """A line of a summary, and the messages it comes from."""
+
+    text: str
+    sources: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFold:
+    """A fold that is opened: what it says and what it was made from."""
+
+    fold: StoredFold
+    tokens: int
+    covered: int
+    sections: Mapping[str, Sequence[SummaryLine]]
+    sources: tuple[tuple[FoldMark | Span, int], ...]
+    """Each with its tokens in the log."""
+    about: bool = False
+    """Whether these are estimates."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSpan:
+    """Some rows of a longer span of messages, of the log or of what the model sees."""
+
+    rows: tuple[MessageRow, ...]
+    span: Span
+    before: int
+    """Where the rows before these begin; 0 when there are none."""
+    after: int
+    """Where the rows after these begin; 0 when there are none."""
+    generation: int | None = None
+    """Of the view whose rows they are; None for rows of the log."""
+    tokens: int = 0
+    """Of the whole request, where the rows are all of a view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A compaction: the view before it and after it, to the same scale."""
+
+    attempt: Attempt
+    before: tuple[PlacedSegment, ...] = ()
+    after: tuple[PlacedSegment, ...] = ()
+    tokens_before: int = 0
+    tokens_after: int = 0
+    undone: bool = False
+
+    @property
+    def sections(self) -> dict[str, int]:
+        """Lines of the summary by section, where its engine tells them."""
+        told = self.attempt.report.details.get("sections")
+        listed = told.items() if isinstance(told, dict) else ()
+        return {str(name): lines for name, lines in listed if isinstance(lines, int)}
+
+
+def summary_sections(handoff: object) -> dict[str, list[SummaryLine]]:
+    """The sections of a stored summary. Engines of others may have stored anything; what has no text is left out."""
+    found: dict[str, list[SummaryLine]] = {}
+    for name, lines in handoff.items() if isinstance(handoff, dict) else ():
+        for line in lines if isinstance(lines, list) else ():
+            text = line.get("text") if isinstance(line, dict) else None
+            if isinstance(text, str):
+                sources = line.get("sources")
+                numbers = [n for n in sources if isinstance(n, int)] if isinstance(sources, list) else []
+                found.setdefault(str(name), []).append(SummaryLine(text, tuple(numbers)))
+    return found

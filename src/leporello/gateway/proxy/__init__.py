@@ -1,0 +1,1 @@
+"""The proxy: a client's request in, rewritten, sent, recovered when it is too long, and its answer relayed as it comes."""

@@ -1,0 +1,172 @@
+"""One answer of Anthropic Messages, woven of several.
+
+Thinking behind an inner exchange is not shown: its signature is bound to calls that the client does not have, and the
+provider would refuse it when the client sends it back. The thinking before the first exchange stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leporello.dialects.anthropic import Assembler
+from leporello.dialects.anthropic.blocks import THINKING
+from leporello.dialects.anthropic.decode import INPUT_JSON
+from leporello.dialects.base import Wire
+from leporello.dialects.parts import json_text
+from leporello.gateway.proxy.recall.merge import (
+    RecallCall,
+    ReplyTurn,
+    as_it_came,
+    is_ours,
+    parsed,
+    summed,
+    written,
+)
+from leporello.gateway.proxy.streams import Event
+
+
+class AnthropicMerge:
+    """Content blocks keep their order; their indices are counted through all rounds."""
+
+    def __init__(self) -> None:
+        self.visible = False
+        self._replies: list[Wire] = []
+        self._assembler: Assembler | None = None
+        self._places: dict[int, int | None] = {}
+        """For each block of this round the index the client knows it by; None for what is not shown."""
+        self._shown = 0
+        self._end: list[Event] = []
+
+    def feed(self, event: Event) -> bytes:
+        """Blocks of ours are left out, the others renumbered; the end is held back until it is the end."""
+        body = parsed(event)
+        kind = body.get("type")
+        if self._assembler is None:
+            self._assembler, self._places, self._end = Assembler(), {}, []
+        if kind in ("error", None):
+            return as_it_came(event)
+        self._assembler.feed(body)
+        if kind == "message_start":
+            return as_it_came(event) if not self._replies else b""
+        if kind in ("message_delta", "message_stop"):
+            self._end.append(event)
+            return b""
+        if kind == "content_block_start":
+            self._place(body)
+        return self._renumbered(event, body) if "index" in body else as_it_came(event)
+
+    def _place(self, body: Wire) -> None:
+        if self._is_hidden(body.get("content_block") or {}, bool(self._replies)):
+            self._places[body["index"]] = None
+            return
+        self._places[body["index"]] = self._shown
+        self._shown += 1
+        self.visible = True
+
+    def _renumbered(self, event: Event, body: Wire) -> bytes:
+        place = self._places.get(body["index"], body["index"])
+        if place is None:
+            return b""
+        return as_it_came(event) if place == body["index"] else written({**body, "index": place}, event.name)
+
+    @staticmethod
+    def _is_hidden(block: Wire, later: bool) -> bool:
+        kind = block.get("type")
+        return (kind == "tool_use" and is_ours(block.get("name"))) or (later and kind in THINKING)
+
+    def take(self, reply: Wire) -> None:
+        """An answer that did not stream."""
+        self._replies.append(reply)
+
+    def turn(self) -> ReplyTurn:
+        """What the last answer asks for."""
+        if self._assembler is not None:
+            self._replies.append(self._assembler.reply())
+            self._assembler = None
+        if self._replies[-1].get("stop_reason") != "tool_use":
+            return ReplyTurn()
+        calls: list[RecallCall] = []
+        others: list[str] = []
+        for block in reversed(self._blocks(self._replies[-1])):
+            if block.get("type") != "tool_use":
+                continue
+            if is_ours(block.get("name")):
+                text = block.get(INPUT_JSON) or json_text(block.get("input"))
+                calls.insert(0, RecallCall(block["id"], block["name"], text, _sendable(block), (others or [""])[0]))
+            else:
+                others.insert(0, str(block.get("id")))
+        return ReplyTurn(tuple(calls), tuple(others))
+
+    @staticmethod
+    def _blocks(reply: Wire) -> list[Wire]:
+        content = reply.get("content")
+        return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+    def carried(self) -> list[Wire]:
+        """The turn with its thinking and signatures; only text that says nothing is left out, which the API refuses."""
+        blocks = [
+            _sendable(block)
+            for block in self._blocks(self._replies[-1])
+            if block.get("type") != "text" or str(block.get("text", "")).strip()
+        ]
+        return [{"role": "assistant", "content": blocks}]
+
+    def result(self, call: RecallCall, text: str) -> Wire:
+        """A block."""
+        return {"type": "tool_result", "tool_use_id": call.id, "content": text}
+
+    def answered(self, results: Sequence[Wire]) -> list[Wire]:
+        """One turn with all of them."""
+        return [{"role": "user", "content": list(results)}]
+
+    # -- the end
+
+    def _stop(self) -> Wire:
+        """Why it ended; a turn whose only calls were ours has simply ended."""
+        last = self._replies[-1]
+        left = any(block.get("type") == "tool_use" for block in self._content())
+        reason = last.get("stop_reason")
+        return {
+            "stop_reason": "end_turn" if reason == "tool_use" and not left else reason,
+            "stop_sequence": last.get("stop_sequence"),
+        }
+
+    def _content(self) -> list[Wire]:
+        return [
+            _sendable(block)
+            for number, reply in enumerate(self._replies)
+            for block in self._blocks(reply)
+            if not self._is_hidden(block, number > 0)
+        ]
+
+    def _usage(self) -> Any:
+        return summed(reply.get("usage") for reply in self._replies)
+
+    def ending(self) -> bytes:
+        """As it came when there was one round and nothing is hidden; else with the sum of all rounds."""
+        found = b""
+        for event in self._end:
+            body = parsed(event)
+            if body.get("type") == "message_delta":
+                if len(self._replies) > 1:
+                    body["usage"] = self._usage()
+                body["delta"] = {**(body.get("delta") or {}), **self._stop()}
+                found += written(body, event.name)
+            else:
+                found += as_it_came(event)
+        return found
+
+    def whole(self) -> Wire:
+        """The first answer's head, all that is shown, the last one's end."""
+        return {
+            **self._replies[0],
+            **{key: value for key, value in self._replies[-1].items() if key not in ("id", "model", "content")},
+            "content": self._content(),
+            **self._stop(),
+            "usage": self._usage(),
+        }
+
+
+def _sendable(block: Wire) -> Wire:
+    return {key: value for key, value in block.items() if key != INPUT_JSON} if INPUT_JSON in block else block

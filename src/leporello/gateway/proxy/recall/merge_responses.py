@@ -1,0 +1,234 @@
+"""One answer of the Responses API, woven of several.
+
+A reasoning item belongs to the item behind it: the provider refuses it without. So reasoning is shown when something
+that is shown follows it in the same round, and left out together with a call of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leporello.dialects.base import Wire
+from leporello.dialects.responses import Assembler
+from leporello.gateway.proxy.recall.merge import (
+    RecallCall,
+    ReplyTurn,
+    as_it_came,
+    is_ours,
+    parsed,
+    summed,
+    written,
+)
+from leporello.gateway.proxy.streams import Event
+
+ANNOUNCED = ("response.created", "response.in_progress", "response.queued")
+LAST = ("response.completed", "response.incomplete", "response.failed")
+
+
+class ResponsesMerge:
+    """Items keep their order; their indices and the numbers of the events are counted through all rounds."""
+
+    def __init__(self, *, stored: bool) -> None:
+        self.visible = False
+        self._stored = stored
+        """Whether the provider keeps the response: then the id of the last one is the one to continue from."""
+        self._replies: list[Wire] = []
+        self._assembler: Assembler | None = None
+        self._places: dict[int, int | None] = {}
+        self._shown = 0
+        self._number = 0
+        self._waiting: list[Wire] = []
+        """Events of reasoning that is shown once something follows it."""
+        self._withheld = False
+        """Whether a call of ours came behind it."""
+        self._created: Wire = {}
+        self._last: Wire | None = None
+        self._seen: dict[int, set[str]] = {}
+        """Ids of the items that were shown, by round."""
+
+    def feed(self, event: Event) -> bytes:
+        """Calls of ours are left out, everything else renumbered; the last event is held back until it is the end."""
+        body = parsed(event)
+        kind = str(body.get("type") or "")
+        if self._assembler is None:
+            self._assembler, self._places, self._last = Assembler(), {}, None
+            self._waiting, self._withheld = [], False
+        if not kind or kind == "error":
+            return as_it_came(event)
+        self._assembler.feed(body)
+        if kind in LAST:
+            self._last = body
+            return b"" if self._withheld else self._released()
+        if kind in ANNOUNCED:
+            return b"" if self._replies else self._announced(event, body)
+        if "output_index" not in body:
+            return self._numbered(body, event)
+        return self._item(body, event)
+
+    def _announced(self, event: Event, body: Wire) -> bytes:
+        response = body.get("response")
+        if isinstance(response, dict):
+            self._created = self._created or response
+            body = {**body, "response": _without_ours(response)}
+        return self._numbered(body, event)
+
+    def _item(self, body: Wire, event: Event) -> bytes:
+        index = body["output_index"]
+        released = b""
+        if body["type"] == "response.output_item.added":
+            item = body.get("item") or {}
+            if is_ours(item.get("name")) and item.get("type") == "function_call":
+                self._places[index], self._withheld = None, True
+            elif item.get("type") != "reasoning":
+                released = self._released()
+                self._places[index] = self._next()
+                self.visible = True
+        if index not in self._places:
+            self._waiting.append(body)
+            return b""
+        place = self._places[index]
+        return released + (self._numbered(self._placed(body, place), event) if place is not None else b"")
+
+    def _placed(self, body: Wire, place: int | None) -> Wire:
+        """An event under the index and the id by which the client knows its item."""
+        body = {**body, "output_index": place}
+        if isinstance(body.get("item"), dict):
+            body["item"] = self._named(body["item"], len(self._replies))
+        if "item_id" in body:
+            body["item_id"] = self._named({"id": body["item_id"]}, len(self._replies))["id"]
+        return body
+
+    def _named(self, item: Wire, number: int) -> Wire:
+        """An item with an id of its own: some servers count anew in each answer, and libraries take two items of one id
+        for one."""
+        id = item.get("id")
+        if not isinstance(id, str):
+            return item
+        self._seen.setdefault(number, set()).add(id)
+        taken = any(id in ids for earlier, ids in self._seen.items() if earlier < number)
+        return {**item, "id": f"{id}_{number}"} if taken else item
+
+    def _next(self) -> int:
+        self._shown += 1
+        return self._shown - 1
+
+    def _released(self) -> bytes:
+        """The reasoning that waited, now that something follows it."""
+        found = b""
+        for body in self._waiting:
+            index = body["output_index"]
+            if index not in self._places:
+                self._places[index] = self._next()
+                self.visible = True
+            found += self._numbered(self._placed(body, self._places[index]))
+        self._waiting, self._withheld = [], False
+        return found
+
+    def _numbered(self, body: Wire, event: Event | None = None) -> bytes:
+        if "sequence_number" in body:
+            body = {**body, "sequence_number": self._number}
+            self._number += 1
+        if event is not None and body == parsed(event):
+            return as_it_came(event)
+        return written(body, str(body.get("type")))
+
+    def take(self, reply: Wire) -> None:
+        """An answer that did not stream."""
+        self._replies.append(reply)
+
+    def turn(self) -> ReplyTurn:
+        """What the last answer asks for."""
+        if self._assembler is not None:
+            self._replies.append(self._assembler.reply())
+            self._assembler = None
+        if self._replies[-1].get("status") not in ("completed", None):
+            return ReplyTurn()
+        calls: list[RecallCall] = []
+        others: list[str] = []
+        for item in reversed(_items(self._replies[-1])):
+            if _is_our_call(item):
+                text, before = str(item.get("arguments") or ""), (others or [""])[0]
+                calls.insert(0, RecallCall(str(item.get("call_id")), item["name"], text, item, before))
+            elif item.get("type") in ("function_call", "custom_tool_call"):
+                others.insert(0, str(item.get("call_id")))
+        return ReplyTurn(tuple(calls), tuple(others))
+
+    def carried(self) -> list[Wire]:
+        """The items as they came; reasoning that nobody keeps and that is not in the answer can't be sent back."""
+        items = _items(self._replies[-1])
+        if self._stored:
+            return items
+        return [
+            {key: value for key, value in item.items() if key != "id" or item.get("type") == "reasoning"}
+            for item in items
+            if item.get("type") != "reasoning" or item.get("encrypted_content") or item.get("content")
+        ]
+
+    def result(self, call: RecallCall, text: str) -> Wire:
+        """An item."""
+        return {"type": "function_call_output", "call_id": call.id, "output": text}
+
+    def answered(self, results: Sequence[Wire]) -> list[Wire]:
+        """The items themselves."""
+        return list(results)
+
+    # -- the end
+
+    def ending(self) -> bytes:
+        """The last event, with the whole answer in it."""
+        if self._last is None:
+            return b""
+        return self._numbered({**self._last, "response": self.whole()})
+
+    def whole(self) -> Wire:
+        """The last answer with the items of all rounds."""
+        first, last = self._replies[0], self._replies[-1]
+        shown: Wire = {
+            **_without_ours(last),
+            "output": [
+                self._named(item, number)
+                for number, reply in enumerate(self._replies)
+                for item in visible(_items(reply))
+            ],
+            "usage": summed(reply.get("usage") for reply in self._replies),
+        }
+        created = first.get("created_at", self._created.get("created_at"))
+        if created is not None:
+            shown["created_at"] = created
+        if not self._stored and "id" in first:
+            shown["id"] = first["id"]
+        return shown
+
+
+def visible(items: Sequence[Wire]) -> list[Wire]:
+    """The items that a client gets: without calls of ours, and without reasoning that led to nothing else."""
+    kept: list[Wire] = []
+    waiting: list[Wire] = []
+    withheld = False
+    for item in items:
+        if item.get("type") == "reasoning":
+            waiting.append(item)
+        elif _is_our_call(item):
+            withheld = True
+        else:
+            kept += [*waiting, item]
+            waiting, withheld = [], False
+    return kept if withheld else [*kept, *waiting]
+
+
+def _items(reply: Wire) -> list[Wire]:
+    output: Any = reply.get("output")
+    return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+
+
+def _is_our_call(item: Wire) -> bool:
+    return item.get("type") == "function_call" and is_ours(item.get("name"))
+
+
+def _without_ours(response: Wire) -> Wire:
+    """A response tells the tools it was given; the client is told its own."""
+    tools = response.get("tools")
+    if not isinstance(tools, list):
+        return response
+    return {**response, "tools": [tool for tool in tools if not (isinstance(tool, dict) and is_ours(tool.get("name")))]}

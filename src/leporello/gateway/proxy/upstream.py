@@ -1,0 +1,156 @@
+"""Calls to the servers of models: URLs from fixed templates, one HTTP client, headers without what is private to either side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from types import TracebackType
+from urllib.parse import quote
+
+import aiohttp
+from yarl import URL
+
+from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
+from leporello.gateway.auth import Client
+from leporello.gateway.config import GatewayConfig, Upstream
+
+_HOP = frozenset(
+    "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
+    "upgrade".split()
+)
+_NOT_SENT = _HOP | frozenset(
+    "host content-length content-encoding accept-encoding authorization x-api-key api-key cookie origin referer "
+    "forwarded via x-real-ip expect".split()
+)
+_NOT_RETURNED = _HOP | frozenset(
+    "content-length content-encoding set-cookie server date via alt-svc strict-transport-security www-authenticate "
+    "access-control-allow-origin".split()
+)
+MOST_REPLY = 64 * 1024 * 1024
+
+
+def sent_headers(headers: Mapping[str, str], client: Client, upstream: Upstream, anthropic: bool) -> dict[str, str]:
+    """What goes on to the provider: everything but addresses, cookies and keys; then the one key that belongs there."""
+    kept = {
+        name: value
+        for name, value in headers.items()
+        if name not in _NOT_SENT and not name.startswith(("x-leporello", "x-forwarded", "sec-", "access-control-"))
+    }
+    kept["accept-encoding"] = "identity"
+    key = client.upstream_key or upstream.key
+    bearer = client.upstream_scheme == "bearer" if client.upstream_key else not anthropic
+    if key and bearer:
+        kept["authorization"] = f"Bearer {key}"
+    elif key:
+        kept["x-api-key"] = key
+    return kept
+
+
+def returned_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """What comes back to the client: everything but what belongs to the connection or to the other server."""
+    return [
+        (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
+        for name, value in headers.items()
+        if name.lower() not in _NOT_RETURNED and not name.lower().startswith("cf-")
+    ]
+
+
+class Upstreams:
+    """The HTTP client, open as long as the gateway runs."""
+
+    def __init__(self, config: GatewayConfig) -> None:
+        self._config = config
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Upstreams:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=30),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=self._config.connect_timeout, sock_read=self._config.idle_timeout
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=True,
+            read_bufsize=2**16,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    @asynccontextmanager
+    async def call(
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The answer's head; its body is read inside the block. Failures are faults the client can read."""
+        assert self._session is not None
+        try:
+            async with self._session.request(
+                method, url, headers=headers, data=body, allow_redirects=False
+            ) as response:
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise RequestRefused(fault_of(error)) from error
+
+
+def fault_of(error: Exception) -> ApiError:
+    """What a failed connection is called towards the client; neither address nor cause is told."""
+    if isinstance(error, aiohttp.ServerTimeoutError | TimeoutError):
+        return ApiError(504, "upstream_timeout", "The model's server did not answer in time.")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return ApiError(502, "upstream_unreachable", "The model's server can't be reached.")
+    return ApiError(502, "upstream_broken", "The connection to the model's server broke before the answer was whole.")
+
+
+async def read_reply(response: aiohttp.ClientResponse) -> bytes:
+    """The whole body of an answer, within a cap."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in response.content.iter_any():
+        size += len(piece)
+        if size > MOST_REPLY:
+            raise refuse(502, "upstream_too_large", "The model's server sent more than any answer needs.")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+LONGEST_NAME = 500
+_QUERY_SAFE = "!$&'()*+,;=:@/?-._~%"
+"""Characters that may stand in a query as they are; all others are encoded."""
+_DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
+
+
+class ApiPath(StrEnum):
+    """The paths of upstreams that are ever asked; the gateway serves the same ones."""
+
+    CHAT = "/v1/chat/completions"
+    RESPONSES = "/v1/responses"
+    MESSAGES = "/v1/messages"
+    COUNT_TOKENS = "/v1/messages/count_tokens"
+    MODELS = "/v1/models"
+
+
+def upstream_url(upstream: Upstream, path: ApiPath, query: bytes = b"", model: str = "") -> URL:
+    """The address of an API path at an upstream; with a model's name, that of the model below the path."""
+    # Base addresses come with and without the version.
+    address = upstream.base_url.removesuffix("/v1") + path
+    if model:
+        address += "/" + _segment(model)
+    if query:
+        address += "?" + quote(query, safe=_QUERY_SAFE)
+    return URL(address, encoded=True)
+
+
+def _segment(model: str) -> str:
+    """A model's name as one segment of a path.
+
+    Many servers decode a path before they resolve it, some twice. So names that would be another path then are refused,
+    although they are encoded: those with dots for segments, with backslashes, or encoded once more.
+    """
+    if len(model) > LONGEST_NAME or not model.isprintable() or "\\" in model or "%" in model or _DOTS.search(model):
+        raise refuse(400, "invalid_model", "This can't be the name of a model.")
+    return quote(model, safe="")

@@ -1,0 +1,243 @@
+"""The OpenAPI document of the session API, made from the same definitions that check the requests."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+Name = Annotated[str, Meta(max_length=200)]
+Text = Annotated[str, Meta(min_length=1, max_length=1_000_000)]
+
+
+class NewConversation(msgspec.Struct, forbid_unknown_fields=True):
+    """A conversation to begin."""
+
+    model: Name = ""
+    """Empty takes the configured one."""
+    title: Name = ""
+
+
+class Renamed(msgspec.Struct, forbid_unknown_fields=True):
+    """A conversation's new title."""
+
+    title: Name
+
+
+class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """A message to the agent, or a command such as `/compress topic`."""
+
+    text: Text
+    id: Annotated[str, Meta(max_length=100)] = ""
+    """Of the client's choosing: sent again, it is answered with the same outcome and not handled twice."""
+    wait: bool = True
+    """False is answered at once, as soon as the message is stored; send it again with the same id for its outcome."""
+
+
+class Compress(msgspec.Struct, forbid_unknown_fields=True):
+    """A folding by hand."""
+
+    focus: Annotated[str, Meta(max_length=1_000)] = ""
+
+
+_BODIES = (NewConversation, Renamed, NewMessage, Compress)
+_TEXT = {"type": "string"}
+_WHOLE = {"type": "integer"}
+_NUMBER = {"type": "number"}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _list(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_USAGE = _object(calls=_WHOLE, prompt_tokens=_WHOLE, output_tokens=_WHOLE, cache_hit_rate=_NUMBER, cost=_NUMBER)
+_CONVERSATION = _object(
+    id=_TEXT,
+    title=_TEXT,
+    model=_TEXT,
+    messages=_WHOLE,
+    compactions=_WHOLE,
+    open={"type": "boolean"},
+    created_at=_NUMBER,
+    updated_at=_NUMBER,
+)
+_DETAILS = _object(**_CONVERSATION["properties"], usage=_USAGE)
+_STORED = _object(id=_TEXT, created_at=_NUMBER, message={"type": "object"})
+_ERROR = _object(
+    error=_object(message=_TEXT, type=_TEXT, param={"type": ["string", "null"]}, code={"type": ["string", "null"]})
+)
+_OUTCOME = _object(
+    id=_TEXT, status={"type": "string", "enum": ["done", "failed", "interrupted"]}, text=_TEXT, reason=_TEXT
+)
+_TAKEN = _object(id=_TEXT, status={"type": "string", "enum": ["waiting"]}, text=_TEXT, reason=_TEXT)
+_REPORT = _object(
+    outcome={"type": "string", "enum": ["committed", "nothing_to_do", "no_gain", "blocked", "failed"]},
+    reason=_TEXT,
+    tokens_before=_WHOLE,
+    tokens_after=_WHOLE,
+    fold=_TEXT,
+)
+_SAID = {
+    400: "The request can't be used as it is.",
+    401: "No key was given, or a wrong one.",
+    403: "This key, or this origin, may not do that.",
+    404: "There is no conversation with this id.",
+    408: "The body did not arrive in time.",
+    409: "Not in the state the conversation is in.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    429: "Too much at once.",
+    503: "The store is not available.",
+}
+
+
+def _answers(status: int, schema: Any, *errors: int, kind: str = "application/json") -> dict[str, Any]:
+    found: dict[str, Any] = {str(status): {"description": "As asked."}}
+    if schema is not None:
+        found[str(status)]["content"] = {kind: {"schema": schema}}
+    for code in (*errors, 401, 403, 429, 503):
+        found[str(code)] = {"description": _SAID[code], "content": {"application/json": {"schema": _ERROR}}}
+    return found
+
+
+def _query(name: str, schema: dict[str, Any], required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": required, "schema": schema}
+
+
+def _whole(least: int, most: int, default: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": least, "maximum": most, "default": default}
+
+
+def _body(kind: type | None) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{kind.__name__}"} if kind else {"type": "object"}
+    return {"required": kind is not None, "content": {"application/json": {"schema": schema}}}
+
+
+_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+
+
+def _operation(summary: str, responses: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"summary": summary, "responses": responses, **more}
+
+
+_SENT = (400, 404, 408, 409, 413, 415)
+"""What may be wrong with a request that changes a conversation."""
+
+
+def _paths() -> dict[str, Any]:
+    one = "/api/conversations/{id}"
+    return {
+        "/api/conversations": _collection(),
+        one: _single(),
+        f"{one}/messages": _messages(),
+        f"{one}/search": _searched(),
+        f"{one}/export": _exported(),
+        **{f"{one}/{name}": {"parameters": [_ID], "post": operation} for name, operation in _orders().items()},
+    }
+
+
+def _collection() -> dict[str, Any]:
+    return {
+        "get": _operation(
+            "Conversations of this key, newest activity first.",
+            _answers(200, _object(conversations=_list(_CONVERSATION), cursor={"type": ["string", "null"]}), 400),
+            parameters=[_query("limit", _whole(1, 200, 50)), _query("cursor", _TEXT)],
+        ),
+        "post": _operation(
+            "Begin a conversation.",
+            _answers(201, _CONVERSATION, 400, 408, 413, 415),
+            requestBody=_body(NewConversation),
+        ),
+    }
+
+
+def _single() -> dict[str, Any]:
+    return {
+        "parameters": [_ID],
+        "get": _operation("A conversation and what it used.", _answers(200, _DETAILS, 404)),
+        "patch": _operation(
+            "Rename it.", _answers(200, _CONVERSATION, 400, 404, 408, 413, 415), requestBody=_body(Renamed)
+        ),
+        "delete": _operation("Remove it with all it has.", _answers(204, None, 404)),
+    }
+
+
+def _messages() -> dict[str, Any]:
+    reply = _answers(200, _OUTCOME, *_SENT)
+    reply["200"]["content"]["text/event-stream"] = {"schema": _TEXT}
+    reply["202"] = {
+        "description": "Stored, and not answered yet; only when `wait` is false.",
+        "content": {"application/json": {"schema": _TAKEN}},
+    }
+    return {
+        "parameters": [_ID],
+        "get": _operation(
+            "Messages as they were stored, folded ones included.",
+            _answers(200, _object(messages=_list(_STORED), total=_WHOLE), 400, 404),
+            parameters=[_query("first", _whole(1, 10**9, 1)), _query("count", _whole(1, 500, 50))],
+        ),
+        "post": _operation(
+            "Say something to the agent, or give a command such as /compress. Ask for text/event-stream to watch.",
+            reply,
+            requestBody=_body(NewMessage),
+        ),
+    }
+
+
+def _searched() -> dict[str, Any]:
+    return {
+        "parameters": [_ID],
+        "get": _operation(
+            "Search it, folded parts included.",
+            _answers(200, _object(results=_list(_TEXT)), 400, 404),
+            parameters=[_query("q", {"type": "string", "minLength": 1}, required=True)],
+        ),
+    }
+
+
+def _exported() -> dict[str, Any]:
+    return {
+        "parameters": [_ID],
+        "get": _operation(
+            "Everything that was said, one JSON object a line.",
+            _answers(200, _TEXT, 404, kind="application/x-ndjson"),
+        ),
+    }
+
+
+def _orders() -> dict[str, Any]:
+    return {
+        "compress": _operation("Fold it now.", _answers(200, _REPORT, *_SENT), requestBody=_body(Compress)),
+        "undo": _operation(
+            "Take the last folding back.",
+            _answers(200, _object(messages_shown=_WHOLE), *_SENT),
+            requestBody=_body(None),
+        ),
+        "cancel": _operation(
+            "Stop what the agent is doing.",
+            _answers(200, _object(cancelled=_WHOLE), *_SENT),
+            requestBody=_body(None),
+        ),
+    }
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The whole document."""
+    _, components = msgspec.json.schema_components(_BODIES, ref_template="#/components/schemas/{name}")
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Leporello sessions", "version": "1"},
+        "paths": _paths(),
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"key": []}],
+    }

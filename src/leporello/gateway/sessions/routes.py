@@ -1,0 +1,348 @@
+"""Agent sessions over HTTP: JSON in, JSON or events out. `openapi.py` describes what stands here."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from leporello.errors import LeporelloError, NotFound
+from leporello.gateway.api_errors import ApiError, RequestRefused, json_body, refuse
+from leporello.gateway.auth import Client, identify
+from leporello.gateway.limits import read_body
+from leporello.gateway.metrics import RequestLog
+from leporello.gateway.proxy.endpoints import STORE_FAULT, Proxy
+from leporello.gateway.sessions.openapi import Compress, NewConversation, NewMessage, Renamed
+from leporello.gateway.sessions.sessions import Sessions
+from leporello.gateway.sessions.worker import ConversationWorker, PendingMessage
+from leporello.redact import redact
+from leporello.store.records import ConversationRecord
+
+T = TypeVar("T")
+LONGEST_PAGE = 200
+MOST_MESSAGES = 500
+MESSAGE_HEADER = "x-leporello-message"
+BEAT_SECONDS = 15.0
+"""Silence after which a comment is sent, so that nothing between here and the client thinks the line is dead."""
+
+Handler = Callable[["SessionRequest"], Awaitable[Response]]
+
+
+class SessionRequest:
+    """One request of an identified client."""
+
+    def __init__(self, request: Request, client: Client, sessions: Sessions, data: bytes) -> None:
+        self.request = request
+        self.client = client
+        self.sessions = sessions
+        self.data = data
+
+    def body(self, kind: type[T]) -> T:
+        """The JSON body as what it should be."""
+        try:
+            return msgspec.json.decode(self.data or b"{}", type=kind)
+        except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
+            detail = str(error) if isinstance(error, msgspec.ValidationError) else "it is not JSON"
+            raise refuse(400, "invalid_request", f"The body can't be used: {detail}.") from None
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """A whole number of the query."""
+        text = self.request.query_params.get(name)
+        if text is None:
+            return default
+        if not text.isascii() or not text.isdigit() or len(text) > 12 or not least <= int(text) <= most:
+            raise refuse(400, "invalid_request", f"{name} must be a whole number from {least} to {most}.")
+        return int(text)
+
+    async def record(self) -> ConversationRecord:
+        """The conversation the path names."""
+        return await asyncio.to_thread(self.sessions.record, self.client, self.request.path_params["id"])
+
+    async def desk(self) -> ConversationWorker:
+        """The conversation the path names, opened."""
+        return await self.sessions.desk(await self.record())
+
+
+def session_routes(sessions: Sessions, proxy: Proxy) -> list[BaseRoute]:
+    """All paths under `/api`."""
+
+    def route(path: str, handler: Handler, method: str) -> Route:
+        return Route(path, _endpoint(handler, sessions, proxy, f"{method} {path}"), methods=[method])
+
+    one = "/api/conversations/{id}"
+    return [
+        route("/api/conversations", _create, "POST"),
+        route("/api/conversations", _list, "GET"),
+        route(one, _show, "GET"),
+        route(one, _rename, "PATCH"),
+        route(one, _delete, "DELETE"),
+        route(f"{one}/messages", _post, "POST"),
+        route(f"{one}/messages", _messages, "GET"),
+        route(f"{one}/search", _search, "GET"),
+        route(f"{one}/compress", _compress, "POST"),
+        route(f"{one}/undo", _undo, "POST"),
+        route(f"{one}/cancel", _cancel, "POST"),
+        route(f"{one}/export", _export, "GET"),
+    ]
+
+
+class EventResponse(StreamingResponse):
+    """A stream that counts as under way until its end, however it ends."""
+
+    held: ExitStack | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it all."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if self.held is not None:
+                self.held.close()
+
+
+def _endpoint(
+    handler: Handler, sessions: Sessions, proxy: Proxy, name: str
+) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        with RequestLog(name, proxy.metrics) as entry:
+            try:
+                proxy.browsers.check(request.headers)
+                client = identify(request.headers, proxy.keys)
+                entry.key = client.key.name
+                with ExitStack() as held:
+                    held.enter_context(proxy.gate.passing(client))
+                    reply = await handler(await _visit(request, client, sessions, proxy))
+                    if isinstance(reply, EventResponse):
+                        reply.held = held.pop_all()
+            except RequestRefused as refused:
+                entry.problem = refused.fault.code
+                reply = _fault(refused.fault)
+            except NotFound:
+                # It was there a moment ago: somebody deleted it meanwhile.
+                entry.problem = "NotFound"
+                reply = _fault(ApiError(404, "no_such_conversation", "There is no conversation with this id."))
+            except LeporelloError as error:
+                entry.problem = type(error).__name__
+                reply = _fault(STORE_FAULT)
+            except ConnectionResetError:
+                # Nobody reads this; the log has the number.
+                entry.problem = "client_gone"
+                reply = Response(status_code=499)
+            entry.status = reply.status_code
+            return reply
+
+    return endpoint
+
+
+async def _visit(request: Request, client: Client, sessions: Sessions, proxy: Proxy) -> SessionRequest:
+    if not client.key.agent:
+        raise refuse(403, "no_agent", "This key is for the proxy only.")
+    data = b""
+    if request.method in ("POST", "PATCH"):
+        encoding = request.headers.get("content-encoding", "").strip().lower()
+        data = await read_body(request.receive, proxy.config.max_body, proxy.config.body_timeout, encoding)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if data and kind != "application/json":
+            raise refuse(415, "not_json", "Bodies are taken as application/json.")
+    return SessionRequest(request, client, sessions, data)
+
+
+def _fault(fault: ApiError) -> Response:
+    return Response(fault.body(), fault.status, {name.decode(): value.decode() for name, value in fault.headers()})
+
+
+def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(json_body(value), status, headers, media_type="application/json")
+
+
+def _about(record: ConversationRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "title": record.metadata.title,
+        "model": record.metadata.model,
+        "messages": record.messages,
+        "compactions": record.generation,
+        "open": record.open,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+    }
+
+
+async def _create(visit: SessionRequest) -> Response:
+    wanted = visit.body(NewConversation)
+    record = await asyncio.to_thread(visit.sessions.create, visit.client, wanted.model, wanted.title)
+    return _json(_about(record), 201)
+
+
+async def _list(visit: SessionRequest) -> Response:
+    limit = visit.number("limit", 50, 1, LONGEST_PAGE)
+    cursor = visit.request.query_params.get("cursor")
+    try:
+        page = await asyncio.to_thread(visit.sessions.page, visit.client, limit, cursor)
+    except (LeporelloError, ValueError):
+        if cursor is None:
+            raise
+        raise refuse(400, "invalid_request", "This cursor is not one of ours.") from None
+    return _json({"conversations": [_about(record) for record in page.conversations], "cursor": page.cursor})
+
+
+async def _show(visit: SessionRequest) -> Response:
+    record = await visit.record()
+    totals = await asyncio.to_thread(visit.sessions.store.usage.totals, record.id)
+    usage = {
+        "calls": totals.calls,
+        "prompt_tokens": totals.usage.prompt_tokens,
+        "output_tokens": totals.usage.output_tokens,
+        "cache_hit_rate": round(totals.cache_hit_rate, 4),
+        "cost": round(totals.cost, 6),
+    }
+    return _json({**_about(record), "usage": usage})
+
+
+async def _rename(visit: SessionRequest) -> Response:
+    wanted = visit.body(Renamed)
+    record = await visit.record()
+    store = visit.sessions.store
+    changed = await asyncio.to_thread(lambda: store.conversations.update(record.id, title=wanted.title))
+    return _json(_about(changed))
+
+
+async def _delete(visit: SessionRequest) -> Response:
+    await visit.sessions.delete(await visit.record())
+    return Response(status_code=204)
+
+
+async def _messages(visit: SessionRequest) -> Response:
+    record = await visit.record()
+    first = visit.number("first", 1, 1, 10**9)
+    count = visit.number("count", 50, 1, MOST_MESSAGES)
+    log = visit.sessions.store.log
+    found = await asyncio.to_thread(lambda: list(log.iterate(record.id, first, first + count - 1)))
+    listed = [{"id": stored.id, "created_at": stored.created_at, "message": stored.message} for stored in found]
+    return _json({"messages": listed, "total": record.messages})
+
+
+async def _search(visit: SessionRequest) -> Response:
+    query = visit.request.query_params.get("q", "").strip()
+    if not query:
+        raise refuse(400, "invalid_request", "q is missing: say what to look for.")
+    record = await visit.record()
+    windows = await asyncio.to_thread(visit.sessions.search, record.id, query)
+    return _json({"results": [str(window) for window in windows]})
+
+
+async def _compress(visit: SessionRequest) -> Response:
+    wanted = visit.body(Compress)
+    worker = await visit.desk()
+
+    def work(agent: Any) -> Any:
+        agent.measure()
+        return agent.talk.compact(wanted.focus)
+
+    report = await worker.run(work)
+    return _json(
+        {
+            "outcome": report.outcome.value,
+            "reason": redact(report.reason),
+            "tokens_before": report.tokens_before,
+            "tokens_after": report.tokens_after,
+            "fold": report.fold,
+        }
+    )
+
+
+async def _undo(visit: SessionRequest) -> Response:
+    visit.body(dict[str, Any])
+    worker = await visit.desk()
+    try:
+        view = await worker.run(lambda agent: agent.talk.undo())
+    except NotFound:
+        raise refuse(409, "nothing_to_undo", "This conversation has no folding that could be taken back.") from None
+    return _json({"messages_shown": len(view.lines)})
+
+
+async def _cancel(visit: SessionRequest) -> Response:
+    visit.body(dict[str, Any])
+    worker = await visit.desk()
+    return _json({"cancelled": await worker.cancel()})
+
+
+async def _export(visit: SessionRequest) -> Response:
+    record = await visit.record()
+    log = visit.sessions.store.log
+
+    def lines() -> bytes:
+        return b"".join(
+            json_body({"id": stored.id, "created_at": stored.created_at, "message": stored.message}) + b"\n"
+            for stored in log.iterate(record.id)
+        )
+
+    return Response(await asyncio.to_thread(lines), media_type="application/x-ndjson")
+
+
+# -- a message to the agent
+
+
+async def _post(visit: SessionRequest) -> Response:
+    wanted = visit.body(NewMessage)
+    if not wanted.text.strip():
+        raise refuse(400, "invalid_request", "The message has no text.")
+    job = await visit.sessions.post(await visit.record(), wanted.text, wanted.id or uuid.uuid4().hex)
+    # From here on the message is stored and will be answered, whatever happens to this worker or this connection.
+    taken = {MESSAGE_HEADER: _plain(job.id)}
+    if "text/event-stream" in visit.request.headers.get("accept", ""):
+        return EventResponse(
+            _events(job), media_type="text/event-stream", headers=taken | {"cache-control": "no-store"}
+        )
+    if not wanted.wait and job.outcome is None:
+        return _json({"id": job.id, "status": "waiting", "text": "", "reason": ""}, 202, taken)
+    return _json(await _answer(job), headers=taken)
+
+
+def _plain(id: str) -> str:
+    """An id as it can stand in a header."""
+    return quote(id, safe=" !#$&'()*+,/:;=?@[]~")
+
+
+async def _answer(job: PendingMessage) -> dict[str, Any]:
+    outcome = await job.ended()
+    return {"id": job.id, **outcome.as_dict()}
+
+
+async def _events(job: PendingMessage) -> AsyncIterator[bytes]:
+    """What happens, as it happens; the last event is `done` and holds what the JSON form answers.
+
+    It is `lost` when this worker stops: another one answers, and the same id asks it.
+    """
+    source = job.watch()
+    following: asyncio.Task[dict[str, Any]] | None = None
+    try:
+        while True:
+            following = following or asyncio.ensure_future(anext(source))
+            await asyncio.wait((following,), timeout=BEAT_SECONDS)
+            if not following.done():
+                yield b": still here\n\n"
+                continue
+            try:
+                event = following.result()
+            except StopAsyncIteration:
+                break
+            following = None
+            yield b"event: " + str(event["event"]).encode() + b"\ndata: " + json_body(event) + b"\n\n"
+    finally:
+        if following is not None:
+            following.cancel()
+    if job.lost:
+        yield b"event: lost\ndata: " + orjson.dumps({"event": "lost", "id": job.id}) + b"\n\n"
+    else:
+        yield b"event: done\ndata: " + json_body(await _answer(job)) + b"\n\n"
