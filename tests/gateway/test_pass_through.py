@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from leporello.dialects import Dialect
-from leporello.testing.sessions.images import screenshot
+from leporello.testing.sessions.output import screenshot
 from leporello.testing.stub_server import Fail, Say, StubServer
 
 from .clerks import anthropic_client as claude

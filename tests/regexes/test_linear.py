@@ -54,9 +54,9 @@ AT_RUN_TIME = {
     "tools/python_search.py glob_expression",
     "tools/python_search.py glob_filter",
     # The scripts of the demonstration.
-    "testing/demo_pages.py source_of",
-    "testing/demo_work.py recall",
-    "testing/demo_work.py seen",
+    "testing/demo.py source_of",
+    "testing/demo_session.py recall",
+    "testing/demo_session.py seen",
 }
 """Where a pattern is made inside a function. A new place needs a reason why its work is bounded."""
 

@@ -20,9 +20,8 @@ from leporello.messages import text_of
 from leporello.models import LearnedLimits
 from leporello.store import open_store
 from leporello.testing import demo
-from leporello.testing.demo_pages import fold_of, source_of
-from leporello.testing.demo_play import FOLD, ID, OVERFLOW, RESTART, SAVED, SWITCH, Play
-from leporello.testing.demo_work import RULES
+from leporello.testing.demo import fold_of, source_of
+from leporello.testing.demo_session import FOLD, ID, OVERFLOW, RESTART, RULES, SAVED, SWITCH, Play
 from leporello.turns import validate
 from tests.conftest import RunCli
 from tests.gateway.house import running

@@ -13,12 +13,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from leporello.testing.sessions.runs import Tools
-from leporello.testing.sessions.spec import Fact, FactKind, GeneratedSession, SessionSpec, Style
+from leporello.testing.sessions.runs import ToolRuns, system_prompt, tool_schemas
+from leporello.testing.sessions.spec import Fact, FactKind, GeneratedSession, SessionSpec, Style, Writer
 from leporello.testing.sessions.story import Story
-from leporello.testing.sessions.toolset import system_prompt, tool_schemas
 from leporello.testing.sessions.world import World
-from leporello.testing.sessions.writer import Writer
 
 __all__ = ["Fact", "FactKind", "GeneratedSession", "SessionSpec", "Style", "generate"]
 
@@ -29,7 +27,7 @@ def generate(spec: SessionSpec | None = None, **options: Any) -> GeneratedSessio
     rng = Random(spec.seed)
     world = World(rng)
     writer = Writer(spec, rng)
-    tools = Tools(world, writer, rng.choice(("json", "text")))
+    tools = ToolRuns(world, writer, rng.choice(("json", "text")))
     Story(spec, world, writer, tools).tell()
     schemas = () if spec.style is Style.CHAT else tool_schemas()
     return GeneratedSession(spec, system_prompt(world.project), schemas, writer.messages, tuple(writer.facts))

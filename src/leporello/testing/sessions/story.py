@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from leporello.testing.sessions import speech
-from leporello.testing.sessions.images import screenshot
-from leporello.testing.sessions.runs import Tools
-from leporello.testing.sessions.spec import Fact, FactKind, SessionSpec, Style
+from leporello.testing.sessions.output import screenshot
+from leporello.testing.sessions.runs import ToolRuns
+from leporello.testing.sessions.spec import Fact, FactKind, SessionSpec, Style, ToolRun, Writer
 from leporello.testing.sessions.vocabulary import digits
 from leporello.testing.sessions.world import World
-from leporello.testing.sessions.writer import ToolRun, Writer
 
 
 @dataclass(slots=True)
@@ -21,7 +20,7 @@ class Story:
     spec: SessionSpec
     world: World
     writer: Writer
-    tools: Tools
+    tools: ToolRuns
     due: dict[str, list[int]] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
     revocations: list[tuple[int, Fact, str]] = field(default_factory=list)
