@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.cli.output import breadth
 from leporello.config import Home
 from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.events import Outcome
+from leporello.present.output import breadth
 from leporello.present.text import parse_age, parse_moment, safe, safe_block, short
 from leporello.store import open_store
 from leporello.store.records import Metadata, ModelCall, SearchQuery

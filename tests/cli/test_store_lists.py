@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.agent.commands_store import sessions
-from leporello.cli.output import LEAST_COLUMN, breadth, fitted
 from leporello.conversation import Conversation
+from leporello.present.output import LEAST_COLUMN, breadth, fitted
 from leporello.store import open_store
 from leporello.store.records import Metadata, ModelCall
 from leporello.usage import CanonicalUsage

@@ -1,4 +1,7 @@
-"""The system prompt: instruction files, skills and memory, built once per session, then the same bytes in every request."""
+"""The system prompt: instruction files, skills and memory, built once per session.
+
+Then the same bytes in every request.
+"""
 
 from __future__ import annotations
 

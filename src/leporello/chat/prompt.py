@@ -1,4 +1,7 @@
-"""The prompt: multi-line input with history, completion (files too), pasted text as one piece, the status line below."""
+"""The prompt: multi-line input with history, completion (files too), pasted text as one piece.
+
+The status line below.
+"""
 
 from __future__ import annotations
 

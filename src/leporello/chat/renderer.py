@@ -1,4 +1,7 @@
-"""Markdown as lines of a terminal: finished blocks of a stream, rich renderables at the present width, the live area."""
+"""Markdown as lines of a terminal: finished blocks of a stream, rich renderables at the present width.
+
+The live area.
+"""
 
 from __future__ import annotations
 

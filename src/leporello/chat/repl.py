@@ -1,4 +1,7 @@
-"""The front of `leporello chat`: reads at once what is typed while everything heavy loads behind it; handles signals."""
+"""The front of `leporello chat`: reads at once what is typed while everything heavy loads behind it.
+
+Handles signals.
+"""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from leporello.chat.repl import chat_on_terminal, chat_plainly
 from leporello.chat.ui import ChatOptions
 from leporello.cli.context import WAYS, CommandContext, pass_context
 from leporello.cli.exits import ExitCode
-from leporello.cli.output import note
 from leporello.config import can_redraw
 from leporello.errors import NoModel
+from leporello.present.output import note
 
 if TYPE_CHECKING:
     from leporello.agent.commands import SlashCommand

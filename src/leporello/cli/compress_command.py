@@ -9,14 +9,14 @@ import click
 
 from leporello.agent.endpoints import own_window
 from leporello.api import DEFAULT_WINDOW, Compressed, compress_within
-from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.exits import ExitCode, code_of
+from leporello.cli.context import CommandContext, code_of, pass_context
+from leporello.cli.exits import ExitCode
 from leporello.cli.files import MessageFile, encoding_option, must_be_another, read_document, write_atomically
-from leporello.cli.output import json_option, note, print_json, warn
 from leporello.config import Home, Settings, fold_key
 from leporello.events import CompactionReport, Outcome
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
+from leporello.present.output import json_option, note, print_json, warn
 from leporello.present.text import plural
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.output import dim, json_option, print_json, print_table, say
 from leporello.config import Settings
 from leporello.errors import ConfigError
+from leporello.present.output import dim, json_option, print_json, print_table, say
 from leporello.redact.settings import masked_value
 
 _MOST_NEAR = 5

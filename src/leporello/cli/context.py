@@ -8,8 +8,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import click
 
+from leporello.cli.exits import ExitCode
 from leporello.config import Home, Settings, load_settings
 from leporello.errors import InputError
+from leporello.events import Outcome
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,3 +77,10 @@ Three ways to a model:
 
 To see what a chat looks like without any of them: leporello chat --model scripted:demo
 """
+
+
+def code_of(outcome: Outcome) -> ExitCode:
+    """The code an attempt to fold ends with."""
+    if outcome is Outcome.COMMITTED:
+        return ExitCode.OK
+    return ExitCode.NOTHING_DONE if outcome in (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN) else ExitCode.BLOCKED

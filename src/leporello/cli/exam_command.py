@@ -14,8 +14,8 @@ from leporello.bench.exam import SessionScore, report
 from leporello.bench.make_bank import make_bank
 from leporello.bench.run import ExamResult, ExamRun, run_all
 from leporello.cli.files import must_be_another, write_atomically
-from leporello.cli.output import json_option, note, print_json, print_table, progress, say, strong
 from leporello.errors import InputError
+from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong
 
 _SESSION_WIDTH = 40
 

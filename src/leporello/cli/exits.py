@@ -13,7 +13,6 @@ from leporello.errors import (
     NotFound,
     SummaryError,
 )
-from leporello.events import Outcome
 
 
 class ExitCode(IntEnum):
@@ -36,10 +35,3 @@ def exit_code_for(error: LeporelloError) -> ExitCode:
     if isinstance(error, FixedPartTooLarge | EngineError | SummaryError):
         return ExitCode.BLOCKED
     return ExitCode.FAILED
-
-
-def code_of(outcome: Outcome) -> ExitCode:
-    """The code an attempt to fold ends with."""
-    if outcome is Outcome.COMMITTED:
-        return ExitCode.OK
-    return ExitCode.NOTHING_DONE if outcome in (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN) else ExitCode.BLOCKED

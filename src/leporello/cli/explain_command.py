@@ -8,10 +8,10 @@ import click
 
 from leporello.agent.endpoints import own_window
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.output import dim, json_option, print_json, print_table, say, warn
 from leporello.config import Settings
 from leporello.models import Limits
 from leporello.models.limits import limits_of
+from leporello.present.output import dim, json_option, print_json, print_table, say, warn
 
 _USED = (
     "context.engine",

@@ -13,7 +13,6 @@ import click
 from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import encoding_option
-from leporello.cli.output import json_option, note, print_json, print_table, progress, warn
 from leporello.decoding import NotText
 from leporello.errors import InputError
 from leporello.importers import (
@@ -24,6 +23,7 @@ from leporello.importers import (
     looks_recorded,
 )
 from leporello.importers.into_store import Change, Stored, import_sessions
+from leporello.present.output import json_option, note, print_json, print_table, progress, warn
 from leporello.present.text import plural, safe
 from leporello.store import open_store
 from leporello.store.base import Store

@@ -11,7 +11,6 @@ import click
 
 from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
-from leporello.cli.output import GAP, breadth, json_option, note, print_json, print_table, say, strong, terminal_width
 from leporello.cli.store_access import (
     NONE_YET,
     bring_index_up_to_date,
@@ -22,6 +21,17 @@ from leporello.cli.store_access import (
     store_option,
 )
 from leporello.present.conversation_details import totals_json, usage_line
+from leporello.present.output import (
+    GAP,
+    breadth,
+    json_option,
+    note,
+    print_json,
+    print_table,
+    say,
+    strong,
+    terminal_width,
+)
 from leporello.present.text import iso, plural, short
 from leporello.store.records import (
     CompactionTotals,

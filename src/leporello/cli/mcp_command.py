@@ -10,8 +10,8 @@ import click
 
 from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
-from leporello.cli.output import note
 from leporello.errors import InputError
+from leporello.present.output import note
 from leporello.store import open_store
 
 PORT = 8765

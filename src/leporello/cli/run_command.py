@@ -13,14 +13,14 @@ from leporello.agent.commands import COMMANDS, answer_command, describe_report, 
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import choose_model, open_agent
-from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.exits import ExitCode, code_of
+from leporello.cli.context import CommandContext, code_of, pass_context
+from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_text
-from leporello.cli.output import dim, json_option, json_text, note, warn
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.cli.store_access import find
 from leporello.errors import InputError, LeporelloError
 from leporello.events import Outcome
+from leporello.present.output import dim, json_option, json_text, note, warn
 from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.tools.approval import ApprovalAnswer, Decision

@@ -11,7 +11,6 @@ import click
 from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import must_be_new, open_atomically
-from leporello.cli.output import dim, json_option, note, print_json, print_table, progress, say, strong, terminal_width
 from leporello.cli.store_access import (
     NONE_YET,
     bring_index_up_to_date,
@@ -25,6 +24,17 @@ from leporello.errors import InputError
 from leporello.messages import ROLES
 from leporello.present.conversation_details import conversation_json, details_json, print_details, read_details
 from leporello.present.export import json_lines, markdown
+from leporello.present.output import (
+    dim,
+    json_option,
+    note,
+    print_json,
+    print_table,
+    progress,
+    say,
+    strong,
+    terminal_width,
+)
 from leporello.present.text import iso, moment, parse_age, parse_moment, plural, safe, short
 from leporello.store.records import (
     ConversationFilter,

@@ -14,7 +14,6 @@ from leporello.chat.status import error_hint
 from leporello.cli.context import WAYS, CommandContext, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_line
-from leporello.cli.output import Progress, dim, json_option, note, print_json, say, strong
 from leporello.config import Home, Settings, save_key, write_setting
 from leporello.config.catalogue import API_MODES
 from leporello.dialects import Dialect
@@ -22,6 +21,7 @@ from leporello.errors import InputError, LeporelloError
 from leporello.local.install import SMOLLM2, install
 from leporello.local.provider import NAME, client_dialect, local_provider
 from leporello.messages import text_of
+from leporello.present.output import Progress, dim, json_option, note, print_json, say, strong
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
 

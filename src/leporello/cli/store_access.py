@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import click
 
 from leporello.cli.context import CommandContext
-from leporello.cli.output import ELLIPSIS, progress, warn
 from leporello.errors import InputError, NotFound
+from leporello.present.output import ELLIPSIS, progress, warn
 from leporello.present.text import plural, short
 from leporello.store import open_store, sqlite_path
 from leporello.store.base import Store, StoreOptions

@@ -12,9 +12,9 @@ import click
 from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.doctor_command import print_sizes
 from leporello.cli.exits import ExitCode
-from leporello.cli.output import json_option, note, print_json, print_table, progress, say
 from leporello.cli.store_access import bring_index_up_to_date, conversations, file_of, open_existing, store_option
 from leporello.errors import InputError
+from leporello.present.output import json_option, note, print_json, print_table, progress, say
 from leporello.present.text import plural, safe, size
 from leporello.store import open_store
 from leporello.store.sql.copying import copy_store

@@ -1,4 +1,7 @@
-"""What the environment says: settings (`LEPORELLO_COMPRESSION__THRESHOLD`, two underscores for a dot) and the terminal."""
+"""What the environment says: settings (`LEPORELLO_COMPRESSION__THRESHOLD`.
+
+Two underscores for a dot) and the terminal.
+"""
 
 from __future__ import annotations
 

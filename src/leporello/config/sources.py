@@ -1,4 +1,7 @@
-"""Where a setting's value came from, in a form that a person can act on; and the right key that somebody probably meant."""
+"""Where a setting's value came from, in a form that a person can act on.
+
+The right key that somebody probably meant.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a conversation keeps beside its view: large outputs, results that calls wait for, pins, and the archive recall reads."""
+"""What a conversation keeps beside its view: large outputs, results that calls wait for, pins.
+
+Also the archive that recall reads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every dialect shares: its name, who receives a request, decoded requests and replies, and opaque provider state."""
+"""What every dialect shares: its name, who receives a request, decoded requests and replies.
+
+Opaque provider state.
+"""
 
 from __future__ import annotations
 

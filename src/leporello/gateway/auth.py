@@ -1,4 +1,7 @@
-"""Who may use the gateway: keys that are shown once and stored as hashes, the rule for machines without any, exact origins."""
+"""Who may use the gateway: keys that are shown once and stored as hashes, the rule for machines without any.
+
+Exact origins.
+"""
 
 from __future__ import annotations
 

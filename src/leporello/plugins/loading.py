@@ -1,4 +1,7 @@
-"""The code of one plugin: trusted folders only, loaded as a package of its own, with the modules its host would offer."""
+"""The code of one plugin: trusted folders only, loaded as a package of its own.
+
+With the modules its host would offer.
+"""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from leporello.cli.output import dim, print_table, say, strong
 from leporello.events import Span
 from leporello.messages import Message, PartKind, calls_of, parts_of, result_id, role_of
+from leporello.present.output import dim, print_table, say, strong
 from leporello.present.text import iso, moment, plural, safe, short, size, words_of
 from leporello.redact import redact
 from leporello.redact.messages import masked

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from leporello.cli.output import json_text
 from leporello.messages import Message, PartKind, calls_of, is_result, parse_json, parts_of, result_id, role_of
 from leporello.present.conversation_details import message_json
+from leporello.present.output import json_text
 from leporello.present.text import iso, safe, safe_block
 from leporello.store.base import Store
 from leporello.store.records import ConversationRecord, ViewLine

@@ -1,4 +1,7 @@
-"""Texts on their way to a terminal: nothing may move the cursor or change colours; times, sizes and numbers for people."""
+"""Texts on their way to a terminal: nothing may move the cursor or change colours; times.
+
+Sizes and numbers for people.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import re
 import time
 from datetime import UTC, datetime
 
-from leporello.cli.output import breadth
 from leporello.errors import InputError
+from leporello.present.output import breadth
 
 # Colours of a program's output say little without the rest of its screen: they are taken out, not shown as escapes.
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")

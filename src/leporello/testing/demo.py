@@ -16,11 +16,11 @@ import click
 
 import leporello
 from leporello.agent.commands import run_command
-from leporello.cli.output import dim, note, print_table, progress, say, strong
 from leporello.config import Home
 from leporello.messages import text_of
 from leporello.models import model_facts
 from leporello.models.facts import cost
+from leporello.present.output import dim, note, print_table, progress, say, strong
 from leporello.store import open_store
 from leporello.store.base import StoreOptions
 from leporello.store.records import Insights, InsightsQuery, SessionRecord, UsageTotals

@@ -72,7 +72,7 @@ class Meter:
 
 Results: TypeAlias = Sequence[str]
 """The texts of the tool results that the model got last."""
-Move: TypeAlias = Callable[[Results], "str | list[Wanted]"]
+Move: TypeAlias = Callable[[Results], "str | list[DemoCall]"]
 """One answer of the model: words, or calls."""
 
 RULES = (

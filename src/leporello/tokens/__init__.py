@@ -4,4 +4,4 @@ from leporello.tokens.counter import Calibration, TokenCounter
 from leporello.tokens.families import Family, family_of
 from leporello.tokens.meter import PromptMeter, PromptSize
 
-__all__ = ["Calibration", "Family", "PromptMeter", "Reading", "TokenCounter", "family_of"]
+__all__ = ["Calibration", "Family", "PromptMeter", "PromptSize", "TokenCounter", "family_of"]

@@ -1,4 +1,7 @@
-"""Unified diffs as models write them: parsed leniently, applied strictly; the nearest place for lines that are not there."""
+"""Unified diffs as models write them: parsed leniently, applied strictly.
+
+Where lines are not in a file, the nearest place is named.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ HEADERS = {
 }
 STORE_FAULT = ApiError(503, "store_unavailable", "The store can't be read now. Try again in a moment.")
 
-Handler = Callable[["Visit"], Response] | Callable[["Visit"], Awaitable[Response]]
+Handler = Callable[["PageRequest"], Response] | Callable[["PageRequest"], Awaitable[Response]]
 
 
 @dataclass(slots=True)

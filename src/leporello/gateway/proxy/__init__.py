@@ -1,1 +1,4 @@
-"""The proxy: a client's request in, rewritten, sent, recovered when it is too long, and its answer relayed as it comes."""
+"""The proxy: a client's request in, rewritten, sent, recovered when it is too long.
+
+Its answer relayed as it comes.
+"""

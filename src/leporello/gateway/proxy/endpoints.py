@@ -1,4 +1,7 @@
-"""The proxy's endpoints: a request in, rewritten, sent, recovered when it is too long, its answer relayed as it comes."""
+"""The proxy's endpoints: a request in, rewritten, sent, recovered when it is too long.
+
+Its answer relayed as it comes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Calls to the servers of models: URLs from fixed templates, one HTTP client, headers without what is private to either side."""
+"""Calls to the servers of models: URLs from fixed templates, one HTTP client.
+
+Headers without what is private to either side.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""PostgreSQL: one database for many workers. Needs the `postgres` extra. Damage of its files is the server's own concern."""
+"""PostgreSQL.
+
+One database for many workers. Needs the `postgres` extra. Damage of its files is the server's own concern.
+"""
 
 from __future__ import annotations
 

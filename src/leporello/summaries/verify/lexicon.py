@@ -1,4 +1,7 @@
-"""What the verifier knows about words: opposites, synonyms, general words, and what says that something has happened."""
+"""What the verifier knows about words: opposites, synonyms, general words.
+
+What says that something has happened.
+"""
 
 from __future__ import annotations
 
