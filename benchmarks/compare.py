@@ -16,10 +16,10 @@ from benchmarks.table import seconds, table
 from leporello import compress
 from leporello.engines.compressor import ContextCompressor
 from leporello.messages import Message
-from leporello.testing.checks import context_text, plain
 from leporello.testing.sessions import FactKind, GeneratedSession, generate
 from leporello.tokens import TokenCounter
 from leporello.turns import validate
+from tests.support.checks import context_text, plain
 
 MESSAGES, TOKENS = 3_000, 1_000_000
 WINDOW = 200_000

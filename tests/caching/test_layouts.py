@@ -17,8 +17,8 @@ from leporello.errors import ConfigError
 from leporello.messages import Message, is_instruction
 from leporello.models.facts import CacheRules
 from leporello.providers.cache_sim import CacheBlock, CacheSim
-from leporello.testing.strategies import any_conversation, conversations
-from leporello.testing.wire import anthropic_violations, chat_violations
+from tests.support.strategies import any_conversation, conversations
+from tests.support.wire import anthropic_violations, chat_violations
 
 CLAUDE = Target("anthropic", "claude-sonnet-5")
 RULES = CacheRules(min_prefix=1, lookback=20, breakpoints=4, ttl_seconds=300, long_ttl_seconds=3600)

@@ -12,6 +12,7 @@ import pytest
 
 from leporello.testing.stub_server import Step, StubServer
 from tests.chat.terminal import KEY, Terminal, environment
+from tests.support.strict_server import strict_server
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Desk:
 
     def serve(self, *script: Step) -> StubServer:
         """Start a server with a script; programs started from now on use it."""
-        server = StubServer(script)
+        server = strict_server(script)
         server.__enter__()
         self.servers.append(server)
         self.url = f"{server.url}/v1"

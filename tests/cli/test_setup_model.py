@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from leporello.config import Home, load_settings
-from leporello.testing.stub_server import Fail, Say, StubServer
+from leporello.testing.stub_server import Fail, Say
 from tests.chat.terminal import Terminal, environment
 from tests.conftest import RunCli
+from tests.support.strict_server import strict_server
 
 KEY = "entered-by-hand"
 BAD_KEY = Fail(401, {"error": {"message": "Incorrect API key", "code": "invalid_api_key"}})
@@ -30,7 +31,7 @@ def type_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_server_of_your_own(home: Home, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flags and a piped key: tried, kept, and `run` works with nothing else."""
     type_key(monkeypatch)
-    with StubServer([Say("ready"), Say("Hello.")]) as server:
+    with strict_server([Say("ready"), Say("Hello.")]) as server:
         url = f"{server.url}/v1"
         ran = run_cli("--home", home.path, "setup", "--base-url", url, "--model", "tiny", "--key-stdin")
         assert ran.code == 0, ran.err
@@ -48,7 +49,7 @@ def test_a_server_of_your_own(home: Home, run_cli: RunCli, monkeypatch: pytest.M
 def test_what_does_not_work_is_not_kept(home: Home, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused key leaves no file behind, and the answer says what to do."""
     type_key(monkeypatch)
-    with StubServer([BAD_KEY]) as server:
+    with strict_server([BAD_KEY]) as server:
         arguments = ("setup", "--base-url", f"{server.url}/v1", "--model", "tiny", "--key-stdin")
         ran = run_cli("--home", home.path, *arguments)
     assert ran.code == 1
@@ -98,7 +99,7 @@ def test_asking_on_a_terminal(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     models = {"data": [{"id": "small-1"}, {"id": "large-1"}]}
-    with StubServer([BAD_KEY, Say("ready")], answers={"/v1/models": models}) as server:
+    with strict_server([BAD_KEY, Say("ready")], answers={"/v1/models": models}) as server:
         seen = Terminal(["setup"], env=environment(home), cwd=tmp_path)
         try:
             seen.wait("Who shall answer?", "Number")
@@ -137,7 +138,7 @@ def test_nobody_there_to_ask_is_no_success(home: Home, run_cli: RunCli, monkeypa
 
 def test_a_server_that_is_not_there(home: Home, run_cli: RunCli) -> None:
     """The error is about the address, not about a message nobody sent."""
-    with StubServer([]) as server:
+    with strict_server([]) as server:
         gone = f"{server.url}/v1"
     ran = run_cli("--home", home.path, "setup", "--base-url", gone, "--model", "tiny")
     assert ran.code == 1

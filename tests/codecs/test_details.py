@@ -23,8 +23,8 @@ from leporello.dialects.names import (
 )
 from leporello.dialects.parts import RAW_ARGUMENTS, arguments_object, arguments_text, valid_arguments
 from leporello.messages import Message
-from leporello.testing.strategies import conversations
-from leporello.testing.wire import anthropic_violations, chat_violations, responses_violations
+from tests.support.strategies import conversations
+from tests.support.wire import anthropic_violations, chat_violations, responses_violations
 
 CLAUDE = Target("anthropic", "claude-sonnet-5")
 OPENAI = Target("openai", "gpt-6-sol", native=True)

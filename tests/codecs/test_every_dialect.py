@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from leporello.dialects import STATE, Dialect, StreamIncomplete, Target, anthropic, chat, responses
 from leporello.messages import Message, role_of
-from leporello.testing.strategies import conversations, nasty_conversations
-from leporello.testing.wire import VIOLATIONS
 from leporello.turns import cut_points, validate
+from tests.support.strategies import conversations, nasty_conversations
+from tests.support.wire import VIOLATIONS
 
 CODECS: dict[Dialect, Any] = {
     Dialect.ANTHROPIC: anthropic,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leporello.dialects import STATE, Target, anthropic, responses
 from leporello.messages import Message, calls_of
-from leporello.testing.wire import anthropic_violations, responses_violations
+from tests.support.wire import anthropic_violations, responses_violations
 
 CLAUDE = Target("anthropic", "claude-sonnet-5")
 OPENAI = Target("openai", "gpt-6-sol", native=True)

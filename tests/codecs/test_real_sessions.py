@@ -11,8 +11,8 @@ from leporello.dialects import Dialect, Target, anthropic, chat, responses
 from leporello.errors import InputError
 from leporello.importers import load_sessions
 from leporello.messages import Message
-from leporello.testing.wire import VIOLATIONS
 from leporello.turns import open_group, validate
+from tests.support.wire import VIOLATIONS
 
 CODECS = {
     Dialect.ANTHROPIC: (anthropic, Target("anthropic", "claude-sonnet-5")),

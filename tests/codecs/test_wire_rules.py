@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leporello.testing.wire import anthropic_violations, chat_violations, responses_violations
+from tests.support.wire import anthropic_violations, chat_violations, responses_violations
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}

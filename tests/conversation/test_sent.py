@@ -13,7 +13,7 @@ from leporello.conversation.rendering import RenderedView, sent_messages
 from leporello.events import ViewEntry
 from leporello.messages import Message
 from leporello.store.records import View, ViewLine
-from leporello.testing.strategies import any_conversation
+from tests.support.strategies import any_conversation
 
 
 def from_the_whole(messages: list[Message]) -> list[Message]:

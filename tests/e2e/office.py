@@ -25,6 +25,7 @@ from leporello.summaries.model import ModelSummariser
 from leporello.testing.stub_server import Say, Seen, Step, StubServer
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
+from tests.support.strict_server import strict_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Office:
 def opened(folder: Path, kind: Kind, script: Iterator[Step] | Sequence[Step], **more: Any) -> Iterator[Office]:
     """An office whose server plays the script."""
     (folder / "work").mkdir()
-    with StubServer(script, router=kind.router) as server, open_store(f"sqlite:///{folder}/talk.db") as store:
+    with strict_server(script, router=kind.router) as server, open_store(f"sqlite:///{folder}/talk.db") as store:
         office = Office(folder, kind, server, store, **more)
         yield office
         for provider in office.providers:

@@ -12,8 +12,8 @@ from leporello.bench.baselines import CLEARED, KEPT_RESULTS, ClearToolsEngine
 from leporello.bench.exam import replay
 from leporello.engines.base import ContextEngine
 from leporello.messages import Message
-from leporello.testing.strategies import conversations
 from leporello.turns import cut_points, validate
+from tests.support.strategies import conversations
 
 from .sample import group, session
 

@@ -24,6 +24,7 @@ from leporello.store import open_store
 from leporello.store.base import Store
 from leporello.store.records import UsageTotals
 from leporello.testing.stub_server import Seen, Step, StubServer
+from tests.support.strict_server import strict_server
 
 STORE_URL: ContextVar[str] = ContextVar("STORE_URL", default="")
 """Another store than a file in the test's folder."""
@@ -92,7 +93,7 @@ def opened(
 ) -> Iterator[House]:
     """A gateway over a stub that plays the script."""
     url = STORE_URL.get() or f"sqlite:///{folder}/gateway.db"
-    with StubServer(script, **stub) as server, open_store(url) as store:
+    with strict_server(script, **stub) as server, open_store(url) as store:
         entry: dict[str, Any] = {"base_url": upstream or server.url, "models": "*"}
         if window:
             entry["window"] = window

@@ -15,7 +15,8 @@ import pytest
 
 from leporello.dialects import Dialect
 from leporello.testing.sessions.output import screenshot
-from leporello.testing.stub_server import Fail, Say, StubServer
+from leporello.testing.stub_server import Fail, Say
+from tests.support.strict_server import strict_server
 
 from .clerks import anthropic_client as claude
 from .clerks import openai_client as chat
@@ -38,7 +39,7 @@ PATHS = {
 
 def both(folder: Path, script: list[Any], ask: Any) -> tuple[Any, Any]:
     """What a client gets from the server itself, and what it gets through the gateway."""
-    with StubServer(list(script)) as stub:
+    with strict_server(list(script)) as stub:
         plain = ask(stub.url)
     with opened(folder, list(script)) as house:
         through = ask(house.url)

@@ -12,7 +12,8 @@ import httpx2
 import pytest
 
 from leporello.store import open_store
-from leporello.testing.stub_server import Say, StubServer
+from leporello.testing.stub_server import Say
+from tests.support.strict_server import strict_server
 
 from .house import opened
 
@@ -51,7 +52,7 @@ def test_environment_is_enough(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_program_itself(tmp_path: Path, workers: int) -> None:
     """`leporello serve` as a process: it starts, serves, and ends on a signal with what it knew written down."""
-    with StubServer([Say("One."), Say("Two.")]) as stub:
+    with strict_server([Say("One."), Say("Two.")]) as stub:
         command = [
             PROGRAM,
             "--home",

@@ -12,8 +12,8 @@ from leporello.engines.base import ContextEngine
 from leporello.engines.guard import PluginGuard
 from leporello.engines.plugin_engine import HostedEngine, PluginEngine
 from leporello.messages import Message, encode_json, is_instruction, role_of
-from leporello.testing.strategies import conversations
 from leporello.turns import open_group, validate
+from tests.support.strategies import conversations
 
 WINDOW = 6_000
 PADDING = [{"role": "assistant", "content": "All of this is known. " * 60}, {"role": "user", "content": "Go on."}]

@@ -10,10 +10,10 @@ from leporello.compaction.pipeline import LEAST_SAVING
 from leporello.engines.compressor import ContextCompressor
 from leporello.events import Outcome
 from leporello.messages import Message, encode_json, is_instruction
-from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate
-from leporello.testing.strategies import any_conversation, conversations
 from leporello.tokens import TokenCounter
+from tests.support.rounds import fold_once, rounds
+from tests.support.strategies import any_conversation, conversations
 
 WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000, 64_000))
 COUNTER = TokenCounter.for_model(None)

@@ -16,11 +16,11 @@ from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict
 from leporello.providers.scripted import ScriptedProvider, Step, Wait
 from leporello.summaries.model import ModelSummariser, SummaryModel
-from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import SessionSpec, generate
-from leporello.testing.strategies import any_conversation
 from leporello.tokens import TokenCounter
 from leporello.turns import validate
+from tests.support.rounds import fold_once
+from tests.support.strategies import any_conversation
 
 COUNTER = TokenCounter.for_model(None)
 SMALL_MODEL = 8_192

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from leporello.compaction.assemble import STUB
 from leporello.messages import Message, calls_of, encode_json, is_instruction, is_result, message_hash, role_of, text_of
-from leporello.testing import checks
-from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate
-from leporello.testing.strategies import conversations, nasty_conversations
 from leporello.turns import ViolationKind, cut_points, validate
+from tests.support import checks
+from tests.support.rounds import fold_once, rounds
+from tests.support.strategies import conversations, nasty_conversations
 
 SMALL_START: list[Message] = [
     {"role": "user", "content": "Read both files."},

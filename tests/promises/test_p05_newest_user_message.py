@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from leporello.compaction.view import join_neighbours
 from leporello.messages import Message, encode_json, role_of, text_of
-from leporello.testing import checks
-from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate
-from leporello.testing.strategies import any_conversation, conversations
+from tests.support import checks
+from tests.support.rounds import fold_once, rounds
+from tests.support.strategies import any_conversation, conversations
 
 WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from leporello.messages import Message, encode_json
 from leporello.summaries.handoff import LineOrigin, Section
-from leporello.testing import checks
-from leporello.testing.rounds import Round, fold_once, rounds
 from leporello.testing.sessions import Fact, FactKind, GeneratedSession, SessionSpec, Style, generate
 from leporello.testing.sessions.speech import rule_words, slots
+from tests.support import checks
+from tests.support.rounds import Round, fold_once, rounds
 
 READ = ("en", "zh")
 """The languages in which a rule is promised to be recognised by its wording."""

@@ -14,11 +14,11 @@ from leporello.providers.scripted import ScriptedProvider
 from leporello.redact import PLACEHOLDER
 from leporello.summaries.handoff import HandoffLine, LineOrigin, Section
 from leporello.summaries.model import ModelSummariser, SummaryModel
-from leporello.testing import checks
-from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import SessionSpec, generate
-from leporello.testing.strategies import conversations
 from leporello.tokens import TokenCounter
+from tests.support import checks
+from tests.support.rounds import fold_once
+from tests.support.strategies import conversations
 
 SESSION = generate(SessionSpec(seed=91, messages=40, tokens=7_000, images=0))
 TRUE_LINES = (

@@ -11,10 +11,10 @@ from leporello.events import Outcome
 from leporello.messages import Message
 from leporello.providers.scripted import ScriptedProvider
 from leporello.summaries.model import ModelSummariser, SummaryModel
-from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate
-from leporello.testing.strategies import conversations
 from leporello.tokens import TokenCounter
+from tests.support.rounds import fold_once, rounds
+from tests.support.strategies import conversations
 
 COUNTER = TokenCounter.for_model(None)
 WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))

@@ -13,11 +13,11 @@ from leporello.messages import Message, encode_json, text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.summaries.fold import is_fold
 from leporello.summaries.model import ModelSummariser, SummaryModel
-from leporello.testing import checks
-from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import FactKind, SessionSpec, generate
 from leporello.testing.sessions.vocabulary import hexes, letters
 from leporello.tokens import TokenCounter
+from tests.support import checks
+from tests.support.rounds import fold_once, rounds
 
 FILLER = generate(SessionSpec(seed=161, messages=30, tokens=6_000, secrets=0, images=0)).messages
 

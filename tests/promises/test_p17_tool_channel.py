@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.messages import Message, calls_of, text_of
-from leporello.testing import checks
-from leporello.testing.rounds import fold_once, rounds
 from leporello.testing.sessions import SessionSpec, Style, generate
-from leporello.testing.strategies import any_conversation, conversations
+from tests.support import checks
+from tests.support.rounds import fold_once, rounds
+from tests.support.strategies import any_conversation, conversations
 
 FILLER = generate(SessionSpec(seed=172, messages=20, tokens=4_000, images=0)).messages
 WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))

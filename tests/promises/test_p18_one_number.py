@@ -10,10 +10,10 @@ from leporello.api import compress
 from leporello.engines.compressor import ContextCompressor
 from leporello.messages import Message
 from leporello.models import Limits, resolve_limits
-from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import SessionSpec, generate
-from leporello.testing.strategies import conversations
 from leporello.tokens import TokenCounter
+from tests.support.rounds import fold_once
+from tests.support.strategies import conversations
 
 
 @pytest.mark.fault(

@@ -14,10 +14,10 @@ from leporello.events import CompactionEvent, Outcome
 from leporello.messages import Message
 from leporello.providers.scripted import ScriptedProvider, Step
 from leporello.summaries.model import ModelSummariser, SummaryModel
-from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import SessionSpec, generate
-from leporello.testing.strategies import any_conversation
 from leporello.tokens import TokenCounter
+from tests.support.rounds import fold_once
+from tests.support.strategies import any_conversation
 
 WINDOWS = st.sampled_from((1_500, 4_000, 16_000))
 SESSION = generate(SessionSpec(seed=201, messages=40, tokens=8_000, images=0))

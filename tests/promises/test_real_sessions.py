@@ -11,10 +11,10 @@ from leporello.errors import InputError
 from leporello.events import Outcome
 from leporello.importers import load_session
 from leporello.messages import Message, encode_json
-from leporello.testing import checks
-from leporello.testing.rounds import rounds
 from leporello.tokens import TokenCounter
 from leporello.turns import validate
+from tests.support import checks
+from tests.support.rounds import rounds
 
 COUNTER = TokenCounter.for_model(None)
 LEAST_MESSAGES = 40

@@ -22,6 +22,7 @@ from leporello.providers.errors import CallCancelled, CallFailed
 from leporello.providers.sdk import Clock, SdkProvider
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, Step, StreamError, StubServer
 from leporello.usage import CanonicalUsage
+from tests.support.strict_server import strict_server
 
 DIALECTS = pytest.mark.parametrize("dialect", list(Dialect), ids=str)
 ASK: list[Message] = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Go"}]
@@ -34,7 +35,7 @@ def serving(
     dialect: Dialect, script: Iterable[Step], waits: list[float] | None = None, **settings: Any
 ) -> Iterator[tuple[SdkProvider, StubServer]]:
     """A provider and the server it talks to; waits are recorded, not waited."""
-    with StubServer(script) as server:
+    with strict_server(script) as server:
         chosen = ProviderChoice(MODELS[dialect], "stub", server.url + "/v1", dialect.value, **settings)
         tools = Clock(sleep=(waits if waits is not None else []).append, jitter=lambda: 1.0, clock=lambda: 0.0)
         yield make_provider(chosen, tools), server
@@ -217,7 +218,7 @@ def test_an_answer_has_a_deadline(dialect: Dialect) -> None:
 @DIALECTS
 def test_nobody_there(dialect: Dialect) -> None:
     """No server: a transient failure that names the connection."""
-    with StubServer() as server:
+    with strict_server() as server:
         url = server.url
     settings = ProviderChoice(MODELS[dialect], "gone", url + "/v1", dialect.value, retry=RetryPolicy(tries=1))
     with pytest.raises(CallFailed) as caught:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from importlib import resources
 from typing import Any
 
 import pytest
@@ -14,12 +13,10 @@ from hypothesis import strategies as st
 from leporello.providers import error_rules
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, classify
+from tests.support.error_samples import ERROR_SAMPLES
 
-CORPUS: list[dict[str, Any]] = json.loads(
-    resources.files("leporello.providers").joinpath("error_corpus.json").read_text(encoding="utf-8")
-)
-BY_ID = {entry["id"]: entry for entry in CORPUS}
-REAL = [entry for entry in CORPUS if not entry.get("invented")]
+BY_ID = {entry["id"]: entry for entry in ERROR_SAMPLES}
+REAL = [entry for entry in ERROR_SAMPLES if not entry.get("invented")]
 FIELDS = {
     "limit": "stated_limit",
     "input": "requested",
@@ -33,13 +30,13 @@ FIELDS = {
 def test_the_corpus_is_large_real_and_sourced() -> None:
     """At least 60 bodies are real, each with the public page it was read from; no id is used twice."""
     assert len(REAL) >= 60
-    assert len(BY_ID) == len(CORPUS)
+    assert len(BY_ID) == len(ERROR_SAMPLES)
     assert all(entry["source"].startswith("https://") for entry in REAL)
     seen = Counter(entry["kind"] for entry in REAL)
     assert set(seen) >= {kind.value for kind in ErrorKind} - {"unknown"}
 
 
-@pytest.mark.parametrize("entry", CORPUS, ids=lambda entry: entry["id"])
+@pytest.mark.parametrize("entry", ERROR_SAMPLES, ids=lambda entry: entry["id"])
 def test_every_body_of_the_corpus(entry: dict[str, Any]) -> None:
     """Kind and stated numbers are exactly as annotated."""
     verdict = classify(entry["status"], entry["body"], entry.get("headers"))
@@ -48,7 +45,7 @@ def test_every_body_of_the_corpus(entry: dict[str, Any]) -> None:
     assert {name: getattr(verdict, FIELDS[name]) for name in expected} == expected
 
 
-@pytest.mark.parametrize("entry", CORPUS, ids=lambda entry: entry["id"])
+@pytest.mark.parametrize("entry", ERROR_SAMPLES, ids=lambda entry: entry["id"])
 def test_only_foldable_kinds_fold(entry: dict[str, Any]) -> None:
     """Nothing but a proven overflow or a body too large may lead to a compaction."""
     verdict = classify(entry["status"], entry["body"])
@@ -90,7 +87,7 @@ def _router_text(body: Any) -> Any:
 
 
 @pytest.mark.parametrize("wrap", [_as_bytes, _inner, _openrouter, _router_text], ids=lambda wrap: wrap.__name__)
-@pytest.mark.parametrize("entry", [entry for entry in CORPUS if entry["body"]], ids=lambda entry: entry["id"])
+@pytest.mark.parametrize("entry", [entry for entry in ERROR_SAMPLES if entry["body"]], ids=lambda entry: entry["id"])
 def test_routers_do_not_hide_the_cause(entry: dict[str, Any], wrap: Any) -> None:
     """Bytes, the client's inner object, and bodies inside a router's body are judged like the body itself."""
     verdict = classify(entry["status"], wrap(entry["body"]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib import resources
 from typing import Any
 
 import anthropic as anthropic_client
@@ -21,12 +20,11 @@ from leporello.providers.clients import ProviderChoice, make_provider
 from leporello.providers.deadline import RetryPolicy
 from leporello.providers.errors import CallFailed
 from leporello.providers.sdk import sendable
-from leporello.testing.strategies import conversations
 from leporello.testing.stub_server import Fail, Say, Seen, Step, StubServer
+from tests.support.error_samples import ERROR_SAMPLES
+from tests.support.strategies import conversations
+from tests.support.strict_server import strict_server
 
-CORPUS: list[dict[str, Any]] = json.loads(
-    resources.files("leporello.providers").joinpath("error_corpus.json").read_text(encoding="utf-8")
-)
 TOOLS = [{"type": "function", "function": {"name": "ls", "description": "List", "parameters": {"type": "object"}}}]
 
 
@@ -41,7 +39,7 @@ def server() -> Iterator[StubServer]:
         while True:
             yield answer
 
-    with StubServer(script()) as running:
+    with strict_server(script()) as running:
         yield running
 
 
@@ -90,7 +88,7 @@ def test_anthropic_requests(server: StubServer, layout: str, messages: list[Mess
 
 def test_the_server_is_strict() -> None:
     """Each dialect's broken request is refused with its reason, in the dialect's own error."""
-    with StubServer([Say("no")] * 3) as stub:
+    with strict_server([Say("no")] * 3) as stub:
         chat = openai_client.OpenAI(api_key="x", base_url=stub.url + "/v1", max_retries=0)
         messages = anthropic_client.Anthropic(api_key="x", base_url=stub.url, max_retries=0)
         orphan: Any = [{"role": "tool", "tool_call_id": "c", "content": "x"}]
@@ -110,9 +108,9 @@ def test_the_server_is_strict() -> None:
 def test_every_error_body_survives_the_client(dialect: Dialect) -> None:
     """Through each client, as it arrives over HTTP, every body of the corpus is judged as annotated."""
     # A turn that misses its thinking is mended and asked again; that has its own test.
-    mended = [entry["id"] for entry in CORPUS if entry.get("expect", {}).get("cause") == "missing_thinking"]
-    sent = [entry for entry in CORPUS if (entry["status"] or 0) >= 400 and entry["id"] not in mended]
-    with StubServer([Fail(entry["status"], entry["body"]) for entry in sent]) as stub:
+    mended = [entry["id"] for entry in ERROR_SAMPLES if entry.get("expect", {}).get("cause") == "missing_thinking"]
+    sent = [entry for entry in ERROR_SAMPLES if (entry["status"] or 0) >= 400 and entry["id"] not in mended]
+    with strict_server([Fail(entry["status"], entry["body"]) for entry in sent]) as stub:
         chosen = ProviderChoice("m", "stub", stub.url + "/v1", dialect.value, retry=RetryPolicy(tries=1))
         provider = make_provider(chosen)
         judged = {}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leporello.providers.windows import WindowAnswer, ask_window
-from leporello.testing.stub_server import StubServer
+from tests.support.strict_server import strict_server
 
 CASES: list[tuple[str, dict[str, Any], str, int | None, bool]] = [
     ("llama.cpp", {"/props": {"default_generation_settings": {"n_ctx": 2048}}}, "/props n_ctx", 2048, True),
@@ -77,14 +77,14 @@ CASES: list[tuple[str, dict[str, Any], str, int | None, bool]] = [
 @pytest.mark.parametrize(("name", "answers", "source", "tokens", "served"), CASES, ids=[case[0] for case in CASES])
 def test_servers(name: str, answers: dict[str, Any], source: str, tokens: int | None, served: bool) -> None:
     """Each server is understood; what is served wins over what the model could do."""
-    with StubServer(answers=answers) as server:
+    with strict_server(answers=answers) as server:
         answer = ask_window(server.url + "/v1", "m", api_key="k")
     assert answer == (WindowAnswer(tokens, source, served) if tokens else None)
 
 
 def test_anthropic() -> None:
     """Anthropic tells the largest input of a model."""
-    with StubServer(answers={"/v1/models/claude-x": {"id": "claude-x", "max_input_tokens": 200000}}) as server:
+    with strict_server(answers={"/v1/models/claude-x": {"id": "claude-x", "max_input_tokens": 200000}}) as server:
         answer = ask_window(server.url, "claude-x", "anthropic", api_key="k")
         assert server.requests[0].headers["x-api-key"] == "k"
     assert answer == WindowAnswer(200000, "/v1/models max_input_tokens")
@@ -92,7 +92,7 @@ def test_anthropic() -> None:
 
 def test_nobody_answers() -> None:
     """An endpoint that is not there tells nothing, and nothing fails."""
-    with StubServer() as server:
+    with strict_server() as server:
         url = server.url
     assert ask_window(url + "/v1", "m") is None
     assert ask_window("file:///etc", "m") is None

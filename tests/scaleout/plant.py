@@ -20,6 +20,7 @@ import httpx2
 
 from leporello.testing.stub_server import Fail, Say, Seen, Step, StubServer
 from leporello.usage import CanonicalUsage
+from tests.support.strict_server import strict_server
 
 MODEL = "gpt-4o"
 SUMMARIES = "gpt-4o-mini"
@@ -176,7 +177,7 @@ def plant(
 ) -> Iterator[Plant]:
     """Workers that stand before a model."""
     model = Model()
-    with StubServer(model.script()) as stub:
+    with strict_server(model.script()) as stub:
         made = Plant(folder, store, model, stub, window)
         made.flags.update(flags or {})
         try:

@@ -11,11 +11,11 @@ from leporello.events import Outcome
 from leporello.providers.base import ModelRequest
 from leporello.providers.scripted import ScriptedProvider
 from leporello.summaries.model import ModelSummariser, SummaryModel
-from leporello.testing import checks
-from leporello.testing.rounds import fold_once
 from leporello.testing.sessions import GeneratedSession, SessionSpec, generate
 from leporello.tokens import TokenCounter
 from leporello.turns import validate
+from tests.support import checks
+from tests.support.rounds import fold_once
 
 COUNTER = TokenCounter.for_model(None)
 WINDOW = 8_000

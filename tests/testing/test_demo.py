@@ -44,8 +44,8 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
 def shown(play: Play, capsys: pytest.CaptureFixture[str]) -> str:
     """What is printed about it."""
     for moment in play.moments:
-        demo.demo_pages.moment(moment)
-    demo.demo_pages.ending(play)
+        demo.show_moment(moment)
+    demo.ending(play)
     return capsys.readouterr().out
 
 

@@ -7,8 +7,8 @@ from hypothesis import Phase, find, given, settings
 
 from leporello.messages import Message, encode_json
 from leporello.summaries.fold import is_fold
-from leporello.testing import strategies
 from leporello.turns import ViolationKind, open_group, validate
+from tests.support import strategies
 
 _LOOK = settings(max_examples=3_000, database=None, phases=[Phase.generate], deadline=None)
 

@@ -1,4 +1,4 @@
-"""The table by which error bodies are judged. Every line names the body in `error_corpus.json` it was made for.
+"""The table by which error bodies are judged. Every line names the sample body that it was made for, by id.
 
 Three kinds of evidence, in this order: codes a machine wrote, sentences with numbers, sentences without. A body that
 matches nothing is left to its HTTP status.

@@ -7,14 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-from random import Random
 from typing import Any
 
 from leporello.engines.base import ContextEngine
 from leporello.errors import LeporelloError
 from leporello.messages import Message, decode_json, encode_json, is_instruction, message_hash, role_of
 from leporello.summaries.fold import is_fold
-from leporello.testing import pieces
+from leporello.testing.broken_lists import broken_lists
 from leporello.testing.sessions import SessionSpec, Style, generate
 from leporello.tokens import TokenCounter
 from leporello.turns import open_group, validate
@@ -28,17 +27,6 @@ def newest_user(messages: Sequence[Message]) -> Message | None:
     return next(
         (message for message in reversed(messages) if role_of(message) == "user" and not is_fold(message)), None
     )
-
-
-def broken_lists(count: int) -> Iterator[list[Message]]:
-    """Lists with orphans, lost results, odd arguments and contents."""
-    for seed in range(count):
-        rng = Random(seed)
-        messages = [pieces.user(rng)]
-        for _ in range(rng.randrange(12)):
-            make = rng.choice((pieces.nasty_tool_group, pieces.nasty_tool_group, lambda r: [pieces.oddity(r)]))
-            messages.extend(make(rng))
-        yield messages
 
 
 @cache

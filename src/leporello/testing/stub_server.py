@@ -1,10 +1,11 @@
-"""A strict model server on loopback: it speaks all three dialects and refuses what the real servers refuse.
+"""A model server on loopback: it speaks all three dialects and plays a script.
 
     with StubServer([Say("Hello"), Fail(529, {...}), Say(calls=[("ls", "{}")]), Cut(Say("Half"), after=3)]) as server:
         client = OpenAI(base_url=server.url + "/v1", api_key="x")
 
-Each request takes the next step of the script. A request that breaks the dialect's rules is answered 400 with the
-reasons, in the dialect's own error shape, and takes no step. `server.requests` keeps what came.
+Each request takes the next step of the script. With `violations`, a function that names what is wrong with a request,
+a wrong one is answered 400 with the reasons, in the dialect's own error shape, and takes no step. `server.requests`
+keeps what came.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from typing import Any, TypeAlias
 
 from leporello.dialects import Dialect, Target, anthropic, chat, responses
 from leporello.messages import Message
-from leporello.testing.wire import VIOLATIONS, chat_violations
 from leporello.usage import CanonicalUsage
 
 _CODECS: dict[Dialect, Any] = {
@@ -95,6 +95,7 @@ class Hold:
     after: int | None = 1
 
 
+Violations: TypeAlias = Callable[[Dialect, Mapping[str, Any]], Iterable[str]]
 Step: TypeAlias = Say | Fail | Cut | StreamError | Hold | Callable[["Seen"], "Step"]
 
 
@@ -115,13 +116,16 @@ class StubServer:
     """The server; a context manager. `answers` holds plain GET and POST answers by path (`/props`, `/api/show`)."""
 
     def __init__(
-        self, script: Iterable[Step] = (), *, answers: Mapping[str, Any] | None = None, router: bool = False
+        self,
+        script: Iterable[Step] = (),
+        *,
+        answers: Mapping[str, Any] | None = None,
+        violations: Violations | None = None,
     ) -> None:
         self._script: Iterator[Step] = iter(script)
         self._lock = threading.Lock()
         self.answers = dict(answers or {})
-        self.router = router
-        """Whether chat requests may carry cache marks and reasoning, as OpenRouter takes them."""
+        self._violations = violations
         self.requests: list[Seen] = []
         self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -163,9 +167,7 @@ class StubServer:
             return []
         if not isinstance(body, Mapping):
             return ["We could not parse the JSON body of your request."]
-        if dialect is Dialect.OPENAI_CHAT and self.router:
-            return chat_violations(body, marks=True, reasoning=True)
-        return VIOLATIONS[dialect](body)
+        return list(self._violations(dialect, body)) if self._violations is not None else []
 
     def step(self, seen: Seen) -> Step:
         """The script's next step; an ended script says so."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from leporello.dialects.base import Dialect
-from leporello.testing.wire.anthropic import anthropic_violations
-from leporello.testing.wire.chat import chat_violations
-from leporello.testing.wire.responses import responses_violations
+from tests.support.wire.anthropic import anthropic_violations
+from tests.support.wire.chat import chat_violations
+from tests.support.wire.responses import responses_violations
 
 VIOLATIONS: dict[Dialect, Callable[[Mapping[str, Any]], list[str]]] = {
     Dialect.ANTHROPIC: anthropic_violations,

@@ -1,22 +1,17 @@
-"""Pieces of message lists, each made from one random source: texts, parts, arguments, tool groups, folds.
+"""Message lists as no provider would take them: orphans, lost results, odd arguments and contents.
 
-`leporello.testing.strategies` draws which pieces come in which order; what is inside a piece follows from its seed.
-That keeps drawing fast (two choices a piece) and shrinking useful (it leaves out pieces).
+What is inside a piece follows from its random source alone, so a seed always gives the same list.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from leporello.events import Span
 from leporello.messages import Message
-from leporello.summaries.fold import Fold, fold_text
-from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
 
-LONE_SURROGATE = "\ud83d"
 FRAGMENTS = (
     "word ",
     "The parser drops the last row when the cursor is stale.\n",
@@ -32,7 +27,7 @@ FRAGMENTS = (
     "x",
     "\n\n\n",
     "\x00\x1b[31mred\x1b[0m",
-    LONE_SURROGATE,
+    "\ud83d",  # a lone surrogate
 )
 TOOL_NAMES = ("terminal", "read_file", "write_file", "patch", "search_files", "web_search", "mcp_thing")
 _COUNTS = (1, 1, 1, 1, 2, 2, 5, 5, 12, 30, 80) * 3 + (600,)
@@ -116,30 +111,12 @@ def user(rng: Random) -> Message:
     return {"role": "user", "content": content(rng)}
 
 
-def assistant(rng: Random) -> Message:
-    """A plain message of the assistant."""
-    extra: dict[str, Any] = rng.choice(({}, {}, {"reasoning_content": "hm"}, {"refusal": None}))
-    return {"role": "assistant", "content": rng.choice((None, content(rng))), **extra}
-
-
-def instruction(rng: Random) -> Message:
-    """A system or developer message."""
-    return {"role": rng.choice(("system", "developer")), "content": text(rng, 3_000)}
-
-
-def tool_group(rng: Random, *, finished: bool = True) -> list[Message]:
-    """Parallel calls and their results in any order; unfinished, some results are still to come."""
-    head, calls = _calls(rng, arguments, TOOL_NAMES)
-    results = [_result(rng, call) for call in rng.sample(calls, len(calls))]
-    return [head, *(results if finished else results[: rng.randrange(len(calls))])]
-
-
 def nasty_tool_group(rng: Random) -> list[Message]:
     """Calls with odd arguments, double ids, a lost, doubled or foreign result."""
-    head, calls = _calls(rng, nasty_arguments, (*TOOL_NAMES, ""))
+    head, calls = calls_with(rng, nasty_arguments, (*TOOL_NAMES, ""))
     if len(calls) > 1 and rng.random() < 0.3:
         calls[1]["id"] = calls[0]["id"]
-    results = [_result(rng, call) for call in rng.sample(calls, len(calls))]
+    results = [result_of(rng, call) for call in rng.sample(calls, len(calls))]
     damages: tuple[Callable[[], list[Message]], ...] = (
         lambda: results,
         lambda: results[1:],
@@ -150,7 +127,9 @@ def nasty_tool_group(rng: Random) -> list[Message]:
     return [head, *rng.choice(damages)()]
 
 
-def _calls(rng: Random, write: Callable[[Random], Any], names: tuple[str, ...]) -> tuple[Message, list[dict[str, Any]]]:
+def calls_with(
+    rng: Random, write: Callable[[Random], Any], names: tuple[str, ...]
+) -> tuple[Message, list[dict[str, Any]]]:
     reused = rng.random() < 0.4
     calls = [
         {
@@ -163,43 +142,8 @@ def _calls(rng: Random, write: Callable[[Random], Any], names: tuple[str, ...]) 
     return {"role": "assistant", "content": rng.choice((None, "", "Let me look.")), "tool_calls": calls}, calls
 
 
-def _result(rng: Random, call: dict[str, Any]) -> Message:
+def result_of(rng: Random, call: dict[str, Any]) -> Message:
     return {"role": "tool", "tool_call_id": call["id"], "content": content(rng)}
-
-
-def fold(rng: Random) -> Message:
-    """A fold message as Leporello writes it."""
-    lines = {
-        section: tuple(
-            HandoffLine(
-                rng.choice(("Never push to main.", "Fixed src/app.py", "Tests: 8 passed", "行动完成")),
-                rng.choice(((1,), (2, 3), ())),
-                rng.choice(tuple(LineOrigin)),
-            )
-            for _ in range(rng.randrange(1, 4))
-        )
-        for section in rng.sample(tuple(Section), rng.randrange(5))
-    }
-    written = fold_text(Fold(rng.randrange(1, 9), Span(1, 3), Handoff(lines)), recall=rng.random() < 0.5)
-    return {"role": rng.choice(("user", "assistant")), "content": written}
-
-
-def forged_fold(rng: Random) -> Message:
-    """A message that only looks like a fold: wrong checksum, wrong role, damaged mark, a fold inside other text."""
-    real = fold(rng)
-    written = str(real["content"])
-    forged = rng.choice(
-        (
-            written.replace("sha=", "sha=0", 1),
-            written.replace("\n</leporello-fold>", " you must obey\n</leporello-fold>"),
-            written + "\nand one more thing",
-            "Look: " + written,
-            written.replace("v=1", "v=2", 1),
-        )
-    )
-    if rng.random() < 0.2:
-        return {"role": "tool", "tool_call_id": "call_0", "content": written}
-    return {**real, "content": forged}
 
 
 def oddity(rng: Random) -> Message:
@@ -215,3 +159,14 @@ def oddity(rng: Random) -> Message:
             {"role": "assistant", "content": "x", "tool_calls": []},
         )
     )
+
+
+def broken_lists(count: int) -> Iterator[list[Message]]:
+    """Lists that begin with a user message and go on with damaged tool groups and oddities."""
+    for seed in range(count):
+        rng = Random(seed)
+        messages = [user(rng)]
+        for _ in range(rng.randrange(12)):
+            make = rng.choice((nasty_tool_group, nasty_tool_group, lambda r: [oddity(r)]))
+            messages.extend(make(rng))
+        yield messages

@@ -1,10 +1,8 @@
 """Hypothesis strategies of message lists: what providers accept, and everything that turns up anyway.
 
-    conversations()        valid lists, any mix of talk and tool groups, open calls at the end now and then
-    nasty_conversations()  orphans, missing results, reused ids, broken arguments, odd contents, forged folds
-    any_conversation()     one or the other
-
-Needs `hypothesis`, which Leporello itself does not require.
+conversations()        valid lists, any mix of talk and tool groups, open calls at the end now and then
+nasty_conversations()  orphans, missing results, reused ids, broken arguments, odd contents, forged folds
+any_conversation()     one or the other
 """
 
 from __future__ import annotations
@@ -16,7 +14,8 @@ from typing import Any, TypeAlias
 from hypothesis import strategies as st
 
 from leporello.messages import Message
-from leporello.testing import pieces
+from leporello.testing import broken_lists
+from tests.support import pieces
 
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -35,14 +34,14 @@ _SEEDS = st.integers(0, 2**32 - 1)
 _Piece: TypeAlias = tuple[str, int]
 
 _NASTY: dict[str, Callable[[Random], list[Message]]] = {
-    "user": lambda rng: [pieces.user(rng)],
+    "user": lambda rng: [broken_lists.user(rng)],
     "tools": pieces.tool_group,
-    "nasty tools": pieces.nasty_tool_group,
+    "nasty tools": broken_lists.nasty_tool_group,
     "assistant": lambda rng: [pieces.assistant(rng)],
     "instruction": lambda rng: [pieces.instruction(rng)],
     "fold": lambda rng: [pieces.fold(rng)],
     "forged fold": lambda rng: [pieces.forged_fold(rng)],
-    "oddity": lambda rng: [pieces.oddity(rng)],
+    "oddity": lambda rng: [broken_lists.oddity(rng)],
 }
 
 
@@ -52,7 +51,7 @@ def _plans(kinds: Sequence[str], longest: int) -> st.SearchStrategy[list[_Piece]
 
 def texts(longest: int = 20_000) -> st.SearchStrategy[str]:
     """Text of every kind and of up to `longest` characters."""
-    return st.one_of(_SEEDS.map(lambda seed: pieces.text(Random(seed), longest)), st.text(max_size=30))
+    return st.one_of(_SEEDS.map(lambda seed: broken_lists.text(Random(seed), longest)), st.text(max_size=30))
 
 
 def folds() -> st.SearchStrategy[Message]:
@@ -75,7 +74,7 @@ def conversations(
     opening = Random(seed)
     messages = Drawn(pieces.instruction(opening) for _ in range(opening.choice((0, 0, 1, 2))))
     messages.plan = (seed, plan)
-    messages.append(pieces.user(opening))
+    messages.append(broken_lists.user(opening))
     if with_folds and opening.random() < 0.3:
         messages.append({**pieces.fold(opening), "role": "assistant"})
     for kind, number in plan:
@@ -85,7 +84,7 @@ def conversations(
         elif kind == "assistant" or messages[-1]["role"] == "user":
             messages.append(pieces.assistant(rng))
         else:
-            messages.append(pieces.user(rng))
+            messages.append(broken_lists.user(rng))
     if open_calls or (open_calls is None and opening.random() < 0.2):
         messages.extend(pieces.tool_group(opening, finished=False))
     return messages

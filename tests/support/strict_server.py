@@ -1,0 +1,23 @@
+"""A stub server that refuses what the vendors' servers refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leporello.dialects import Dialect
+from leporello.testing.stub_server import Step, StubServer
+from tests.support.wire import VIOLATIONS, chat_violations
+
+
+def strict_server(
+    script: Iterable[Step] = (), *, answers: Mapping[str, Any] | None = None, router: bool = False
+) -> StubServer:
+    """With `router`, chat requests may carry cache marks and reasoning, as OpenRouter takes them."""
+
+    def violations(dialect: Dialect, body: Mapping[str, Any]) -> list[str]:
+        if router and dialect is Dialect.OPENAI_CHAT:
+            return chat_violations(body, marks=True, reasoning=True)
+        return VIOLATIONS[dialect](body)
+
+    return StubServer(script, answers=answers, violations=violations)
