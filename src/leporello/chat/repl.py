@@ -115,7 +115,7 @@ def chat_plainly(options: ChatOptions) -> bool:
     A line is a message; one that ends with a backslash goes on in the next.
     """
     person = sys.stdin.isatty()
-    face = import_module("leporello.chat.plain").PlainFace(person)
+    face = import_module("leporello.chat.plain").PlainUi(person)
     chat: Chat = import_module("leporello.chat.app").Chat.open(options, face, face.ask if person else None)
     well = True
     try:
@@ -216,7 +216,7 @@ class _Front:
             chat.close()
 
     def _open(self) -> Chat:
-        face = import_module("leporello.chat.terminal").TerminalFace()
+        face = import_module("leporello.chat.terminal").TerminalUi()
         chat: Chat = import_module("leporello.chat.app").Chat.open(self._options, face, face.ask)
         return chat
 
