@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from leporello.engines.builtin import make_builtin
+from leporello.engines.lcm import LcmSettings
 from leporello.errors import InputError
 from leporello.events import CompactionReport
 from leporello.messages import Message, Messages, encode_json
@@ -85,11 +86,12 @@ def compress_within(
     engine: str = "compressor",
     summariser: Summariser | None = None,
     key: bytes | None = None,
+    lcm: LcmSettings | None = None,
 ) -> Compressed:
     """The same within limits that are already known."""
     given = checked(messages)
     counter = TokenCounter.for_model(model)
-    folder = make_builtin(engine, limits, counter, summariser)
+    folder = make_builtin(engine, limits, counter, summariser, lcm)
     folder.trust.key = key
     folder.tool_tokens = counter.tools(tools)
     folder.system_tokens = counter.text(system) if system else 0

@@ -102,6 +102,16 @@ def test_a_folder_comes_before_a_general_plugin_and_both_before_a_built_in(house
     assert house.talk("c", context__engine="lcm").troubles == []
 
 
+def test_a_plugin_named_lcm_gets_its_section_unchecked(house: House) -> None:
+    made = "    engine = TinyEngine(context_length=200000)\n    engine.section = ctx.config\n"
+    code = TINY.replace('"tiny"', '"lcm"').replace("TinyEngine(context_length=200000))", "engine)")
+    house.write("lcm", code.replace("def register(ctx):\n", f"def register(ctx):\n{made}"))
+    house.home.config_file.write_text("lcm:\n  depth: 3\n  leaf_tokens: many\n", encoding="utf-8")
+    conversation = house.talk(context__engine="lcm")
+    assert conversation.troubles == []
+    assert guest(conversation).section == {"depth": 3, "leaf_tokens": "many"}
+
+
 BROKEN = {
     "missing": (None, "there is no such engine"),
     "no __init__.py": ("", "has neither a register(ctx)"),

@@ -13,6 +13,7 @@ from leporello.cli.context import CommandContext, code_of, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import MessageFile, encoding_option, must_be_another, read_document, write_atomically
 from leporello.config import Home, Settings, fold_key
+from leporello.engines.lcm import LcmSettings, read_settings
 from leporello.events import CompactionReport, Outcome
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
@@ -65,6 +66,7 @@ def command(
         system=document.system,
         engine=engine,
         key=_key(frame.home),
+        lcm=_lcm_settings(frame.settings) if engine == "lcm" else None,
     )
     _write(document.with_messages(result.messages), result, limits, out, as_json)
     if not as_json:
@@ -74,6 +76,13 @@ def command(
             note(_window_line(limits, model))
         _tell(result.report, out)
     return code_of(result.report.outcome)
+
+
+def _lcm_settings(settings: Settings) -> LcmSettings:
+    found, warnings = read_settings(settings.section("lcm"))
+    for text in warnings:
+        warn(text)
+    return found
 
 
 def _key(home: Home) -> bytes | None:

@@ -63,20 +63,21 @@ def nearest_key(key: str) -> str | None:
     """The known key or section closest to a mistyped one; None when nothing is close."""
     parts = key.split(".")
     if parts[0] == "providers" and len(parts) == 3:
-        field = _closest(parts[2], list(PROVIDER_FIELDS))
+        field = closest_word(parts[2], list(PROVIDER_FIELDS))
         return f"providers.{parts[1]}.{field}" if field else None
     names = [setting.name for setting in SETTINGS if not setting.is_pattern]
     sections = sorted({name.rsplit(".", 1)[0] for name in names if "." in name} | {"auxiliary", "providers"})
-    whole = _closest(key, [*names, *sections])
+    whole = closest_word(key, [*names, *sections])
     if whole is not None:
         return whole
     # The last word may be right (or nearly so) under another section, or with none at all.
     endings = {name.rsplit(".", 1)[-1]: name for name in reversed(names)}
-    ending = _closest(parts[-1], list(endings))
+    ending = closest_word(parts[-1], list(endings))
     return endings[ending] if ending else None
 
 
-def _closest(word: str, candidates: list[str]) -> str | None:
+def closest_word(word: str, candidates: list[str]) -> str | None:
+    """The candidate that a mistyped word most resembles; None when nothing is close."""
     lowered = word.lower().replace("-", "_")
     if lowered in candidates and (lowered != word or not is_section(word)):
         return lowered

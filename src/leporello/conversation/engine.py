@@ -7,6 +7,7 @@ from typing import Any
 
 from leporello.engines.builtin import BUILTIN, make_builtin
 from leporello.engines.compressor import ContextCompressor
+from leporello.engines.lcm import LcmSettings, read_settings
 from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import PluginError
 from leporello.events import Span
@@ -39,6 +40,7 @@ class EngineSlot:
         self._hosted = self._find(self._name)
         if self._hosted is not None:
             self._hosted.guest.guard.on_trouble = self.note
+        self._lcm = self._lcm_settings()
 
     @property
     def troubles(self) -> list[str]:
@@ -60,7 +62,7 @@ class EngineSlot:
     ) -> ContextCompressor:
         """An engine with the limits that hold now."""
         if self._hosted is None:
-            return make_builtin(self._name, limits, counter, summariser)
+            return make_builtin(self._name, limits, counter, summariser, self._lcm)
         engine = PluginEngine(self._hosted.guest, limits=limits, counter=counter, summariser=summariser)
         engine.tell_model(model)
         return engine
@@ -95,6 +97,14 @@ class EngineSlot:
         if hosted is None and name not in BUILTIN:
             self._fall_back([self.host.missing(name)])
         return hosted
+
+    def _lcm_settings(self) -> LcmSettings | None:
+        """The section `lcm` for the built-in engine; a plugin of that name reads it itself."""
+        if self._hosted is not None or self._name != "lcm":
+            return None
+        settings, warnings = read_settings(self.host.settings.section("lcm"))
+        self._noted += warnings
+        return settings
 
     def _fall_back(self, reasons: Iterable[str]) -> None:
         self._name = self._name if self._name in BUILTIN else DEFAULT_ENGINE

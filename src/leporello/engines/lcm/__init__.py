@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from leporello.compaction.pipeline import Folder
 from leporello.engines.compressor import ContextCompressor
 from leporello.engines.lcm.folder import fold_into_nodes
+from leporello.engines.lcm.settings import LcmSettings, read_settings
+
+__all__ = ["LcmEngine", "LcmSettings", "read_settings"]
 
 
 class LcmEngine(ContextCompressor):
     """Shows the past as a frontier of summaries that stay as they are, byte for byte, until they are merged."""
+
+    def __init__(self, context_length: int = 128_000, *, settings: LcmSettings | None = None, **options: Any) -> None:
+        super().__init__(context_length, **options)
+        self._settings = settings or LcmSettings()
 
     @property
     def name(self) -> str:
@@ -16,4 +26,4 @@ class LcmEngine(ContextCompressor):
         return "lcm"
 
     def _folder(self) -> Folder:
-        return fold_into_nodes
+        return partial(fold_into_nodes, settings=self._settings)

@@ -25,6 +25,7 @@ from leporello.compaction.plan import CompactionPlan
 from leporello.compaction.view import Item
 from leporello.engines.lcm.nodes import LEAST_NODE_TOKENS, Branch, NodeWriter, Written, grow, leaf_size, said, standing
 from leporello.engines.lcm.nodes import write as write_nodes
+from leporello.engines.lcm.settings import LcmSettings
 from leporello.events import Span
 from leporello.ledger.ranking import Ranking
 from leporello.messages import is_instruction
@@ -123,7 +124,9 @@ class _Ground:
         return (number,) if number in self.span else ()
 
 
-def fold_into_nodes(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan) -> FoldedSpan | None:
+def fold_into_nodes(
+    job: CompactionTask, items: Sequence[Item], plan: CompactionPlan, settings: LcmSettings
+) -> FoldedSpan | None:
     """The middle as a frontier of nodes and a state. Nodes that stand are kept as they are, unless merged."""
     old = _old_branches(job, items)
     raw = [items[index] for index in plan.middle if not items[index].fold]
@@ -137,7 +140,8 @@ def fold_into_nodes(job: CompactionTask, items: Sequence[Item], plan: Compaction
     worker = NodeWriter(job.ledger, job.counter.text, ground.hidden, job.summariser, job.focus, job.key)
     whole = fold_budget(job, items, plan)
     cap = _nodes_cap(ground, worker, whole)
-    branches = grow(old, _leaves(job, raw, last, cap), cap, job.limits.aim_tokens)
+    usual = settings.leaf_tokens or job.limits.aim_tokens
+    branches = grow(old, _leaves(job, raw, last, cap, usual), cap, usual, settings.max_nodes)
     written = write_nodes(worker, branches, job.fold_number)
     nodes = [*_frontier(branches, written)]
     return _folded(ground, nodes, _state(ground, worker, nodes, whole, written.passing), written)
@@ -196,14 +200,13 @@ def _nodes_cap(ground: _Ground, desk: NodeWriter, whole: int) -> int:
     return max(1, min(steady, whole - fixed - int(whole * LEAST_STATE_SHARE)))
 
 
-def _leaves(job: CompactionTask, raw: Sequence[Item], last: int, cap: int) -> list[Branch]:
+def _leaves(job: CompactionTask, raw: Sequence[Item], last: int, cap: int, usual: int) -> list[Branch]:
     """New messages as leaves of about the usual size, cut between whole groups.
 
     A message that had been kept standing while its neighbours were folded goes into the first leaf.
     """
     fresh = [item for item in raw if item.number > last]
     sizes = [job.measure(item.message) for item in fresh]
-    usual = job.limits.aim_tokens
     wanted = sum(sizes) / max(1, round(sum(sizes) / usual))
     cuts = [0]
     used = 0

@@ -31,8 +31,6 @@ LARGEST_LEAF = 2
 """A leaf over an unusually long span has the room of this many."""
 AGE_POWER = 0.5
 """How strongly age counts: 0 keeps all spans alike, 1 makes each as long as everything after it."""
-MOST_NODES = 12
-"""More blocks than this would take more in marks than they bring, and caches look back only so many blocks."""
 MERGED_SHARE = 0.5
 """What a merged node may take of the tokens of the two it is made of."""
 LEAST_NODE_TOKENS = 240
@@ -91,16 +89,16 @@ def leaf_size(source: int, cap: int, usual: int) -> int:
     return min(max(share, LEAST_NODE_TOKENS), max(1, int(source * MOST_OF_SOURCE)))
 
 
-def grow(branches: Sequence[Branch], leaves: Sequence[Branch], cap: int, usual: int) -> list[Branch]:
+def grow(branches: Sequence[Branch], leaves: Sequence[Branch], cap: int, usual: int, max_nodes: int) -> list[Branch]:
     """The frontier with new leaves in at most `cap` tokens; leaf after leaf, as if they had come one by one."""
-    grown = _fitted(list(branches), cap, usual)
+    grown = _fitted(list(branches), cap, usual, max_nodes)
     for leaf in leaves:
-        grown = _fitted([*grown, leaf], cap, usual)
+        grown = _fitted([*grown, leaf], cap, usual, max_nodes)
     return grown
 
 
-def _fitted(branches: list[Branch], cap: int, usual: int) -> list[Branch]:
-    while len(branches) > MOST_NODES or sum(branch.size for branch in branches) > cap:
+def _fitted(branches: list[Branch], cap: int, usual: int, max_nodes: int) -> list[Branch]:
+    while len(branches) > max_nodes or sum(branch.size for branch in branches) > cap:
         if len(branches) == 1:
             return [_merged(branches, cap)]
         place = _smallest_for_its_age(branches, usual)
