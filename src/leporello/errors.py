@@ -4,7 +4,6 @@
     ├── ConfigError            a setting is unknown or has a bad value
     │   └── NoModel            no model is set, or its key is missing
     ├── InputError             a file or argument from outside can't be used
-    │   └── InvalidMessages    a message list breaks the provider's rules
     ├── FixedPartTooLarge      system + tools + newest message alone exceed the window
     ├── EngineError            a context engine misbehaved
     ├── SummaryError           a summariser gave nothing usable
@@ -28,7 +27,7 @@ Each message says what happened, where, and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 
 class LeporelloError(Exception):
@@ -53,16 +52,6 @@ class InputError(LeporelloError):
     def __init__(self, message: str, where: str = "") -> None:
         super().__init__(f"{where}: {message}" if where else message)
         self.where = where
-
-
-class InvalidMessages(InputError):
-    """A message list breaks the rules that providers check."""
-
-    def __init__(self, reasons: Sequence[str]) -> None:
-        shown = "; ".join(reasons[:3])
-        more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
-        super().__init__(shown + more)
-        self.reasons = tuple(reasons)
 
 
 class FixedPartTooLarge(LeporelloError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -163,11 +163,6 @@ def result_id(message: Mapping[str, Any]) -> str:
 def is_result(message: Mapping[str, Any]) -> bool:
     """Whether the message is the result of a tool call."""
     return role_of(message) in ("tool", "function")
-
-
-def images_of(message: Mapping[str, Any]) -> Iterator[Part]:
-    """The image parts of a message."""
-    return (part for part in parts_of(message) if part.kind is PartKind.IMAGE)
 
 
 def encode_json(value: Any) -> bytes:

@@ -117,11 +117,6 @@ def open_group(messages: Messages) -> Group | None:
     )
 
 
-def cut_points(messages: Messages) -> list[int]:
-    """Indices at which the list may be cut: never between a call and its results."""
-    return [group.start for group in iter_groups(messages)] + [len(messages)]
-
-
 def closing_role(messages: Messages) -> str:
     """The role a list ends in; instructions and results that answer no call don't count. Empty when none is left."""
     for group in reversed(groups(messages)):

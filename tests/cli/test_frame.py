@@ -18,7 +18,6 @@ from leporello.errors import (
     EngineError,
     FixedPartTooLarge,
     InputError,
-    InvalidMessages,
     LeporelloError,
     NotFound,
     ProviderError,
@@ -94,7 +93,6 @@ def test_import_of_the_package_loads_no_heavy_module() -> None:
     [
         (ConfigError("x"), 2),
         (InputError("x"), 2),
-        (InvalidMessages(["x"]), 2),
         (NotFound("x"), 2),
         (FixedPartTooLarge(10, {"system": 20}), 4),
         (EngineError("x"), 4),

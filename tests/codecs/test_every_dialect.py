@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from leporello.dialects import STATE, Dialect, StreamIncomplete, Target, anthropic, chat, responses
 from leporello.messages import Message, role_of
-from leporello.turns import cut_points, validate
+from leporello.turns import validate
+from tests.support.checks import cut_points
 from tests.support.strategies import conversations, nasty_conversations
 from tests.support.wire import VIOLATIONS
 

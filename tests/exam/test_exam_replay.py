@@ -12,7 +12,8 @@ from leporello.bench.baselines import CLEARED, KEPT_RESULTS, ClearToolsEngine
 from leporello.bench.exam import replay
 from leporello.engines.base import ContextEngine
 from leporello.messages import Message
-from leporello.turns import cut_points, validate
+from leporello.turns import validate
+from tests.support.checks import cut_points
 from tests.support.strategies import conversations
 
 from .sample import group, session

@@ -17,6 +17,7 @@ from leporello.importers import ImportedSession, load_session, load_sessions
 from leporello.importers.builder import NO_RESULT
 from leporello.messages import Message, calls_of, is_result, role_of
 from leporello.turns import ViolationKind, validate
+from leporello.usage import CanonicalUsage
 
 HARMLESS = {ViolationKind.NEIGHBOURS, ViolationKind.LATE_SYSTEM}
 
@@ -118,8 +119,9 @@ def test_codex_new(real_sessions: Path) -> None:
         totals = [r["payload"]["info"] for r in raw if r.get("payload", {}).get("type") == "token_count"]
         totals = [info["total_token_usage"] for info in totals if info]
         if totals:
-            assert session.total_usage.prompt_tokens == totals[-1]["input_tokens"]
-            assert session.total_usage.cache_read_tokens == totals[-1]["cached_input_tokens"]
+            used = sum((call.usage for call in session.usage), CanonicalUsage())
+            assert used.prompt_tokens == totals[-1]["input_tokens"]
+            assert used.cache_read_tokens == totals[-1]["cached_input_tokens"]
 
 
 def test_pi(real_sessions: Path) -> None:

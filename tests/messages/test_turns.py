@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.messages import is_result
-from leporello.turns import ViolationKind, cut_points, groups, open_group, validate
+from leporello.turns import ViolationKind, groups, open_group, validate
+from tests.support.checks import cut_points
 
 
 def call(*ids: str) -> dict:

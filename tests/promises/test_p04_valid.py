@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from leporello.compaction.assemble import STUB
 from leporello.messages import Message, calls_of, encode_json, is_instruction, is_result, message_hash, role_of, text_of
 from leporello.testing.sessions import SessionSpec, Style, generate
-from leporello.turns import ViolationKind, cut_points, validate
+from leporello.turns import ViolationKind, validate
 from tests.support import checks
+from tests.support.checks import cut_points
 from tests.support.rounds import fold_once, rounds
 from tests.support.strategies import conversations, nasty_conversations
 

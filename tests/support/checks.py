@@ -15,7 +15,7 @@ from leporello.compaction.view import is_opening, join_neighbours
 from leporello.ledger.line_features import CUT_MARK
 from leporello.messages import Message, calls_of, encode_json, is_result, parse_json, role_of, text_of
 from leporello.summaries.fold import Fold, read_fold
-from leporello.turns import open_group
+from leporello.turns import iter_groups, open_group
 
 _SPACES = re.compile(r"\s+")
 _POINTER = re.compile(r"\[(?>[^\n]*?(?:kept as m\d|same output as m\d|output cleared))[^\n]*\]\Z")
@@ -57,6 +57,11 @@ def _strings(text: str) -> Iterator[str]:
             yield item
     if not found:
         yield text
+
+
+def cut_points(messages: Sequence[Message]) -> list[int]:
+    """Indices at which a list may be cut: never between a call and its results."""
+    return [group.start for group in iter_groups(messages)] + [len(messages)]
 
 
 def holds(messages: Sequence[Message], text: str) -> bool:

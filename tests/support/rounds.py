@@ -11,7 +11,7 @@ from leporello.compaction.view import number_messages
 from leporello.engines.compressor import ContextCompressor
 from leporello.events import CompactionReport
 from leporello.messages import Message
-from leporello.turns import cut_points
+from tests.support.checks import cut_points
 
 
 def fold_once(messages: Sequence[Message], window: int, **options: Any) -> CompactionResult:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from leporello.messages import images_of, text_of
+from leporello.messages import PartKind, parts_of, text_of
 from leporello.testing.sessions import FactKind, GeneratedSession, SessionSpec, Style, generate
 from leporello.tokens import TokenCounter
 from leporello.turns import open_group, validate
@@ -51,7 +51,7 @@ def test_every_fact_stands_in_its_message(session: GeneratedSession) -> None:
 def test_a_long_session_holds_what_real_ones_hold() -> None:
     session = generate(seed=1, messages=1_200)
     assert any(len(message.get("tool_calls", ())) > 3 for message in session.messages)
-    assert any(list(images_of(message)) for message in session.messages)
+    assert any(part.kind is PartKind.IMAGE for message in session.messages for part in parts_of(message))
     assert any(len(text_of(message)) > 60_000 for message in session.messages)
     results = [text_of(message) for message in session.messages if message["role"] == "tool"]
     assert len(set(results)) < len(results), "no result occurs twice: nothing to de-duplicate"

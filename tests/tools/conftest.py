@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from leporello.messages import ToolCall
 from leporello.tools.approval import ApprovalMode, PolicyApprover
 from leporello.tools.base import ToolContext, ToolResult
-from leporello.tools.terminal import BackgroundJobs, background_jobs
+from leporello.tools.terminal import BackgroundJobs
 from leporello.tools.toolbox import Toolbox, builtin_toolbox
 
 
@@ -70,5 +71,5 @@ def make_workshop(root: Path, jobs: BackgroundJobs) -> Workshop:
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Iterator[Workshop]:
-    with background_jobs() as jobs:
+    with closing(BackgroundJobs()) as jobs:
         yield make_workshop(tmp_path, jobs)

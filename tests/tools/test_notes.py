@@ -94,16 +94,16 @@ def test_a_full_file_takes_no_more_but_can_be_shortened(workshop: Any) -> None:
 ADD_MANY = """
 import json, sys
 from pathlib import Path
-from leporello.messages import Call
-from leporello.tools.approval import Mode, PolicyApprover
+from leporello.messages import ToolCall
+from leporello.tools.approval import ApprovalMode, PolicyApprover
 from leporello.tools.base import ToolContext
 from leporello.tools.notes import memory_tool
 from leporello.tools.toolbox import Toolbox
 folder = Path(sys.argv[1])
 box = Toolbox([memory_tool(folder)])
-context = ToolContext(folder, folder, PolicyApprover(Mode.AUTO))
+context = ToolContext(folder, folder, PolicyApprover(ApprovalMode.AUTO))
 for n in range(25):
-    box.run(Call("c", "memory", json.dumps({"action": "add", "text": f"note {sys.argv[2]} {n}"}), 0), context)
+    box.run(ToolCall("c", "memory", json.dumps({"action": "add", "text": f"note {sys.argv[2]} {n}"}), 0), context)
 """
 
 

@@ -260,18 +260,19 @@ import json, signal, sys
 # A shell starts its background jobs deaf to Ctrl-C, and tests may be run as one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
-from leporello.messages import Call
-from leporello.tools.approval import Mode, PolicyApprover
+from leporello.messages import ToolCall
+from leporello.tools.approval import ApprovalMode, PolicyApprover
 from leporello.tools.base import ToolContext
 from leporello.tools.toolbox import builtin_toolbox
-from leporello.tools.terminal import background_jobs
+from contextlib import closing
+from leporello.tools.terminal import BackgroundJobs
 
 root = Path(sys.argv[1])
-context = ToolContext(root, root / "out", PolicyApprover(Mode.AUTO), emit=lambda text: print(text, end="", flush=True))
+context = ToolContext(root, root / "out", PolicyApprover(ApprovalMode.AUTO), emit=lambda text: print(text, end="", flush=True))
 lines = ["echo begun $$; trap '' TERM; sleep 300 & sleep 300", "touch second"]
-with background_jobs() as jobs:
+with closing(BackgroundJobs()) as jobs:
     box = builtin_toolbox(root, jobs)
-    calls = [Call("same", "terminal", json.dumps({"command": line}), 0) for line in lines]
+    calls = [ToolCall("same", "terminal", json.dumps({"command": line}), 0) for line in lines]
     results = box.run_all(calls, context)
 print(json.dumps([[r.text, r.status, r.is_error, dict(r.details)] for r in results]), flush=True)
 """

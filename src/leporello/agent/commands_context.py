@@ -31,9 +31,6 @@ class WindowPart(StrEnum):
     FREE = "free"
 
 
-HISTORY = (WindowPart.USER, WindowPart.ANSWERS, WindowPart.CALLS, WindowPart.RESULTS)
-
-
 @dataclass(frozen=True, slots=True)
 class WindowUse:
     """Tokens by part, and the marks that matter."""

@@ -32,9 +32,6 @@ from leporello.usage import CanonicalUsage
 
 RECOVERY_TOKENS = 4_000
 
-EngineFactory: TypeAlias = Callable[[int], ContextEngine]
-"""Makes an engine for a window of so many tokens."""
-
 
 class Search(Protocol):
     """One recovery call."""

@@ -46,7 +46,6 @@ from leporello.store.records import (
 )
 from leporello.store.sql.search import LEAST_FRAGMENT
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
 _ID = 60
 _TITLE = 80
 _WIDE = 110
@@ -294,12 +293,6 @@ def delete(frame: CommandContext, id: str, yes: bool, url: str | None) -> ExitCo
         store.conversations.delete(record.id)
     note(f"Deleted {what}.")
     return ExitCode.OK
-
-
-def _described(record: ConversationRecord) -> str:
-    title = short(record.metadata.title, _TITLE)
-    called = f', "{title}"' if title else ""
-    return f"{short(record.id, _ID)} ({plural(record.messages, 'message')}{called})"
 
 
 @command.command("prune")

@@ -194,7 +194,7 @@ def _ask(frame: CommandContext, settings: Settings) -> ExitCode:
     if provider == NAME:
         _local(frame, as_json=False)
         return ExitCode.OK
-    choice = _own_server(settings) if provider == OWN else known_choice(settings, provider)
+    choice = _own_server() if provider == OWN else known_choice(settings, provider)
     for _ in range(TRIES):
         choice = _with_key(settings, choice)
         choice = replace(choice, model=_ask_model(choice))
@@ -211,7 +211,7 @@ def _ask(frame: CommandContext, settings: Settings) -> ExitCode:
     return ExitCode.FAILED
 
 
-def _own_server(settings: Settings) -> ModelChoice:
+def _own_server() -> ModelChoice:
     address = click.prompt("Address", default="http://127.0.0.1:8080/v1")
     api = click.prompt("It speaks", type=click.Choice(API_MODES), default=API_MODES[0])
     return ModelChoice(OWN, address, api)

@@ -57,16 +57,6 @@ class Home:
         return self.path / "memory"
 
     @property
-    def memory_file(self) -> Path:
-        """What the agent noted for itself."""
-        return self.memory_dir / "MEMORY.md"
-
-    @property
-    def user_file(self) -> Path:
-        """What the agent noted about the user."""
-        return self.memory_dir / "USER.md"
-
-    @property
     def skills_dir(self) -> Path:
         """Skill files, listed by title in the system prompt."""
         return self.path / "skills"

@@ -69,17 +69,6 @@ class DecodedRequest:
     """Every other field, as it came."""
 
 
-FINISH_REASONS = (
-    "stop",
-    "length",
-    "tool_calls",
-    "content_filter",
-    "pause",
-    "context_window_exceeded",
-)
-"""`pause`: send the reply back to let the model go on. `context_window_exceeded`: the answer filled the window."""
-
-
 class StreamIncomplete(ValueError):
     """A stream ended before its end: a cut connection, or half a tool call."""
 

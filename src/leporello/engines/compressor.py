@@ -27,9 +27,9 @@ from leporello.summaries.trust import Trust
 from leporello.tokens import TokenCounter
 
 MOST_ATTEMPTS = 3
+"""Automatic attempts without a successful model turn in between; then it waits, so that it can't loop."""
 GROWTH = 0.25
 """Of the threshold: how much must be new after an automatic attempt that brought nothing."""
-"""Automatic attempts without a successful model turn in between; then it waits, so that it can't loop."""
 
 
 class ContextCompressor(ContextEngine):

@@ -7,7 +7,6 @@ at once changes nothing more.
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections import OrderedDict
@@ -37,7 +36,6 @@ INDEX_SECONDS = 30.0
 INDEX_BATCH = 100
 ENDING_SECONDS = 60.0
 PAGE = 100
-log = logging.getLogger("leporello.gateway")
 
 
 class DeferredCompactions:

@@ -225,8 +225,3 @@ class ImportedSession:
                 break
             leading.append(text_of(message))
         return "\n\n".join(leading)
-
-    @property
-    def total_usage(self) -> CanonicalUsage:
-        """The sum over all recorded calls."""
-        return sum((call.usage for call in self.usage), CanonicalUsage())

@@ -52,11 +52,6 @@ class CallFacts:
         target = one_line(inside(self.target, root), HEADING_CHARS)
         return f"{self.name}: {target}" if target else self.name
 
-    @property
-    def writes(self) -> bool:
-        """Whether the call changes a file or the repository."""
-        return self.work in ("edit", "git_write")
-
 
 UNKNOWN_CALL = CallFacts("tool", "other", "", "", "")
 

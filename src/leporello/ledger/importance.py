@@ -18,8 +18,6 @@ import orjson
 
 from leporello.ledger.line_features import PROSE_PATTERNS, TOOL_PATTERNS, line_features
 
-FOCUS_BONUS = 6.0
-"""Log-odds added to a unit that speaks of the focus topic."""
 COST_POWER = 0.7
 """How strongly length counts against a unit: 0 ignores it, 1 ranks by value per token."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 CUT_MARK = " […] "
 MAX_UNIT_CHARS = 420
@@ -14,15 +13,6 @@ MAX_LINES_READ = 6_000
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f])|(?<=[。！？；])\s*")
 _BLANK_OR_RULE = re.compile(r"^[\s\-=_*#|+~.>`]*$")
 _MARKUP_NOISE = re.compile(r"^</?[\w-]+>$")
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A verbatim piece of a message. `position` counts the units of the message, `total` is how many it has."""
-
-    text: str
-    position: int
-    total: int
 
 
 def lines_of(text: str) -> Iterator[tuple[str, int, int]]:
@@ -240,21 +230,6 @@ _TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("edit", re.compile(r"edit|write|patch|replace|create|insert|update|delete|apply", _I)),
     ("agent", re.compile(r"task|agent|delegate", _I)),
     ("web", re.compile(r"web|fetch|http|browse|url", _I)),
-)
-
-TOOL_CLASSES = (
-    "git_write",
-    "git_read",
-    "search",
-    "check",
-    "install",
-    "read",
-    "list",
-    "shell",
-    "edit",
-    "agent",
-    "web",
-    "other",
 )
 
 

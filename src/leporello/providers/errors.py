@@ -209,7 +209,7 @@ def classify(
 ) -> ErrorVerdict:
     """Judge an error by its body first and its status last. `now` (epoch seconds) is for dates in `retry-after`."""
     facts = read_body(body)
-    kind, code, cause = _judge(status, facts)
+    kind, code, cause = _judge(facts)
     sized = _sized(facts) if kind in (ErrorKind.INPUT_OVERFLOW, ErrorKind.OUTPUT_CAP, None) else None
     verdict = ErrorVerdict(
         kind or (sized.kind if sized else _by_status(status, facts)),
@@ -232,7 +232,7 @@ def classify(
     )
 
 
-def _judge(status: int | None, facts: ErrorFacts) -> tuple[ErrorKind | None, str, str]:
+def _judge(facts: ErrorFacts) -> tuple[ErrorKind | None, str, str]:
     for phrase in OVERRIDES:
         if phrase.pattern.search(facts.text):
             return phrase.kind, "", phrase.cause

@@ -103,14 +103,6 @@ DECISION_ODDS = -1.5
 ROUNDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class FoldBudget:
-    """Tokens for the whole fold, and for the prose of a summary model inside it."""
-
-    total: int
-    prose: int
-
-
 def build(
     ledger: Ledger,
     covered: Collection[int],

@@ -39,9 +39,6 @@ class Section(StrEnum):
 
 APPENDICES = (Section.PINNED, Section.USER_SAID, Section.INDEX)
 
-TEMPLATE = tuple(section for section in Section if section not in APPENDICES)
-"""The thirteen sections a summary model fills."""
-
 ENDED = "No longer in force since m"
 """How the line of a rule begins that was taken back."""
 NONE_LINE = "None."

@@ -8,8 +8,7 @@ import secrets
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -122,16 +121,6 @@ class BackgroundJobs:
                 code = self._processes[job_id].poll()
                 if code is not None:
                     self._jobs[job_id] = BackgroundJob(job.id, job.command, job.folder, job.pid, job.output, code)
-
-
-@contextmanager
-def background_jobs() -> Iterator[BackgroundJobs]:
-    """Jobs that end with the block."""
-    jobs = BackgroundJobs()
-    try:
-        yield jobs
-    finally:
-        jobs.close()
 
 
 def jobs_tool(jobs: BackgroundJobs) -> Tool:

@@ -227,7 +227,6 @@ def _labels(names: Sequence[str]) -> tuple[tuple[float, str, str], ...]:
 
 
 RANGES = (7, 30, 90)
-MOST_ROWS = 30
 _FOR_EVERYBODY = ("context.", "compression.", "prompt_caching.", "recall.")
 """Settings that say how conversations are folded; all others tell about the machine."""
 

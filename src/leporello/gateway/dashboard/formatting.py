@@ -144,8 +144,3 @@ def clock(moment: float) -> str:
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):
         return "at an unknown time"
-
-
-def day(moment: float) -> str:
-    """A day, short."""
-    return datetime.fromtimestamp(moment, UTC).strftime("%d %b")
