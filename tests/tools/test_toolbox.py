@@ -268,7 +268,8 @@ from contextlib import closing
 from leporello.tools.terminal import BackgroundJobs
 
 root = Path(sys.argv[1])
-context = ToolContext(root, root / "out", PolicyApprover(ApprovalMode.AUTO), emit=lambda text: print(text, end="", flush=True))
+approver = PolicyApprover(ApprovalMode.AUTO)
+context = ToolContext(root, root / "out", approver, emit=lambda text: print(text, end="", flush=True))
 lines = ["echo begun $$; trap '' TERM; sleep 300 & sleep 300", "touch second"]
 with closing(BackgroundJobs()) as jobs:
     box = builtin_toolbox(root, jobs)
