@@ -52,8 +52,6 @@ TIGHTER = (0.5, 0.2, 0.05)
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """Everything one compaction needs to know."""
-
     items: Sequence[Item]
     limits: Limits
     counter: TokenCounter
@@ -109,7 +107,6 @@ class CompactionResult:
 
     @property
     def messages(self) -> list[Message]:
-        """The view as it is sent."""
         return join_neighbours(entry.message for entry in self.shown)
 
 

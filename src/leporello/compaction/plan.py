@@ -198,7 +198,6 @@ def fitted(limits: Limits, parts: Mapping[str, int]) -> Limits:
 
 
 def scaled(limits: Limits, share: float) -> Limits:
-    """Limits with every budget at a share of what it was."""
     if share >= 1:
         return limits
 

@@ -195,7 +195,6 @@ def are_joined(first: Message, second: Message) -> bool:
 
 
 def join(first: Message, second: Message) -> Message:
-    """Two messages as one."""
     one, two = first.get("content"), second.get("content")
     content: object
     if not one or not two:

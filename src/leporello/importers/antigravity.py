@@ -16,7 +16,6 @@ def matches(source: SourceFile) -> bool:
 
 
 def read(source: SourceFile) -> list[ImportedSession]:
-    """The log as one session."""
     builder = TranscriptBuilder(NAME)
     builder.skipped_lines = source.broken_lines
     for record in source.records:

@@ -134,7 +134,6 @@ class TranscriptBuilder:
         return id(draft.group) in self._metered
 
     def model(self, name: str) -> None:
-        """A model that was used."""
         if name:
             self._models[name] = None
 
@@ -225,7 +224,6 @@ class AssistantDraft:
         return bool(self.group.results)
 
     def text(self, text: str) -> None:
-        """A piece of text."""
         if text:
             self.group.parts.append({"type": "text", "text": text})
 
@@ -316,12 +314,10 @@ def hear(builder: TranscriptBuilder, content: Any, role: str = "user") -> None:
 
 
 def is_call(block: dict[str, Any]) -> bool:
-    """Whether a block is a tool call."""
     return kind_of(block) in _CALLS or isinstance(block.get("functionCall"), dict)
 
 
 def is_result(block: dict[str, Any]) -> bool:
-    """Whether a block is the result of a call."""
     return kind_of(block) in _RESULTS or isinstance(block.get("functionResponse"), dict)
 
 
@@ -371,5 +367,4 @@ def is_text(part: Any) -> bool:
 
 
 def texts(parts: Any) -> str:
-    """The texts of a list of parts, joined."""
     return "\n".join(filter(None, (text(part.get("text")) for part in objects(parts))))

@@ -38,7 +38,6 @@ def matches(source: SourceFile) -> bool:
 
 
 def read(source: SourceFile) -> list[ImportedSession]:
-    """The file as one session."""
     reader = _Reader(TranscriptBuilder(NAME))
     reader.builder.skipped_lines = source.broken_lines
     for record in source.records:
@@ -61,7 +60,6 @@ class _Reader:
         self._total: Any = None
 
     def take(self, record: dict[str, Any]) -> None:
-        """One line of the file."""
         kind = kind_of(record)
         payload = mapping(record.get("payload"))
         self.builder.at(record.get("timestamp"))

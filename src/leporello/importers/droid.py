@@ -19,7 +19,6 @@ def matches(source: SourceFile) -> bool:
 
 
 def read(source: SourceFile) -> list[ImportedSession]:
-    """The stream as one session."""
     builder = TranscriptBuilder(NAME)
     builder.skipped_lines = source.broken_lines
     for record in source.records:

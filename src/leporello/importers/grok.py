@@ -18,7 +18,6 @@ def matches(source: SourceFile) -> bool:
 
 
 def read(source: SourceFile) -> list[ImportedSession]:
-    """The file as one session."""
     builder = TranscriptBuilder(NAME)
     builder.skipped_lines = source.broken_lines
     reasoning = ""

@@ -16,7 +16,6 @@ def matches(source: SourceFile) -> bool:
 
 
 def read(source: SourceFile) -> list[ImportedSession]:
-    """Every session of the export."""
     documents = _documents(source)
     others = sum(not _is_session(document) for document in documents)
     broken = others + (source.broken_lines if documents is source.records else 0)

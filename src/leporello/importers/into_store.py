@@ -25,8 +25,6 @@ _KINDS = {"main": ConversationKind.ROOT, "sub-agent": ConversationKind.SUBAGENT,
 
 
 class Change(StrEnum):
-    """What an import did to the store."""
-
     NEW = "new"
     GREW = "grew"
     UNCHANGED = "unchanged"

@@ -17,7 +17,6 @@ def matches(source: SourceFile) -> bool:
 
 
 def read(source: SourceFile) -> list[ImportedSession]:
-    """The log as one session."""
     builder = TranscriptBuilder(NAME)
     builder.skipped_lines = source.broken_lines
     system = next((text(r.get("systemPrompt")) for r in source.records if r.get("systemPrompt")), "")

@@ -20,7 +20,6 @@ def matches(source: SourceFile) -> bool:
 
 
 def read(source: SourceFile) -> list[ImportedSession]:
-    """The trajectory as one session."""
     value = mapping(source.value)
     builder = TranscriptBuilder(NAME)
     builder.id = identifier(value.get("instance_id")) or source.path.name.removesuffix(".traj.json")

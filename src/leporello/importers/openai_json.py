@@ -33,7 +33,6 @@ def _has_roles(messages: Any) -> bool:
 
 
 def read(source: SourceFile) -> list[ImportedSession]:
-    """The file as one session."""
     value = source.value
     if isinstance(value, list):
         return [session_of({"messages": value})]

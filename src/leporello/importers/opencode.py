@@ -39,7 +39,6 @@ def _is_stored_message(value: dict[str, Any]) -> bool:
 
 
 def read(source: SourceFile) -> list[ImportedSession]:
-    """The export as one session."""
     value = mapping(source.value)
     if _is_stored_message(value):
         raise InputError(
@@ -141,7 +140,6 @@ def _without_rule(body: list[str]) -> list[str]:
 
 
 def _answer(draft: AssistantDraft, body: list[str]) -> None:
-    """Prose, thinking and tools of one answer, in order."""
     for kind, name, lines in _pieces(body):
         words = "\n".join(lines).strip()
         if kind == "tool":

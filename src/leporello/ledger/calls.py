@@ -174,6 +174,5 @@ def ended(message: Message, text: str | None = None) -> str:
 
 
 def looks_failed(text: str) -> bool:
-    """Whether a result reads as a failure."""
     code = exit_code(text)
     return code not in (None, 0) or bool(_FAILED.match(text[:200]))

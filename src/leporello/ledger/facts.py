@@ -32,8 +32,6 @@ class UnitFacts:
 
 @dataclass(frozen=True, slots=True)
 class MessageFacts:
-    """What the ledger takes from one message."""
-
     role: str
     """`user`, `assistant`, `tool`, or empty for messages that are never quoted (instructions, folds)."""
     units: tuple[UnitFacts, ...] = ()
@@ -121,8 +119,6 @@ def _mentions(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class EarlierLine:
-    """One line, with the section it stood in."""
-
     section: str
     role: str
     """Whose words it says it is, by which it is weighed against other quotations; empty for a plain statement."""
@@ -132,7 +128,6 @@ class EarlierLine:
 
     @property
     def text(self) -> str:
-        """What it says."""
         return self.unit.text
 
 

@@ -40,7 +40,6 @@ class Later:
 
 @cache
 def weights() -> Mapping[str, float]:
-    """The weight of each feature."""
     data = orjson.loads(files("leporello.ledger").joinpath("weights.json").read_bytes())
     return {str(name): float(value) for name, value in data["weights"].items()}
 
@@ -119,7 +118,6 @@ def most_later(role: str, identifiers: int) -> float:
 
 
 def weigh(features: Mapping[str, float]) -> float:
-    """The weighted sum."""
     table = weights()
     return sum(table.get(name, 0.0) * value for name, value in features.items())
 

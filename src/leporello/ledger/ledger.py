@@ -66,8 +66,6 @@ class Action:
 
 @dataclass(slots=True)
 class FileFacts:
-    """What was done with one file."""
-
     path: str
     reads: int = 0
     edits: int = 0
@@ -84,8 +82,6 @@ class Pinned:
 
 
 class Ledger:
-    """Everything extracted from a conversation so far."""
-
     def __init__(self, *, renumbers: bool = True) -> None:
         self._renumbers = renumbers
         """Whether the list may be numbered afresh; a conversation in a store never is, and remembers less."""
@@ -277,7 +273,6 @@ class Ledger:
 
     @property
     def active_rules(self) -> list[Rule]:
-        """Rules that still stand."""
         return [rule for rule in self.rules if rule.ended_by is None]
 
     @property
@@ -344,7 +339,6 @@ def save(ledger: Ledger) -> bytes:
 
 
 def load(data: bytes) -> Ledger:
-    """The ledger that `save` wrote."""
     state = msgspec.msgpack.decode(zstandard.decompress(data), type=_State)
     ledger = Ledger(renumbers=False)
     ledger.facts = state.facts

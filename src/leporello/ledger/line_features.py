@@ -184,7 +184,6 @@ PROSE_PATTERNS: dict[str, re.Pattern[str]] = {
 
 
 def line_features(text: str, patterns: dict[str, re.Pattern[str]]) -> frozenset[str]:
-    """The names of the patterns that occur in a text."""
     return frozenset(name for name, pattern in patterns.items() if pattern.search(text))
 
 

@@ -17,8 +17,6 @@ from leporello.ledger.ledger import Ledger
 
 @dataclass(frozen=True, slots=True)
 class RankedUnit:
-    """A unit that may be kept, with its full importance."""
-
     number: int
     role: str
     text: str

@@ -148,7 +148,6 @@ class Subject:
 
     @property
     def all(self) -> frozenset[str]:
-        """Everything it speaks of."""
         return self.words | self.names | self.numbers | self.members
 
     @property
@@ -159,7 +158,6 @@ class Subject:
 
 @lru_cache(maxsize=16_384)
 def subject(sentence: str) -> Subject:
-    """What a sentence is about."""
     text = sentence.replace("’", "'")
     unwanted = frozenset(
         form for value in _UNWANTED.findall(text) for form in (_plain(value), _canonical(_plain(value)))

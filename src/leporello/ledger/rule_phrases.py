@@ -10,7 +10,6 @@ import re
 
 
 def any_of(block: str, before: str = "", after: str = "") -> re.Pattern[str]:
-    """One pattern from a block of alternatives, with something before and after them."""
     lines = (line.strip() for line in block.splitlines())
     alternatives = "|".join(line for line in lines if line and not line.startswith("# "))
     return re.compile(f"{before}(?:{alternatives}){after}", re.IGNORECASE)

@@ -27,8 +27,6 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 
 
 class RuleKind(StrEnum):
-    """What a rule is."""
-
     CONSTRAINT = "constraint"
     PREFERENCE = "preference"
     CORRECTION = "correction"
@@ -47,7 +45,6 @@ class Said:
 
     @property
     def rule(self) -> bool:
-        """Whether it states a rule."""
         return self.kind is not None
 
 
@@ -99,7 +96,6 @@ def is_cancel(text: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def permits(sentence: str) -> bool:
-    """Whether a sentence allows something."""
     return bool(say.PERMITS.search(sentence) or say.ZH_PERMITS.search(sentence))
 
 

@@ -89,7 +89,6 @@ def _run(arguments: Sequence[str], requirement: str, report: ProgressReport) -> 
 
 
 def _reason(said: str) -> str:
-    """The last complaint of pip's output."""
     errors = [line.removeprefix("ERROR:").strip() for line in said.splitlines() if line.startswith("ERROR:")]
     lines = errors or [line.strip() for line in said.splitlines() if line.strip()]
     return lines[-1].rstrip(".") if lines else "it gave no reason"
@@ -132,7 +131,6 @@ class ModelFile:
 
     @property
     def name(self) -> str:
-        """The name of the file itself."""
         return self.member.rpartition("/")[2]
 
 

@@ -38,8 +38,6 @@ class ServerJob:
 
 
 class LocalServer:
-    """A running server."""
-
     def __init__(self, process: subprocess.Popen[bytes], url: str, key: str) -> None:
         self._process = process
         self.url = url
@@ -71,16 +69,13 @@ class LocalServer:
 
     @property
     def pid(self) -> int:
-        """The process id."""
         return self._process.pid
 
     @property
     def running(self) -> bool:
-        """Whether the process is still there."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the process; harmless when it has ended."""
         _end(self._process)
 
     def __enter__(self) -> LocalServer:
@@ -163,7 +158,6 @@ class LocalProvider:
 
     @property
     def server(self) -> LocalServer | None:
-        """The server, once there is one."""
         return self._server
 
     def _ready(self) -> SdkProvider:

@@ -59,11 +59,9 @@ class RecallService:
         return found
 
     def describe(self, conversation: str, id: str) -> dict[str, Any]:
-        """What a message, a span or a fold is about."""
         return self._ask(conversation, "lcm_describe", {"id": id})
 
     def expand(self, conversation: str, id: str, page: int = 1, max_tokens: int = DEFAULT_TOKENS) -> dict[str, Any]:
-        """The raw messages behind an id, one page of them."""
         return self._ask(conversation, "lcm_expand", {"id": id, "page": page, "max_tokens": max_tokens})
 
     def _ask(self, conversation: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -138,8 +138,6 @@ class PriceStep:
 
 @dataclass(frozen=True, slots=True)
 class CacheRules:
-    """How the vendor's prompt cache behaves."""
-
     min_prefix: int = 1_024
     lookback: int | None = None
     """Content blocks searched before a breakpoint; None: no such limit."""
@@ -170,7 +168,6 @@ class ModelFacts:
     """Whether nothing at all is known about the window."""
 
     def prices_at(self, prompt_tokens: int) -> Prices | None:
-        """The prices of a request of this size."""
         found = self.prices
         for step in self.steps:
             if prompt_tokens > step.above:

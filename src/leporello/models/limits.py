@@ -57,7 +57,6 @@ class Limits:
         window_source: str = "given",
         window_assumed: bool = False,
     ) -> Limits:
-        """All limits that follow from a window."""
         if window < 1:
             raise ValueError(f"a window of {window} tokens holds nothing; give a positive number")
         tenth = max(1, window // 10)

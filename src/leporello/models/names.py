@@ -45,7 +45,6 @@ _CLAUDE_ORDER = re.compile(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku)(?=-|$)")
 
 
 def provider_name(provider: str) -> str:
-    """One spelling for a provider."""
     folded = provider.strip().lower()
     return _PROVIDERS.get(folded, folded.replace("-", "_") if folded.replace("-", "_") in _UNDERSCORED else folded)
 

@@ -151,8 +151,6 @@ SECONDS = 50.0
 
 @dataclass(frozen=True, slots=True)
 class PluginToolCall:
-    """A tool of a plugin."""
-
     guard: PluginGuard
     tool: PluginTool
 
@@ -163,8 +161,6 @@ class PluginToolCall:
 
 @dataclass(frozen=True, slots=True)
 class PluginCommandCall:
-    """A slash command of a plugin."""
-
     guard: PluginGuard
     command: PluginCommand
 
@@ -176,8 +172,6 @@ class PluginCommandCall:
 
 @dataclass(frozen=True, slots=True)
 class PluginHookCall:
-    """A hook of a plugin."""
-
     guard: PluginGuard
     name: str
     callback: Callable[..., Any]
@@ -197,7 +191,6 @@ class PluginSummariserCall:
     """As it appears in reports."""
 
     def as_model(self) -> SummaryModel:
-        """For the ladder of summary models."""
         return SummaryModel(self, self.name, self.summariser.context_length)
 
     def complete(self, request: ModelRequest, on_text: Delta | None = None) -> ModelReply:

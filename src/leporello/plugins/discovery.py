@@ -53,16 +53,12 @@ PACKAGE_PLUGINS = Path(__file__).parent
 
 
 class PluginKind(StrEnum):
-    """What a plugin is."""
-
     ENGINE = "engine"
     GENERAL = "general"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPlugin:
-    """A plugin that is there, in a folder or in an installed distribution."""
-
     name: str
     kind: PluginKind
     manifest: Manifest
@@ -73,7 +69,6 @@ class FoundPlugin:
 
     @property
     def where(self) -> str:
-        """For people: the folder, or the distribution."""
         if self.folder is not None:
             return str(self.folder)
         dist = self.entry_point.dist if self.entry_point else None
@@ -92,7 +87,6 @@ def find_engines(home: Home) -> list[FoundPlugin]:
 
 
 def find_general(home: Home) -> list[FoundPlugin]:
-    """Every general plugin, whether enabled or not."""
     found: dict[str, FoundPlugin] = {}
     for folder in _folders(home.plugins_dir):
         if folder.name != ENGINES_FOLDER:

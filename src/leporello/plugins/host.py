@@ -39,8 +39,6 @@ LOADING_SECONDS = 60.0
 
 
 class PluginStatus(StrEnum):
-    """The state of a plugin."""
-
     IN_USE = "in use"
     ENABLED = "enabled"
     AVAILABLE = "available"
@@ -202,7 +200,6 @@ class PluginHost:
     # -- what is there
 
     def listing(self) -> list[PluginRow]:
-        """Every engine and every plugin, whether loaded or not."""
         return [*self._built_in(), *self._engines(), *self._general()]
 
     def _built_in(self) -> Iterator[PluginRow]:

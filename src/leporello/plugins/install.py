@@ -36,8 +36,6 @@ HOSTS = ("hermes",)
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What was written, and what is left to do."""
-
     folder: Path
     next: str
 

@@ -83,8 +83,6 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules of loaded plugins."""
-
     def __init__(self) -> None:
         self.known: dict[str, dict[str, Any]] = {}
 

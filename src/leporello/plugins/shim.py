@@ -107,7 +107,6 @@ def _auxiliary_client(facts: HostFacts) -> ModuleType:
 
 
 def _answer(reply: ModelReply, model: str) -> SimpleNamespace:
-    """A reply in the shape of the official client's objects."""
     calls = [
         SimpleNamespace(id=call.get("id"), type="function", function=SimpleNamespace(**call.get("function", {})))
         for call in reply.message.get("tool_calls") or ()

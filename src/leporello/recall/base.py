@@ -21,8 +21,6 @@ GAP = "…"
 
 
 class RecallMode(StrEnum):
-    """How a query is read."""
-
     HYBRID = "hybrid"
     """As a question or as words: relatives of the words and the kind of answer count too."""
     WORDS = "words"
@@ -44,12 +42,9 @@ class RecallQuery:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Lines of one message that answer a query."""
-
     message: int
     """Number of the message in the conversation's log."""
     role: str
-    """Role of the message."""
     tool: str
     """The tool that was called or gave the result; empty for plain text."""
     is_call: bool
@@ -80,8 +75,6 @@ class Window:
 
 
 class Recall(Protocol):
-    """A conversation's past that can be searched."""
-
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first; together, headings included, within the token budget."""
 
@@ -93,7 +86,6 @@ class ArchivedFold:
     id: str
     covered: Span
     text: str = ""
-    """The summary."""
     children: tuple[str, ...] = ()
     """Folds it was made of."""
 

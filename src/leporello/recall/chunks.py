@@ -13,8 +13,6 @@ from leporello.messages import calls_of, is_result, parse_json, role_of, text_of
 
 
 class LineFeature(IntFlag):
-    """Kinds of things a line may carry."""
-
     PLACE = auto()
     """A file with a line number."""
     PATH = auto()
@@ -125,7 +123,6 @@ _PATTERNS: tuple[tuple[LineFeature, re.Pattern[str]], ...] = (
 
 
 ANY = sum(int(sign) for sign, _ in _PATTERNS)
-"""All signs."""
 
 
 @cache

@@ -17,8 +17,6 @@ from leporello.tokens import TokenCounter
 
 
 class MemoryRecall:
-    """A conversation's messages, searchable."""
-
     def __init__(
         self,
         messages: Iterable[Mapping[str, Any]] = (),
@@ -33,7 +31,6 @@ class MemoryRecall:
             self.add(self._newest + 1, message)
 
     def add(self, number: int, message: Mapping[str, Any]) -> None:
-        """Take in the next message under its number in the log."""
         self._collection.add(number, message)
         self._newest = number
 
@@ -72,7 +69,6 @@ class MemoryArchive:
         return len(self._messages)
 
     def add_fold(self, fold: ArchivedFold) -> None:
-        """Remember a fold."""
         self._folds.append(fold)
 
     def newest(self) -> int:
@@ -80,7 +76,6 @@ class MemoryArchive:
         return len(self._messages)
 
     def read(self, span: Span) -> Iterator[tuple[int, Message]]:
-        """The messages of a span in order, with their numbers."""
         last = min(span.last, len(self._messages))
         for number in range(max(1, span.first), last + 1):
             yield number, self._messages[number - 1]

@@ -166,8 +166,6 @@ _FAILURE = re.compile(r"\b(?:\w*Error|\w*Exception|FAILED|FAIL|fatal|panic|error
 
 
 class _Digest:
-    """What is gathered from the messages of a span."""
-
     def __init__(self) -> None:
         self.tokens = 0
         self.roles: Counter[str] = Counter()

@@ -27,8 +27,6 @@ def synonyms_of(word: str) -> tuple[str, ...]:
 
 
 class AnswerType(StrEnum):
-    """Kinds of answers a query may want."""
-
     USER = "what the user said"
     AGENT = "what the agent said"
     ERROR = "an error"
@@ -192,8 +190,6 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, understood."""
-
     terms: tuple[Term, ...]
     wants: frozenset[AnswerType]
     is_question: bool

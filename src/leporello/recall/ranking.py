@@ -105,7 +105,6 @@ class ScoredLine(NamedTuple):
 
 
 def rank(collection: MemoryIndex, question: Question, rare: Rarity | None = None) -> list[ScoredLine]:
-    """Lines that may answer the question, best first."""
     rare = rare or (lambda word: rarity(len(collection.entries), collection.spread.get(word, 0)))
     evidence = [found for term in question.terms if (found := _Evidence(collection, term, rare)).hits]
     liking = _Liking(question)
@@ -184,11 +183,9 @@ class _Liking:
         self._asks_user = AnswerType.USER in question.wants
 
     def role(self, passage: Chunk) -> float:
-        """The liking for whoever wrote the passage."""
         return self._roles.get("call" if passage.is_call else passage.role, 0.0)
 
     def signs(self, signs: int) -> float:
-        """The liking for a line that carries these signs."""
         known = self._known.get(signs)
         if known is None:
             known = self._known[signs] = sum(weight for sign, weight in self._signs if signs & sign)

@@ -130,8 +130,6 @@ class StoreRecall:
 
 
 class _Reader:
-    """Reads messages of one conversation together with what they belong to."""
-
     def __init__(self, store: Store, conversation: str) -> None:
         self._log = store.log
         self._conversation = conversation
@@ -182,7 +180,6 @@ class _Collected(MemoryIndex):
         self._questions: dict[tuple[str, int], str] = {}
 
     def take(self, conversation: str, reader: _Reader, found: Mapping[int, Sequence[Hit]]) -> None:
-        """Take in all that a reader has read."""
         before = 0
         for number in sorted(reader.messages):
             if number != before + 1:

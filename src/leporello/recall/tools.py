@@ -82,8 +82,6 @@ def openai_tools() -> list[dict[str, Any]]:
 
 
 class RecallTools:
-    """The tools over one conversation."""
-
     def __init__(self, archive: Archive, count: Callable[[str], int] | None = None) -> None:
         self._archive = archive
         self._count = count or TokenCounter.for_model(None).text

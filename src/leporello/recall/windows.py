@@ -28,7 +28,6 @@ _GAP_TOKENS = 2
 
 
 def render(windows: Sequence[Window]) -> str:
-    """Windows as the text a reader gets."""
     return "\n".join(map(str, windows))
 
 
@@ -105,7 +104,6 @@ class _Packer:
         return 0 if line - 1 in lines or line + 1 in lines else _GAP_TOKENS
 
     def windows(self) -> list[Window]:
-        """What was taken."""
         return [self._window(place, lines) for place, lines in self._chosen.items()]
 
     def _window(self, place: int, lines: dict[int, float]) -> Window:

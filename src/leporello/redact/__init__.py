@@ -21,8 +21,6 @@ __all__ = ["PLACEHOLDER", "Redaction", "SecretSpan", "redact", "redact_counted",
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """A text without its secrets, and how many were taken out."""
-
     text: str
     count: int
 
@@ -33,7 +31,6 @@ def redact(text: str) -> str:
 
 
 def redact_counted(text: str) -> Redaction:
-    """Like `redact`, with the number of secrets."""
     count = 0
     # Taking one secret out can bring the words around it into a pattern of their own, so look again until nothing is
     # found. Each round turns text into placeholders for good, so this ends; a text without secrets is read once.

@@ -90,8 +90,6 @@ _BARE = re.compile(r"""(?P<value>[^\s"'`,;&<>\\]{1,1024}+)""")
 
 @dataclass(frozen=True, slots=True)
 class _Assignment:
-    """One candidate, taken apart."""
-
     text: str
     name_start: int
     name: str

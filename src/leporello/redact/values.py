@@ -77,7 +77,6 @@ def is_literal(value: str) -> bool:
 
 
 def is_opaque_literal(value: str) -> bool:
-    """A literal that looks generated."""
     return not is_reference(value) and is_opaque(value)
 
 

@@ -49,7 +49,6 @@ class Fold:
 
 @cache
 def prompt(name: str) -> str:
-    """A prompt text of the package, by file name."""
     return files("leporello.summaries").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
@@ -68,7 +67,6 @@ def fold_text(fold: Fold, *, recall: bool, key: bytes | None = None) -> str:
 
 
 def fold_message(fold: Fold, role: str, *, recall: bool, key: bytes | None = None) -> Message:
-    """The fold as a message of the given role."""
     return {"role": role, "content": fold_text(fold, recall=recall, key=key)}
 
 
@@ -111,7 +109,6 @@ def read_fold(message: Mapping[str, Any]) -> Fold | None:
 
 
 def is_fold(message: Mapping[str, Any]) -> bool:
-    """Whether the message is one of our folds."""
     return read_fold(message) is not None
 
 

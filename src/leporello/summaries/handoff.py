@@ -47,8 +47,6 @@ SAYS_NONE = (Section.ACTIVE_TASK, Section.PENDING)
 
 
 class LineOrigin(StrEnum):
-    """Who a line comes from."""
-
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
@@ -94,13 +92,11 @@ class Handoff:
         return self.sections.get(section, ())
 
     def lines(self) -> Iterator[tuple[Section, HandoffLine]]:
-        """All lines in order of the sections."""
         for section in Section:
             for line in self[section]:
                 yield section, line
 
     def replace(self, section: Section, lines: Iterable[HandoffLine]) -> Handoff:
-        """A copy with other lines in one section."""
         changed = dict(self.sections)
         changed[section] = tuple(lines)
         return Handoff({key: value for key, value in changed.items() if value})
@@ -120,7 +116,6 @@ class Handoff:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing in it."""
         return not any(self.sections.values())
 
 

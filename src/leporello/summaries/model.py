@@ -87,8 +87,6 @@ class SummaryModel:
 
 @dataclass(slots=True)
 class ModelSummariser:
-    """Asks the models of the ladder in order."""
-
     ladder: Sequence[SummaryModel]
     counter: TokenCounter
     deadline: float = 20.0
@@ -144,8 +142,6 @@ def _why(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """One task for one model."""
-
     candidate: SummaryModel
     task: SummaryTask
     counter: TokenCounter
@@ -153,11 +149,9 @@ class _Writer:
     _answered: list[CanonicalUsage] = field(default_factory=list)
 
     def used(self) -> CanonicalUsage:
-        """What all answers so far used."""
         return sum(list(self._answered), CanonicalUsage())
 
     def write(self) -> str:
-        """The model's text within the deadline."""
         pool = ThreadPoolExecutor(max_workers=SIDE_BY_SIDE)
         try:
             return self._write(pool, time.monotonic() + self.deadline)

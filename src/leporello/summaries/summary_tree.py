@@ -92,7 +92,6 @@ class SummaryTree:
 
     @property
     def handoff(self) -> Handoff:
-        """Everything it says, as one handoff."""
         state = [self.state.handoff] if self.state else []
         return joined(*(node.handoff for node in self.nodes), *state)
 
@@ -130,7 +129,6 @@ def tree_message(role: str, preamble: str, nodes: Sequence[SummaryNode], state: 
 
 
 def state_message(role: str, state: RunningState) -> Message:
-    """The state as a message of its own."""
     return {"role": role, "content": state.text}
 
 

@@ -26,7 +26,6 @@ def signed(block: str, key: bytes | None) -> str:
 
 
 def is_signed(block: str, key: bytes | None) -> bool:
-    """Whether this very block was signed with this key."""
     match = _SIGNED.match(block)
     if match is None or not key:
         return False
@@ -41,7 +40,6 @@ class Trust:
         self._written: set[str] = set()
 
     def remember(self, blocks: Iterable[str]) -> None:
-        """These were written here."""
         self._written.update(map(_digest, blocks))
 
     def forget(self) -> None:
@@ -49,7 +47,6 @@ class Trust:
         self._written.clear()
 
     def believes(self, blocks: Iterable[str]) -> bool:
-        """Whether all of them can be vouched for."""
         return all(_digest(block) in self._written or is_signed(block, self.key) for block in blocks)
 
 

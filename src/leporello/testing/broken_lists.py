@@ -41,7 +41,6 @@ def text(rng: Random, longest: int = 20_000) -> str:
 
 
 def value(rng: Random, depth: int = 3) -> Any:
-    """A JSON value."""
     kind = rng.randrange(7 if depth else 5)
     if kind == 5:
         return [value(rng, depth - 1) for _ in range(rng.randrange(4))]
@@ -82,7 +81,6 @@ def nasty_arguments(rng: Random) -> Any:
 
 
 def part(rng: Random, longest: int = 20_000) -> dict[str, Any]:
-    """A content part of any kind, unknown ones included."""
     kind = rng.randrange(7)
     if kind == 0:
         data = rng.choice(("iVBORw0KGgo=", "A" * 5_000, ""))
@@ -97,7 +95,6 @@ def part(rng: Random, longest: int = 20_000) -> dict[str, Any]:
 
 
 def content(rng: Random, longest: int = 20_000) -> Any:
-    """What may stand in `content`: text, nothing, or parts."""
     kind = rng.randrange(8)
     if kind == 0:
         return ""
@@ -107,7 +104,6 @@ def content(rng: Random, longest: int = 20_000) -> Any:
 
 
 def user(rng: Random) -> Message:
-    """A message of the user."""
     return {"role": "user", "content": content(rng)}
 
 
@@ -147,7 +143,6 @@ def result_of(rng: Random, call: dict[str, Any]) -> Message:
 
 
 def oddity(rng: Random) -> Message:
-    """A single message with something wrong or unusual about it."""
     return rng.choice(
         (
             {"role": "tool", "tool_call_id": "call_0", "content": content(rng)},

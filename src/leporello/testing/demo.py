@@ -35,7 +35,6 @@ SHOWN_SESSIONS = 3
 
 
 def opening(play: Play) -> None:
-    """What is going to happen."""
     files = sum(1 for _ in (play.work / "src").rglob("*.py"))
     say(strong(f"Leporello: {play.count} turns in a small window"))
     say(
@@ -47,7 +46,6 @@ def opening(play: Play) -> None:
 
 
 def show_moment(told: Moment) -> None:
-    """One line for a moment, as it comes."""
     report = told.report
     if told.kind != FOLD or report is None:
         say(f"  {told.turn:>4}  {strong(f'{told.kind:<9}')} {told.text}")
@@ -61,7 +59,6 @@ def show_moment(told: Moment) -> None:
 
 
 def ending(play: Play) -> None:
-    """Everything there is to see when it is over."""
     _chain(play)
     _bill(play)
     _rules(play)
@@ -222,7 +219,6 @@ def main(turns: int, folder: Path | None) -> None:
 
 
 def show(play: Play) -> None:
-    """Play, and print what happens and what became of it."""
     opening(play)
     with progress("turn") as line:
 

@@ -98,8 +98,6 @@ exit 3
 
 @dataclass(frozen=True, slots=True)
 class DemoCall:
-    """One tool call."""
-
     tool: str
     arguments: dict[str, Any]
 
@@ -276,7 +274,6 @@ def _note(file: str, other: str) -> DemoTurn:
 
 
 def _opening(text: str) -> str:
-    """The first sentence of a file that was read."""
     for line in text.splitlines():
         bare = line.rpartition("\t")[2].strip().strip('"').strip()
         if bare and not bare.startswith(("exit code", "{")):
@@ -323,8 +320,6 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class DemoAnswer:
-    """A question about the past and what the agent said."""
-
     question: DemoQuestion
     said: str
     tool: str
@@ -348,7 +343,6 @@ class DemoModel:
         self._move = 0
 
     def begin(self, turn: DemoTurn) -> None:
-        """The next user message is this one."""
         self._turn, self._move = turn, 0
 
     def __call__(self, request: ModelRequest) -> Step:
@@ -397,12 +391,10 @@ class Play:
 
     @property
     def work(self) -> Path:
-        """The copy of the source."""
         return self.folder / WORK
 
     @property
     def home(self) -> Home:
-        """Where the store is."""
         return Home(self.folder)
 
     def run(self, told: Callable[[Moment], None], progress: Callable[[int], None]) -> None:
@@ -438,7 +430,6 @@ class Play:
         return [first, second]
 
     def close(self) -> None:
-        """Release the store."""
         self.store.close()
 
     def _one(self, turn: DemoTurn) -> str:

@@ -59,7 +59,6 @@ class CompressContract:
         yield [{"role": "system", "content": "Be careful."}, *decode_json(_encoded(spec))]
 
     def compressed(self, messages: list[Message]) -> list[Message]:
-        """What a fresh engine makes of a list."""
         return self.engine().compress(messages, current_tokens=self.tokens(messages))
 
     def tokens(self, messages: Sequence[Message]) -> int:

@@ -101,8 +101,6 @@ Step: TypeAlias = Say | Fail | Cut | StreamError | Hold | Callable[["Seen"], "St
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A request as it arrived."""
-
     dialect: Dialect | None
     path: str
     headers: Mapping[str, str]
@@ -147,7 +145,6 @@ class StubServer:
         self._thread.join()
 
     def bodies(self) -> list[Any]:
-        """The bodies of the model requests, in order."""
         return [seen.body for seen in self.requests if seen.dialect is not None]
 
     def see(self, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[Seen, int]:

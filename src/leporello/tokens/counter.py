@@ -137,7 +137,6 @@ class TokenCounter:
         return self.family.exact
 
     def text(self, text: str) -> int:
-        """Tokens of a bare text."""
         return self.scale(self._text(text))
 
     def message(self, message: Mapping[str, Any], digest: str = "") -> int:
@@ -145,17 +144,14 @@ class TokenCounter:
         return self.scale(self.raw_message(message, digest))
 
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
-        """Tokens of several messages: the sum of `message` over them."""
         return sum(map(self.message, messages))
 
     def tools(self, schemas: Sequence[Mapping[str, Any]]) -> int:
-        """Tokens of tool schemas."""
         return self.scale(self.raw_tools(schemas))
 
     def request(
         self, messages: Iterable[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = (), system: str = ""
     ) -> int:
-        """Tokens of a whole request."""
         return self.messages(messages) + self.scale(self.raw_fixed(tools, system))
 
     def learn(self, estimated: int, actual: int) -> bool:

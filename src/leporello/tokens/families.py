@@ -137,7 +137,6 @@ class Family:
     audio_tokens_per_second: int = 10
 
     def text(self, text: str) -> float:
-        """The estimated or exact count of a text."""
         if not text:
             return 0.0
         tokens = count(self.vocabulary, text)

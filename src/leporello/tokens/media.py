@@ -18,8 +18,6 @@ _HEADER_CHARACTERS = 256 * 1_024
 
 
 class ImageRule(Protocol):
-    """A provider's formula."""
-
     def tokens(self, width: int, height: int, detail: str) -> int:
         """Tokens of a picture of this size."""
 
@@ -74,7 +72,6 @@ class LargeTiles:
 
 
 def image_tokens(raw: Any, rule: ImageRule) -> int:
-    """Tokens of one image part of any dialect."""
     width, height = image_size(raw) or DEFAULT_SIZE
     return rule.tokens(width, height, _detail(raw))
 

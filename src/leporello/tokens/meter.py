@@ -31,8 +31,6 @@ METER_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class PromptSize:
-    """A prompt size and what it rests on."""
-
     tokens: int
     real: int
     """Tokens the provider itself counted; 0 when everything is an estimate."""
@@ -78,7 +76,6 @@ class PromptMeter:
     def read(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), system: str = ""
     ) -> PromptSize:
-        """How large this request would be."""
         return self.read_beside(messages, self.counter.raw_fixed(tools, system))
 
     def read_beside(self, messages: Sequence[Message], fixed: float) -> PromptSize:

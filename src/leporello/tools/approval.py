@@ -150,8 +150,6 @@ class ApprovalMode(StrEnum):
 
 
 class Decision(StrEnum):
-    """A person's answer."""
-
     YES = "yes"
     ALWAYS = "always"
     """Yes, and the same again in this conversation: this exact command, or every write of this tool."""
@@ -160,8 +158,6 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAnswer:
-    """A decision, with words for the model if the person has any."""
-
     decision: Decision
     note: str = ""
 

@@ -58,8 +58,6 @@ class OutputLimits:
 
 @dataclass(frozen=True, slots=True)
 class SavedOutput:
-    """A whole output in the conversation's outputs folder."""
-
     path: Path
     size: int
     """Bytes."""
@@ -70,10 +68,7 @@ class SavedOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call brought back."""
-
     text: str
-    """The output itself."""
     is_error: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
     """Facts for the program (exit code, path, counts); the model never sees them."""
@@ -92,8 +87,6 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """Something that may need a person's consent."""
-
     tool: str
     title: str
     """One line: what is going to happen."""
@@ -112,8 +105,6 @@ class ApprovalVerdict:
 
 
 class Approver(Protocol):
-    """Decides whether something may happen."""
-
     def check(self, request: ApprovalRequest) -> ApprovalVerdict:
         """Answer by policy or by asking; called from the thread that runs the loop."""
 
@@ -131,8 +122,6 @@ def _discard(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What every tool of one conversation works with."""
-
     workdir: Path
     outputs: Path
     """The conversation's own folder: saved outputs and the todo list. Always readable, never written by file tools."""

@@ -29,7 +29,6 @@ def output_name(call_id: str, digest: str) -> str:
 
 
 def content_digest(data: bytes) -> str:
-    """Hash of a whole output, in hex."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -96,7 +95,6 @@ class Budgeted:
     """Set when `text` is a preview."""
 
     def message(self) -> Message:
-        """The tool message."""
         return {"role": "tool", "tool_call_id": self.call.id, "content": self.text}
 
 

@@ -107,8 +107,6 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a diff does to one file."""
-
     old_path: str
     new_path: str
     hunks: tuple[Hunk, ...]
@@ -120,12 +118,10 @@ class FileChange:
 
     @property
     def deletes(self) -> bool:
-        """Whether the file is removed."""
         return self.new_path == _NOWHERE
 
     @property
     def path(self) -> str:
-        """The file it is about."""
         return self.old_path if self.deletes else self.new_path
 
 
@@ -222,7 +218,6 @@ class _HunkBuilder:
 
     @property
     def complete(self) -> bool:
-        """Whether the sizes of the header are reached."""
         return self._sizes is not None and self._sizes == (len(self._old), len(self._new))
 
     def add(self, row: str, number: int) -> None:

@@ -55,8 +55,6 @@ class LineWindow:
 
 @dataclass(frozen=True, slots=True)
 class LinePosition:
-    """A position in a text and how much may be taken from there."""
-
     line: int
     column: int
     lines: int
@@ -103,7 +101,6 @@ def read_window(file: BinaryIO, place: LinePosition, encoding: str = "utf-8") ->
 
 
 def _seek_line(file: BinaryIO, line: int) -> bool:
-    """Move to the first byte of a line."""
     missing = line - 1
     while missing:
         chunk = file.read(_CHUNK)
@@ -284,7 +281,6 @@ def write_file(context: ToolContext, path: str, content: str, literal_marks: boo
 
 
 def ask_write_file(context: ToolContext, arguments: Arguments) -> ApprovalRequest:
-    """What a person is shown before a file is written."""
     path, content = arguments["path"], arguments["content"]
     target = writable(context, path)
     old = current_text(target, path)

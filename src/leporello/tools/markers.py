@@ -28,7 +28,6 @@ def cut_mark(what: str) -> str:
 
 
 def marks_in(text: str) -> Counter[str]:
-    """Every mark in a text, with how often it occurs."""
     return Counter(match.group() for pattern in _MARKS for match in pattern.finditer(text))
 
 

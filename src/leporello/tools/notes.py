@@ -27,8 +27,6 @@ _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\
 
 
 def memory_tool(folder: Path) -> Tool:
-    """The tool, writing into `folder`."""
-
     def memory(
         context: ToolContext,
         action: Literal["add", "replace", "remove", "view"],
@@ -65,7 +63,6 @@ def memory_tool(folder: Path) -> Tool:
 
 
 def change_notes(before: str, action: str, text: str, old: str) -> str:
-    """The file's new content."""
     notes = split_notes(before)
     if action in ("add", "replace"):
         text = _clean(text)
@@ -148,8 +145,6 @@ _SIGNS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled": "[
 
 
 class TodoItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One step."""
-
     content: Annotated[str, Meta(description="What is to be done.", min_length=1, max_length=1_000)]
     status: Annotated[
         Literal["pending", "in_progress", "done", "cancelled"], Meta(description="How far it has got.")
@@ -184,7 +179,6 @@ def load_todo(outputs: Path) -> list[TodoItem]:
 
 
 def render_todo(items: list[TodoItem]) -> str:
-    """The list as text."""
     return "\n".join(f"{_SIGNS[item.status]} {item.content}" for item in items) or "(the list is empty)"
 
 

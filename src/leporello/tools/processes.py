@@ -31,8 +31,6 @@ EDGE = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A finished output."""
-
     size: int
     head: bytes
     tail: bytes
@@ -53,8 +51,6 @@ class Captured:
 
 
 class Capture:
-    """Takes bytes as they come."""
-
     def __init__(self, folder: Path, call_id: str, in_memory: int = IN_MEMORY) -> None:
         self._folder = folder
         self._call_id = call_id
@@ -168,8 +164,6 @@ _QUIET = ("TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL
 
 
 class Stop(StrEnum):
-    """Why a command was stopped, if it was."""
-
     NOT = ""
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
@@ -178,8 +172,6 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended."""
-
     code: int
     """Exit code; negative for a signal."""
     stop: Stop = Stop.NOT
@@ -189,8 +181,6 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """What to run, where, and for how long."""
-
     line: str
     folder: Path
     env: Mapping[str, str] | None = None
@@ -323,7 +313,6 @@ def _runs_in(entry: Path, group: int) -> bool:
 
 
 def exit_text(code: int) -> str:
-    """An exit code in words."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -22,8 +22,6 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
-    """One line of an ignore file."""
-
     expression: re.Pattern[str]
     ignores: bool
     """False for a line with `!`, which takes a file back in."""

@@ -86,7 +86,6 @@ def foreign_tool(schema: Mapping[str, Any], handler: Callable[[ToolContext, Argu
 
 
 def parse_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description, and the text of each parameter."""
     heading = _ARGS_HEADING.search(text)
     if heading is None:
         return _unwrap(text), {}

@@ -38,8 +38,6 @@ _PYTHON = "import sys; sys.path.insert(0, sys.argv[1]); from leporello.tools.pyt
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to search for, and where."""
-
     path: Path
     mode: str = "content"
     pattern: str = ""

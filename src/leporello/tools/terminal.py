@@ -27,8 +27,6 @@ _LAST_BYTES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class BackgroundJob:
-    """One background command."""
-
     id: str
     command: str
     folder: Path
@@ -41,7 +39,6 @@ class BackgroundJob:
 
     @property
     def state(self) -> str:
-        """In words."""
         return "running" if self.code is None else f"ended with {exit_text(self.code)}"
 
     def __str__(self) -> str:
@@ -111,7 +108,6 @@ class BackgroundJobs:
         return [f"background job {job.id} {job.state}; its output is in {job.output}" for job in ended]
 
     def close(self) -> None:
-        """End all jobs that still run."""
         for job in self.running():
             self.stop(job.id)
 

@@ -101,7 +101,6 @@ def _reason(tool: Tool, error: BaseException) -> str:
 
 
 def as_result(value: object) -> ToolResult:
-    """Whatever a tool returned, as a result."""
     if isinstance(value, ToolResult):
         return value
     if isinstance(value, str):
@@ -142,7 +141,6 @@ class Toolbox:
         return tuple(self._tools)
 
     def get(self, name: str) -> Tool | None:
-        """The tool of this name."""
         return self._tools.get(name)
 
     def schemas(self) -> list[dict[str, Any]]:

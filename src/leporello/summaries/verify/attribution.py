@@ -69,8 +69,6 @@ def without_speaker(text: str) -> str:
 
 
 class Speakers:
-    """Looks up who said what."""
-
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
 

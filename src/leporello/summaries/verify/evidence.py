@@ -142,7 +142,6 @@ class Evidence:
     # --- looking up --------------------------------------------------------------------------------------------------
 
     def knows(self, key: str) -> bool:
-        """Whether a key occurs anywhere."""
         return key in self.postings
 
     def repeated(self, text: str) -> list[Segment]:
@@ -192,7 +191,6 @@ class Evidence:
                 place += 1
 
     def has(self, key: str, scope: Collection[int]) -> bool:
-        """Whether a key occurs in a scope."""
         return next(self.segments_with(key, scope), None) is not None
 
     def has_any(self, key: str, scope: Collection[int]) -> bool:
@@ -271,7 +269,6 @@ class Evidence:
         return [(score / total, self.segments[place]) for place, score in scores.most_common(most)]
 
     def figures(self, scope: Collection[int]) -> Iterator[Figure]:
-        """The numbers in a scope."""
         for number in scope:
             known = self._figures.get(number)
             if known is None:
@@ -280,7 +277,6 @@ class Evidence:
             yield from known
 
     def of(self, number: int) -> list[Segment]:
-        """The segments of a message."""
         start, stop = self._ranges[number]
         return self.segments[start:stop]
 

@@ -67,8 +67,6 @@ STANDS = LineVerdict()
 
 
 class Judge:
-    """Checks claims against the evidence."""
-
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
         self.counting = Counting(evidence)
@@ -76,7 +74,6 @@ class Judge:
         self.near = Nearest(evidence)
 
     def judge(self, line: HandoffLine) -> LineVerdict:
-        """The verdict on a line."""
         region = self.evidence.region(line.sources)
         cited = ClaimScope(tuple(number for number in line.sources if number in region), region)
         verdicts = [self._claim(text, cited) for text in claims(line.text)]

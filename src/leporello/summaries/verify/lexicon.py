@@ -97,7 +97,6 @@ def words_of(axis: int) -> frozenset[str]:
 
 
 def synonyms_of(key: str) -> frozenset[str]:
-    """Words that may stand for this one."""
     return _synonyms().get(key, frozenset())
 
 
@@ -136,8 +135,6 @@ def is_general(key: str) -> bool:
 
 
 class ClaimStatus(StrEnum):
-    """Whether what is said has happened."""
-
     DONE = "done"
     PLANNED = "planned"
     AHEAD = "ahead"

@@ -48,7 +48,6 @@ class Essentials:
 
 
 def essentials_of(claim: Reading) -> Essentials:
-    """The essentials of a claim."""
     names = tuple(dict.fromkeys(token.text for token in claim.names))
     figures = tuple(figure for figure in free_figures(claim) if not figure.word)
     return Essentials(names, figures, tuple(quote for quote in claim.quotes if " " in quote))
@@ -98,8 +97,6 @@ class _Rated:
 
 
 class Nearest:
-    """Finds the segments that a claim is nearest to."""
-
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
 

@@ -67,8 +67,6 @@ _OF = (" of ", " of the ", " out of ", "/")
 
 
 class Counting:
-    """Looks numbers up."""
-
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
 

@@ -120,7 +120,6 @@ def _figure(match: re.Match[str]) -> Figure:
 
 
 def same(claim: Figure, source: Figure) -> bool:
-    """Whether the source's number supports the claimed one."""
     if claim.kind and source.kind and claim.kind != source.kind:
         return False
     if claim.kind != source.kind:
@@ -142,7 +141,6 @@ def looks_same(claim: Figure, source: Figure) -> bool:
 
 
 def any_same(claim: Figure, sources: Iterable[Figure]) -> bool:
-    """Whether one of the numbers supports the claimed one."""
     return any(same(claim, source) for source in sources)
 
 
@@ -217,8 +215,6 @@ class Facet:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A sentence, read."""
-
     text: str
     tokens: tuple[Token, ...]
     figures: tuple[Figure, ...]
@@ -238,7 +234,6 @@ class Reading:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Everything it can be found by."""
         return frozenset(key for token in self.tokens if token.name or token.content for key in token.keys)
 
 
@@ -297,7 +292,6 @@ def is_name(raw: str) -> bool:
 
 
 def is_hash(text: str) -> bool:
-    """Whether a token is a hexadecimal id."""
     return bool(_HEX.match(text))
 
 

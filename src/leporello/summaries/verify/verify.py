@@ -71,7 +71,6 @@ class _Made:
     _said: set[tuple[str, tuple[int, ...]]] = field(default_factory=set)
 
     def put(self, section: Section, line: HandoffLine) -> None:
-        """Add a line."""
         self.sections.setdefault(section, []).append(line)
         self._said.add((plain(line.text), line.sources))
 
@@ -87,13 +86,10 @@ class _Made:
         return True
 
     def handoff(self) -> Handoff:
-        """All of it, in the order of the sections."""
         return Handoff({section: tuple(self.sections[section]) for section in Section if section in self.sections})
 
 
 class CoveredTurns:
-    """The covered turns, prepared for look-ups."""
-
     def __init__(self, task: SummaryTask) -> None:
         self.evidence = Evidence(task.messages, task.previous)
         self.judge = Judge(self.evidence)

@@ -22,8 +22,6 @@ _ENGLISH = frozenset(
 
 
 class Vocabulary:
-    """Looks words up."""
-
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
 
@@ -126,7 +124,6 @@ def _beside(token: Token, reading: Reading) -> tuple[Token | None, Token | None]
 
 
 def clauses(claim: Reading) -> list[list[Token]]:
-    """The words of a claim, clause by clause."""
     found: list[list[Token]] = [[]]
     for token in claim.tokens:
         if (token.boundary and token.text in ",，;；:(—–") or token.text.casefold() in _JOINS:

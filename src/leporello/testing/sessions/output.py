@@ -51,7 +51,6 @@ _LEVELS = ("INFO", "INFO", "INFO", "DEBUG", "DEBUG", "WARN", "ERROR")
 
 
 def trace(rng: Random, paths: Sequence[str], error: str) -> list[str]:
-    """A Python stack trace that ends in the given error line."""
     lines = ["Traceback (most recent call last):"]
     for _ in range(rng.randrange(3, 8)):
         lines.append(f'  File "{rng.choice(paths)}", line {rng.randrange(8, 700)}, in {name(rng)}')
@@ -106,7 +105,6 @@ def git_log(rng: Random, commits: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def git_commit(rng: Random, branch: str, commit: str, subject: str) -> list[str]:
-    """What `git commit` answers."""
     added, removed = rng.randrange(3, 300), rng.randrange(90)
     return [
         f"[{branch} {commit[:9]}] {subject}",
@@ -115,7 +113,6 @@ def git_commit(rng: Random, branch: str, commit: str, subject: str) -> list[str]
 
 
 def diff(rng: Random, path: str, before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """A unified diff of one hunk."""
     start = rng.randrange(10, 400)
     return [
         f"diff --git a/{path} b/{path}",
@@ -129,7 +126,6 @@ def diff(rng: Random, path: str, before: Sequence[str], after: Sequence[str]) ->
 
 
 def service_log(rng: Random, lines: int) -> list[str]:
-    """Lines of a running service; the stuff that fills contexts."""
     return [
         f"{stamp(rng)} {rng.choice(_LEVELS):5} {rng.choice(THINGS)}.{rng.choice(VERBS)} "
         f"{rng.choice(FIELDS)}={rng.randrange(100_000)} {rng.choice(DOMAINS)}={hexes(rng, 8)} "
@@ -147,7 +143,6 @@ def build_log(rng: Random, lines: int) -> list[str]:
 
 
 def search_hits(rng: Random, paths: Sequence[str], pattern: str, lines: int) -> list[str]:
-    """`path:line:text` of a code search."""
     return [
         f"{rng.choice(paths)}:{rng.randrange(1, 900)}:    {rng.choice(FIELDS)} = {pattern}({type_name(rng)}, "
         f"{rng.choice(FIELDS)}={rng.randrange(999)})"
@@ -156,7 +151,6 @@ def search_hits(rng: Random, paths: Sequence[str], pattern: str, lines: int) -> 
 
 
 def web_page(rng: Random, lines: int) -> list[str]:
-    """The readable text of a documentation page."""
     title = f"{type_name(rng)} {version(rng)}"
     text = [f"# {title}", f"Source: https://docs.{rng.choice(DOMAINS)}.example.org/{rng.choice(THINGS)}", ""]
     for _ in range(lines):

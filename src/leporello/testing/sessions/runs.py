@@ -37,7 +37,6 @@ _TOOLS = {
 
 
 def tool_schemas() -> tuple[dict[str, Any], ...]:
-    """The tools in OpenAI format."""
     return tuple(
         {
             "type": "function",
@@ -60,7 +59,6 @@ def _property(kind: str) -> dict[str, Any]:
 
 
 def system_prompt(project: str) -> str:
-    """A short system prompt that names the project."""
     return (
         f"You are a careful software engineer working on the repository `{project}`. Use the tools to read before you "
         "write, keep changes small, run the tests, and report plainly what you did and what is still open."
@@ -69,8 +67,6 @@ def system_prompt(project: str) -> str:
 
 @dataclass(slots=True)
 class ToolRuns:
-    """Makes tool runs; one per session."""
-
     world: World
     writer: Writer
     dialect: str
@@ -78,11 +74,9 @@ class ToolRuns:
 
     @property
     def rng(self) -> Random:
-        """The session's random source."""
         return self.world.rng
 
     def read_file(self, path: str | None = None) -> ToolRun:
-        """Read a stretch of a file."""
         path = path or self.rng.choice(self.world.paths)
         reading = (path, self.rng.choice((0, 0, 0, 40, 100)), self.writer.lines(10, 60))
         self.readings.append(reading)
@@ -97,13 +91,11 @@ class ToolRuns:
         return ToolRun("read_file", arguments, self._document(path, self.world.numbered(path, start, count)))
 
     def search(self) -> ToolRun:
-        """Search the code."""
         pattern = name(self.rng)
         hits = output.search_hits(self.rng, self.world.paths, pattern, self.writer.lines(3, 25))
         return ToolRun("search_files", {"pattern": pattern, "path": "src"}, "\n".join(hits))
 
     def patch(self, path: str | None = None) -> ToolRun:
-        """Edit a file."""
         path = path or self.rng.choice(self.world.paths)
         old, new = self.world.edit(path)
         shown = output.diff(self.rng, path, old.splitlines(), new.splitlines())
@@ -111,7 +103,6 @@ class ToolRuns:
         return ToolRun("patch", arguments, self._document(path, "\n".join(shown)))
 
     def write_file(self) -> ToolRun:
-        """Create a file."""
         path, text = self.world.create(self.writer.lines(15, 70))
         answer = json.dumps({"path": path, "bytes_written": len(text.encode()), "created": True})
         return ToolRun("write_file", {"path": path, "content": text}, answer)
@@ -133,7 +124,6 @@ class ToolRuns:
         return self._terminal(f"git commit -am '{subject}'", lines, 0, (fact,))
 
     def log(self) -> ToolRun:
-        """`git log`."""
         if not self.world.commits:
             self.world.commit("Initial import")
         return self._terminal("git log -5", output.git_log(self.rng, self.world.commits[-5:]), 0)
@@ -167,7 +157,6 @@ class ToolRuns:
         return self._terminal(f"./deploy.sh {region}", lines, 0, facts)
 
     def failure(self) -> ToolRun:
-        """A command that fails with a trace."""
         error = output.error_line(self.rng)
         module = f"{self.world.project}.{self.rng.choice(THINGS)}"
         command = f"python -m {module} --{self.rng.choice(FIELDS)} {digits(self.rng, 3)}"
@@ -199,7 +188,6 @@ class ToolRuns:
         return self._terminal("cat .env", lines, 0, (fact,)), secret
 
     def web_search(self) -> ToolRun:
-        """Search the web."""
         query = f"{self.rng.choice(THINGS)} {self.rng.choice(VERBS)} {self.rng.choice(FIELDS)} best practice"
         hits = [
             {
@@ -212,7 +200,6 @@ class ToolRuns:
         return ToolRun("web_search", {"query": query}, json.dumps({"results": hits}, ensure_ascii=False))
 
     def web_page(self) -> ToolRun:
-        """Read a web page."""
         lines = output.web_page(self.rng, self.writer.lines(5, 25))
         return ToolRun("web_extract", {"urls": [lines[1].removeprefix("Source: ")]}, "\n".join(lines))
 

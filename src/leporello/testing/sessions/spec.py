@@ -14,8 +14,6 @@ from leporello.testing.sessions.vocabulary import letters
 
 
 class Style(StrEnum):
-    """The shape of a session."""
-
     CODING = "coding"
     """A user and an assistant with tools: many tasks, interjections, corrections."""
     CHAT = "chat"
@@ -27,8 +25,6 @@ class Style(StrEnum):
 
 
 class FactKind(StrEnum):
-    """What was planted."""
-
     ASK = "ask"
     RULE = "rule"
     DECISION = "decision"
@@ -139,7 +135,6 @@ class Writer:
 
     @property
     def full(self) -> bool:
-        """Whether enough messages are written."""
         return len(self.messages) >= self.spec.messages
 
     @property
@@ -176,7 +171,6 @@ class Writer:
         )
 
     def user(self, text: str, image: str | None = None) -> None:
-        """A user message, with a screenshot when given."""
         if image is None:
             self._add({"role": "user", "content": text})
             return
@@ -184,7 +178,6 @@ class Writer:
         self._add({"role": "user", "content": parts})
 
     def assistant(self, text: str) -> None:
-        """Plain words of the assistant."""
         self._add({"role": "assistant", "content": text})
 
     def turn(self, text: str | None, runs: list[ToolRun]) -> None:

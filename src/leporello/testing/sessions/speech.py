@@ -27,7 +27,6 @@ class RuleWords:
     plain: bool = True
 
     def filled(self, values: dict[str, str]) -> RuleWords:
-        """The same with its slots filled."""
         return RuleWords(
             self.language,
             self.text.format(**values),
@@ -56,12 +55,10 @@ def _phrases() -> dict[str, Any]:
 
 @cache
 def rule_words() -> tuple[RuleWords, ...]:
-    """All rule templates, slots unfilled."""
     return tuple(RuleWords(**entry) for entry in _phrases()["rules"])
 
 
 def slots(rng: Random, paths: tuple[str, ...], branch: str) -> dict[str, str]:
-    """Values for the `{slots}` of a template."""
     return {
         "thing": rng.choice(THINGS),
         "domain": rng.choice(DOMAINS),
@@ -77,7 +74,6 @@ def slots(rng: Random, paths: tuple[str, ...], branch: str) -> dict[str, str]:
 
 
 def ask(rng: Random, language: str, values: dict[str, str]) -> str:
-    """A request for work."""
     by_language: dict[str, list[str]] = _phrases()["asks"]
     return rng.choice(by_language.get(language, by_language["en"])).format(**values)
 
@@ -93,7 +89,6 @@ def comment(rng: Random, values: dict[str, str]) -> str:
 
 
 def report(rng: Random, values: dict[str, str]) -> str:
-    """The assistant's last word on a task."""
     return _say(rng, "reports", values)
 
 
@@ -108,7 +103,6 @@ def nudge(rng: Random) -> str:
 
 
 def essay(rng: Random, sentences: int) -> str:
-    """A longer answer in prose."""
     return " ".join(
         f"The {rng.choice(ADJECTIVES)} {rng.choice(THINGS)} has to {rng.choice(VERBS)} its {rng.choice(DOMAINS)} "
         f"before {rng.choice(FIELDS)} is read, otherwise the {rng.choice(DOMAINS)} stays {rng.choice(ADJECTIVES)}."

@@ -47,11 +47,9 @@ class Story:
 
     @property
     def rng(self) -> Random:
-        """The session's random source."""
         return self.world.rng
 
     def tell(self) -> None:
-        """Write the whole session."""
         if self.spec.style is Style.CHAT:
             self._chat()
         elif self.spec.style in (Style.ONE_ASK, Style.ALL_TOOL):

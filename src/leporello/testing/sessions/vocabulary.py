@@ -36,7 +36,6 @@ BASE62 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def digits(rng: Random, count: int) -> str:
-    """A number of exactly `count` digits, as text."""
     return str(rng.randrange(10 ** (count - 1), 10**count))
 
 
@@ -57,17 +56,14 @@ def name(rng: Random) -> str:
 
 
 def type_name(rng: Random) -> str:
-    """A class-like name."""
     return rng.choice(DOMAINS).title() + rng.choice(THINGS).title()
 
 
 def version(rng: Random) -> str:
-    """A version number."""
     return f"{rng.randrange(0, 9)}.{rng.randrange(0, 40)}.{rng.randrange(0, 20)}"
 
 
 def stamp(rng: Random) -> str:
-    """A time stamp of a log line."""
     return (
         f"2026-{rng.randrange(1, 13):02}-{rng.randrange(1, 29):02}T"
         f"{rng.randrange(24):02}:{rng.randrange(60):02}:{rng.randrange(60):02}.{rng.randrange(1000):03}Z"

@@ -137,7 +137,6 @@ class World:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """All file paths."""
         return tuple(self.files)
 
     def numbered(self, path: str, start: int, count: int) -> str:
