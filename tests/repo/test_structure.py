@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,43 @@ def test_nobody_imports_the_testing_tools() -> None:
     tree = ast.parse((SOURCE / "cli" / "plugins_command.py").read_text(encoding="utf-8"))
     imported = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     assert not [line for line in imported if "testing" in line]
+
+
+ENTRY_POINTS = {
+    "leporello.cli": "the program `leporello`",
+    "leporello.cli.*_command": "loaded by name when its command is called",
+    "leporello.adapters.*": "imported by users of another framework",
+    "leporello.agent.api_messages": "public: the messages of an agent session as its HTTP interface shows them",
+}
+"""Modules that no other module imports, and who does."""
+
+
+def _module(path: Path) -> str:
+    return ".".join(("leporello", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def _named_modules(path: Path) -> set[str]:
+    """What a file may import, packages of it included; a name in a string counts, it may be imported later."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.update((str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("leporello."):
+            names.add(node.value)
+    return {
+        ".".join(parts[:length]) for parts in (name.split(".") for name in names) for length in range(len(parts) + 1)
+    }
+
+
+def test_no_module_is_there_for_tests_only() -> None:
+    """What only tests read is no part of the package; `leporello.testing` is for other people's tests."""
+    files = [path for path in FILES if not path.is_relative_to(SOURCE / "testing")]
+    used = {name for path in files for name in _named_modules(path) - {_module(path)}}
+    alone = [name for name in map(_module, files) if name not in used]
+    assert [name for name in alone if not any(fnmatch(name, entry) for entry in ENTRY_POINTS)] == []
+    assert [entry for entry in ENTRY_POINTS if not any(fnmatch(name, entry) for name in alone)] == []
 
 
 def test_every_module_says_what_it_is() -> None:
