@@ -81,10 +81,9 @@ def test_nobody_imports_the_testing_tools() -> None:
 
 
 ENTRY_POINTS = {
-    "leporello.cli": "the program `leporello`",
     "leporello.cli.*_command": "loaded by name when its command is called",
     "leporello.adapters.*": "imported by users of another framework",
-    "leporello.agent.api_messages": "public: the messages of an agent session as its HTTP interface shows them",
+    "leporello.agent.api_messages": "puts recalled text into a request; the agent does not call it yet",
 }
 """Modules that no other module imports, and who does."""
 
@@ -103,9 +102,7 @@ def _named_modules(path: Path) -> set[str]:
             names.update((str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("leporello."):
             names.add(node.value)
-    return {
-        ".".join(parts[:length]) for parts in (name.split(".") for name in names) for length in range(len(parts) + 1)
-    }
+    return {name.rsplit(".", count)[0] for name in names for count in range(name.count(".") + 1)}
 
 
 def test_no_module_is_there_for_tests_only() -> None:
