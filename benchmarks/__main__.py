@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks import compare, dashboard, gateway, gateway_memory, overhead, scaleout, startup, steady, store
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "benchmarks.md"
 PAGES = {"scaleout": PAGE.with_name("deploy.md"), "dashboard": PAGE.with_name("dashboard.md")}
 """Where figures stand that are not among the benchmarks."""
 PARTS: dict[str, Callable[[], str]] = {

@@ -1,7 +1,7 @@
 """Four workers on one PostgreSQL under 200 conversations at once, half of them agent sessions, half proxied.
 
 Every request goes over a connection of its own, so that any worker may get it. After the load the store is looked at:
-whether each message is there once, and whether the check-up is clean. Figures and a plot go into docs/deploy.md.
+whether each message is there once, and whether the check-up is clean. Figures and a plot go into docs/guides/deploy.md.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _run(seconds: float, conversations: int, write: bool) -> str:
             folds = _folds(store)
             rows = _rows(seen, store, len(folds), seconds, conversations)
         if write:
-            (DOCS / "scaleout.svg").write_text(plot(seen.turns, folds, seconds), encoding="utf-8")
+            (DOCS / "images" / "scaleout.svg").write_text(plot(seen.turns, folds, seconds), encoding="utf-8")
     return table(["", ""], rows)
 
 

@@ -17,6 +17,14 @@ from leporello.config import SETTINGS
 from leporello.testing.store_page import queries_part, schema_part
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+# The four kinds of documentation (https://diataxis.fr): each answers another need of the reader.
+KINDS = {
+    "tutorial": "Tutorial: learn it by doing",
+    "guides": "Guides: get something done",
+    "reference": "Reference: look something up",
+    "explanation": "Explanation: understand how it works, and how well",
+}
 PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n)(.*?)(<!-- end generated -->)", re.DOTALL)
 
 
@@ -56,21 +64,26 @@ def commands_help() -> str:
 
 
 def page_list() -> str:
-    """Every page with the first sentence of it, and the decisions."""
-    rows = ["| page | what |", "|---|---|"]
-    for page in sorted((ROOT / "docs").glob("*.md")):
-        if page.name != "index.md":
+    """Every page with the first sentence of it, by kind, and the decisions."""
+    parts = []
+    for folder, heading in KINDS.items():
+        rows = [f"## {heading}", "", "| page | what |", "|---|---|"]
+        for page in sorted((DOCS / folder).glob("*.md")):
             title, sentence = _opening(page)
-            rows.append(f"| [{title}]({page.name}) | {sentence} |")
-    decisions = [page for page in sorted((ROOT / "docs" / "decisions").glob("*.md")) if page.stem > "0000-z"]
-    rows += ["", "Decisions and their reasons:", ""]
+            rows.append(f"| [{title}]({folder}/{page.name}) | {sentence} |")
+        parts.append("\n".join(rows))
+    template, *decisions = sorted((DOCS / "decisions").glob("*.md"))
+    rows = ["## Decisions: what was chosen, and why", ""]
     rows += [f"- [{_opening(page)[0]}](decisions/{page.name})" for page in decisions]
-    return "\n".join(rows) + "\n"
+    rows += ["", f"A new one follows the [template](decisions/{template.name})."]
+    return "\n\n".join([*parts, "\n".join(rows)]) + "\n"
 
 
 def _opening(page: Path) -> tuple[str, str]:
     title, _, rest = page.read_text(encoding="utf-8").removeprefix("# ").partition("\n")
     paragraph = " ".join(rest.strip().split("\n\n")[0].split())
+    # A link leads on from the page that it stands on, not from the index.
+    paragraph = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", paragraph)
     return title.strip(), re.split(r"(?<=[.:])\s", paragraph)[0].rstrip(":").rstrip(".") + "."
 
 

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/exam.md: every built-in engine and baseline, three windows, all kinds of questions.
+"""Writes the tables of docs/explanation/exam.md: all engines, baselines, windows and kinds of questions.
 
     python scripts/exam_page.py BANKS SESSIONS
 
@@ -21,7 +21,7 @@ from leporello.engines.builtin import BUILTIN
 from leporello.errors import InputError
 from leporello.importers import load_session
 
-PAGE = Path(__file__).parent.parent / "docs" / "exam.md"
+PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "exam.md"
 BY_HAND, BY_RULE = "<!-- table: hand-written banks -->", "<!-- table: banks made by rule -->"
 END = "<!-- end of table -->"
 WINDOWS = (64_000, 128_000, 200_000)

@@ -64,8 +64,8 @@ def test_no_alias_stands_for_two_commands() -> None:
 
 
 def test_the_page_about_the_chat_names_them_all() -> None:
-    """docs/chat.md lists every command and every alias."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "chat.md").read_text(encoding="utf-8")
+    """docs/guides/chat.md lists every command and every alias."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "chat.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`/?([^\s`]+)[^`]*`", page))
     known = {**COMMANDS, **CLI_COMMANDS}
     assert {*known, *aliases(known), *WITHOUT_SLASH} <= named

@@ -41,7 +41,7 @@ def test_shell_completion(words: str, found: list[str], tmp_path: Path) -> None:
 
 
 def test_every_shell_gets_its_script(tmp_path: Path) -> None:
-    """The lines that docs/chat.md gives print a script."""
+    """The lines that docs/guides/chat.md gives print a script."""
     for shell in ("bash", "zsh", "fish"):
         env = environment(tmp_path, _LEPORELLO_COMPLETE=f"{shell}_source")
         program = Path(sys.executable).with_name("leporello")

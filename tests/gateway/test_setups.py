@@ -1,4 +1,4 @@
-"""The set-ups of docs/gateway.md: environment variables alone send an unchanged client through the gateway."""
+"""The set-ups of docs/guides/gateway.md: environment variables alone send an unchanged client through the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/engines.md: the engine that it shows is complete, short, keeps every promise, and works in a conversation."""
+"""docs/explanation/engines.md shows an engine that is complete, short, keeps every promise and works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leporello.turns import validate
 from tests.conftest import RunCli
 from tests.plugins.conftest import House, play
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "engines.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "engines.md"
 CODE = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[0]
 
 

@@ -1,4 +1,4 @@
-"""What docs/tools.md shows is what happens."""
+"""What docs/guides/tools.md shows is what happens."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from leporello.tools.base import OutputLimits
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tools.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "tools.md").read_text()
 
 
 def test_the_example_runs() -> None:
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(example, "docs/tools.md", "exec", dont_inherit=True), {"__name__": "example"})
+    exec(compile(example, "docs/guides/tools.md", "exec", dont_inherit=True), {"__name__": "example"})
 
 
 def test_every_built_in_tool_is_described(workshop: Any) -> None:

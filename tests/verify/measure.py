@@ -3,7 +3,7 @@
     python -m tests.verify.measure            # on generated sessions
     python -m tests.verify.measure FOLDER     # on recorded sessions, one sub-folder per format
 
-prints the table of `docs/verification.md`; `--show` adds the lines it got wrong.
+prints the table of `docs/explanation/verification.md`; `--show` adds the lines it got wrong.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A line in doubt gives way to the sentence it came from, so that an error is caught when it is dropped or replaced, and a
 true line is lost when it is neither kept nor replaced by words that carry it (`carried`). The kinds in `heldout_*` were
-written when the verifier was finished and have not been tuned on; all figures are in `docs/verification.md`.
+written when the verifier was finished and have not been tuned on; figures are in `docs/explanation/verification.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The generated parts of docs/store.md: the schema, and worked queries with what they answer on a small store."""
+"""The generated parts of docs/reference/store.md: the schema, and queries with their answers on a small store."""
 
 from __future__ import annotations
 
