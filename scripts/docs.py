@@ -1,17 +1,24 @@
 """Rewrites the generated parts of the documentation; `--check` only says whether they are up to date.
 
 A generated part stands between `<!-- generated: NAME -->` and `<!-- end generated -->`; GENERATORS says who writes it.
+`--freeze` writes the signatures of all public names to tests/repo/public_names.txt, for changes made on purpose.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import enum
+import inspect
 import re
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
+import leporello
 from leporello.cli import COMMANDS, GROUPS, program
 from leporello.config import SETTINGS
 from leporello.testing.store_page import queries_part, schema_part
@@ -25,6 +32,37 @@ KINDS = {
     "reference": "Reference: look something up",
     "explanation": "Explanation: understand how it works, and how well",
 }
+FROZEN = ROOT / "tests" / "repo" / "public_names.txt"
+# Every public name stands under one heading of the library's page, in this order.
+LIBRARY = {
+    "Functions": "compress validate load_settings open_store",
+    "A conversation": "Conversation Request ModelReply View ViewLine Pinboard Pin UsageTotals PromptSize Metadata",
+    "Searching it": "RecallTools RecallQuery RecallMode Window",
+    "Compactions": "Compressed CompactionReport CompactionEvent Outcome Span Verification",
+    "Engines and summarisers": (
+        "ContextEngine ContextCompressor Summariser SummaryTask Summary Handoff Section HandoffLine LineOrigin"
+    ),
+    "Messages, tokens and limits": "Message Messages Violation ViolationKind CanonicalUsage TokenCounter Limits",
+    "Settings, stores and plugins": "Settings Home Store StoreOptions PluginHost PluginExtras CancelToken",
+    "Exceptions": (
+        "LeporelloError ConfigError NoModel InputError InvalidMessages FixedPartTooLarge EngineError SummaryError "
+        "Cancelled ProviderError ToolError PluginError StoreError NotFound StoreBusy StoreConflict LeaseLost "
+        "StoreUnavailable StoreCorrupt SchemaTooNew"
+    ),
+}
+# Values to pass on as a whole: what is inside is no part of the promise, or another page describes it.
+OPAQUE = {
+    "ContextCompressor": "its methods are those of `ContextEngine`",
+    "PluginExtras": "see [Plugins](../guides/plugins.md)",
+    "PluginHost": "see [Plugins](../guides/plugins.md)",
+    "Settings": "see [Settings](config.md)",
+    "Store": "made by `open_store`; see [The store](store.md)",
+    "TokenCounter": "made by `TokenCounter.for_model(name)`",
+}
+# Classes that only the library makes, so that their constructor is no part of the promise.
+MADE_FOR_YOU = ("Conversation", "Limits", "Pinboard", "RecallTools")
+# Public for other parts of Leporello only.
+INTERNAL_MEMBERS = ("Conversation.fold_as_ordered",)
 PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n)(.*?)(<!-- end generated -->)", re.DOTALL)
 
 
@@ -87,10 +125,104 @@ def _opening(page: Path) -> tuple[str, str]:
     return title.strip(), re.split(r"(?<=[.:])\s", paragraph)[0].rstrip(":").rstrip(".") + "."
 
 
+def library_names() -> str:
+    """Every public name with its signature and the first sentence of its description."""
+    parts = []
+    for heading, names in LIBRARY.items():
+        parts.append(f"## {heading}\n")
+        for name in names.split():
+            value = getattr(leporello, name)
+            where = f" ({OPAQUE[name]})" if name in OPAQUE else ""
+            parts.append(f"### {name}\n\n{_sentence(value, name)}{where}\n")
+            if inspect.isfunction(value):
+                declared = "\n".join(textwrap.wrap(headline(name), 100, subsequent_indent="    "))
+                parts.append(f"```text\n{declared}\n```\n")
+            members = [f"- `{line}`{_about(thing)}" for line, thing in public_members(name)]
+            parts += ["\n".join([*members, ""])] if members else []
+    return "\n".join(parts)
+
+
+def _sentence(value: Any, name: str) -> str:
+    if name in ("Message", "Messages"):
+        return "A message in OpenAI format." if name == "Message" else "A sequence of them."
+    lines = (inspect.getdoc(value) or "").split("\n\n")[0]
+    return re.split(r"(?<=[.])\s", " ".join(lines.split()))[0]
+
+
+def _about(thing: Any) -> str:
+    text = _sentence(thing, "") if callable(thing) or isinstance(thing, property) else ""
+    return f": {text}" if text else ""
+
+
+def signatures() -> str:
+    """All public names and members with their signatures, one a line: the text that `--freeze` keeps."""
+    lines = []
+    for name in sorted(leporello.__all__):
+        lines.append(headline(name))
+        lines += [f"    {line}" for line, _ in public_members(name)]
+    return "\n".join(lines) + "\n"
+
+
+def headline(name: str) -> str:
+    """A public name as its first line declares it."""
+    value = getattr(leporello, name)
+    if inspect.isfunction(value):
+        return f"{name}{_signature(value)}"
+    if not isinstance(value, type):
+        return f"{name} = {str(value).replace('typing.', '')}"
+    bases = [base.__name__ for base in value.__bases__ if base.__name__ in (*leporello.__all__, "Protocol", "list")]
+    return f"class {name}({', '.join(bases)})" if bases else f"class {name}"
+
+
+def public_members(name: str) -> Iterator[tuple[str, Any]]:
+    """The members of a public class that are part of the promise, each with its declaration."""
+    value = getattr(leporello, name)
+    if not isinstance(value, type) or name in OPAQUE:
+        return
+    if issubclass(value, enum.Enum):
+        yield from ((f"{item.name} = {item.value!r}", None) for item in value)
+        return
+    if "__init__" in vars(value) and name not in MADE_FOR_YOU and not getattr(value, "_is_protocol", False):
+        yield f"{name}{_signature(value.__init__).removesuffix(' -> None')}", None
+    fields = {field.name for field in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
+    for member, raw in sorted(_declared(value).items()):
+        if member.startswith("_") or member in fields or f"{name}.{member}" in INTERNAL_MEMBERS:
+            continue
+        if isinstance(raw, property):
+            yield f"{member}: {raw.fget.__annotations__['return']}", raw
+        elif isinstance(raw, classmethod | staticmethod):
+            yield f"{type(raw).__name__} {member}{_signature(raw.__func__)}", raw.__func__
+        elif inspect.isfunction(raw):
+            yield f"{member}{_signature(raw)}", raw
+        elif member in value.__annotations__:
+            yield f"{member}: {value.__annotations__[member]} = {raw!r}", None
+
+
+def _declared(value: type) -> dict[str, Any]:
+    """What a class and its internal bases declare; what it inherits from a public one is listed there."""
+    found: dict[str, Any] = {}
+    for base in reversed(value.__mro__):
+        if base is value or (base.__module__.startswith("leporello.") and base.__name__ not in leporello.__all__):
+            found |= vars(base)
+    return found
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    """The signature as the source has it: annotations are strings and stay as they are, without quotes."""
+    signature = inspect.signature(function)
+    kept = [parameter for name, parameter in signature.parameters.items() if name not in ("self", "cls")]
+    text = str(signature.replace(parameters=kept))
+    annotations = sorted(set(map(repr, function.__annotations__.values())), key=len, reverse=True)
+    for annotation in annotations:
+        text = text.replace(annotation, annotation[1:-1]) if annotation[0] in "'\"" else text
+    return text
+
+
 GENERATORS: dict[str, Callable[[], str]] = {
     "pages": page_list,
     "settings": settings_table,
     "commands": commands_help,
+    "library": library_names,
     "store-queries": queries_part,
     "store-schema": schema_part,
 }
@@ -111,7 +243,10 @@ def stale_pages(root: Path = ROOT) -> list[Path]:
 
 
 def main() -> int:
-    """Rewrite, or check with `--check`."""
+    """Rewrite, check with `--check`, or keep the public signatures with `--freeze`."""
+    if "--freeze" in sys.argv:
+        FROZEN.write_text(signatures(), encoding="utf-8")
+        print(f"{FROZEN.relative_to(ROOT)} rewritten")
     stale = stale_pages()
     for page in stale:
         if "--check" in sys.argv:

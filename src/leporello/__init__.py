@@ -4,7 +4,8 @@
 
     shorter = compress(messages, window=128_000)
 
-Names are loaded when they are first used, so that importing the package costs nothing.
+Everything that these functions and classes take or return is exported here; the other modules are internal and may
+change in any release. Names are loaded when they are first used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -13,46 +14,152 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leporello.api import compress
+    from leporello.api import Compressed, compress
+    from leporello.cancel import CancelToken
     from leporello.config import Home, Settings, load_settings
-    from leporello.conversation import Conversation
+    from leporello.conversation import Conversation, Request
+    from leporello.conversation.artifacts import Pinboard
     from leporello.engines.base import ContextEngine
     from leporello.engines.compressor import ContextCompressor
-    from leporello.errors import LeporelloError
-    from leporello.events import CompactionReport, Outcome
-    from leporello.messages import Message
-    from leporello.turns import validate
+    from leporello.errors import (
+        Cancelled,
+        ConfigError,
+        EngineError,
+        FixedPartTooLarge,
+        InputError,
+        InvalidMessages,
+        LeaseLost,
+        LeporelloError,
+        NoModel,
+        NotFound,
+        PluginError,
+        ProviderError,
+        SchemaTooNew,
+        StoreBusy,
+        StoreConflict,
+        StoreCorrupt,
+        StoreError,
+        StoreUnavailable,
+        SummaryError,
+        ToolError,
+    )
+    from leporello.events import CompactionEvent, CompactionReport, Outcome, Span, Verification
+    from leporello.messages import Message, Messages
+    from leporello.models import Limits
+    from leporello.plugins.host import PluginExtras, PluginHost
+    from leporello.providers.base import ModelReply
+    from leporello.recall.base import RecallMode, RecallQuery, Window
+    from leporello.recall.tools import RecallTools
+    from leporello.store import open_store
+    from leporello.store.base import Store, StoreOptions
+    from leporello.store.records import Metadata, Pin, UsageTotals, View, ViewLine
+    from leporello.summaries.base import Summariser, Summary, SummaryTask
+    from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
+    from leporello.tokens import TokenCounter
+    from leporello.tokens.meter import PromptSize
+    from leporello.turns import Violation, ViolationKind, validate
     from leporello.usage import CanonicalUsage
 
-_HOMES = {
-    "CanonicalUsage": "leporello.usage",
-    "CompactionReport": "leporello.events",
-    "ContextCompressor": "leporello.engines.compressor",
-    "ContextEngine": "leporello.engines.base",
-    "Conversation": "leporello.conversation",
-    "Home": "leporello.config",
-    "LeporelloError": "leporello.errors",
-    "Message": "leporello.messages",
-    "Outcome": "leporello.events",
-    "Settings": "leporello.config",
-    "compress": "leporello.api",
-    "load_settings": "leporello.config",
-    "validate": "leporello.turns",
+_NAMES = {
+    "leporello.api": "Compressed compress",
+    "leporello.cancel": "CancelToken",
+    "leporello.config": "Home Settings load_settings",
+    "leporello.conversation": "Conversation Request",
+    "leporello.conversation.artifacts": "Pinboard",
+    "leporello.engines.base": "ContextEngine",
+    "leporello.engines.compressor": "ContextCompressor",
+    "leporello.errors": (
+        "Cancelled ConfigError EngineError FixedPartTooLarge InputError InvalidMessages "
+        "LeaseLost LeporelloError NoModel NotFound PluginError ProviderError SchemaTooNew "
+        "StoreBusy StoreConflict StoreCorrupt StoreError StoreUnavailable SummaryError "
+        "ToolError"
+    ),
+    "leporello.events": "CompactionEvent CompactionReport Outcome Span Verification",
+    "leporello.messages": "Message Messages",
+    "leporello.models": "Limits",
+    "leporello.plugins.host": "PluginExtras PluginHost",
+    "leporello.providers.base": "ModelReply",
+    "leporello.recall.base": "RecallMode RecallQuery Window",
+    "leporello.recall.tools": "RecallTools",
+    "leporello.store": "open_store",
+    "leporello.store.base": "Store StoreOptions",
+    "leporello.store.records": "Metadata Pin UsageTotals View ViewLine",
+    "leporello.summaries.base": "Summariser Summary SummaryTask",
+    "leporello.summaries.handoff": "Handoff HandoffLine LineOrigin Section",
+    "leporello.tokens": "TokenCounter",
+    "leporello.tokens.meter": "PromptSize",
+    "leporello.turns": "Violation ViolationKind validate",
+    "leporello.usage": "CanonicalUsage",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
+    "CancelToken",
+    "Cancelled",
     "CanonicalUsage",
+    "CompactionEvent",
     "CompactionReport",
+    "Compressed",
+    "ConfigError",
     "ContextCompressor",
     "ContextEngine",
     "Conversation",
+    "EngineError",
+    "FixedPartTooLarge",
+    "Handoff",
+    "HandoffLine",
     "Home",
+    "InputError",
+    "InvalidMessages",
+    "LeaseLost",
     "LeporelloError",
+    "Limits",
+    "LineOrigin",
     "Message",
+    "Messages",
+    "Metadata",
+    "ModelReply",
+    "NoModel",
+    "NotFound",
     "Outcome",
+    "Pin",
+    "Pinboard",
+    "PluginError",
+    "PluginExtras",
+    "PluginHost",
+    "PromptSize",
+    "ProviderError",
+    "RecallMode",
+    "RecallQuery",
+    "RecallTools",
+    "Request",
+    "SchemaTooNew",
+    "Section",
     "Settings",
+    "Span",
+    "Store",
+    "StoreBusy",
+    "StoreConflict",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreOptions",
+    "StoreUnavailable",
+    "Summariser",
+    "Summary",
+    "SummaryError",
+    "SummaryTask",
+    "TokenCounter",
+    "ToolError",
+    "UsageTotals",
+    "Verification",
+    "View",
+    "ViewLine",
+    "Violation",
+    "ViolationKind",
+    "Window",
     "compress",
     "load_settings",
+    "open_store",
     "validate",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from leporello.deprecation import renamed_parameter
 from leporello.engines.builtin import make_builtin
 from leporello.engines.lcm import LcmSettings
 from leporello.errors import InputError
@@ -32,6 +33,7 @@ class Compressed(list[Message]):
         return list(self)
 
 
+@renamed_parameter("narrator", "summariser")
 def compress(
     messages: Messages,
     *,
@@ -47,9 +49,11 @@ def compress(
     protect_last_n: int = PROTECT_LAST_N,
     key: bytes | None = None,
 ) -> Compressed:
-    """Fold a message list now, whatever its size. The input is left alone; without gain it is returned as it was.
+    """Compact a message list now, whatever its size.
 
-    What is no list of messages is refused with an `InputError` that names the place. Reads no settings: `threshold`,
+    The input list is left alone; without gain the messages come back unchanged.
+
+    Raises `InputError` with the offending index when an item is no message. Reads no settings: `threshold`,
     `target_ratio` and `protect_last_n` mean what `compression.*` means in config.yaml.
 
     With a `key` the fold is signed, and folds in the list that bear its signature are taken over in full. Any other

@@ -36,7 +36,8 @@ def blocks(language: str) -> list[tuple[str, str]]:
     return found
 
 
-def _docs_script() -> ModuleType:
+def docs_script() -> ModuleType:
+    """`scripts/docs.py` as a module."""
     spec = importlib.util.spec_from_file_location("leporello_docs_script", ROOT / "scripts" / "docs.py")
     assert spec is not None
     assert spec.loader is not None
@@ -92,7 +93,7 @@ def test_readme_is_short_and_names_the_two_commands() -> None:
 
 def test_generated_parts_are_fresh() -> None:
     """`make docs` was run after the last change of settings or commands."""
-    assert [str(page.relative_to(ROOT)) for page in _docs_script().stale_pages()] == []
+    assert [str(page.relative_to(ROOT)) for page in docs_script().stale_pages()] == []
 
 
 def test_every_setting_is_documented() -> None:
@@ -128,6 +129,6 @@ def test_every_page_can_be_found() -> None:
 
 def test_every_page_is_of_one_kind() -> None:
     """A page stands in a folder that the map has a heading for."""
-    kinds = {*_docs_script().KINDS, "decisions"}
+    kinds = {*docs_script().KINDS, "decisions"}
     pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
     assert [str(page) for page in pages if page.parts[0] not in kinds and str(page) != "index.md"] == []

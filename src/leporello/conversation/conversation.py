@@ -14,6 +14,7 @@ from leporello.conversation.compact import HELD, CompactionJob, fold_stored
 from leporello.conversation.engine import view_facts
 from leporello.conversation.rendering import Request, decode
 from leporello.conversation.state import ATTEMPTS_KEY, ConversationState
+from leporello.deprecation import renamed_parameter
 from leporello.engines.compressor import MOST_ATTEMPTS
 from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import FixedPartTooLarge, InputError, StoreBusy
@@ -40,6 +41,7 @@ class Conversation(ConversationState):
     """One conversation in a store. Not for use from several threads at once; several processes may share the store."""
 
     @classmethod
+    @renamed_parameter("narrator", "summariser")
     def open(
         cls,
         id: str | None = None,
