@@ -4,14 +4,16 @@
 
     shorter = compress(messages, window=128_000)
 
-Everything that these functions and classes take or return is exported here; the other modules are internal and may
-change in any release. Names are loaded when they are first used, so that importing the package costs nothing.
+Everything that these functions and classes take or return is exported here; other modules are internal, unless the
+documentation imports from them. Names are loaded when they are first used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from leporello.deprecation import find_moved_modules
 
 if TYPE_CHECKING:
     from leporello.api import Compressed, compress
@@ -162,6 +164,9 @@ __all__ = [
     "open_store",
     "validate",
 ]
+
+
+find_moved_modules()
 
 
 def __getattr__(name: str) -> Any:

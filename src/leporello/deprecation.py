@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader  # takes longer to import than all of this
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# What the documentation of 0.1.0 imported, where it has another module or name now.
+MOVED = {
+    "leporello.gateway.platforms": {
+        "InProcessPlatform": "leporello.gateway.sessions.platforms:InProcessPlatform",
+        "Inbox": "leporello.gateway.sessions.platforms:PlatformInbox",
+    },
+    "leporello.messages": {"Call": "leporello.messages:ToolCall"},
+    "leporello.providers.make": {
+        "ProviderSettings": "leporello.providers.clients:ProviderChoice",
+        "make_provider": "leporello.providers.clients:make_provider",
+    },
+    "leporello.recall.archives": {"MemoryArchive": "leporello.recall.memory:MemoryArchive"},
+    "leporello.recall.stored": {"Scope": "leporello.recall.stored:RecallScope"},
+    "leporello.summary": {},
+    "leporello.summary.base": {"SummaryTask": "leporello.summaries.base:SummaryTask"},
+    "leporello.summary.handoff": {
+        "Handoff": "leporello.summaries.handoff:Handoff",
+        "Line": "leporello.summaries.handoff:HandoffLine",
+        "Origin": "leporello.summaries.handoff:LineOrigin",
+        "Section": "leporello.summaries.handoff:Section",
+    },
+    "leporello.summary.verify": {"verify": "leporello.summaries.verify.verify:verify"},
+    "leporello.tools.approval": {"Mode": "leporello.tools.approval:ApprovalMode"},
+}
 
 
 def renamed_parameter(old: str, new: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -27,6 +59,43 @@ def renamed_parameter(old: str, new: str) -> Callable[[Callable[P, T]], Callable
         return call
 
     return decorate
+
+
+def renamed_names(module: str) -> Callable[[str], Any]:
+    """A `__getattr__` for a module: finds what it held in the last release where MOVED says."""
+
+    def find(name: str) -> Any:
+        if name not in MOVED[module]:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        home, _, current = MOVED[module][name].partition(":")
+        warn_renamed(f"{module}.{name}", f"{home}.{current}", stacklevel=3)
+        return getattr(import_module(home), current)
+
+    return find
+
+
+class MovedModules:
+    """Asked by `import` when no file is found: makes the modules of MOVED that are gone."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """A spec for an old module, None for any other."""
+        if name not in MOVED:
+            return None
+        return ModuleSpec(name, cast("Loader", self), is_package=any(other.startswith(f"{name}.") for other in MOVED))
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """None: an ordinary module will do."""
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Let it find its names."""
+        setattr(module, "__getattr__", renamed_names(module.__name__))  # noqa: B010
+
+
+def find_moved_modules() -> None:
+    """Let `import` find old modules."""
+    if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
+        sys.meta_path.append(MovedModules())
 
 
 def warn_renamed(old: str, new: str, *, stacklevel: int) -> None:

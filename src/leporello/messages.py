@@ -12,9 +12,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
+
+from leporello.deprecation import renamed_names
 
 Message: TypeAlias = dict[str, Any]
 Messages: TypeAlias = Sequence[Message]
@@ -220,3 +222,7 @@ def message_hash(message: Mapping[str, Any]) -> str:
 def hash_bytes(data: bytes) -> str:
     """Tagged hash of bytes; the tag names the algorithm, so that a later one can live beside it."""
     return HASH_TAG + hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+if not TYPE_CHECKING:  # type checkers should refuse the old name
+    __getattr__ = renamed_names(__name__)

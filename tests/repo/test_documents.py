@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
@@ -23,6 +24,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+IMPORT = re.compile(r"^ *from (leporello[\w.]*) import ([\w, ]+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -59,6 +61,27 @@ def test_yaml_examples_are_valid_settings(where: str, text: str, tmp_path: Path)
     home = Home(tmp_path)
     home.config_file.write_text(text, encoding="utf-8")
     load_settings(environ={}, home=home)
+
+
+def _imports() -> list[tuple[str, str]]:
+    """Every module and name that a page imports, in blocks that are executed and in others."""
+    found = set()
+    for page in PAGES:
+        for module, names in IMPORT.findall(page.read_text(encoding="utf-8")):
+            found |= {(module, name.strip()) for name in names.split(",")}
+    return sorted(found)
+
+
+@pytest.mark.parametrize(("module", "name"), _imports())
+def test_imports_on_pages_are_right(module: str, name: str) -> None:
+    """The name stands in the module's source: not every block can be executed, and not every framework is installed."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert name in defined | imported
 
 
 def _session(path: Path) -> None:

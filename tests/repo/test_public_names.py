@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import leporello
 from leporello import Conversation, Summary, SummaryTask, compress
-from leporello.deprecation import renamed_parameter
+from leporello.deprecation import MOVED, renamed_parameter
 from tests.repo.test_documents import docs_script
 
 DOCS = docs_script()
@@ -87,10 +88,10 @@ def test_what_the_door_takes_and_returns_is_public() -> None:
 
 
 def test_importing_the_package_loads_nothing() -> None:
-    """`import leporello` is free: a name's module is loaded when the name is used."""
+    """`import leporello` is cheap: a name's module is loaded when the name is used."""
     code = "import sys, leporello; print([name for name in sys.modules if name.startswith('leporello.')])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"
+    assert ran.stdout.strip() == "['leporello.deprecation']"
 
 
 def test_narrator_is_the_old_name_of_summariser(tmp_path: Path) -> None:
@@ -118,3 +119,20 @@ def test_old_and_new_name_together_are_refused() -> None:
     assert add(new=1) == 2
     with pytest.raises(TypeError, match="new= or its old name old=, not both"):
         add(new=1, old=2)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in MOVED.items() for name in names])
+def test_documented_imports_of_the_last_release_work(module: str, name: str) -> None:
+    """A program written with the documentation of 0.1.0 runs, and is told where the name is now."""
+    home, _, current = MOVED[module][name].partition(":")
+    with pytest.warns(DeprecationWarning, match=rf"^{module}\.{name} is now called {home}\.{current};") as warned:
+        exec(compile(f"from {module} import {name} as found", __file__, "exec"), names := {})  # type: ignore[var-annotated]
+    assert names["found"] is getattr(importlib.import_module(home), current)
+    assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize("module", MOVED)
+def test_nothing_else_is_found_in_old_modules(module: str) -> None:
+    """A mistyped name is an ordinary error."""
+    with pytest.raises(ImportError, match="nonsense"):
+        exec(f"from {module} import nonsense")

@@ -1,6 +1,6 @@
 """`StoreRecall`: search in a store, for one conversation of any length and for all of them at once.
 
-    recall = StoreRecall(store)                                   # or StoreRecall(store, Scope("build-42"))
+    recall = StoreRecall(store)                                   # or StoreRecall(store, RecallScope("build-42"))
     for window in recall.search(RecallQuery("Which port does staging use?", max_tokens=800)):
         print(window)                                             # [build-42 m8] user ...
 
@@ -14,7 +14,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
+from leporello.deprecation import renamed_names
 from leporello.errors import NotFound
 from leporello.messages import calls_of, is_result, role_of, text_of
 from leporello.recall.base import RecallMode, RecallQuery, Window
@@ -228,3 +230,7 @@ def _shortened(passage: Chunk, hits: Sequence[Hit]) -> Chunk:
 def _line(text: str) -> str:
     text = " ".join(text[: LONGEST_ABOUT * 4].split())
     return text if len(text) <= LONGEST_ABOUT else text[: LONGEST_ABOUT - 1] + "…"
+
+
+if not TYPE_CHECKING:  # type checkers should refuse the old name
+    __getattr__ = renamed_names(__name__)

@@ -8,7 +8,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
+from leporello.deprecation import renamed_names
 from leporello.tools.base import ApprovalRequest, ApprovalVerdict
 
 _SEPARATOR = re.compile(r"&&|\|\|?|;|\n")
@@ -229,3 +231,7 @@ def _matches(entry: str, words: Sequence[str]) -> bool:
 
 def _memory_key(request: ApprovalRequest) -> tuple[str, str]:
     return request.tool, request.command
+
+
+if not TYPE_CHECKING:  # type checkers should refuse the old name
+    __getattr__ = renamed_names(__name__)
