@@ -28,10 +28,15 @@ IMPORT = re.compile(r"^ *from (leporello[\w.]*) import ([\w, ]+)$", re.MULTILINE
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
+TUTORIALS = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
+
+
 def blocks(language: str) -> list[tuple[str, str]]:
-    """Every code block of a language, with a name for the report."""
+    """Every code block of a language that stands for itself, with a name for the report."""
     found = []
     for page in PAGES:
+        if page in TUTORIALS:
+            continue
         for number, match in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8"))):
             if match[1] == language:
                 found.append((f"{page.relative_to(ROOT)}:{number}", match[2]))
@@ -99,11 +104,30 @@ def test_console_examples_run(
     """Each `$ leporello ...` line ends well in a folder with a `session.json`."""
     monkeypatch.chdir(tmp_path)
     _session(tmp_path / "session.json")
+    _run_commands(where, text, run_cli)
+
+
+def _run_commands(where: str, text: str, run_cli: RunCli) -> None:
     lines = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ leporello ")]
     assert lines, f"{where} shows no command"
     for line in lines:
         ran = run_cli(*shlex.split(line)[1:])
         assert ran.code in (0, 3), ran.err
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.name)
+def test_tutorials_work_from_top_to_bottom(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: RunCli
+) -> None:
+    """Each step finds what the steps before it left: program and commands run in one folder, in their order."""
+    monkeypatch.chdir(tmp_path)
+    steps = BLOCK.findall(page.read_text(encoding="utf-8"))
+    assert {language for language, _ in steps} == {"python", "console"}
+    for number, (language, text) in enumerate(steps):
+        if language == "python":
+            exec(compile(text, f"{page.name}:{number}", "exec"), {"__name__": "example"})
+        else:
+            _run_commands(f"{page.name}:{number}", text, run_cli)
 
 
 def test_readme_is_short_and_names_the_two_commands() -> None:
