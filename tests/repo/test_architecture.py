@@ -17,8 +17,8 @@ MODULES = sorted(set(re.findall(r"`([a-z_]+\.[a-z_.]+)`", ARCHITECTURE.read_text
 GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
 # Folders whose name any reader of programs for models knows, or whose name is a vendor's or a product's.
 PLAIN_FOLDERS = set(
-    """agent anthropic chat cli config dashboard models plugins postgres proxy responses sessions sql sqlite store testing
-    tokens tools wire""".split()
+    """agent anthropic chat cli config dashboard models plugins postgres proxy responses sessions sql sqlite store
+    testing tokens tools wire""".split()
 )
 # Folders named after what they hold or do, with the word that the glossary has for it.
 WORD_FOR = {
