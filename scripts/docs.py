@@ -45,7 +45,7 @@ LIBRARY = {
     "Messages, tokens and limits": "Message Messages Violation ViolationKind CanonicalUsage TokenCounter Limits",
     "Settings, stores and plugins": "Settings Home Store StoreOptions PluginHost PluginExtras CancelToken",
     "Exceptions": (
-        "LeporelloError ConfigError NoModel InputError InvalidMessages FixedPartTooLarge EngineError SummaryError "
+        "LeporelloError ConfigError NoModel InputError FixedPartTooLarge EngineError SummaryError "
         "Cancelled ProviderError ToolError PluginError StoreError NotFound StoreBusy StoreConflict LeaseLost "
         "StoreUnavailable StoreCorrupt SchemaTooNew"
     ),

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         EngineError,
         FixedPartTooLarge,
         InputError,
-        InvalidMessages,
         LeaseLost,
         LeporelloError,
         NoModel,
@@ -71,7 +70,7 @@ _NAMES = {
     "leporello.engines.base": "ContextEngine",
     "leporello.engines.compressor": "ContextCompressor",
     "leporello.errors": (
-        "Cancelled ConfigError EngineError FixedPartTooLarge InputError InvalidMessages "
+        "Cancelled ConfigError EngineError FixedPartTooLarge InputError "
         "LeaseLost LeporelloError NoModel NotFound PluginError ProviderError SchemaTooNew "
         "StoreBusy StoreConflict StoreCorrupt StoreError StoreUnavailable SummaryError "
         "ToolError"
@@ -112,7 +111,6 @@ __all__ = [
     "HandoffLine",
     "Home",
     "InputError",
-    "InvalidMessages",
     "LeaseLost",
     "LeporelloError",
     "Limits",

@@ -21,6 +21,8 @@ GAP = "…"
 
 
 class RecallMode(StrEnum):
+    """How a query is read."""
+
     HYBRID = "hybrid"
     """As a question or as words: relatives of the words and the kind of answer count too."""
     WORDS = "words"

@@ -82,6 +82,8 @@ def openai_tools() -> list[dict[str, Any]]:
 
 
 class RecallTools:
+    """The recovery tools over one conversation: their schemas and the answers to calls."""
+
     def __init__(self, archive: Archive, count: Callable[[str], int] | None = None) -> None:
         self._archive = archive
         self._count = count or TokenCounter.for_model(None).text

@@ -47,6 +47,8 @@ SAYS_NONE = (Section.ACTIVE_TASK, Section.PENDING)
 
 
 class LineOrigin(StrEnum):
+    """Who a line of a handoff comes from."""
+
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
