@@ -17,8 +17,7 @@ from pathlib import Path
 from benchmarks.table import seconds, table
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
-from leporello.store import open_store
-from leporello.store.base import StoreOptions
+from leporello.store import StoreOptions, open_store
 from leporello.store.records import Metadata, ModelCall
 from leporello.testing.sessions import generate
 from leporello.usage import CanonicalUsage

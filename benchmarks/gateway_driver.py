@@ -17,8 +17,7 @@ from leporello.gateway.config import Upstream
 from leporello.gateway.proxy.conversations import ConversationCache
 from leporello.gateway.proxy.request import read_request
 from leporello.gateway.proxy.rewrite import RequestRewriter
-from leporello.store import open_store
-from leporello.store.base import StoreOptions
+from leporello.store import StoreOptions, open_store
 
 WORDS = (
     "The build of service {number} passed in part {part}; port {port} is free, the next file is src/part_{part}.py. "

@@ -27,8 +27,7 @@ import aiohttp
 
 from benchmarks.scaleout_plot import plot
 from benchmarks.table import table
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from tests.store.server import Server
 
 HERE = Path(__file__).resolve().parent

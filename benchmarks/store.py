@@ -23,8 +23,7 @@ from benchmarks.peers import HERMES, ROOT, environment
 from benchmarks.store_data import Place, Query, queries, read_texts, write_messages
 from benchmarks.table import seconds, table
 from leporello.events import CompactionReport, Outcome, Span, ViewEntry
-from leporello.store import open_store
-from leporello.store.base import Store, StoreOptions
+from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import CompactionRecord, StoredFold
 
 # Two runs at once must not share files; both belong on the disk where the project is, not in memory.

@@ -38,8 +38,7 @@ class Leporello:
     """Our store on SQLite."""
 
     def __init__(self, folder: Path) -> None:
-        from leporello.store import open_store
-        from leporello.store.base import StoreOptions
+        from leporello.store import StoreOptions, open_store
 
         self._store = open_store(str(folder / "leporello.db"), StoreOptions(synchronous="FULL"))
         self._known: set[str] = set()

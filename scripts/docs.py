@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from store_page import queries_part, schema_part
 
 import leporello
 from leporello.cli import COMMANDS, GROUPS, program
 from leporello.config import SETTINGS
-from leporello.testing.store_page import queries_part, schema_part
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

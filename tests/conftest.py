@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Failed assertions inside the contract show their values; whoever imports it first must not come before this.
-pytest.register_assert_rewrite("leporello.testing.store_contract")
+pytest.register_assert_rewrite("tests.store.contract")
 
 from leporello.cli import main  # noqa: E402
 

@@ -10,8 +10,7 @@ from leporello.adapters.hermes import KeptLog
 from leporello.compaction.view import number_messages
 from leporello.engines.compressor import ContextCompressor
 from leporello.events import Span
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.testing.sessions import generate
 
 SESSION = generate(seed=6, messages=60, tokens=8_000, huge_outputs=0).messages

@@ -15,8 +15,7 @@ import pytest
 from leporello import Conversation, compress, load_settings, validate
 from leporello.config import Home
 from leporello.importers import load_session
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from tests.conftest import RunCli
 
 ARCHIVE = Path(__file__).with_name("release_0_1_0.tar.xz")

@@ -8,7 +8,7 @@ from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
 from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
 from leporello.messages import Message
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import CompactionRecord, Metadata, ModelCall, StoredFold
 from leporello.testing.sessions import generate
 from leporello.usage import CanonicalUsage

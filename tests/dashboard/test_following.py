@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from leporello.store.records import ModelCall
-from leporello.testing.store_contract.base import fold_all_but
 from tests.dashboard import scenes
 from tests.dashboard.watch import settled
 from tests.gateway.house import House, opened
+from tests.store.contract.base import fold_all_but
 
 IN_SIGHT = """
 number => {

@@ -18,8 +18,7 @@ from leporello.events import Span
 from leporello.gateway.dashboard.auth import User
 from leporello.gateway.dashboard.charts import report
 from leporello.gateway.dashboard.reader import DashboardReader
-from leporello.store import open_store
-from leporello.store.base import Store, StoreOptions
+from leporello.store import Store, StoreOptions, open_store
 from leporello.store.postgres.database import PostgresTransaction
 from leporello.store.records import ConversationFilter, Metadata, ModelCall, SearchQuery
 from leporello.store.sqlite.database import SqliteTransaction
@@ -104,7 +103,7 @@ def test_sqlite_scans_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             for work in everything(store, tmp_path):
                 work()
         assert len(asked) > 40
-        with store.database.read() as tx:  # type: ignore[attr-defined]
+        with store.database.read() as tx:
             for sql, params in asked:
                 for plan in tx.rows(f"EXPLAIN QUERY PLAN {sql}", *params):
                     told = plan[3]
@@ -121,7 +120,7 @@ def test_postgres_scans_no_table(server: Server, tmp_path: Path, monkeypatch: py
         with listening(PostgresTransaction, monkeypatch) as asked:
             for work in everything(store, tmp_path):
                 work()
-        with store.database.read() as tx:  # type: ignore[attr-defined]
+        with store.database.read() as tx:
             # The planner rightly reads small tables as a whole; told not to, it must find another way for each query.
             tx.run("SET LOCAL enable_seqscan = off")
             for sql, params in asked:

@@ -20,8 +20,8 @@ from leporello.gateway.dashboard.timeline import (
 from leporello.gateway.dashboard.view_models import texts_of
 from leporello.messages import Message
 from leporello.store.records import FoldMark, Generation, UsageTotals
-from leporello.testing.store_contract.base import ODD_IDS
 from leporello.usage import CanonicalUsage
+from tests.store.contract.base import ODD_IDS
 
 SCALE = Scale(lambda first, last: (last - first + 1) * 10, lambda _: 25)
 

@@ -19,8 +19,7 @@ from leporello.messages import Message
 from leporello.providers.clients import ProviderChoice, make_provider
 from leporello.providers.deadline import RetryPolicy
 from leporello.providers.sdk import SdkProvider
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.summaries.model import ModelSummariser
 from leporello.testing.stub_server import Say, Seen, Step, StubServer
 from leporello.tokens import TokenCounter

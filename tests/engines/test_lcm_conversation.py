@@ -18,8 +18,7 @@ from leporello.messages import Message, role_of, text_of
 from leporello.providers.base import ModelReply
 from leporello.recall.paging import full_text
 from leporello.recall.tools import openai_tools
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.store.records import StoredMessage
 from leporello.summaries.summary_tree import SummaryTree, read_tree
 from leporello.testing.sessions import generate

@@ -20,8 +20,7 @@ from leporello.gateway.auth import Keys
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.server import listen, server_options
 from leporello.providers.base import Provider
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.store.records import UsageTotals
 from leporello.testing.stub_server import Seen, Step, StubServer
 from tests.support.strict_server import strict_server

@@ -21,7 +21,7 @@ from leporello.gateway.proxy.streams import Tally
 from leporello.gateway.sessions.message_handler import MessageOutcome
 from leporello.gateway.sessions.worker import ConversationWorker, WorkerServices
 from leporello.store import open_store
-from leporello.store.base import InboxMessage
+from leporello.store.records import InboxMessage
 from leporello.summaries.base import Summary, SummaryTask
 
 
@@ -34,7 +34,7 @@ async def test_a_letter_sent_again_while_it_is_answered_here(tmp_path: Path) -> 
         ThreadPoolExecutor(4) as more,
     ):
         store.conversations.create("c")
-        store.inbox.post("c", "x", "hello")
+        store.inbox.enqueue("c", "x", "hello")
         worker = ConversationWorker("c", WorkerServices(store, some, more), lambda *_: None)
 
         def answer(letter: InboxMessage, cancel: CancelToken, tell: object) -> MessageOutcome:

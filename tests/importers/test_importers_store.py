@@ -14,8 +14,7 @@ from leporello.importers import load_session, load_sessions
 from leporello.importers.into_store import Change, import_sessions
 from leporello.ledger.user_text import title_of
 from leporello.messages import Message
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.store.records import ConversationKind, InsightsQuery
 
 from .format_writers import WRITERS

@@ -16,7 +16,7 @@ from leporello.ledger.user_text import title_of
 from leporello.messages import Message, calls_of, encode_json, text_of
 from leporello.recall.memory import MemoryRecall
 from leporello.recall.paging import describe as about
-from leporello.store.sql.indexing import searchable_chunks
+from leporello.store.sql.chunks import searchable_chunks
 from leporello.summaries.base import SummaryTask
 from leporello.summaries.fold import is_fold
 from leporello.summaries.model import chunks

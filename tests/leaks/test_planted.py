@@ -186,7 +186,7 @@ def test_a_ledger_of_an_earlier_version_is_made_again_from_the_log(tmp_path: Pat
             assert conversation.compact().committed
             rules = [rule.text for rule in conversation.engine.ledger.active_rules]
         store.ledgers.save(ID, LedgerSnapshot(5, 1, ALL.encode()))
-        database = store.database  # type: ignore[attr-defined]
+        database = store.database
         with database.write() as tx:
             tx.run("DELETE FROM ledgers WHERE version <> 1")
             tx.run("DELETE FROM migrations WHERE name LIKE '%masked-ledgers'")

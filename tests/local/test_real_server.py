@@ -27,8 +27,7 @@ from leporello.providers.clients import ProviderChoice, make_provider
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict
 from leporello.providers.sdk import SdkProvider
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.summaries.model import ModelSummariser
 from leporello.tokens import TokenCounter
 from leporello.turns import validate

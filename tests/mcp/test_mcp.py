@@ -18,8 +18,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from leporello.config import Home, load_settings
 from leporello.mcp.server import make_server
 from leporello.mcp.service import RecallService
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.store.records import Metadata
 from leporello.testing.sessions import generate
 from tests.conftest import RunCli

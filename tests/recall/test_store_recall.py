@@ -13,8 +13,7 @@ from leporello.messages import Message
 from leporello.recall.base import RecallMode, RecallQuery, Window
 from leporello.recall.stored import RecallScope, StoreRecall
 from leporello.recall.windows import render
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.tokens import TokenCounter
 from tests.store.server import Server
 

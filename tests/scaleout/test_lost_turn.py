@@ -13,8 +13,7 @@ from leporello.messages import text_of
 from leporello.providers.base import ModelRequest
 from leporello.providers.errors import CallCancelled
 from leporello.providers.scripted import ScriptedProvider
-from leporello.store import open_store
-from leporello.store.base import StoreOptions
+from leporello.store import StoreOptions, open_store
 
 
 async def test_a_turn_that_was_lost_and_regained(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from leporello.messages import role_of, text_of
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.turns import validate
 from tests.scaleout.plant import SUMMARIES, Plant, Talker, plant, until
 

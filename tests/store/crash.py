@@ -20,11 +20,10 @@ from typing import Any
 
 from leporello.errors import StoreUnavailable
 from leporello.messages import Message
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.store.records import ModelCall
-from leporello.testing.store_contract.base import contents, fold_all_but, user
 from leporello.usage import CanonicalUsage
+from tests.store.contract.base import contents, fold_all_but, user
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.store.crash", "leporello.store.sqlite", "leporello.store.postgres"])

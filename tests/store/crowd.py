@@ -8,9 +8,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from leporello.errors import LeaseLost, StoreBusy, StoreConflict, StoreUnavailable
-from leporello.store import open_store
-from leporello.store.base import Store, StoreOptions
-from leporello.testing.store_contract.base import contents, fold_all_but, user
+from leporello.store import Store, StoreOptions, open_store
+from tests.store.contract.base import contents, fold_all_but, user
 from tests.store.crash import CONTEXT, heard
 
 ID = "crowded"

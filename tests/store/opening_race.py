@@ -7,8 +7,7 @@ from typing import Any
 
 from leporello.conversation import Conversation
 from leporello.errors import LeporelloError
-from leporello.store import open_store
-from leporello.store.base import StoreOptions
+from leporello.store import StoreOptions, open_store
 from tests.store.crash import CONTEXT
 
 PROCESSES = 4

@@ -8,12 +8,11 @@ import pytest
 
 from leporello.errors import StoreConflict
 from leporello.events import CompactionReport, Outcome
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.store.records import LedgerSnapshot, Metadata, ModelCall, SearchQuery
 from leporello.store.sql.copying import copy_store
-from leporello.testing.store_contract.base import ODD_IDS, fold_all_but, tool_turn, user
 from leporello.usage import CanonicalUsage
+from tests.store.contract.base import ODD_IDS, fold_all_but, tool_turn, user
 
 
 def lived_in(store: Store) -> list[str]:

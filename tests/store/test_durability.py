@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from leporello.errors import StoreError
-from leporello.store.base import StoreOptions
+from leporello.store import StoreOptions
 from leporello.store.sqlite import open_sqlite
-from leporello.testing.store_contract.base import user
+from tests.store.contract.base import user
 
 OFF, NORMAL, FULL = 0, 1, 2
 

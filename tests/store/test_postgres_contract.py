@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leporello.testing.store_contract import StoreContract
+from tests.store.contract import StoreContract
 
 
 class TestPostgres(StoreContract):

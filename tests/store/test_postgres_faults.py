@@ -14,10 +14,9 @@ import psycopg
 import pytest
 
 from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreUnavailable
-from leporello.store import open_store
-from leporello.store.base import StoreOptions
+from leporello.store import StoreOptions, open_store
 from leporello.store.records import SearchQuery, Severity
-from leporello.testing.store_contract.base import contents, fold_all_but, user
+from tests.store.contract.base import contents, fold_all_but, user
 from tests.store.disks import small_disk
 from tests.store.server import Server
 from tests.store.test_sqlite_faults import fill_until_it_fails
@@ -77,7 +76,7 @@ def test_a_held_conversation_is_busy_after_the_waiting_time_and_others_go_on(pos
 def test_more_threads_than_connections_wait_their_turn(postgres_url: str) -> None:
     with open_store(postgres_url, StoreOptions(connections=1, wait_seconds=0.5)) as store:
         store.conversations.create("c")
-        with store.database.read(), pytest.raises(StoreUnavailable):  # type: ignore[attr-defined]
+        with store.database.read(), pytest.raises(StoreUnavailable):
             store.log.count("c")
         assert store.log.count("c") == 0
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.store.records import SearchMode, SearchQuery
 from leporello.testing.sessions import FactKind, GeneratedSession, generate
 

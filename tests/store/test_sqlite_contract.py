@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.testing.store_contract import StoreContract
+from tests.store.contract import StoreContract
 
 
 class TestSqlite(StoreContract):

@@ -6,9 +6,8 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from leporello.store import open_store
-from leporello.store.base import Store
-from leporello.testing.store_contract.base import contents, fold_all_but, user
+from leporello.store import Store, open_store
+from tests.store.contract.base import contents, fold_all_but, user
 
 
 def steps(store: Store, work: Callable[[], object]) -> int:
@@ -19,7 +18,7 @@ def steps(store: Store, work: Callable[[], object]) -> int:
         taken[0] += 1
         return 0
 
-    database = store.database  # type: ignore[attr-defined]
+    database = store.database
     with database.alone() as writer:
         writer.set_progress_handler(count, 1)
     readers = list(database._readers)

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from leporello.store import open_store
-from leporello.testing.store_contract.base import user
+from tests.store.contract.base import user
 from tests.store.crash import CONTEXT
 from tests.store.crowd import run_crowd
 

@@ -20,10 +20,9 @@ import pytest
 
 from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from leporello.events import Span
-from leporello.store import open_store
-from leporello.store.base import Store, StoreOptions
+from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import Metadata, SearchMode, SearchQuery, Severity
-from leporello.testing.store_contract.base import contents, fold_all_but, user
+from tests.store.contract.base import contents, fold_all_but, user
 from tests.store.disks import read_only_disk, small_disk
 
 IMPATIENT = StoreOptions(wait_seconds=0.2)
@@ -322,7 +321,7 @@ class TestLocks:
             entered, leave = threading.Event(), threading.Event()
 
             def hold() -> None:
-                with store.database.write():  # type: ignore[attr-defined]
+                with store.database.write():
                     entered.set()
                     leave.wait(10)
 

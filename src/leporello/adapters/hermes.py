@@ -17,8 +17,7 @@ from leporello.events import Span
 from leporello.messages import Message, Messages, message_hash
 from leporello.recall.base import ArchivedFold, RecallQuery, Window
 from leporello.recall.tools import SCHEMAS, RecallTools
-from leporello.store import find_or_create, open_store
-from leporello.store.base import Store
+from leporello.store import Store, find_or_create, open_store
 from leporello.store.records import Metadata
 
 FOLDS_KEY = "hosted.folds"

@@ -26,8 +26,7 @@ from leporello.conversation import Conversation
 from leporello.dialects import responses
 from leporello.dialects.base import Target
 from leporello.recall.tools import SCHEMAS, openai_tools
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.store.records import Metadata
 
 T = TypeVar("T")

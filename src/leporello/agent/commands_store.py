@@ -12,7 +12,7 @@ from leporello.ledger import user_text
 from leporello.messages import text_of
 from leporello.plugins.host import PluginStatus
 from leporello.redact import redact
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationFilter, ConversationRecord, InsightsQuery, UsageTotals
 
 SHOWN_CHARS = 60

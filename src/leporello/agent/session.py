@@ -35,7 +35,7 @@ from leporello.providers.clients import (
 )
 from leporello.providers.windows import ask_window
 from leporello.recall.tools import SCHEMAS
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import Metadata
 from leporello.summaries.base import Summariser
 from leporello.summaries.model import ModelSummariser, SummaryModel

@@ -31,8 +31,7 @@ from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.events import Span
 from leporello.local.provider import LocalProvider
 from leporello.messages import is_result
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.tools.approval import ApprovalAnswer
 from leporello.tools.base import ApprovalRequest
 from leporello.tools.terminal import BackgroundJobs

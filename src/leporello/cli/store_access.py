@@ -15,8 +15,7 @@ from leporello.cli.context import CommandContext
 from leporello.errors import InputError, NotFound
 from leporello.present.output import ELLIPSIS, progress, warn
 from leporello.present.text import plural, short
-from leporello.store import open_store, sqlite_path
-from leporello.store.base import Store, StoreOptions
+from leporello.store import Store, StoreOptions, open_store, sqlite_path
 from leporello.store.records import ConversationFilter, ConversationRecord
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -22,7 +22,7 @@ from leporello.recall.paging import find
 from leporello.recall.stored import RecallScope, StoreRecall
 from leporello.recall.vectors import StaticVectors
 from leporello.redact import redact
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import Pin
 from leporello.tokens import TokenCounter
 from leporello.tools.base import ToolResult

@@ -21,7 +21,7 @@ from leporello.ledger.facts import ROLES, storable
 from leporello.ledger.ledger import Pinned
 from leporello.messages import is_result, role_of, text_of
 from leporello.redact.messages import masked
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import CompactionRecord as StoredCompaction
 from leporello.store.records import Lease, LedgerSnapshot, StoredFold, View, ViewLine
 from leporello.summaries.fold import read_fold

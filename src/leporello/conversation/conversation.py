@@ -26,8 +26,7 @@ from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.tools import RecallTools
 from leporello.redact import redact
-from leporello.store import find_or_create, open_store
-from leporello.store.base import Store
+from leporello.store import Store, find_or_create, open_store
 from leporello.store.records import Metadata, ModelCall, UsageTotals, View
 from leporello.summaries.base import Stoppable, Summariser
 from leporello.tools.base import OutputLimits

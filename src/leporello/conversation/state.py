@@ -23,7 +23,7 @@ from leporello.messages import Message, role_of
 from leporello.models import Limits
 from leporello.models.limits import limits_of
 from leporello.plugins.host import PluginExtras, PluginHost
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationRecord, LedgerSnapshot, View, ViewLine
 from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter

@@ -35,7 +35,7 @@ from leporello.gateway.sessions.platforms import Platform, PlatformInbox
 from leporello.gateway.sessions.routes import session_routes
 from leporello.gateway.sessions.sessions import Chooser, Sessions
 from leporello.plugins.host import PluginHost
-from leporello.store.base import Store
+from leporello.store import Store
 
 
 @dataclass(slots=True)

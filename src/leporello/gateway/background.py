@@ -25,7 +25,7 @@ from leporello.gateway.proxy.rewrite import proxy_summariser
 from leporello.gateway.sessions import sessions as agents
 from leporello.gateway.sessions.sessions import Chooser, Sessions
 from leporello.plugins.host import PluginHost
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationFilter, ConversationRecord
 from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter

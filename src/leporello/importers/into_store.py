@@ -15,7 +15,7 @@ from pathlib import Path
 from leporello.importers.source import ImportedSession, moment
 from leporello.ledger.user_text import title_of
 from leporello.messages import Message, is_instruction, message_hash, role_of, text_of
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationKind, Metadata, ModelCall
 
 _CALLS_DONE = "import.calls"

@@ -22,7 +22,7 @@ from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.paging import full_text
 from leporello.recall.stored import RecallScope, StoreRecall
 from leporello.recall.tools import LEAST_TOKENS, MOST_TOKENS, RecallTools
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationRecord
 from leporello.tokens import TokenCounter
 

@@ -12,7 +12,7 @@ from leporello.present.output import dim, print_table, say, strong
 from leporello.present.text import iso, moment, plural, safe, short, size, words_of
 from leporello.redact import redact
 from leporello.redact.messages import masked
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import (
     ArtifactInfo,
     Attempt,

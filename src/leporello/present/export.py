@@ -9,7 +9,7 @@ from leporello.messages import Message, PartKind, calls_of, is_result, parse_jso
 from leporello.present.conversation_details import message_json
 from leporello.present.output import json_text
 from leporello.present.text import iso, safe, safe_block
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationRecord, ViewLine
 
 _TICKS = re.compile(r"`{3,}")

@@ -26,7 +26,7 @@ from leporello.recall.question import AnswerType, Question, understand
 from leporello.recall.ranking import containing, rank
 from leporello.recall.windows import Count, choose
 from leporello.redact.messages import masked
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import Hit, SearchMode, SearchQuery, StoredMessage
 from leporello.text_features.bm25 import rarity
 from leporello.tokens import TokenCounter

@@ -5,8 +5,13 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 from leporello.errors import InputError, NotFound, StoreConflict
-from leporello.store.base import Conversations, Store, StoreOptions
 from leporello.store.records import ConversationRecord, Metadata
+from leporello.store.sql.conversations import Conversations
+from leporello.store.sql.database import StoreOptions
+from leporello.store.sql.leases import Fence
+from leporello.store.sql.store import Store
+
+__all__ = ["Fence", "Store", "StoreOptions", "find_or_create", "open_store", "sqlite_path"]
 
 
 def open_store(url: str, options: StoreOptions | None = None) -> Store:

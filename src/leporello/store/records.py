@@ -255,6 +255,29 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class InboxMessage:
+    """A message that somebody sent to the agent of a conversation, and how it ended.
+
+    It is not in the log yet: it may be a command, and it may have to wait.
+    """
+
+    conversation: str
+    id: str
+    """Chosen by the sender; the same id is the same message, and can't have another text."""
+    number: int
+    """Grows in the order of arrival."""
+    text: str
+    """Empty once the message has ended: the log has the text."""
+    attempts: int = 0
+    """How often somebody began to answer it."""
+    message: int | None = None
+    """The number of the message in the log, once it was appended there."""
+    cancelled: bool = False
+    outcome: Mapping[str, Any] | None = None
+    """How it ended; None while it waits or is being answered."""
+
+
+@dataclass(frozen=True, slots=True)
 class ArtifactInfo:
     """A large output, stored whole under the hash of its bytes."""
 
@@ -404,7 +427,7 @@ class Hit:
     created_at: float
     score: float
     start: int
-    """Where the chunk begins in the message's searchable text (`leporello.store.sql.indexing`)."""
+    """Where the chunk begins in the message's searchable text (`leporello.store.sql.chunks`)."""
     text: str
     """The chunk, secrets masked."""
     query: str = ""

@@ -21,8 +21,7 @@ from leporello.messages import text_of
 from leporello.models import model_facts
 from leporello.models.facts import cost
 from leporello.present.output import dim, note, print_table, progress, say, strong
-from leporello.store import open_store
-from leporello.store.base import StoreOptions
+from leporello.store import StoreOptions, open_store
 from leporello.store.records import Insights, InsightsQuery, SessionRecord, UsageTotals
 from leporello.testing.demo_session import FIRST, FOLD, ID, RULES, SECOND, WORK, DemoAnswer, Meter, Moment, Play
 from leporello.turns import validate

@@ -21,8 +21,7 @@ from leporello.models import model_facts
 from leporello.providers.base import ModelRequest
 from leporello.providers.cache_sim import SHORT, CacheBlock, CacheSim, blocks_of
 from leporello.providers.scripted import ScriptedProvider, Step
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.summaries.model import ModelSummariser
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage

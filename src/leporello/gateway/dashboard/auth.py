@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from leporello.errors import StoreError
 from leporello.gateway.api_errors import refuse
 from leporello.gateway.auth import BrowserCheck, Key, Keys
-from leporello.store.base import Store
+from leporello.store import Store
 
 COOKIE = "leporello_session"
 LIFE_SECONDS = 12 * 3600

@@ -12,7 +12,7 @@ from leporello.gateway.dashboard.auth import User
 from leporello.gateway.dashboard.formatting import count, money, percent, short_count
 from leporello.models.limits import limits_of
 from leporello.redact.settings import masked_value
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import Insights, InsightsQuery, UsageTotals
 
 HEIGHT = 112

@@ -47,7 +47,7 @@ from leporello.gateway.proxy.conversations import PLATFORM as PROXY
 from leporello.messages import Message, role_of, text_of
 from leporello.models.limits import limits_of
 from leporello.redact import redact
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import (
     ConversationFilter,
     ConversationRecord,

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from leporello.events import Span, ViewEntry
 from leporello.messages import Message
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationRecord, FoldMark, Generation
 from leporello.tokens import TokenCounter
 

@@ -22,7 +22,7 @@ from leporello.fingerprint import common_length, fingerprints
 from leporello.ledger import ledger as snapshot
 from leporello.messages import Message
 from leporello.plugins.host import PluginHost
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import LedgerSnapshot, Metadata
 from leporello.summaries.base import Summariser
 

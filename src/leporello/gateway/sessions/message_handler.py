@@ -14,7 +14,8 @@ from leporello.cancel import CancelToken
 from leporello.errors import LeporelloError, StoreError
 from leporello.events import CompactionReport
 from leporello.messages import Message, calls_of, role_of, text_of
-from leporello.store.base import InboxMessage, Store
+from leporello.store import Store
+from leporello.store.records import InboxMessage
 from leporello.tools.terminal import BackgroundJobs
 
 SHARE = 0.85
@@ -160,7 +161,7 @@ class MessageHandler:
             clean(agent)
             if letter.message is None:
                 agent.close_open_calls(LOST)
-                self._store.inbox.enter(self.id, letter.id, {"role": "user", "content": letter.text})
+                self._store.inbox.append_to_log(self.id, letter.id, {"role": "user", "content": letter.text})
                 agent.refresh()
             ended = agent.go_on(cancel=cancel)
         finally:

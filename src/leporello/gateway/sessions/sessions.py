@@ -24,7 +24,7 @@ from leporello.gateway.auth import Client
 from leporello.gateway.sessions.worker import GONE, ConversationWorker, PendingMessage, WorkerServices
 from leporello.plugins.host import PluginHost
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationFilter, ConversationRecord, Metadata, Page
 from leporello.tools.terminal import BackgroundJobs
 

@@ -23,7 +23,7 @@ from leporello.conversation.compact import owner_name
 from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound, StoreError
 from leporello.gateway.api_errors import refuse
 from leporello.gateway.sessions.message_handler import MessageHandler, MessageOutcome
-from leporello.store.base import Fence, Store
+from leporello.store import Fence, Store
 from leporello.store.records import Lease
 from leporello.tools.terminal import BackgroundJobs
 
@@ -129,7 +129,7 @@ class ConversationWorker:
         """
         self.used = time.monotonic()
         try:
-            inbox_message = await self._query(self._store.inbox.post, self.id, id, text, MOST_WAITING)
+            inbox_message = await self._query(self._store.inbox.enqueue, self.id, id, text, MOST_WAITING)
         except InboxFull:
             raise refuse(
                 429, "too_many_waiting", f"{MOST_WAITING} messages wait for this conversation already.", 5

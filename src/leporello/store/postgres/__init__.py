@@ -1,43 +1,42 @@
-"""PostgreSQL.
-
-One database for many workers. Needs the `postgres` extra. Damage of its files is the server's own concern.
-"""
+"""PostgreSQL: one database for many workers. Needs the `postgres` extra. The server itself looks after its files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
-from leporello.errors import InputError, StoreCorrupt, StoreUnavailable
-from leporello.store.base import StoreOptions, Watch
+from leporello.errors import StoreCorrupt
 from leporello.store.postgres.database import SCHEMA, PostgresDatabase
 from leporello.store.postgres.index import INDEX, PostgresIndexTables
 from leporello.store.records import Finding, Severity
+from leporello.store.sql.checkup import Care
 from leporello.store.sql.copying import copy_database
-from leporello.store.sql.database import Transaction
-from leporello.store.sql.inbox import inbox_migration
+from leporello.store.sql.database import Progress, StoreOptions, Transaction, integer
 from leporello.store.sql.schema import (
     CORE,
+    INBOX,
     LISTING,
-    MIGRATIONS_TABLE,
     UNMASKED_LEDGERS,
     Migration,
     SqlDialect,
     apply,
+    outdated,
     pending,
 )
-from leporello.store.sql.store import Backend, SqlStore
+from leporello.store.sql.search import SearchIndex
+from leporello.store.sql.store import Store
 from leporello.store.sqlite import open_sqlite
 
 
-class PostgresUpkeep:
-    """`Upkeep` of a database."""
+class PostgresCare(Care):
+    """Looking after a database."""
 
-    def __init__(self, db: PostgresDatabase, new_file: Callable[[str], SqlStore]) -> None:
-        self._db = db
-        self._new_file = new_file
+    _db: PostgresDatabase
 
-    def integrity(self) -> Iterator[Finding]:
+    def __init__(self, db: PostgresDatabase, index: SearchIndex, options: StoreOptions) -> None:
+        super().__init__(db, index)
+        self._options = options
+
+    def _integrity(self) -> Iterator[Finding]:
         with self._db.read() as tx:
             rows = tx.rows(
                 "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
@@ -47,13 +46,14 @@ class PostgresUpkeep:
         for (name,) in rows:
             yield Finding("pages", Severity.DAMAGE, name, "the server marks this index as invalid")
 
-    def index_findings(self, tx: Transaction) -> Iterator[Finding]:
-        beyond = tx.row(
+    def _index_findings(self, tx: Transaction) -> Iterator[Finding]:
+        beyond = integer(
+            tx,
             "SELECT count(*) FROM documents d JOIN conversations c ON c.conversation = d.conversation "
-            "WHERE d.number > c.indexed OR d.length < length(d.words)"
-        ) or (0,)
-        if beyond[0]:
-            yield Finding("index", Severity.INDEX, "documents", f"{beyond[0]} documents do not fit the log")
+            "WHERE d.number > c.indexed OR d.length < length(d.words)",
+        )
+        if beyond:
+            yield Finding("index", Severity.INDEX, "documents", f"{beyond} documents do not fit the log")
         counted = tx.rows(
             "SELECT c.conversation, c.indexed, COALESCE((SELECT SUM(a.messages) FROM activity a "
             "WHERE a.conversation = c.conversation), 0) FROM conversations c"
@@ -82,10 +82,8 @@ class PostgresUpkeep:
             for (table,) in tables:
                 connection.execute(f'VACUUM (ANALYZE) "{SCHEMA}"."{table}"')
 
-    def backup(self, destination: str, watch: Watch | None = None) -> None:
-        if Path(destination).exists():
-            raise InputError("The file exists. A backup never overwrites; choose another name.", destination)
-        with self._new_file(destination) as target:
+    def _backup(self, destination: str, watch: Progress | None) -> None:
+        with open_sqlite(destination, self._options) as target:
             copy_database(self._db, target.database, watch)
 
 
@@ -106,7 +104,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _STORAGE,
     INDEX,
     Migration("0004-listing", LISTING),
-    inbox_migration("0005-inbox"),
+    Migration("0005-inbox", INBOX),
     Migration("0006-masked-ledgers", (UNMASKED_LEDGERS,)),
 )
 DIALECT = SqlDialect(key="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", blob="BYTEA", clustered="")
@@ -115,7 +113,7 @@ DIALECT = SqlDialect(key="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", blob
 _MIGRATION_LOCK = 0x4C45504F
 
 
-def open_postgres(url: str, options: StoreOptions) -> SqlStore:
+def open_postgres(url: str, options: StoreOptions) -> Store:
     """Open a database; create or migrate the schema unless it is only to be read."""
     db = PostgresDatabase(url, options.wait_seconds, options.connections, options.read_only, options.clock)
     try:
@@ -123,35 +121,29 @@ def open_postgres(url: str, options: StoreOptions) -> SqlStore:
     except BaseException:
         db.close()
         raise
-    tables = PostgresIndexTables()
-    upkeep = PostgresUpkeep(db, lambda path: open_sqlite(path, options))
-    return SqlStore(Backend(db, tables, tables, upkeep))
+    index = SearchIndex(db, PostgresIndexTables())
+    return Store(db, index, PostgresCare(db, index, options))
 
 
 def _prepare(db: PostgresDatabase) -> None:
     with db.read() as tx:
-        applied = _applied(tx, db.url)
-        missing = MIGRATIONS if applied is None else tuple(pending(MIGRATIONS, applied, db.url))
-    if not missing:
-        return
-    if db.read_only:
-        raise StoreUnavailable(f"{db.url} must be brought up to date first. Open it once where it can be written.")
+        missing = pending(MIGRATIONS, _applied(tx, db.url), db.url)
+    if missing and db.read_only:
+        raise outdated(db.url)
     for migration in missing:
         with db.write() as tx:
             tx.row("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
             # Another worker may have been faster.
-            done = _applied(tx, db.url) or set()
-            if migration in pending(MIGRATIONS, done, db.url):
+            if migration in pending(MIGRATIONS, _applied(tx, db.url), db.url):
                 tx.run(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-                tx.run(MIGRATIONS_TABLE)
                 apply(tx, migration, DIALECT, db.now())
 
 
-def _applied(tx: Transaction, url: str) -> set[str] | None:
-    """The migrations a database has; None when it has no store yet, `StoreCorrupt` for somebody else's schema."""
+def _applied(tx: Transaction, url: str) -> set[str]:
+    """The migrations a database has. Raises `StoreCorrupt` for a schema of another program."""
     tables = {name for (name,) in tx.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", SCHEMA)}
     if not tables:
-        return None
+        return set()
     if "migrations" not in tables:
         raise StoreCorrupt(f"The schema {SCHEMA!r} of {url} belongs to another program. It was left alone.")
     return {name for (name,) in tx.rows("SELECT name FROM migrations")}

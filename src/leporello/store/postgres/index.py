@@ -9,11 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from leporello.store.sql.database import Row, Transaction
+from leporello.store.sql.database import Row, Transaction, integer
 from leporello.store.sql.encoding import pack, unpack
-from leporello.store.sql.indexing import IndexedChunk, document_row
+from leporello.store.sql.index_tables import (
+    CANDIDATE,
+    IndexedChunk,
+    Place,
+    SearchCandidate,
+    SearchScope,
+    holds_fragment,
+)
 from leporello.store.sql.schema import Migration
-from leporello.store.sql.search import Place, SearchCandidate, SearchScope, holds_fragment
 from leporello.text_features.bm25 import Statistics
 
 INDEX = Migration(
@@ -46,32 +52,30 @@ _TOTALS_SECONDS = 30.0
 _FEW = 50_000
 """So many documents are counted; of more, the server's own estimate is good enough."""
 
-_CANDIDATE = (
-    "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.text FROM documents d "
-    "JOIN sessions f ON f.conversation = d.conversation AND f.ordinal = 1 WHERE "
-)
+_CANDIDATE = CANDIDATE.format(text="text")
+_NEWEST_FIRST = "ORDER BY d.created DESC, d.conversation DESC, d.number DESC, d.chunk DESC"
 
 
 class PostgresIndexTables:
-    """`IndexTables` and `Finder` on GIN."""
+    """`IndexTables` on GIN."""
 
     def __init__(self) -> None:
         self._totals: tuple[float, int, int] | None = None
 
     def add(self, tx: Transaction, key: int, documents: Sequence[IndexedChunk]) -> None:
-        # The watermark is moved at the end; that this transaction will do so must be known to `keep_others_out` before
+        # The watermark is moved at the end; that this transaction will do so must be known to `lock_out_writers` before
         # it holds anything, or each would wait for the other.
         tx.run("LOCK TABLE conversations IN ROW SHARE MODE")
         tx.many(
             "INSERT INTO documents (conversation, number, chunk, start, created, role, tool, length, text, words) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, array_to_tsvector(?::text[])) ON CONFLICT DO NOTHING",
-            [(*document_row(key, item), pack(item.text), sorted(set(item.words))) for item in documents],
+            [(*item.columns(key), pack(item.text), sorted(set(item.words))) for item in documents],
         )
 
     def remove(self, tx: Transaction, key: int) -> None:
         tx.run("DELETE FROM documents WHERE conversation = ?", key)
 
-    def keep_others_out(self, tx: Transaction) -> None:
+    def lock_out_writers(self, tx: Transaction) -> None:
         # Every other transaction that writes begins with a lock in this table; reading goes on.
         tx.run("LOCK TABLE conversations IN EXCLUSIVE MODE")
 
@@ -82,39 +86,39 @@ class PostgresIndexTables:
         documents, total = self._collection(tx)
         containing = {}
         for word in words:
-            row = tx.row(
+            count = integer(
+                tx,
                 "SELECT count(*) FROM (SELECT 1 FROM documents d WHERE d.words @@ ?::tsquery LIMIT ?) counted",
                 *(_query([word]), _MOST_COUNTED),
             )
-            if row and row[0]:
-                containing[word] = row[0]
+            if count:
+                containing[word] = count
         return Statistics(documents, total / documents if documents else 0.0, containing)
 
     def holding(self, tx: Transaction, words: Sequence[str], scope: SearchScope, limit: int) -> list[tuple[Place, int]]:
-        condition, params = _condition(scope)
+        condition, params = scope.condition()
         rows = tx.rows(
             "SELECT d.conversation, d.number, d.chunk, d.length FROM documents d "  # noqa: S608 - constants
             f"WHERE d.words @@ ?::tsquery{condition} "
-            "ORDER BY d.created DESC, d.conversation DESC, d.number DESC, d.chunk DESC LIMIT ?",
+            f"{_NEWEST_FIRST} LIMIT ?",
             *(_query(words), *params, limit),
         )
         return [(row[:3], row[3]) for row in rows]
 
     def load(self, tx: Transaction, places: Sequence[Place]) -> list[SearchCandidate]:
         rows = tx.rows(
-            f"{_CANDIDATE}(d.conversation, d.number, d.chunk) IN "  # noqa: S608 - constants
+            f"{_CANDIDATE} (d.conversation, d.number, d.chunk) IN "  # noqa: S608 - constants
             "(SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::bigint[]))",
             *([place[part] for place in places] for part in range(3)),
         )
         return [_candidate(row) for row in rows]
 
     def by_fragment(self, tx: Transaction, fragment: str, scope: SearchScope, limit: int) -> list[SearchCandidate]:
-        condition, params = _condition(scope)
+        condition, params = scope.condition()
         spellings = {fragment, fragment.lower(), fragment.upper(), fragment.capitalize()}
         patterns = [f"%{_literal(pack(spelling))}%" for spelling in sorted(spellings)]
         rows = tx.rows(
-            f"{_CANDIDATE}d.text ILIKE ANY (?::text[]){condition} "
-            "ORDER BY d.created DESC, d.conversation DESC, d.number DESC, d.chunk DESC LIMIT ?",
+            f"{_CANDIDATE} d.text ILIKE ANY (?::text[]){condition} {_NEWEST_FIRST} LIMIT ?",
             *(patterns, *params, limit),
         )
         return [found for found in map(_candidate, rows) if holds_fragment(found.text, fragment)]
@@ -136,14 +140,6 @@ def _count(tx: Transaction) -> tuple[int, int]:
     return int(estimate[0]), int(estimate[0] * sample[0])
 
 
-def _condition(scope: SearchScope) -> tuple[str, list[object]]:
-    condition, params = scope.condition()
-    if scope.key is not None:
-        condition += " AND d.conversation = ?"
-        params.append(scope.key)
-    return condition, params
-
-
 def _query(words: Sequence[str]) -> str:
     # Our words are letters, digits and underscores: quoting is enough.
     return " & ".join(f"'{word}'" for word in words)
@@ -154,5 +150,4 @@ def _literal(text: str) -> str:
 
 
 def _candidate(row: Row) -> SearchCandidate:
-    id, number, chunk, start, created, role, tool, text = row
-    return SearchCandidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), unpack(text))
+    return SearchCandidate.from_row(row, unpack(row[-1]))

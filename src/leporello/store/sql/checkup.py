@@ -1,21 +1,20 @@
-"""The check-up: every rule the tables must obey, tried on all rows.
+"""The check-up: tests every rule the tables must obey, on all rows.
 
-Hashes are made again from what reads back, so a wrong reference can't pass. Damage is reported, never mended: only
-indexes can be rebuilt from something.
+Hashes are computed again from what reads back, so a wrong reference can't pass. Damage is reported, never repaired:
+only indexes can be rebuilt.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Protocol
+from pathlib import Path
 
-from leporello.errors import StoreCorrupt, StoreError
-from leporello.events import Span
+from leporello.errors import InputError, StoreCorrupt, StoreError
 from leporello.messages import encode_json, hash_bytes
-from leporello.store.base import Watch
 from leporello.store.records import COMPRESSION, Checkup, Finding, Severity
-from leporello.store.sql.database import Database, Transaction
+from leporello.store.sql.database import Database, Progress, Transaction, integer
 from leporello.store.sql.encoding import hash_key, hash_text, name_key, unpack, unpack_body
 from leporello.store.sql.entries import unpack_entries
 from leporello.store.sql.indexing import Indexer
@@ -25,33 +24,17 @@ _BATCH = 1000
 _OWNED = ("directory", "sessions", "messages", "hashes", "generations", "folds", "artifacts", "documents")
 
 
-class Upkeep(Protocol):
-    """What each database does its own way."""
+class Care(ABC):
+    """Looking after the store."""
 
-    def integrity(self) -> Iterator[Finding]:
-        """Damage of the files or pages themselves."""
-
-    def index_findings(self, tx: Transaction) -> Iterator[Finding]:
-        """Faults of the search index."""
-
-    def sizes(self) -> Mapping[str, int]: ...
-
-    def vacuum(self) -> None: ...
-
-    def backup(self, destination: str, watch: Watch | None = None) -> None: ...
-
-
-class SqlCare:
-    """`Care` of the port."""
-
-    def __init__(self, db: Database, upkeep: Upkeep, indexer: Indexer) -> None:
+    def __init__(self, db: Database, index: Indexer) -> None:
         self._db = db
-        self._upkeep = upkeep
-        self._indexer = indexer
+        self._index = index
 
-    def checkup(self, deep: bool = True, watch: Watch | None = None) -> Checkup:
-        findings = list(self._upkeep.integrity()) if deep else []
-        counts = {"conversations": 0, "messages": 0, "artifacts": 0}
+    def checkup(self, deep: bool = True, watch: Progress | None = None) -> Checkup:
+        """Check chains, views, indexes and, when `deep`, every message and artifact against its hash."""
+        findings = list(self._integrity()) if deep else []
+        conversations = messages = artifacts = pending = 0
         try:
             with self._db.read() as tx:
                 rows = tx.rows(
@@ -60,49 +43,60 @@ class SqlCare:
                 )
                 done, total = 0, sum(last for _, _, last in rows)
                 for key, id, last in rows:
-                    counts["conversations"] += 1
+                    conversations += 1
                     where = unpack(id) if id is not None else f"conversation {key}"
                     findings.extend(_Examination(tx, key, where).findings(deep))
                     done += last
                     if watch is not None:
                         watch(done, total)
                 findings.extend(_strays(tx))
-                findings.extend(self._upkeep.index_findings(tx))
-                for name in ("messages", "artifacts"):
-                    row = tx.row(f"SELECT count(*) FROM {name}")  # noqa: S608 - constants
-                    counts[name] = row[0] if row else 0
-            pending = self._indexer.pending()
+                findings.extend(self._index_findings(tx))
+                messages = integer(tx, "SELECT count(*) FROM messages")
+                artifacts = integer(tx, "SELECT count(*) FROM artifacts")
+            pending = self._index.pending()
         except StoreCorrupt as error:
             # A damaged page ends the reading here; what was found so far is still worth showing.
             findings.append(Finding("pages", Severity.DAMAGE, self._db.url, str(error)))
-            pending = 0
-        return Checkup(
-            tuple(findings), counts["conversations"], counts["messages"], counts["artifacts"], pending, self._sizes()
-        )
+        try:
+            sizes = self.sizes()
+        except StoreError:
+            sizes = {}
+        return Checkup(tuple(findings), conversations, messages, artifacts, pending, sizes)
 
-    def repair(self, watch: Watch | None = None) -> Checkup:
-        self._indexer.reset()
-        done, total = 0, self._indexer.pending()
-        while step := self._indexer.catch_up(_BATCH):
+    def repair(self, watch: Progress | None = None) -> Checkup:
+        """Rebuild the indexes (nothing else) and check again."""
+        self._index.reset()
+        done, total = 0, self._index.pending()
+        while step := self._index.catch_up(_BATCH):
             done += step
             if watch is not None:
                 watch(done, max(done, total))
         return self.checkup(watch=watch)
 
+    @abstractmethod
     def sizes(self) -> Mapping[str, int]:
-        return self._upkeep.sizes()
+        """Bytes by table and index."""
 
+    @abstractmethod
     def vacuum(self) -> None:
-        self._upkeep.vacuum()
+        """Give unused space back and merge the indexes."""
 
-    def backup(self, destination: str, watch: Watch | None = None) -> None:
-        self._upkeep.backup(destination, watch)
+    def backup(self, destination: str, watch: Progress | None = None) -> None:
+        """Write a complete copy to a new SQLite file while the store is in use."""
+        if Path(destination).exists():
+            raise InputError("The file exists. A backup never overwrites; choose another name.", destination)
+        self._backup(destination, watch)
 
-    def _sizes(self) -> Mapping[str, int]:
-        try:
-            return self._upkeep.sizes()
-        except StoreError:
-            return {}
+    @abstractmethod
+    def _backup(self, destination: str, watch: Progress | None) -> None: ...
+
+    @abstractmethod
+    def _integrity(self) -> Iterator[Finding]:
+        """Damage of the files or pages themselves."""
+
+    @abstractmethod
+    def _index_findings(self, tx: Transaction) -> Iterator[Finding]:
+        """Faults of the search index."""
 
 
 class _Examination:
@@ -134,14 +128,15 @@ class _Examination:
             yield self._damage(
                 "log", f"the log should be m1 to m{last}, it has {count} messages from m{first} to m{newest}"
             )
-        lost = self._tx.row(
+        lost = integer(
+            self._tx,
             "SELECT count(*) FROM messages m LEFT JOIN messages o ON o.conversation = m.conversation "
             "AND o.number = m.same_as AND o.body IS NOT NULL "
             "WHERE m.conversation = ? AND m.body IS NULL AND o.number IS NULL",
             self._key,
         )
-        if lost and lost[0]:
-            yield self._damage("log", f"{lost[0]} repeated messages point to one that is not there")
+        if lost:
+            yield self._damage("log", f"{lost} repeated messages point to one that is not there")
 
     def _chain(self, tip: int, last: int) -> Iterator[Finding]:
         rows = self._tx.rows(
@@ -188,17 +183,18 @@ class _Examination:
                 yield self._damage("view", f"generation {number} shows a fold that is not stored")
 
     def _messages(self, last: int) -> Iterator[Finding]:
-        known = self._tx.row("SELECT count(*) FROM hashes WHERE conversation = ?", self._key)
-        bodies = self._tx.row("SELECT count(*) FROM messages WHERE conversation = ? AND body IS NOT NULL", self._key)
+        known = integer(self._tx, "SELECT count(*) FROM hashes WHERE conversation = ?", self._key)
+        bodies = integer(
+            self._tx, "SELECT count(*) FROM messages WHERE conversation = ? AND body IS NOT NULL", self._key
+        )
         if known != bodies:
-            yield self._damage("hashes", f"{bodies and bodies[0]} messages are stored, {known and known[0]} hashes")
+            yield self._damage("hashes", f"{bodies} messages are stored, {known} hashes")
         for start in range(1, last + 1, _BATCH):
-            span = Span(start, start + _BATCH - 1)
             rows = self._tx.rows(
                 "SELECT m.number, m.body, h.hash FROM messages m LEFT JOIN hashes h ON h.conversation = m.conversation "
-                "AND h.number = m.number WHERE m.conversation = ? AND m.number >= ? AND m.number <= ? "
+                "AND h.number = m.number WHERE m.conversation = ? AND m.number >= ? AND m.number < ? "
                 "AND m.body IS NOT NULL ORDER BY m.number",
-                *(self._key, span.first, span.last),
+                *(self._key, start, start + _BATCH),
             )
             for number, body, stored in rows:
                 yield from self._message(number, body, stored)
@@ -233,10 +229,11 @@ class _Examination:
 def _strays(tx: Transaction) -> Iterator[Finding]:
     """Rows that belong to no conversation."""
     for table in _OWNED:
-        row = tx.row(
+        count = integer(
+            tx,
             f"SELECT count(*) FROM {table} t WHERE NOT EXISTS "  # noqa: S608 - our own table names
-            "(SELECT 1 FROM conversations c WHERE c.conversation = t.conversation)"
+            "(SELECT 1 FROM conversations c WHERE c.conversation = t.conversation)",
         )
-        if row and row[0]:
+        if count:
             kind = Severity.INDEX if table == "documents" else Severity.DAMAGE
-            yield Finding("strays", kind, table, f"{row[0]} rows belong to no conversation")
+            yield Finding("strays", kind, table, f"{count} rows belong to no conversation")

@@ -1,4 +1,4 @@
-"""A store copied into another, of the same kind or not, row by row and verified."""
+"""Copying a store into another, of the same kind or not, row by row and verified."""
 
 from __future__ import annotations
 
@@ -7,44 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.errors import InputError, StoreConflict, StoreCorrupt
-from leporello.store.base import Store, Watch
-from leporello.store.sql.conversations import enter_directory
-from leporello.store.sql.database import Database, Row, Transaction
-from leporello.store.sql.encoding import name_key, unpack
-from leporello.store.sql.locking import STORE_ITSELF, shown
-from leporello.store.sql.store import SqlStore
-
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "sessions": (
-        *("ordinal", "id", "parent", "parent_name", "started", "ended", "end_reason", "first"),
-        *("title", "platform", "model", "owner", "custom", "prompt"),
-    ),
-    "prompts": ("hash", "body"),
-    "messages": ("number", "created", "same_as", "body"),
-    "hashes": ("hash", "number"),
-    "generations": (
-        *("generation", "kind", "state", "below", "base_last", "log_last", "ordinal", "created", "entries"),
-    ),
-    "attempts": (
-        *("number", "created", "ordinal", "generation", "outcome", "engine", "summariser", "cause"),
-        *("covered_first", "covered_last", "tokens_before", "tokens_after", "cost_nanos", "duration_millis", "report"),
-    ),
-    "folds": ("id", "number", "generation", "first", "last", "body"),
-    "usage": (
-        *("ordinal", "day", "model", "purpose", "calls", "input_tokens", "output_tokens", "cache_read_tokens"),
-        *("cache_write_tokens", "reasoning_tokens", "cost_nanos", "unpriced_calls"),
-    ),
-    "artifacts": ("hash", "number", "size", "name", "created", "body"),
-    "pins": ("number", "note", "created"),
-    "ledgers": ("base", "version", "data"),
-    "state": ("key", "count", "value"),
-    "inbox": (*("number", "name", "id", "created", "attempts", "message", "cancelled", "ended", "text", "outcome"),),
-}
-"""What is copied of each table, beside the conversation's key."""
-
-LEFT_OUT = ("tools", "activity", "leases", "turns")
-"""Tables that are derived, or mean nothing elsewhere."""
+from leporello.errors import StoreConflict, StoreCorrupt
+from leporello.store.sql.database import Database, Progress, Row, Transaction, integer
+from leporello.store.sql.encoding import name_key, shown, unpack
+from leporello.store.sql.part import STORE_ITSELF
+from leporello.store.sql.schema import COLUMNS, insert
+from leporello.store.sql.sessions import register_id
+from leporello.store.sql.store import Store
 
 _BATCH = 500
 _CONVERSATION = "kind, created, updated, last, generation, tip"
@@ -59,10 +28,11 @@ class Copied:
     equal: int = 0
 
 
-def copy_database(source: Database, target: Database, watch: Watch | None = None) -> Copied:
-    """Copy every conversation that the target does not have yet.
+def copy_database(source: Database, target: Database, watch: Progress | None = None) -> Copied:
+    """Copy every conversation with all it has, and compare each copy with its original.
 
-    `StoreConflict`, before anything is written, when the target has one of the ids for something else.
+    Conversations that the target has already, equal in every row, are left alone, so that an interrupted copy can be
+    continued. Raises `StoreConflict`, before anything is written, when one of them differs.
     """
     with source.read() as tx:
         keys = [key for (key,) in tx.rows("SELECT conversation FROM conversations ORDER BY conversation")]
@@ -116,18 +86,17 @@ def _copy_conversation(source: Database, target: Database, key: int) -> int | No
         row = tx.row(f"SELECT {_CONVERSATION} FROM conversations WHERE conversation = ?", key)  # noqa: S608 - constants
         if row is None:
             return None
-        made = out.row(
+        made = integer(
+            out,
             f"INSERT INTO conversations ({_CONVERSATION}, indexed, dirty) "  # noqa: S608 - constants
             "VALUES (?, ?, ?, ?, ?, ?, 0, ?) RETURNING conversation",
-            *row,
-            1 if row[3] else 0,
+            *(*row, 1 if row[3] else 0),
         )
-        assert made is not None, "INSERT ... RETURNING gives a row"
         for ordinal, id in enumerate(_session_ids(tx, key), 1):
-            enter_directory(out, id, made[0], ordinal)
+            register_id(out, id, made, ordinal)
         for table in COLUMNS:
-            _insert(out, table, made[0], rows_of(tx, table, key))
-        if digest(tx, key) != digest(out, made[0]):
+            _insert(out, table, made, rows_of(tx, table, key))
+        if digest(tx, key) != digest(out, made):
             name = shown(next(iter(_session_ids(tx, key)), str(key)))
             raise StoreCorrupt(f"The copy of {name} differs from its original. It was not kept.")
         last: int = row[3]
@@ -150,8 +119,8 @@ def rows_of(tx: Transaction, table: str, key: int) -> Iterator[Row]:
     """The rows of a conversation in an order that does not depend on the database, large tables in batches."""
     select = f"SELECT {', '.join(COLUMNS[table])} FROM {table} WHERE conversation = ?"  # noqa: S608 - constants
     if table == "messages":
-        last = tx.row("SELECT COALESCE(max(number), 0) FROM messages WHERE conversation = ?", key) or (0,)
-        for start in range(1, last[0] + 1, _BATCH):
+        last = integer(tx, "SELECT max(number) FROM messages WHERE conversation = ?", key)
+        for start in range(1, last + 1, _BATCH):
             yield from tx.rows(f"{select} AND number >= ? AND number < ? ORDER BY number", key, start, start + _BATCH)
     elif table == "artifacts":
         for (number,) in tx.rows("SELECT number FROM artifacts WHERE conversation = ? ORDER BY number", key):
@@ -161,9 +130,7 @@ def rows_of(tx: Transaction, table: str, key: int) -> Iterator[Row]:
 
 
 def _insert(out: Transaction, table: str, key: int, rows: Iterator[Row], ending: str = "") -> None:
-    columns = COLUMNS[table]
-    marks = ", ".join("?" * (len(columns) + 1))
-    statement = f"INSERT INTO {table} (conversation, {', '.join(columns)}) VALUES ({marks}){ending}"  # noqa: S608
+    statement = insert(table, ending)
     batch: list[Sequence[Any]] = []
     for row in rows:
         batch.append((key, *row))
@@ -174,12 +141,6 @@ def _insert(out: Transaction, table: str, key: int, rows: Iterator[Row], ending:
         out.many(statement, batch)
 
 
-def copy_store(source: Store, target: Store, watch: Watch | None = None) -> Copied:
-    """Copy every conversation with all it has, and compare each copy with its original.
-
-    Conversations that the target has already, equal in every row, are left alone, so that an interrupted copy can be
-    taken up again. `StoreConflict`, before anything is written, when one of them differs.
-    """
-    if not isinstance(source, SqlStore) or not isinstance(target, SqlStore):
-        raise InputError("Only stores on SQLite and PostgreSQL can be copied.")
+def copy_store(source: Store, target: Store, watch: Progress | None = None) -> Copied:
+    """`copy_database` for open stores."""
     return copy_database(source.database, target.database, watch)

@@ -1,14 +1,16 @@
-"""Values on their way into and out of SQL columns: texts, ids, times, money, and compressed bodies."""
+"""Values on their way into and out of SQL columns: texts, ids, times, money, JSON, and compressed bodies."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import threading
+from typing import Any
 
 import zstandard
 
 from leporello.errors import InputError, StoreCorrupt
+from leporello.messages import decode_json, encode_json
 
 _MARK = "\x1a"
 _SPECIAL = re.compile("[\x00\x1a\ud800-\udfff]")
@@ -16,6 +18,9 @@ _MARKED = re.compile("\x1a([0-9a-f]{4})")
 
 LONGEST_KEY = 200
 """Texts that are part of a key are cut to this many characters: PostgreSQL bounds the size of an index entry."""
+
+LARGEST_NUMBER = 2**62
+"""Callers may pass any number: beyond this no database can compare them."""
 
 NANOS = 1_000_000_000
 _FAR_AWAY = 1e12
@@ -80,6 +85,39 @@ def nanos(cost: float) -> int:
 def dollars(stored: int) -> float:
     """Stored money as dollars."""
     return stored / NANOS
+
+
+def shown(text: str) -> str:
+    """A text from outside as it may stand in an error message."""
+    quoted = ascii(text)
+    return quoted if len(quoted) <= 80 else f"{quoted[:76]}...'"
+
+
+def to_json(value: Any, what: str) -> bytes:
+    """JSON bytes that read back as exactly this value; `InputError` for anything JSON can't carry."""
+    try:
+        data = encode_json(value)
+        same = _same(decode_json(data), value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{what} is not JSON: {error}") from error
+    if not same:
+        raise InputError(
+            f"{what} would not read back as written: use only dicts with text keys, lists, texts and numbers."
+        )
+    return data
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equality in which NaN equals itself."""
+    if left == right:
+        return True
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    if isinstance(left, float) and isinstance(right, float) and left != left:
+        return right != right
+    return False
 
 
 _RAW = b"\x00"

@@ -14,7 +14,7 @@ from typing import Any
 from leporello.errors import InputError
 from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
 from leporello.messages import decode_json
-from leporello.store.sql.locking import to_json
+from leporello.store.sql.encoding import to_json
 from leporello.usage import CanonicalUsage
 
 

@@ -1,10 +1,10 @@
-"""The inbox of each conversation: letters are written down before they are answered, and each is answered once.
+"""The inbox of each conversation: messages to its agent are stored before they are answered, and each is answered once.
 
-A letter's message enters the log in the same transaction that notes its number on the letter, so that a reader who
-died in between is never followed by one who enters it again.
+An inbox message is appended to the log in the same transaction that records its number here, so that after a crash
+nobody appends it again.
 
-Of a letter that has ended the column `text` holds only the hash of what it said: enough to tell the same letter, sent
-again, from another one under its id.
+Once an inbox message has ended, its column `text` holds only the hash of the text: enough to recognise the same message
+when it is sent again.
 """
 
 from __future__ import annotations
@@ -14,152 +14,111 @@ from typing import Any
 
 from leporello.errors import InboxFull, LetterConflict, NotFound
 from leporello.messages import Message, decode_json, hash_bytes
-from leporello.store.base import InboxMessage
-from leporello.store.sql.database import Database, Row, Transaction
-from leporello.store.sql.encoding import name_key, pack, pack_body, unpack, unpack_body
-from leporello.store.sql.locking import LARGEST_NUMBER, hold, locate, shown, to_json
+from leporello.store.records import InboxMessage
+from leporello.store.sql.database import Row, Transaction, integer
+from leporello.store.sql.encoding import LARGEST_NUMBER, name_key, pack, pack_body, shown, to_json, unpack, unpack_body
 from leporello.store.sql.log import append_prepared, prepare_message
-from leporello.store.sql.schema import Migration
+from leporello.store.sql.part import StorePart, key_of
 
 KEPT = 1_000
-"""Letters that are remembered for each conversation: an id that comes again after so many others is a new letter."""
-
-_INBOX = """
-CREATE TABLE inbox (
-    conversation BIGINT NOT NULL,
-    number BIGINT NOT NULL,
-    name {blob} NOT NULL,
-    id TEXT NOT NULL,
-    created BIGINT NOT NULL,
-    attempts BIGINT NOT NULL,
-    message BIGINT,
-    cancelled SMALLINT NOT NULL,
-    ended BIGINT,
-    text {blob} NOT NULL,
-    outcome {blob},
-    PRIMARY KEY (conversation, number)
-)"""
-
-_TURNS = """
-CREATE TABLE turns (
-    conversation BIGINT NOT NULL PRIMARY KEY,
-    token BIGINT NOT NULL,
-    owner TEXT NOT NULL,
-    expires BIGINT NOT NULL
-)"""
-
-STATEMENTS = (
-    _INBOX,
-    "CREATE UNIQUE INDEX inbox_by_name ON inbox (conversation, name)",
-    "CREATE INDEX inbox_waiting ON inbox (conversation, number) WHERE ended IS NULL",
-    _TURNS,
-)
+"""Inbox messages that are remembered for each conversation: an id that comes again after so many others is new."""
 
 _SELECT = "SELECT id, number, text, attempts, message, cancelled, outcome FROM inbox WHERE conversation = ?"
 
 
-def inbox_migration(name: str) -> Migration:
-    """The tables of inbox and turns, under the number they have in a database."""
-    return Migration(name, STATEMENTS)
+class Inbox(StorePart):
+    """Messages to the agent of a conversation. Each is stored before it is answered, and answered once."""
 
+    def enqueue(self, conversation: str, id: str, text: str, most: int | None = None) -> InboxMessage:
+        """Store a message durably; when the id is known, return the one that is there.
 
-class SqlInbox:
-    """`Inbox` of the port."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
-    def post(self, conversation: str, id: str, text: str, most: int | None = None) -> InboxMessage:
-        said = text.encode("utf-8", "surrogatepass")
-        with self._db.write() as tx:
-            held = hold(self._db, tx, conversation)
-            known = _find(tx, held.key, id)
+        Raises `LetterConflict` when that one has another text, `InboxFull` when `most` messages wait already.
+        """
+        data = text.encode("utf-8", "surrogatepass")
+        with self._locked(conversation) as (tx, locked):
+            known = _find(tx, locked.key, id)
             if known is not None:
-                if not _says(known, said):
+                if not _has_text(known, data):
                     raise LetterConflict(
                         f"The id {shown(id)} stands for another text in {shown(conversation)}. Choose a new id."
                     )
-                return _letter(conversation, known)
-            counted = tx.row("SELECT count(*) FROM inbox WHERE conversation = ? AND ended IS NULL", held.key)
-            if most is not None and counted and counted[0] >= most:
-                raise InboxFull(f"{most} letters wait for {shown(conversation)} already. Send this one again later.")
-            newest = tx.row("SELECT max(number) FROM inbox WHERE conversation = ?", held.key)
-            number = (newest[0] if newest and newest[0] else 0) + 1
+                return _inbox_message(conversation, known)
+            waiting = integer(tx, "SELECT count(*) FROM inbox WHERE conversation = ? AND ended IS NULL", locked.key)
+            if most is not None and waiting >= most:
+                raise InboxFull(f"{most} messages wait for {shown(conversation)} already. Send this one again later.")
+            number = integer(tx, "SELECT max(number) FROM inbox WHERE conversation = ?", locked.key) + 1
             tx.run(
                 "INSERT INTO inbox (conversation, number, name, id, created, attempts, cancelled, text) "
                 "VALUES (?, ?, ?, ?, ?, 0, 0, ?)",
-                *(held.key, number, name_key(id), pack(id), self._db.now(), pack_body(said)),
+                *(locked.key, number, name_key(id), pack(id), self._db.now(), pack_body(data)),
             )
         return InboxMessage(conversation, id, number, text)
 
     def get(self, conversation: str, id: str) -> InboxMessage:
+        """One message. Raises `NotFound` when there is none with this id."""
         with self._db.read() as tx:
-            row = _find(tx, locate(tx, conversation)[0], id)
-        if row is None:
-            raise NotFound(f"{shown(conversation)} has no letter {shown(id)}.")
-        return _letter(conversation, row)
+            return _inbox_message(conversation, _known(tx, key_of(tx, conversation), conversation, id))
 
     def waiting(self, conversation: str, limit: int | None = None) -> list[InboxMessage]:
+        """Messages that have not ended, in the order of their arrival."""
         most = LARGEST_NUMBER if limit is None else limit
-        with self._db.read() as tx:
-            key, _ = locate(tx, conversation)
-            rows = tx.rows(f"{_SELECT} AND ended IS NULL ORDER BY number LIMIT ?", key, most)
-        return [_letter(conversation, row) for row in rows]
+        rows = self._rows(conversation, f"{_SELECT} AND ended IS NULL ORDER BY number LIMIT ?", most)
+        return [_inbox_message(conversation, row) for row in rows]
+
+    def cancelled(self, conversation: str) -> list[str]:
+        """Ids of messages that have not ended and were cancelled."""
+        rows = self._rows(
+            conversation, "SELECT id FROM inbox WHERE conversation = ? AND ended IS NULL AND cancelled = 1"
+        )
+        return [unpack(id) for (id,) in rows]
 
     def begin(self, conversation: str, id: str) -> InboxMessage:
-        with self._db.write() as tx:
-            held = hold(self._db, tx, conversation)
-            _known(tx, held.key, conversation, id)
+        """Count an attempt to answer a message."""
+        with self._locked(conversation) as (tx, locked):
+            _known(tx, locked.key, conversation, id)
             tx.run(
                 "UPDATE inbox SET attempts = attempts + 1 WHERE conversation = ? AND name = ? AND ended IS NULL",
-                *(held.key, name_key(id)),
+                *(locked.key, name_key(id)),
             )
-            return _letter(conversation, _known(tx, held.key, conversation, id))
+            return _inbox_message(conversation, _known(tx, locked.key, conversation, id))
 
-    def enter(self, conversation: str, id: str, message: Message) -> int:
+    def append_to_log(self, conversation: str, id: str, message: Message) -> int:
+        """Append a message's text to the log, once and for all; returns its number there, also when repeated."""
         prepared = [prepare_message(message, 0)]
-        with self._db.write() as tx:
-            held = hold(self._db, tx, conversation)
-            known = _letter(conversation, _known(tx, held.key, conversation, id)).message
+        with self._locked(conversation) as (tx, locked):
+            known = _inbox_message(conversation, _known(tx, locked.key, conversation, id)).message
             if known is not None:
                 return known
             (number,) = append_prepared(tx, conversation, prepared, [self._db.now()])
             tx.run(
                 "UPDATE inbox SET message = ? WHERE conversation = ? AND name = ?",
-                *(number, held.key, name_key(id)),
+                *(number, locked.key, name_key(id)),
             )
         return number
 
     def end(self, conversation: str, id: str, outcome: Mapping[str, Any]) -> None:
+        """Record how a message ended; the first outcome stands."""
         data = pack_body(to_json(dict(outcome), f"The outcome of {shown(id)}"))
-        with self._db.write() as tx:
-            held = hold(self._db, tx, conversation)
-            row = _known(tx, held.key, conversation, id)
+        with self._locked(conversation) as (tx, locked):
+            row = _known(tx, locked.key, conversation, id)
             number = row[1]
             tx.run(
                 "UPDATE inbox SET ended = ?, outcome = ?, text = ? "
                 "WHERE conversation = ? AND number = ? AND ended IS NULL",
-                *(self._db.now(), data, pack_body(_hash(unpack_body(row[2], "a letter"))), held.key, number),
+                *(self._db.now(), data, pack_body(_hash(_text(row))), locked.key, number),
             )
             tx.run(
                 "DELETE FROM inbox WHERE conversation = ? AND number <= ? AND ended IS NOT NULL",
-                *(held.key, number - KEPT),
+                *(locked.key, number - KEPT),
             )
 
     def cancel(self, conversation: str) -> int:
-        with self._db.write() as tx:
-            held = hold(self._db, tx, conversation)
-            return tx.run("UPDATE inbox SET cancelled = 1 WHERE conversation = ? AND ended IS NULL", held.key)
-
-    def cancelled(self, conversation: str) -> list[str]:
-        with self._db.read() as tx:
-            rows = tx.rows(
-                "SELECT id FROM inbox WHERE conversation = ? AND ended IS NULL AND cancelled = 1",
-                locate(tx, conversation)[0],
-            )
-        return [unpack(id) for (id,) in rows]
+        """Cancel all messages that have not ended; returns how many."""
+        with self._locked(conversation) as (tx, locked):
+            return tx.run("UPDATE inbox SET cancelled = 1 WHERE conversation = ? AND ended IS NULL", locked.key)
 
     def stranded(self, limit: int = 100) -> list[str]:
+        """Conversations with messages that have not ended while nobody holds their turn."""
         with self._db.read() as tx:
             rows = tx.rows(
                 "SELECT DISTINCT f.id FROM inbox i "
@@ -178,27 +137,32 @@ def _find(tx: Transaction, key: int, id: str) -> Row | None:
 def _known(tx: Transaction, key: int, conversation: str, id: str) -> Row:
     row = _find(tx, key, id)
     if row is None:
-        raise NotFound(f"{shown(conversation)} has no letter {shown(id)}.")
+        raise NotFound(f"{shown(conversation)} has no inbox message {shown(id)}.")
     return row
 
 
-def _hash(said: bytes) -> bytes:
-    return hash_bytes(said).encode()
+def _text(row: Row) -> bytes:
+    """The text of a message; its hash once it has ended."""
+    return unpack_body(row[2], "an inbox message")
 
 
-def _says(row: Row, said: bytes) -> bool:
-    """Whether a letter says this. Of one that ended before hashes were kept nobody knows: it gets the benefit."""
-    kept = unpack_body(row[2], "a letter")
-    return kept == said if row[6] is None else kept in (b"", _hash(said))
+def _hash(text: bytes) -> bytes:
+    return hash_bytes(text).encode()
 
 
-def _letter(conversation: str, row: Row) -> InboxMessage:
-    id, number, text, attempts, message, cancelled, outcome = row
+def _has_text(row: Row, text: bytes) -> bool:
+    """Whether a message has this text. One that ended before hashes were stored matches any text."""
+    stored = _text(row)
+    return stored == text if row[6] is None else stored in (b"", _hash(text))
+
+
+def _inbox_message(conversation: str, row: Row) -> InboxMessage:
+    id, number, _, attempts, message, cancelled, outcome = row
     return InboxMessage(
         conversation,
         unpack(id),
         number,
-        unpack_body(text, "a letter").decode("utf-8", "surrogatepass") if outcome is None else "",
+        _text(row).decode("utf-8", "surrogatepass") if outcome is None else "",
         attempts,
         message,
         bool(cancelled),

@@ -1,107 +1,23 @@
-"""Keeping the search index up to date: what of a message can be searched, in chunks, behind a durable watermark."""
+"""Keeping the search index up to date, behind a durable watermark."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from leporello.errors import NotFound
 from leporello.events import Span
-from leporello.messages import Message, PartKind, calls_of, is_result, parse_json, parts_of, result_id, role_of
-from leporello.redact import redact
-from leporello.redact.messages import masked_call, masked_text
+from leporello.messages import Message, calls_of, is_result, result_id, role_of
 from leporello.store.records import StoredMessage
-from leporello.store.sql.database import Database, Transaction
+from leporello.store.sql.chunks import SEARCHABLE_VERSION, searchable_chunks
+from leporello.store.sql.database import Database, Transaction, integer
 from leporello.store.sql.encoding import millis, pack_key, unpack
-from leporello.store.sql.locking import locate
+from leporello.store.sql.index_tables import IndexedChunk, IndexTables
 from leporello.store.sql.log import read_spans
+from leporello.store.sql.part import key_of
 from leporello.store.sql.usage import MILLIS_PER_DAY
 from leporello.text_features.words import WORDS_VERSION, index_words
-
-SEARCHABLE_VERSION = 2
-"""Raised when the chunks of a message change, so that a stored index knows it is out of date."""
-
-CHUNK = 2000
-OVERLAP = 80
-_DATA_URI = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};base64,[A-Za-z0-9+/=_-]*")
-# Longer than any identifier; a run of letters without a blank is an encoded file.
-_LEAST_BLOB = 400
-_BLOB = re.compile(rf"[A-Za-z0-9+/=_-]{{{_LEAST_BLOB},}}")
-_DEEPEST = 20
-
-
-@dataclass(frozen=True, slots=True)
-class SearchableChunk:
-    """A part of a message's text as it stands in the index."""
-
-    number: int
-    """Counts the chunks of a message from 0."""
-    start: int
-    """Where it begins in its piece."""
-    tool: str
-    """The tool whose call this is; empty for the message's own text."""
-    text: str
-
-
-def searchable_chunks(message: Mapping[str, Any]) -> list[SearchableChunk]:
-    """All chunks of a message, secrets masked."""
-    chunks: list[SearchableChunk] = []
-    for tool, text in searchable_pieces(message):
-        for start, part in _cut(_without_blobs(text)):
-            chunks.append(SearchableChunk(len(chunks), start, tool, part))
-    return chunks
-
-
-def searchable_pieces(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Pieces of text, each with the tool it calls; secrets are masked before anything is cut or taken out."""
-    text = "\n".join(part.text for part in parts_of(message) if part.kind in (PartKind.TEXT, PartKind.THINKING))
-    for key in ("reasoning_content", "reasoning", "refusal"):
-        extra = message.get(key)
-        if isinstance(extra, str) and extra:
-            text = f"{text}\n{extra}" if text else extra
-    if text.strip():
-        yield "", masked_text(text)
-    for call in map(masked_call, calls_of(message)):
-        value = parse_json(call.arguments)
-        arguments = call.arguments if value is None else "\n".join(_texts(value, 0))
-        yield call.name, redact(f"{call.name}\n{arguments}")
-
-
-def _texts(value: Any, depth: int) -> Iterator[str]:
-    """The texts inside a JSON value, keys included, one a line."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict) and depth < _DEEPEST:
-        for key, item in value.items():
-            yield f"{key} {' '.join(_texts(item, depth + 1))}"
-    elif isinstance(value, list) and depth < _DEEPEST:
-        for item in value:
-            yield from _texts(item, depth + 1)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)
-
-
-def _without_blobs(text: str) -> str:
-    # Neither has a blank inside; looking for long words first is far quicker than the patterns.
-    if len(text) < _LEAST_BLOB or ("base64," not in text and max(map(len, text.split()), default=0) < _LEAST_BLOB):
-        return text
-    return _BLOB.sub(" ", _DATA_URI.sub(" ", text))
-
-
-def _cut(text: str) -> Iterator[tuple[int, str]]:
-    start = 0
-    while len(text) - start > CHUNK + OVERLAP:
-        end = start + CHUNK
-        line_end = text.rfind("\n", start + CHUNK // 2, end)
-        stop = line_end + 1 if line_end >= 0 else end
-        yield start, text[start : stop + OVERLAP]
-        start = stop
-    if text[start:].strip():
-        yield start, text[start:]
-
 
 _BATCH_MESSAGES = 128
 _BATCH_CHARACTERS = 200_000
@@ -109,20 +25,6 @@ _BATCH_CHARACTERS = 200_000
 _USUAL_GROUP, _LONGEST_GROUP = 4, 64
 """Messages before a tool result among which its call is looked for."""
 INDEX_VERSION = f"{WORDS_VERSION}.{SEARCHABLE_VERSION}"
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedChunk:
-    """One chunk as the index keeps it."""
-
-    number: int
-    chunk: int
-    start: int
-    created: int
-    role: str
-    tool: str
-    text: str
-    words: list[str]
 
 
 @dataclass(slots=True)
@@ -144,48 +46,35 @@ class Batch:
         return self.last - self.first + 1
 
 
-class IndexTables(Protocol):
-    """The index of one database: where documents go."""
-
-    def add(self, tx: Transaction, key: int, documents: Sequence[IndexedChunk]) -> None:
-        """Write documents of a conversation."""
-
-    def remove(self, tx: Transaction, key: int) -> None:
-        """Take a conversation out."""
-
-    def keep_others_out(self, tx: Transaction) -> None:
-        """Wait until nobody writes to the store, and let nobody begin; the first thing `clear` needs."""
-
-    def clear(self, tx: Transaction) -> None:
-        """Empty the whole index."""
-
-
 class _Overtaken(Exception):
     """Somebody else has indexed these messages meanwhile."""
 
 
 class Indexer:
-    """Moves the watermark."""
+    """Indexes messages and moves the watermark."""
 
     def __init__(self, db: Database, tables: IndexTables) -> None:
         self._db = db
-        self._tables = tables
+        self.tables = tables
 
     def pending(self) -> int:
+        """How many messages are not indexed yet."""
         with self._db.read() as tx:
-            row = tx.row("SELECT COALESCE(SUM(last - indexed), 0) FROM conversations WHERE dirty = 1")
-        return int(row[0]) if row else 0
+            return integer(tx, "SELECT SUM(last - indexed) FROM conversations WHERE dirty = 1")
 
     def catch_up(self, limit: int | None = None) -> int:
-        """Index up to `limit` messages; what somebody else is indexing at the same time is left to them."""
+        """Index up to `limit` pending messages (all by default) and return how many.
+
+        Conversations that another process indexes at the same time are left to it.
+        """
         return self._pass(limit, None, set())
 
     def finish(self, conversation: str | None = None) -> None:
-        """Index all there is by now, of one conversation if told so, whoever else is indexing."""
+        """Index all pending messages, of one conversation if given, whoever else is indexing."""
         while True:
             passed: set[str] = set()
             self._pass(None, conversation, passed)
-            # Others were quicker with a part of it, which need not have been all of it.
+            # Others indexed a part of it meanwhile, which need not have been all of it.
             if not passed:
                 return
 
@@ -209,18 +98,14 @@ class Indexer:
                 indexed = batch.last
                 yield batch
 
-    def forget(self, tx: Transaction, key: int) -> None:
-        """Take a conversation out of the index."""
-        self._tables.remove(tx, key)
-
     def reset(self) -> None:
         """Empty the index; everything is to be indexed again."""
         with self._db.write() as tx:
-            self._tables.keep_others_out(tx)
+            self.tables.lock_out_writers(tx)
             self._reset(tx)
 
     def _reset(self, tx: Transaction) -> None:
-        self._tables.clear(tx)
+        self.tables.clear(tx)
         tx.run("DELETE FROM tools")
         tx.run("DELETE FROM activity")
         tx.run("UPDATE conversations SET indexed = 0, dirty = CASE WHEN last > 0 THEN 1 ELSE 0 END")
@@ -229,16 +114,13 @@ class Indexer:
 
     def _check_version(self) -> None:
         """An index that was made by other rules is made anew: its words would not match a query's."""
-        if not self.is_current():
-            with self._db.write() as tx:
-                self._tables.keep_others_out(tx)
-                if _version(tx) != INDEX_VERSION:
-                    self._reset(tx)
-
-    def is_current(self) -> bool:
-        """Whether the index was made by the rules of this version."""
         with self._db.read() as tx:
-            return _version(tx) == INDEX_VERSION
+            if _version(tx) == INDEX_VERSION:
+                return
+        with self._db.write() as tx:
+            self.tables.lock_out_writers(tx)
+            if _version(tx) != INDEX_VERSION:
+                self._reset(tx)
 
     def _behind(self, conversation: str | None) -> list[tuple[str, int, int]]:
         with self._db.read() as tx:
@@ -249,14 +131,14 @@ class Indexer:
             if conversation is None:
                 rows = tx.rows(f"{query} ORDER BY c.conversation")
             else:
-                rows = tx.rows(f"{query} AND c.conversation = ?", locate(tx, conversation)[0])
+                rows = tx.rows(f"{query} AND c.conversation = ?", key_of(tx, conversation))
         return [(unpack(id), indexed, last) for id, indexed, last in rows]
 
     def _prepare(self, id: str, first: int, last: int) -> Batch | None:
         """The next batch of a conversation; None if it was deleted meanwhile."""
         with self._db.read() as tx:
             try:
-                key, _ = locate(tx, id)
+                key = key_of(tx, id)
             except NotFound:
                 return None
             stored = read_spans(tx, key, [Span(first, last)])
@@ -287,9 +169,9 @@ class Indexer:
             return 0
         try:
             with self._db.write(durable=False) as tx:
-                keys = [locate(tx, batch.id)[0] for batch in group]
+                keys = [key_of(tx, batch.id) for batch in group]
                 for key, batch in zip(keys, group, strict=True):
-                    self._tables.add(tx, key, batch.documents)
+                    self.tables.add(tx, key, batch.documents)
                     _count(tx, key, batch)
                 # Last, so that appends wait for these rows only for a moment.
                 for key, batch in zip(keys, group, strict=True):
@@ -364,17 +246,9 @@ def _add_documents(batch: Batch, item: StoredMessage, role: str, tool: str) -> i
     characters = 0
     for chunk in searchable_chunks(item.message):
         characters += len(chunk.text)
-        document = IndexedChunk(
-            item.number,
-            chunk.number,
-            chunk.start,
-            millis(item.created_at),
-            role,
-            chunk.tool or tool,
-            chunk.text,
-            index_words(chunk.text),
-        )
-        batch.documents.append(document)
+        place = (item.number, chunk.number, chunk.start, millis(item.created_at))
+        words = index_words(chunk.text)
+        batch.documents.append(IndexedChunk(*place, role, chunk.tool or tool, chunk.text, words))
     return characters
 
 
@@ -383,32 +257,16 @@ def _call_names(message: Message) -> dict[str, str]:
 
 
 def _count(tx: Transaction, key: int, batch: Batch) -> None:
-    days: list[Sequence[Any]] = [(key, day, *counts) for day, counts in sorted(batch.days.items())]
     tx.many(
         "INSERT INTO activity (conversation, day, messages, characters) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (conversation, day) DO UPDATE SET messages = activity.messages + excluded.messages, "
         "characters = activity.characters + excluded.characters",
-        days,
+        [(key, day, *counts) for day, counts in sorted(batch.days.items())],
     )
-    tools: list[Sequence[Any]] = [(key, day, pack_key(tool), *counts) for (day, tool), counts in batch.tools.items()]
     tx.many(
         "INSERT INTO tools (conversation, day, tool, calls, results, result_characters) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (conversation, day, tool) DO UPDATE SET calls = tools.calls + excluded.calls, "
         "results = tools.results + excluded.results, "
         "result_characters = tools.result_characters + excluded.result_characters",
-        tools,
-    )
-
-
-def document_row(key: int, document: IndexedChunk) -> tuple[Any, ...]:
-    """The columns every database keeps of a document, except its text."""
-    return (
-        key,
-        document.number,
-        document.chunk,
-        document.start,
-        document.created,
-        pack_key(document.role),
-        pack_key(document.tool),
-        len(document.words),
+        [(key, day, pack_key(tool), *counts) for (day, tool), counts in batch.tools.items()],
     )

@@ -15,10 +15,23 @@ from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
 from leporello.events import Span
 from leporello.messages import Message, Messages, decode_json, hash_bytes
 from leporello.store.records import StoredMessage
-from leporello.store.sql.database import Database, Row, Transaction
-from leporello.store.sql.encoding import HEADER, body_size, hash_key, millis, name_key, pack_body, seconds, unpack_body
+from leporello.store.sql.database import Row, Transaction, rows_in
+from leporello.store.sql.encoding import (
+    HEADER,
+    LARGEST_NUMBER,
+    body_size,
+    hash_key,
+    millis,
+    name_key,
+    pack_body,
+    seconds,
+    shown,
+    to_json,
+    unpack_body,
+)
 from leporello.store.sql.entries import runs
-from leporello.store.sql.locking import LARGEST_NUMBER, locate, shown, to_json, unknown
+from leporello.store.sql.part import StorePart, key_of, unknown
+from leporello.store.sql.schema import insert
 
 _BATCH = 500
 _SHORT_SPAN = 8
@@ -27,17 +40,13 @@ _CLAIM = (
     "UPDATE conversations SET last = last + ?, updated = CASE WHEN updated < ? THEN ? ELSE updated END "
     "WHERE conversation = (SELECT conversation FROM directory WHERE name = ?) RETURNING conversation, last, dirty"
 )
-_INSERT = "INSERT INTO messages (conversation, number, created, same_as, body) VALUES (?, ?, ?, ?, ?)"
-_SELECT = (
-    "SELECT m.number, m.created, CASE WHEN m.body IS NULL THEN o.body ELSE m.body END FROM messages m "
-    "LEFT JOIN messages o ON o.conversation = m.conversation AND o.number = m.same_as WHERE m.conversation = ? AND "
+_BODY = "CASE WHEN m.body IS NULL THEN o.body ELSE m.body END"
+_FROM = (
+    "FROM messages m LEFT JOIN messages o ON o.conversation = m.conversation AND o.number = m.same_as "
+    "WHERE m.conversation = ? AND "
 )
-_SIZES = (
-    "SELECT length(CASE WHEN m.body IS NULL THEN o.body ELSE m.body END), "
-    "substr(CASE WHEN m.body IS NULL THEN o.body ELSE m.body END, 1, ?) FROM messages m "
-    "LEFT JOIN messages o ON o.conversation = m.conversation AND o.number = m.same_as "
-    "WHERE m.conversation = ? AND m.number >= ? AND m.number <= ? ORDER BY m.number"
-)
+_SELECT = f"SELECT m.number, m.created, {_BODY} {_FROM}"
+_SIZES = f"SELECT length({_BODY}), substr({_BODY}, 1, ?) {_FROM}m.number >= ? AND m.number <= ? ORDER BY m.number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +57,17 @@ class Prepared:
     body: bytes
 
 
-class SqlLog:
-    """`Log` of the port."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
+class Log(StorePart):
+    """The messages of a conversation: they are only ever added."""
 
     def append(
         self, conversation: str, messages: Messages, at: Sequence[float] | None = None, after: int | None = None
     ) -> list[int]:
+        """Store messages durably, in order, and return their numbers.
+
+        `at` gives their times (now by default). `after` is the expected number of the newest message so far: raises
+        `StoreConflict` when somebody else appended since. Never waits for a compaction.
+        """
         prepared = [prepare_message(message, index) for index, message in enumerate(messages)]
         if at is not None and len(at) != len(prepared):
             raise InputError(f"{len(prepared)} messages were given {len(at)} times.")
@@ -65,24 +76,25 @@ class SqlLog:
             return append_prepared(tx, conversation, prepared, times, after)
 
     def message(self, conversation: str, number: int) -> StoredMessage:
-        with self._db.read() as tx:
-            key, _ = locate(tx, conversation)
-            found = read_spans(tx, key, [Span(number, number)]) if 0 < number < LARGEST_NUMBER else []
+        """One message. Raises `NotFound` when the log has no such number."""
+        found = self.pick(conversation, [number])
         if not found:
             raise NotFound(f"{shown(conversation)} has no message m{number}.")
         return found[0]
 
     def span(self, conversation: str, span: Span) -> list[StoredMessage]:
+        """Messages of a span; numbers beyond the log's end are left out."""
         with self._db.read() as tx:
-            key, _ = locate(tx, conversation)
-            return read_spans(tx, key, [span])
+            return read_spans(tx, key_of(tx, conversation), [span])
 
     def pick(self, conversation: str, numbers: Iterable[int]) -> list[StoredMessage]:
+        """Messages of some numbers, in the order of the log; numbers that the log does not have are left out."""
         wanted = runs(number for number in numbers if 0 < number < LARGEST_NUMBER)
         with self._db.read() as tx:
-            return read_spans(tx, locate(tx, conversation)[0], wanted)
+            return read_spans(tx, key_of(tx, conversation), wanted)
 
     def iterate(self, conversation: str, first: int = 1, last: int | None = None) -> Iterator[StoredMessage]:
+        """All messages in order, read in batches."""
         end = self.count(conversation) if last is None else last
         for start in range(max(1, first), end + 1, _BATCH):
             batch = self.span(conversation, Span(start, min(start + _BATCH - 1, end)))
@@ -91,12 +103,14 @@ class SqlLog:
             yield from batch
 
     def sizes(self, conversation: str, span: Span) -> list[int]:
+        """Bytes of the messages of a span as JSON, in order, without reading them."""
         first, last = max(span.first, 0), min(span.last, LARGEST_NUMBER)
         with self._db.read() as tx:
-            rows = tx.rows(_SIZES, HEADER, locate(tx, conversation)[0], first, last)
+            rows = tx.rows(_SIZES, HEADER, key_of(tx, conversation), first, last)
         return [body_size(bytes(header), length) for length, header in rows]
 
     def count(self, conversation: str) -> int:
+        """How many messages; also the newest number."""
         with self._db.read() as tx:
             row = tx.row(
                 "SELECT c.last FROM conversations c JOIN directory d ON d.conversation = c.conversation "
@@ -109,11 +123,9 @@ class SqlLog:
         return count
 
     def find(self, conversation: str, message: Message) -> int | None:
-        with self._db.read() as tx:
-            key, _ = locate(tx, conversation)
-            row = tx.row(
-                "SELECT number FROM hashes WHERE conversation = ? AND hash = ?", key, prepare_message(message, 0).hash
-            )
+        """The first number under which exactly this message is stored."""
+        digest = prepare_message(message, 0).hash
+        row = self._row(conversation, "SELECT number FROM hashes WHERE conversation = ? AND hash = ?", digest)
         return None if row is None else row[0]
 
 
@@ -131,16 +143,9 @@ def read_spans(tx: Transaction, key: int, spans: Sequence[Span]) -> list[StoredM
             single.extend(range(first, last + 1))
         else:
             rows.extend(tx.rows(f"{_SELECT}m.number >= ? AND m.number <= ?", key, first, last))
-    for start in range(0, len(single), _BATCH):
-        some = single[start : start + _BATCH]
-        rows.extend(tx.rows(f"{_SELECT}m.number IN ({', '.join('?' * len(some))})", key, *some))
-    return [stored_message(row) for row in sorted(rows, key=lambda row: row[0])]
-
-
-def stored_message(row: Row) -> StoredMessage:
-    """A row of number, time and body as a message."""
-    number, created, body = row
-    return StoredMessage(number, decode_message(body, f"m{number}"), seconds(created))
+    rows.extend(rows_in(tx, f"{_SELECT}m.number IN", single, key))
+    rows.sort(key=lambda row: row[0])
+    return [StoredMessage(number, decode_message(body, f"m{number}"), seconds(at)) for number, at, body in rows]
 
 
 def decode_message(body: bytes | None, where: str) -> Message:
@@ -187,7 +192,9 @@ def prepare_message(message: Any, index: int) -> Prepared:
 
 
 def _insert(tx: Transaction, key: int, first: int, prepared: Sequence[Prepared], times: Sequence[int]) -> None:
-    known = _known(tx, key, {item.hash for item in prepared})
+    hashes = list({item.hash for item in prepared})
+    stored = rows_in(tx, "SELECT hash, number FROM hashes WHERE conversation = ? AND hash IN", hashes, key)
+    known: dict[bytes, int] = {bytes(digest): number for digest, number in stored}
     fresh: list[tuple[int, bytes, int]] = []
     rows: list[tuple[int, int, int, int | None, bytes | None]] = []
     for number, item, created in zip(range(first, first + len(prepared)), prepared, times, strict=True):
@@ -197,17 +204,5 @@ def _insert(tx: Transaction, key: int, first: int, prepared: Sequence[Prepared],
             fresh.append((key, item.hash, number))
         rows.append((key, number, created, same_as, item.body if same_as is None else None))
     if fresh:
-        tx.many("INSERT INTO hashes (conversation, hash, number) VALUES (?, ?, ?)", fresh)
-    tx.many(_INSERT, rows)
-
-
-def _known(tx: Transaction, key: int, hashes: Iterable[bytes]) -> dict[bytes, int]:
-    """Numbers of those messages that the conversation already has."""
-    wanted = list(hashes)
-    known: dict[bytes, int] = {}
-    for start in range(0, len(wanted), _BATCH):
-        some = wanted[start : start + _BATCH]
-        marks = ", ".join("?" * len(some))
-        rows = tx.rows(f"SELECT hash, number FROM hashes WHERE conversation = ? AND hash IN ({marks})", key, *some)  # noqa: S608
-        known.update((bytes(digest), number) for digest, number in rows)
-    return known
+        tx.many(insert("hashes"), fresh)
+    tx.many(insert("messages"), rows)

@@ -9,8 +9,9 @@ Types are written for both databases: `{key}`, `{blob}` and `{clustered}` are fi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
-from leporello.errors import SchemaTooNew
+from leporello.errors import SchemaTooNew, StoreUnavailable
 from leporello.store.sql.database import Transaction
 
 
@@ -35,7 +36,10 @@ class Migration:
     statements: tuple[str, ...]
 
 
-_CONVERSATIONS = """
+CORE = Migration(
+    "0001-conversations",
+    (
+        """
 CREATE TABLE conversations (
     conversation {key},
     kind TEXT NOT NULL,
@@ -46,16 +50,14 @@ CREATE TABLE conversations (
     dirty SMALLINT NOT NULL,
     generation BIGINT NOT NULL,
     tip BIGINT NOT NULL
-)"""
-
-_DIRECTORY = """
+)""",
+        """
 CREATE TABLE directory (
     name {blob} NOT NULL PRIMARY KEY,
     conversation BIGINT NOT NULL,
     ordinal BIGINT NOT NULL
-){clustered}"""
-
-_SESSIONS = """
+){clustered}""",
+        """
 CREATE TABLE sessions (
     conversation BIGINT NOT NULL,
     ordinal BIGINT NOT NULL,
@@ -73,17 +75,17 @@ CREATE TABLE sessions (
     custom {blob} NOT NULL,
     prompt {blob},
     PRIMARY KEY (conversation, ordinal)
-)"""
-
-_PROMPTS = """
+)""",
+        "CREATE INDEX sessions_by_parent ON sessions (parent_name) WHERE parent_name IS NOT NULL",
+        "CREATE INDEX conversations_to_index ON conversations (dirty) WHERE dirty = 1",
+        """
 CREATE TABLE prompts (
     conversation BIGINT NOT NULL,
     hash {blob} NOT NULL,
     body {blob} NOT NULL,
     PRIMARY KEY (conversation, hash)
-)"""
-
-_MESSAGES = """
+)""",
+        """
 CREATE TABLE messages (
     conversation BIGINT NOT NULL,
     number BIGINT NOT NULL,
@@ -91,17 +93,15 @@ CREATE TABLE messages (
     same_as BIGINT,
     body {blob},
     PRIMARY KEY (conversation, number)
-)"""
-
-_HASHES = """
+)""",
+        """
 CREATE TABLE hashes (
     conversation BIGINT NOT NULL,
     hash {blob} NOT NULL,
     number BIGINT NOT NULL,
     PRIMARY KEY (conversation, hash)
-){clustered}"""
-
-_GENERATIONS = """
+){clustered}""",
+        """
 CREATE TABLE generations (
     conversation BIGINT NOT NULL,
     generation BIGINT NOT NULL,
@@ -114,9 +114,8 @@ CREATE TABLE generations (
     created BIGINT NOT NULL,
     entries {blob} NOT NULL,
     PRIMARY KEY (conversation, generation)
-)"""
-
-_ATTEMPTS = """
+)""",
+        """
 CREATE TABLE attempts (
     conversation BIGINT NOT NULL,
     number BIGINT NOT NULL,
@@ -135,9 +134,8 @@ CREATE TABLE attempts (
     duration_millis BIGINT NOT NULL,
     report {blob} NOT NULL,
     PRIMARY KEY (conversation, number)
-)"""
-
-_FOLDS = """
+)""",
+        """
 CREATE TABLE folds (
     conversation BIGINT NOT NULL,
     id TEXT NOT NULL,
@@ -147,9 +145,8 @@ CREATE TABLE folds (
     last BIGINT NOT NULL,
     body {blob} NOT NULL,
     PRIMARY KEY (conversation, id)
-)"""
-
-_USAGE = """
+)""",
+        """
 CREATE TABLE usage (
     conversation BIGINT NOT NULL,
     ordinal BIGINT NOT NULL,
@@ -165,9 +162,8 @@ CREATE TABLE usage (
     cost_nanos BIGINT NOT NULL,
     unpriced_calls BIGINT NOT NULL,
     PRIMARY KEY (conversation, ordinal, day, model, purpose)
-){clustered}"""
-
-_TOOLS = """
+){clustered}""",
+        """
 CREATE TABLE tools (
     conversation BIGINT NOT NULL,
     day BIGINT NOT NULL,
@@ -176,18 +172,16 @@ CREATE TABLE tools (
     results BIGINT NOT NULL,
     result_characters BIGINT NOT NULL,
     PRIMARY KEY (conversation, day, tool)
-){clustered}"""
-
-_ACTIVITY = """
+){clustered}""",
+        """
 CREATE TABLE activity (
     conversation BIGINT NOT NULL,
     day BIGINT NOT NULL,
     messages BIGINT NOT NULL,
     characters BIGINT NOT NULL,
     PRIMARY KEY (conversation, day)
-){clustered}"""
-
-_ARTIFACTS = """
+){clustered}""",
+        """
 CREATE TABLE artifacts (
     conversation BIGINT NOT NULL,
     hash {blob} NOT NULL,
@@ -197,69 +191,39 @@ CREATE TABLE artifacts (
     created BIGINT NOT NULL,
     body {blob} NOT NULL,
     PRIMARY KEY (conversation, hash)
-)"""
-
-_PINS = """
+)""",
+        """
 CREATE TABLE pins (
     conversation BIGINT NOT NULL,
     number BIGINT NOT NULL,
     note TEXT NOT NULL,
     created BIGINT NOT NULL,
     PRIMARY KEY (conversation, number)
-)"""
-
-_LEDGERS = """
+)""",
+        """
 CREATE TABLE ledgers (
     conversation BIGINT NOT NULL,
     base BIGINT NOT NULL,
     version BIGINT NOT NULL,
     data {blob} NOT NULL,
     PRIMARY KEY (conversation, base, version)
-)"""
-
-# Counters have `count`, all other values `value`. Conversation 0 is the store itself.
-_STATE = """
+)""",
+        # Counters have `count`, all other values `value`. Conversation 0 is the store itself.
+        """
 CREATE TABLE state (
     conversation BIGINT NOT NULL,
     key TEXT NOT NULL,
     count BIGINT,
     value {blob},
     PRIMARY KEY (conversation, key)
-)"""
-
-_LEASES = """
+)""",
+        """
 CREATE TABLE leases (
     conversation BIGINT NOT NULL PRIMARY KEY,
     token BIGINT NOT NULL,
     owner TEXT NOT NULL,
     expires BIGINT NOT NULL
-)"""
-
-_PARENTS = "CREATE INDEX sessions_by_parent ON sessions (parent_name) WHERE parent_name IS NOT NULL"
-_DIRTY = "CREATE INDEX conversations_to_index ON conversations (dirty) WHERE dirty = 1"
-
-CORE = Migration(
-    "0001-conversations",
-    (
-        _CONVERSATIONS,
-        _DIRECTORY,
-        _SESSIONS,
-        _PARENTS,
-        _DIRTY,
-        _PROMPTS,
-        _MESSAGES,
-        _HASHES,
-        _GENERATIONS,
-        _ATTEMPTS,
-        _FOLDS,
-        _USAGE,
-        _TOOLS,
-        _ACTIVITY,
-        _ARTIFACTS,
-        _PINS,
-        _LEDGERS,
-        _STATE,
-        _LEASES,
+)""",
     ),
 )
 
@@ -277,32 +241,80 @@ LISTING = (
 UNMASKED_LEDGERS = "DELETE FROM ledgers WHERE version < 2"
 """Snapshots of the first version hold secrets in clear. A ledger is made again from the log, so nothing is lost."""
 
-CONVERSATION_TABLES = (
-    "sessions",
-    "prompts",
-    "messages",
-    "hashes",
-    "generations",
-    "attempts",
-    "folds",
-    "usage",
-    "tools",
-    "activity",
-    "artifacts",
-    "pins",
-    "ledgers",
-    "state",
-    "leases",
-    "inbox",
-    "turns",
+INBOX = (
+    """
+CREATE TABLE inbox (
+    conversation BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    name {blob} NOT NULL,
+    id TEXT NOT NULL,
+    created BIGINT NOT NULL,
+    attempts BIGINT NOT NULL,
+    message BIGINT,
+    cancelled SMALLINT NOT NULL,
+    ended BIGINT,
+    text {blob} NOT NULL,
+    outcome {blob},
+    PRIMARY KEY (conversation, number)
+)""",
+    "CREATE UNIQUE INDEX inbox_by_name ON inbox (conversation, name)",
+    "CREATE INDEX inbox_waiting ON inbox (conversation, number) WHERE ended IS NULL",
+    """
+CREATE TABLE turns (
+    conversation BIGINT NOT NULL PRIMARY KEY,
+    token BIGINT NOT NULL,
+    owner TEXT NOT NULL,
+    expires BIGINT NOT NULL
+)""",
 )
-"""Tables whose rows belong to one conversation; deleting a conversation empties them of it."""
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "sessions": (
+        *("ordinal", "id", "parent", "parent_name", "started", "ended", "end_reason", "first"),
+        *("title", "platform", "model", "owner", "custom", "prompt"),
+    ),
+    "prompts": ("hash", "body"),
+    "messages": ("number", "created", "same_as", "body"),
+    "hashes": ("hash", "number"),
+    "generations": (
+        *("generation", "kind", "state", "below", "base_last", "log_last", "ordinal", "created", "entries"),
+    ),
+    "attempts": (
+        *("number", "created", "ordinal", "generation", "outcome", "engine", "summariser", "cause"),
+        *("covered_first", "covered_last", "tokens_before", "tokens_after", "cost_nanos", "duration_millis", "report"),
+    ),
+    "folds": ("id", "number", "generation", "first", "last", "body"),
+    "usage": (
+        *("ordinal", "day", "model", "purpose", "calls", "input_tokens", "output_tokens", "cache_read_tokens"),
+        *("cache_write_tokens", "reasoning_tokens", "cost_nanos", "unpriced_calls"),
+    ),
+    "artifacts": ("hash", "number", "size", "name", "created", "body"),
+    "pins": ("number", "note", "created"),
+    "ledgers": ("base", "version", "data"),
+    "state": ("key", "count", "value"),
+    "inbox": (*("number", "name", "id", "created", "attempts", "message", "cancelled", "ended", "text", "outcome"),),
+}
+"""The columns of each table with rows of one conversation, beside the conversation's key."""
+
+NOT_COPIED = ("tools", "activity", "leases", "turns")
+"""Tables of a conversation that a copy leaves out: they are derived, or mean nothing elsewhere."""
+
+CONVERSATION_TABLES = (*COLUMNS, *NOT_COPIED)
+
+
+@cache
+def insert(table: str, ending: str = "") -> str:
+    """The statement that writes a whole row: the conversation's key, then the values in the order of `COLUMNS`."""
+    columns = COLUMNS[table]
+    marks = ", ".join("?" * (len(columns) + 1))
+    return f"INSERT INTO {table} (conversation, {', '.join(columns)}) VALUES ({marks}){ending}"  # noqa: S608 - constants
+
 
 MIGRATIONS_TABLE = "CREATE TABLE IF NOT EXISTS migrations (name TEXT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)"
 
 
 def pending(known: tuple[Migration, ...], applied: set[str], where: str) -> list[Migration]:
-    """The migrations still to run; `SchemaTooNew` when the store has some that this version does not know."""
+    """The migrations still to run. Raises `SchemaTooNew` when the store has some that this version does not know."""
     unknown = applied - {migration.name for migration in known}
     if unknown:
         raise SchemaTooNew(
@@ -312,8 +324,14 @@ def pending(known: tuple[Migration, ...], applied: set[str], where: str) -> list
     return [migration for migration in known if migration.name not in applied]
 
 
+def outdated(where: str) -> StoreUnavailable:
+    """The error for a store with pending migrations that can only be read."""
+    return StoreUnavailable(f"{where} must be brought up to date first. Open it once where it can be written.")
+
+
 def apply(tx: Transaction, migration: Migration, dialect: SqlDialect, now: int) -> None:
     """Run one migration inside the caller's transaction."""
+    tx.run(MIGRATIONS_TABLE)
     for statement in migration.statements:
         tx.run(dialect.fill(statement))
     tx.run("INSERT INTO migrations (name, applied) VALUES (?, ?)", migration.name, now)

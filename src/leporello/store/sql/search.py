@@ -7,14 +7,13 @@ how long they are, decides the order. Fragments are looked up by their trigrams 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
 
 from leporello.store.records import Hit, SearchMode, SearchQuery
-from leporello.store.sql.database import Database, Transaction
+from leporello.store.sql.database import Transaction
 from leporello.store.sql.encoding import millis, pack, pack_key, seconds
+from leporello.store.sql.index_tables import IndexTables, Place, SearchCandidate, SearchScope
 from leporello.store.sql.indexing import Indexer
-from leporello.store.sql.locking import locate
+from leporello.store.sql.part import key_of
 from leporello.text_features.bm25 import Statistics, rank, rarity
 from leporello.text_features.words import index_words, joined_words, query_words
 
@@ -25,103 +24,16 @@ _MOST_POSTINGS = 600
 _POSTINGS_PER_CANDIDATE = 15
 """Looking at more documents for one query does not find better ones, only slower."""
 
-Place: TypeAlias = tuple[int, ...]
-"""Where a document stands in the index of its database."""
 
-
-@dataclass(frozen=True, slots=True)
-class SearchScope:
-    """The filters of a query in the form of the tables."""
-
-    key: int | None
-    roles: tuple[str, ...]
-    tools: tuple[str, ...]
-    since: int | None
-    until: int | None
-    about: tuple[tuple[str, str], ...] = ()
-    """Columns of the conversation's newest session, and what they must hold."""
-
-    @property
-    def narrow(self) -> bool:
-        """Whether a filter leaves out most documents, so that a common word may well be a rare one here."""
-        return (
-            self.key is not None
-            or bool(self.roles or self.tools or self.about)
-            or self.since is not None
-            or self.until is not None
-        )
-
-    def condition(self) -> tuple[str, list[object]]:
-        """A condition on the documents table `d`, without the conversation."""
-        parts: list[str] = []
-        params: list[object] = []
-        for column, values in (("d.role", self.roles), ("d.tool", self.tools)):
-            if values:
-                parts.append(f"{column} IN ({', '.join('?' * len(values))})")
-                params.extend(values)
-        for test, moment in (("d.created >= ?", self.since), ("d.created <= ?", self.until)):
-            if moment is not None:
-                parts.append(test)
-                params.append(moment)
-        if self.about:
-            held = " AND ".join(f"s.{column} = ?" for column, _ in self.about)
-            parts.append(
-                "EXISTS (SELECT 1 FROM conversations c JOIN sessions s ON s.conversation = c.conversation "  # noqa: S608
-                f"AND s.ordinal = c.tip WHERE c.conversation = d.conversation AND {held})"
-            )
-            params.extend(value for _, value in self.about)
-        return "".join(f" AND {part}" for part in parts), params
-
-
-@dataclass(frozen=True, slots=True)
-class SearchCandidate:
-    """A document that may answer a query."""
-
-    conversation: str
-    number: int
-    chunk: int
-    start: int
-    created: int
-    role: str
-    tool: str
-    text: str
-
-
-class Finder(Protocol):
-    """How one database looks into its index."""
-
-    def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
-        """How many documents there are, how long, and how many hold each word."""
-
-    def holding(self, tx: Transaction, words: Sequence[str], scope: SearchScope, limit: int) -> list[tuple[Place, int]]:
-        """Documents that hold all these words, newest first, with their lengths."""
-
-    def load(self, tx: Transaction, places: Sequence[Place]) -> list[SearchCandidate]:
-        """Documents by their places."""
-
-    def by_fragment(self, tx: Transaction, fragment: str, scope: SearchScope, limit: int) -> list[SearchCandidate]:
-        """Documents that contain the fragment (case folded), newest first."""
-
-
-class SqlIndex:
-    """`Index` of the port."""
-
-    def __init__(self, db: Database, indexer: Indexer, finder: Finder) -> None:
-        self._db = db
-        self._indexer = indexer
-        self._finder = finder
-
-    def pending(self) -> int:
-        return self._indexer.pending()
-
-    def catch_up(self, limit: int | None = None) -> int:
-        return self._indexer.catch_up(limit)
+class SearchIndex(Indexer):
+    """Full-text search. Indexing lags behind a durable watermark; a search catches up first."""
 
     def search(self, query: SearchQuery) -> list[Hit]:
+        """The best chunks, best first, at most one hit for each chunk of a message."""
         if query.limit <= 0 or not query.text.strip():
             return []
         if query.catch_up:
-            self._indexer.finish(query.conversation)
+            self.finish(query.conversation)
         with self._db.read() as tx:
             scope = _scope(tx, query)
             hits: list[Hit] = []
@@ -137,10 +49,10 @@ class SqlIndex:
         words = [*query_words(query.text), *joined_words(query.text)]
         if not words:
             return []
-        statistics = self._finder.statistics(tx, words)
+        statistics = self.tables.statistics(tx, words)
         wanted = max(_FEWEST_CANDIDATES, query.limit * _CANDIDATES_PER_HIT)
-        places = best_places(tx, self._finder, statistics, scope, wanted)
-        candidates = self._finder.load(tx, places) if places else []
+        places = best_places(tx, self.tables, statistics, scope, wanted)
+        candidates = self.tables.load(tx, places) if places else []
         # Equal answers stand in a fixed order, the newest first.
         candidates.sort(key=lambda item: (-item.created, item.conversation, -item.number, item.chunk))
         ranked = rank(
@@ -155,7 +67,7 @@ class SqlIndex:
         fragment = query.text.strip()
         if len(fragment) < LEAST_FRAGMENT:
             return []
-        candidates = self._finder.by_fragment(tx, fragment, scope, query.limit * _CANDIDATES_PER_HIT)
+        candidates = self.tables.by_fragment(tx, fragment, scope, query.limit * _CANDIDATES_PER_HIT)
         return [_hit(candidate, 0.0, query) for candidate in candidates]
 
 
@@ -164,7 +76,9 @@ def _wants_fragments(query: SearchQuery, hits: Sequence[Hit]) -> bool:
     return not hits or (len(hits) < query.limit and len(query.text.split()) == 1)
 
 
-def best_places(tx: Transaction, finder: Finder, statistics: Statistics, scope: SearchScope, limit: int) -> list[Place]:
+def best_places(
+    tx: Transaction, tables: IndexTables, statistics: Statistics, scope: SearchScope, limit: int
+) -> list[Place]:
     """The documents most worth ranking: those that hold the most and the rarest words of the query.
 
     Words are looked up from the rarest on until enough documents were seen; a word in every second document finds
@@ -180,7 +94,7 @@ def best_places(tx: Transaction, finder: Finder, statistics: Statistics, scope: 
         if seen >= few and seen + statistics.containing[word] > enough:
             break
         weight = rarity(statistics.documents, statistics.containing[word])
-        found = finder.holding(tx, [word], scope, enough)
+        found = tables.holding(tx, [word], scope, enough)
         seen += len(found)
         for place, length in found:
             sums[place] = sums.get(place, 0.0) + weight
@@ -188,19 +102,14 @@ def best_places(tx: Transaction, finder: Finder, statistics: Statistics, scope: 
     if seen >= enough and len(words) > 1:
         # Of common words only the newest documents were seen; what holds all words is worth a look wherever it is.
         together = sum(rarity(statistics.documents, statistics.containing[word]) for word in words)
-        for place, length in finder.holding(tx, words, scope, limit):
+        for place, length in tables.holding(tx, words, scope, limit):
             sums[place], lengths[place] = together, length
     return sorted(sums, key=lambda place: (-sums[place], lengths[place], place))[:limit]
 
 
-def holds_fragment(text: str, fragment: str) -> bool:
-    """Whether a text contains a fragment, whatever the case."""
-    return fragment.casefold() in text.casefold()
-
-
 def _scope(tx: Transaction, query: SearchQuery) -> SearchScope:
     return SearchScope(
-        key=None if query.conversation is None else locate(tx, query.conversation)[0],
+        key=None if query.conversation is None else key_of(tx, query.conversation),
         roles=tuple(map(pack_key, query.roles)),
         tools=tuple(map(pack_key, query.tools)),
         since=None if query.since is None else millis(query.since),

@@ -1,71 +1,64 @@
-"""The store put together from its parts, the same for every SQL database."""
+"""The store, the same for every SQL database."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from leporello.store.base import Fence
-from leporello.store.sql.artifacts import SqlArtifacts, SqlLedgers, SqlPins, SqlState
-from leporello.store.sql.checkup import SqlCare, Upkeep
-from leporello.store.sql.conversations import SqlConversations
+from leporello.store.sql.artifacts import Artifacts
+from leporello.store.sql.checkup import Care
+from leporello.store.sql.conversations import Conversations
 from leporello.store.sql.database import Database
-from leporello.store.sql.inbox import SqlInbox
-from leporello.store.sql.indexing import Indexer, IndexTables
-from leporello.store.sql.locking import FencedDatabase, SqlLeases
-from leporello.store.sql.log import SqlLog
-from leporello.store.sql.search import Finder, SqlIndex
-from leporello.store.sql.usage import SqlUsage
-from leporello.store.sql.views import SqlViews
+from leporello.store.sql.inbox import Inbox
+from leporello.store.sql.leases import Fence, FencedDatabase, Leases
+from leporello.store.sql.log import Log
+from leporello.store.sql.search import SearchIndex
+from leporello.store.sql.state import Ledgers, Pins, State
+from leporello.store.sql.usage import Usage
+from leporello.store.sql.views import Views
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """The parts in which databases differ."""
+class Store:
+    """A place where conversations live. Close it, or use it as a context manager."""
 
-    db: Database
-    tables: IndexTables
-    finder: Finder
-    upkeep: Upkeep
-
-
-class SqlStore:
-    """`Store` of the port."""
-
-    def __init__(self, backend: Backend, fence: Fence | None = None) -> None:
-        self._backend = backend
-        self.database = backend.db
-        indexer = Indexer(self.database, backend.tables)
-        db: Database = self.database if fence is None else FencedDatabase(self.database, fence)
-        self.conversations = SqlConversations(db, indexer.forget)
-        self.log = SqlLog(db)
-        self.views = SqlViews(db)
-        self.usage = SqlUsage(db, indexer.finish)
-        self.artifacts = SqlArtifacts(db)
-        self.pins = SqlPins(db)
-        self.ledgers = SqlLedgers(db)
-        self.state = SqlState(db)
-        self.inbox = SqlInbox(db)
-        self.leases = SqlLeases(db)
+    def __init__(self, database: Database, index: SearchIndex, care: Care, fence: Fence | None = None) -> None:
+        self.database = database
+        self.index = index
+        self.care = care
         # Taking a turn, searching and looking after the store need no turn.
-        self.turns = SqlLeases(self.database, "turns")
-        self.index = SqlIndex(self.database, indexer, backend.finder)
-        self.care = SqlCare(self.database, backend.upkeep, indexer)
-
-    def behind(self, fence: Fence) -> SqlStore:
-        return SqlStore(self._backend, fence)
+        self.turns = Leases(database, "turns")
+        db: Database = database if fence is None else FencedDatabase(database, fence)
+        self.conversations = Conversations(db, index.tables.remove)
+        self.log = Log(db)
+        self.views = Views(db)
+        self.usage = Usage(db, index.finish)
+        self.artifacts = Artifacts(db)
+        self.pins = Pins(db)
+        self.ledgers = Ledgers(db)
+        self.state = State(db)
+        self.inbox = Inbox(db)
+        self.leases = Leases(db, "leases")
 
     @property
     def url(self) -> str:
+        """What it was opened with, without a password."""
         return self.database.url
 
     @property
     def read_only(self) -> bool:
+        """Whether writing is impossible."""
         return self.database.read_only
 
+    def behind(self, fence: Fence) -> Store:
+        """The same store for the holder of a turn.
+
+        Every write raises `LeaseLost`, and leaves nothing behind, unless the lease in the fence is still the newest of
+        `turns`. Searching and taking turns are not fenced.
+        """
+        return Store(self.database, self.index, self.care, fence)
+
     def close(self) -> None:
+        """Release all connections; safe to call twice."""
         self.database.close()
 
-    def __enter__(self) -> SqlStore:
+    def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *exc: object) -> None:

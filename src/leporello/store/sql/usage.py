@@ -1,4 +1,4 @@
-"""Counters: one row per session, day, model and purpose, only ever added to. Sums of them answer everything."""
+"""Usage counters: one row per session, day, model and purpose. Rows are only added to; reports are sums of them."""
 
 from __future__ import annotations
 
@@ -15,56 +15,45 @@ from leporello.store.records import (
     ToolUse,
     UsageTotals,
 )
-from leporello.store.sql.database import Database, Row, Transaction
+from leporello.store.sql.database import Database, Row, Transaction, integer
 from leporello.store.sql.encoding import dollars, millis, nanos, pack, pack_key, seconds, unpack
-from leporello.store.sql.locking import hold, locate
+from leporello.store.sql.part import StorePart, key_of, locate
+from leporello.store.sql.schema import COLUMNS, insert
 from leporello.usage import CanonicalUsage
 
 MILLIS_PER_DAY = 86_400_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_COUNTERS = (
-    "calls",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "cost_nanos",
-    "unpriced_calls",
-)
-_ADD = (
-    f"INSERT INTO usage (conversation, ordinal, day, model, purpose, {', '.join(_COUNTERS)}) "  # noqa: S608 - constants
-    "VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (conversation, ordinal, day, model, purpose) DO UPDATE SET "
-    + ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _COUNTERS)
+_COUNTERS = COLUMNS["usage"][4:]
+_ADD = f"{insert('usage')} ON CONFLICT (conversation, ordinal, day, model, purpose) DO UPDATE SET " + ", ".join(
+    f"{name} = usage.{name} + excluded.{name}" for name in _COUNTERS
 )
 _SUMS = ", ".join(f"COALESCE(SUM(u.{name}), 0)" for name in _COUNTERS)
 _USED = "FROM usage u JOIN sessions s ON s.conversation = u.conversation AND s.ordinal = u.ordinal"
 
 
-class SqlUsage:
-    """`Usage` of the port."""
+class Usage(StorePart):
+    """Counters that only grow."""
 
     def __init__(self, db: Database, catch_up: Callable[[], None]) -> None:
-        self._db = db
+        super().__init__(db)
         self._catch_up = catch_up
 
     def add(self, conversation: str, call: ModelCall) -> None:
+        """Add one call to the counters of the conversation's newest session, atomically."""
         usage = call.usage
         day = (self._db.now() if call.at is None else millis(call.at)) // MILLIS_PER_DAY
-        with self._db.write() as tx:
-            held = hold(self._db, tx, conversation)
+        with self._locked(conversation) as (tx, locked):
             tx.run(
                 _ADD,
-                *(held.key, held.tip, day, pack_key(call.model), pack_key(call.purpose)),
+                *(locked.key, locked.tip, day, pack_key(call.model), pack_key(call.purpose), 1),
                 *(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens),
                 usage.reasoning_tokens,
-                0 if call.cost is None else nanos(call.cost),
-                1 if call.cost is None else 0,
+                *((0, 1) if call.cost is None else (nanos(call.cost), 0)),
             )
 
     def session_totals(self, session: str) -> UsageTotals:
+        """What one session used."""
         with self._db.read() as tx:
             row = tx.row(
                 f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ? AND u.ordinal = ?",  # noqa: S608 - constants
@@ -73,26 +62,25 @@ class SqlUsage:
         return _totals(row)
 
     def totals(self, conversation: str) -> UsageTotals:
-        with self._db.read() as tx:
-            key, _ = locate(tx, conversation)
-            row = tx.row(f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ?", key)  # noqa: S608 - constants
-        return _totals(row)
+        """What the whole chain used."""
+        return _totals(self._row(conversation, f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ?"))  # noqa: S608
 
     def by_session(self, conversation: str) -> list[SessionUsage]:
-        with self._db.read() as tx:
-            rows = tx.rows(
-                f"SELECT s.ordinal, s.started, {_SUMS} {_USED} WHERE u.conversation = ? "
-                "GROUP BY s.ordinal, s.started ORDER BY s.ordinal",
-                locate(tx, conversation)[0],
-            )
+        """What each session of the chain used, oldest first; sessions without a call are left out."""
+        rows = self._rows(
+            conversation,
+            f"SELECT s.ordinal, s.started, {_SUMS} {_USED} WHERE u.conversation = ? "
+            "GROUP BY s.ordinal, s.started ORDER BY s.ordinal",
+        )
         return [SessionUsage(row[0], seconds(row[1]), _totals(row[2:])) for row in rows]
 
     def insights(self, query: InsightsQuery | None = None) -> Insights:
+        """Totals by day, model, platform, purpose and tool; compactions."""
         chosen = query or InsightsQuery()
         if chosen.catch_up:
             self._catch_up()
         with self._db.read() as tx:
-            key = None if chosen.conversation is None else locate(tx, chosen.conversation)[0]
+            key = None if chosen.conversation is None else key_of(tx, chosen.conversation)
             return _Collector(tx, chosen, key).insights()
 
 
@@ -106,35 +94,35 @@ class _Collector:
 
     def insights(self) -> Insights:
         used = self._where("u.day")
-        row = self._tx.row(f"SELECT {_SUMS} {_USED}{used[0]}", *used[1])
+        totals = _totals(self._tx.row(f"SELECT {_SUMS} {_USED}{used[0]}", *used[1]))
         active = self._where("a.day")
         counts = self._tx.row(
             "SELECT count(DISTINCT a.conversation), COALESCE(SUM(a.messages), 0) FROM activity a "  # noqa: S608 - constants
             "JOIN conversations c ON c.conversation = a.conversation "
             f"JOIN sessions s ON s.conversation = c.conversation AND s.ordinal = c.tip{active[0]}",
             *active[1],
-        )
+        ) or (0, 0)
         started = self._where("s.started", scale=1)
-        sessions = self._tx.row(f"SELECT count(*) FROM sessions s{started[0]}", *started[1])  # noqa: S608 - constants
+        sessions = integer(self._tx, f"SELECT count(*) FROM sessions s{started[0]}", *started[1])  # noqa: S608
         return Insights(
-            totals=_totals(row),
-            conversations=counts[0] if counts else 0,
-            sessions=sessions[0] if sessions else 0,
-            messages=int(counts[1]) if counts else 0,
-            by_day={day_text(day): totals for day, totals in self._grouped("u.day").items()},
-            by_model=_named(self._grouped("u.model")),
-            by_platform=_named(self._grouped("s.platform")),
-            by_purpose=_named(self._grouped("u.purpose")),
+            totals=totals,
+            conversations=counts[0],
+            sessions=sessions,
+            messages=int(counts[1]),
+            by_day=self._grouped("u.day", _day_text),
+            by_model=self._grouped("u.model", unpack),
+            by_platform=self._grouped("s.platform", unpack),
+            by_purpose=self._grouped("u.purpose", unpack),
             by_tool=self._tools(),
             compactions=self._compactions(),
         )
 
-    def _grouped(self, column: str) -> dict[Any, UsageTotals]:
+    def _grouped(self, column: str, name: Callable[[Any], str]) -> dict[str, UsageTotals]:
         condition, params = self._where("u.day")
         rows = self._tx.rows(
             f"SELECT {column}, {_SUMS} {_USED}{condition} GROUP BY {column} ORDER BY {column}", *params
         )
-        return {row[0]: _totals(row[1:]) for row in rows}
+        return {name(row[0]): _totals(row[1:]) for row in rows}
 
     def _tools(self) -> Mapping[str, ToolUse]:
         condition, params = self._where("t.day")
@@ -160,14 +148,15 @@ class _Collector:
             f"COALESCE(SUM(a.cost_nanos), 0), COALESCE(SUM(a.duration_millis), 0) FROM attempts a {joined}{condition}",
             *params,
         ) or (0, 0, 0, 0)
-        undone = self._tx.row(
+        undone = integer(
+            self._tx,
             "SELECT count(*) FROM generations a JOIN sessions s ON s.conversation = a.conversation "  # noqa: S608
             f"AND s.ordinal = a.ordinal{condition} AND a.kind = 'undo'",
             *params,
         )
         return CompactionTotals(
             attempts=dict(outcomes),
-            undone=undone[0] if undone else 0,
+            undone=undone,
             tokens_before=int(saved[0]),
             tokens_after=int(saved[1]),
             cost=dollars(int(saved[2])),
@@ -194,13 +183,8 @@ class _Collector:
         return " WHERE " + " AND ".join(conditions), params
 
 
-def day_text(day: int) -> str:
-    """A stored day as `YYYY-MM-DD`."""
+def _day_text(day: int) -> str:
     return (_EPOCH + timedelta(days=day)).strftime("%Y-%m-%d")
-
-
-def _named(groups: Mapping[str, UsageTotals]) -> dict[str, UsageTotals]:
-    return {unpack(name): totals for name, totals in groups.items()}
 
 
 def _totals(row: Row | None) -> UsageTotals:

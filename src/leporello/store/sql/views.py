@@ -26,10 +26,20 @@ from leporello.store.records import (
     View,
     ViewLine,
 )
-from leporello.store.sql.artifacts import save_ledger
-from leporello.store.sql.conversations import enter_directory, insert_session, new_id, write_prompt
-from leporello.store.sql.database import Database, Row, Transaction
-from leporello.store.sql.encoding import LONGEST_KEY, millis, nanos, pack, pack_body, seconds, unpack, unpack_body
+from leporello.store.sql.database import Row, Transaction, integer
+from leporello.store.sql.encoding import (
+    LARGEST_NUMBER,
+    LONGEST_KEY,
+    millis,
+    nanos,
+    pack,
+    pack_body,
+    seconds,
+    shown,
+    to_json,
+    unpack,
+    unpack_body,
+)
 from leporello.store.sql.entries import (
     check_entries,
     pack_entries,
@@ -38,31 +48,33 @@ from leporello.store.sql.entries import (
     unpack_entries,
     unpack_report,
 )
-from leporello.store.sql.locking import LARGEST_NUMBER, Held, hold, locate, shown, to_json
 from leporello.store.sql.log import read_spans
+from leporello.store.sql.part import Locked, StorePart, key_of
+from leporello.store.sql.schema import insert
+from leporello.store.sql.sessions import insert_session, new_id, register_id, write_prompt
+from leporello.store.sql.state import save_ledger
 
 _GENERATION = (
     "SELECT g.generation, g.kind, g.state, g.base_last, s.id, g.created, g.entries FROM generations g "
     "JOIN sessions s ON s.conversation = g.conversation AND s.ordinal = g.ordinal WHERE g.conversation = ?"
 )
-_INSERT_GENERATION = (
-    "INSERT INTO generations "
-    "(conversation, generation, kind, state, below, base_last, log_last, ordinal, created, entries) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_FOLD = "SELECT id, generation, first, last, body FROM folds WHERE conversation = ?"
 
 
-class SqlViews:
-    """`Views` of the port."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
+class Views(StorePart):
+    """What the model sees, and the compactions that made it."""
 
     def view(self, conversation: str) -> View:
+        """The current view, resolved to messages. Reads nothing that is folded away."""
         with self._db.read() as tx:
-            return read_view(tx, locate(tx, conversation)[0])
+            return read_view(tx, key_of(tx, conversation))
 
     def commit(self, conversation: str, compaction: CompactionRecord, lease: Lease | None = None) -> View:
+        """Make a compaction visible: end the session with `compression`, start its child, write all of it at once.
+
+        Raises `StoreConflict` when the conversation's generation is not the base any more, `LeaseLost` when the lease
+        was taken over; then nothing was written. Messages appended meanwhile stand behind the entries.
+        """
         if not compaction.report.committed:
             raise InputError("Only a report with the outcome `committed` can be committed; use record_attempt.")
         if not 0 <= compaction.base_last < LARGEST_NUMBER:
@@ -70,82 +82,73 @@ class SqlViews:
         check_entries(compaction.entries, compaction.base_last)
         entries = pack_body(pack_entries(compaction.entries))
         folds = [_pack_fold(fold) for fold in compaction.folds]
-        with self._db.write() as tx:
-            held = hold(self._db, tx, conversation)
-            _check_base(tx, conversation, held, compaction, lease)
+        with self._locked(conversation) as (tx, locked):
+            _check_base(tx, conversation, locked, compaction, lease)
             now = self._db.now()
-            ordinal = _rotate(tx, held, now, compaction.system_prompt)
-            generation = held.generation + 1
-            below = _state(tx, held)
-            row = (held.key, generation, "compaction", generation, below, compaction.base_last, held.last, ordinal, now)
-            tx.run(_INSERT_GENERATION, *row, entries)
-            _insert_folds(tx, held.key, generation, folds)
-            _insert_attempt(tx, held.key, ordinal - 1, now, generation, compaction.report)
+            ordinal = _rotate(tx, locked, now, compaction.system_prompt)
+            generation = locked.generation + 1
+            below = _state(tx, locked)
+            tx.run(
+                insert("generations"),
+                *(locked.key, generation, "compaction", generation, below, compaction.base_last),
+                *(locked.last, ordinal, now, entries),
+            )
+            _insert_folds(tx, locked.key, generation, folds)
+            _insert_attempt(tx, locked.key, ordinal - 1, now, generation, compaction.report)
             if compaction.ledger is not None:
-                save_ledger(tx, held.key, compaction.ledger)
+                save_ledger(tx, locked.key, compaction.ledger)
             tx.run(
                 "UPDATE conversations SET generation = ?, tip = ?, "
                 "updated = CASE WHEN updated < ? THEN ? ELSE updated END WHERE conversation = ?",
-                *(generation, ordinal, now, now, held.key),
+                *(generation, ordinal, now, now, locked.key),
             )
-            return read_view(tx, held.key)
+            return read_view(tx, locked.key)
 
     def undo(self, conversation: str) -> View:
-        with self._db.write() as tx:
-            held = hold(self._db, tx, conversation)
-            state = _state(tx, held)
+        """Show what was shown before the last compaction that is still in force, plus all that came after it.
+
+        Appends a record. Raises `NotFound` when there is nothing to undo.
+        """
+        with self._locked(conversation) as (tx, locked):
+            state = _state(tx, locked)
             if state == 0:
                 raise NotFound(f"{shown(conversation)} shows its whole log: there is no compaction to undo.")
             row = tx.row(
                 "SELECT b.generation, b.below, b.base_last, b.entries FROM generations a "
                 "JOIN generations b ON b.conversation = a.conversation AND b.generation = a.below "
                 "WHERE a.conversation = ? AND a.generation = ?",
-                held.key,
-                state,
+                *(locked.key, state),
             )
             assert row is not None, "every state has a row, and start is below the first"
             earlier, below, base_last, entries = row
-            generation = held.generation + 1
+            generation = locked.generation + 1
             tx.run(
-                _INSERT_GENERATION,
-                *(
-                    held.key,
-                    generation,
-                    "undo",
-                    earlier,
-                    below,
-                    base_last,
-                    held.last,
-                    held.tip,
-                    self._db.now(),
-                    entries,
-                ),
+                insert("generations"),
+                *(locked.key, generation, "undo", earlier, below, base_last),
+                *(locked.last, locked.tip, self._db.now(), entries),
             )
-            tx.run("UPDATE conversations SET generation = ? WHERE conversation = ?", generation, held.key)
-            return read_view(tx, held.key)
+            tx.run("UPDATE conversations SET generation = ? WHERE conversation = ?", generation, locked.key)
+            return read_view(tx, locked.key)
 
     def generation(self, conversation: str, generation: int) -> Generation:
-        with self._db.read() as tx:
-            key, _ = locate(tx, conversation)
-            known = 0 <= generation < LARGEST_NUMBER
-            row = tx.row(f"{_GENERATION} AND g.generation = ?", key, generation) if known else None
+        """One step of the view's history."""
+        asked = generation if 0 <= generation < LARGEST_NUMBER else -1
+        row = self._row(conversation, f"{_GENERATION} AND g.generation = ?", asked)
         if row is None:
             raise NotFound(f"{shown(conversation)} has no generation {generation}.")
         return _generation(row)
 
     def generations(self, conversation: str) -> list[Generation]:
-        with self._db.read() as tx:
-            rows = tx.rows(f"{_GENERATION} ORDER BY g.generation", locate(tx, conversation)[0])
-        return [_generation(row) for row in rows]
+        """All steps, from the start (0)."""
+        return [_generation(row) for row in self._rows(conversation, f"{_GENERATION} ORDER BY g.generation")]
 
     def in_force(self, conversation: str, at: int | None = None) -> list[int]:
-        with self._db.read() as tx:
-            rows = tx.rows(
-                "SELECT generation, kind FROM generations WHERE conversation = ? AND generation <= ? "
-                "ORDER BY generation",
-                locate(tx, conversation)[0],
-                LARGEST_NUMBER if at is None else at,
-            )
+        """Generations of the compactions that were not undone, oldest first; as of generation `at`, if given."""
+        rows = self._rows(
+            conversation,
+            "SELECT generation, kind FROM generations WHERE conversation = ? AND generation <= ? ORDER BY generation",
+            LARGEST_NUMBER if at is None else at,
+        )
         standing: list[int] = []
         for generation, kind in rows:
             if kind == "compaction":
@@ -155,52 +158,42 @@ class SqlViews:
         return standing
 
     def record_attempt(self, conversation: str, report: CompactionReport) -> int:
+        """Store the report of an attempt that did not commit; returns its number."""
         if report.committed:
             raise InputError("A committed compaction is recorded by its commit.")
-        with self._db.write() as tx:
-            held = hold(self._db, tx, conversation)
-            return _insert_attempt(tx, held.key, held.tip, self._db.now(), None, report)
+        with self._locked(conversation) as (tx, locked):
+            return _insert_attempt(tx, locked.key, locked.tip, self._db.now(), None, report)
 
     def attempts(self, conversation: str, limit: int = 50, before: int | None = None) -> list[Attempt]:
-        with self._db.read() as tx:
-            rows = tx.rows(
-                "SELECT a.number, a.created, s.id, a.generation, a.report FROM attempts a "
-                "JOIN sessions s ON s.conversation = a.conversation AND s.ordinal = a.ordinal "
-                "WHERE a.conversation = ? AND a.number < ? ORDER BY a.number DESC LIMIT ?",
-                locate(tx, conversation)[0],
-                LARGEST_NUMBER if before is None else before,
-                limit,
-            )
+        """Attempts, newest first, committed ones included; those with a number below `before`, if given."""
+        rows = self._rows(
+            conversation,
+            "SELECT a.number, a.created, s.id, a.generation, a.report FROM attempts a "
+            "JOIN sessions s ON s.conversation = a.conversation AND s.ordinal = a.ordinal "
+            "WHERE a.conversation = ? AND a.number < ? ORDER BY a.number DESC LIMIT ?",
+            *(LARGEST_NUMBER if before is None else before, limit),
+        )
         return [
             Attempt(number, seconds(created), unpack(session), generation, unpack_report(unpack_body(body, "a report")))
             for number, created, session, generation, body in rows
         ]
 
     def fold(self, conversation: str, fold: str) -> StoredFold:
-        with self._db.read() as tx:
-            row = tx.row(
-                "SELECT id, generation, first, last, body FROM folds WHERE conversation = ? AND id = ?",
-                locate(tx, conversation)[0],
-                pack(fold),
-            )
+        """One fold by its id."""
+        row = self._row(conversation, f"{_FOLD} AND id = ?", pack(fold))
         if row is None:
             raise NotFound(f"{shown(conversation)} has no fold {shown(fold)}.")
         return _fold(row)
 
     def folds(self, conversation: str) -> list[StoredFold]:
-        with self._db.read() as tx:
-            rows = tx.rows(
-                "SELECT id, generation, first, last, body FROM folds WHERE conversation = ? ORDER BY number",
-                locate(tx, conversation)[0],
-            )
-        return [_fold(row) for row in rows]
+        """All folds, oldest first."""
+        return [_fold(row) for row in self._rows(conversation, f"{_FOLD} ORDER BY number")]
 
     def fold_marks(self, conversation: str) -> list[FoldMark]:
-        with self._db.read() as tx:
-            rows = tx.rows(
-                "SELECT id, first, last, generation FROM folds WHERE conversation = ? ORDER BY number",
-                locate(tx, conversation)[0],
-            )
+        """All folds without their texts, which may have many thousand words."""
+        rows = self._rows(
+            conversation, "SELECT id, first, last, generation FROM folds WHERE conversation = ? ORDER BY number"
+        )
         return [FoldMark(unpack(id), Span(first, last), generation) for id, first, last, generation in rows]
 
 
@@ -250,53 +243,54 @@ def _resolve(tx: Transaction, key: int, entries: tuple[ViewEntry, ...], beyond: 
 
 
 def _check_base(
-    tx: Transaction, conversation: str, held: Held, compaction: CompactionRecord, lease: Lease | None
+    tx: Transaction, conversation: str, locked: Locked, compaction: CompactionRecord, lease: Lease | None
 ) -> None:
     if lease is not None:
-        row = tx.row("SELECT token FROM leases WHERE conversation = ?", held.key)
+        row = tx.row("SELECT token FROM leases WHERE conversation = ?", locked.key)
         if row is None or row[0] != lease.token:
             raise LeaseLost(
                 f"The lease of {shown(lease.owner)} on {shown(conversation)} was taken over. Nothing was written; "
                 "the new holder compacts."
             )
-    if held.generation != compaction.base_generation:
+    if locked.generation != compaction.base_generation:
         raise StoreConflict(
-            f"{shown(conversation)} is at generation {held.generation}, this compaction was made from "
+            f"{shown(conversation)} is at generation {locked.generation}, this compaction was made from "
             f"{compaction.base_generation}. Nothing was written; read the view again."
         )
-    if compaction.base_last > held.last:
-        raise InputError(f"The log ends at m{held.last}; it has no m{compaction.base_last}.")
+    if compaction.base_last > locked.last:
+        raise InputError(f"The log ends at m{locked.last}; it has no m{compaction.base_last}.")
 
 
-def _state(tx: Transaction, held: Held) -> int:
-    row = tx.row("SELECT state FROM generations WHERE conversation = ? AND generation = ?", held.key, held.generation)
-    assert row is not None, "the current generation has a row"
-    state: int = row[0]
-    return state
+def _state(tx: Transaction, locked: Locked) -> int:
+    return integer(
+        tx,
+        "SELECT state FROM generations WHERE conversation = ? AND generation = ?",
+        *(locked.key, locked.generation),
+    )
 
 
-def _rotate(tx: Transaction, held: Held, now: int, system_prompt: str | None) -> int:
+def _rotate(tx: Transaction, locked: Locked, now: int, system_prompt: str | None) -> int:
     """End the tip by compression and start its child, which inherits all metadata; returns the child's ordinal."""
-    row = tx.row("SELECT id, started FROM sessions WHERE conversation = ? AND ordinal = ?", held.key, held.tip)
+    row = tx.row("SELECT id, started FROM sessions WHERE conversation = ? AND ordinal = ?", locked.key, locked.tip)
     assert row is not None, "the tip has a row"
     moment = max(now, row[1])
     tx.run(
         "UPDATE sessions SET ended = ?, end_reason = ? WHERE conversation = ? AND ordinal = ?",
-        *(moment, COMPRESSION, held.key, held.tip),
+        *(moment, COMPRESSION, locked.key, locked.tip),
     )
-    child, ordinal = new_id(), held.tip + 1
-    enter_directory(tx, child, held.key, ordinal)
-    insert_session(tx, held.key, ordinal, child, unpack(row[0]), moment, held.last + 1)
+    child, ordinal = new_id(), locked.tip + 1
+    register_id(tx, child, locked.key, ordinal)
+    insert_session(tx, locked.key, ordinal, child, unpack(row[0]), moment, locked.last + 1)
     tx.run(
         "UPDATE sessions SET (title, platform, model, owner, custom, prompt) = "
         "(SELECT p.title, p.platform, p.model, p.owner, p.custom, p.prompt FROM sessions p "
         "WHERE p.conversation = ? AND p.ordinal = ?) WHERE conversation = ? AND ordinal = ?",
-        *(held.key, held.tip, held.key, ordinal),
+        *(locked.key, locked.tip, locked.key, ordinal),
     )
     if system_prompt is not None:
         tx.run(
             "UPDATE sessions SET prompt = ? WHERE conversation = ? AND ordinal = ?",
-            *(write_prompt(tx, held.key, system_prompt), held.key, ordinal),
+            *(write_prompt(tx, locked.key, system_prompt), locked.key, ordinal),
         )
     return ordinal
 
@@ -304,12 +298,9 @@ def _rotate(tx: Transaction, held: Held, now: int, system_prompt: str | None) ->
 def _insert_attempt(
     tx: Transaction, key: int, ordinal: int, now: int, generation: int | None, report: CompactionReport
 ) -> int:
-    row = tx.row("SELECT max(number) FROM attempts WHERE conversation = ?", key)
-    number = (row[0] if row and row[0] else 0) + 1
+    number = integer(tx, "SELECT max(number) FROM attempts WHERE conversation = ?", key) + 1
     tx.run(
-        "INSERT INTO attempts (conversation, number, created, ordinal, generation, outcome, engine, summariser, cause, "
-        "covered_first, covered_last, tokens_before, tokens_after, cost_nanos, duration_millis, report) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        insert("attempts"),
         *(key, number, now, ordinal, generation, report.outcome.value),
         *map(pack, (report.engine, report.summariser, report.trigger)),
         *((report.covered.first, report.covered.last) if report.covered else (None, None)),
@@ -331,16 +322,10 @@ def _pack_fold(fold: StoredFold) -> tuple[str, int, int, bytes]:
 
 
 def _insert_folds(tx: Transaction, key: int, generation: int, folds: list[tuple[str, int, int, bytes]]) -> None:
-    row = tx.row("SELECT count(*) FROM folds WHERE conversation = ?", key)
-    number = row[0] if row else 0
-    for id, first, last, body in folds:
-        number += 1
-        inserted = tx.run(
-            "INSERT INTO folds (conversation, id, number, generation, first, last, body) VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT DO NOTHING",
-            *(key, id, number, generation, first, last, body),
-        )
-        if not inserted:
+    count = integer(tx, "SELECT count(*) FROM folds WHERE conversation = ?", key)
+    for number, (id, first, last, body) in enumerate(folds, count + 1):
+        row = (key, id, number, generation, first, last, body)
+        if not tx.run(insert("folds", " ON CONFLICT DO NOTHING"), *row):
             raise InputError(f"The conversation already has a fold {shown(unpack(id))}; ids of folds are for life.")
 
 

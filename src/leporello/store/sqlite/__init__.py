@@ -8,36 +8,39 @@ from contextlib import closing
 from pathlib import Path
 
 from leporello.errors import InputError, StoreCorrupt, StoreError, StoreUnavailable
-from leporello.store.base import StoreOptions, Watch
 from leporello.store.records import Finding, Severity
-from leporello.store.sql.database import Transaction
-from leporello.store.sql.inbox import inbox_migration
+from leporello.store.sql.checkup import Care
+from leporello.store.sql.database import Progress, StoreOptions, Transaction, integer
 from leporello.store.sql.schema import (
     CORE,
+    INBOX,
     LISTING,
-    MIGRATIONS_TABLE,
     UNMASKED_LEDGERS,
     Migration,
     SqlDialect,
     apply,
+    outdated,
     pending,
 )
-from leporello.store.sql.store import Backend, SqlStore
-from leporello.store.sqlite.database import SqliteDatabase, SqliteTransaction, create_private, translate
-from leporello.store.sqlite.index import INDEX, SqliteIndexTables, conversation_word
+from leporello.store.sql.search import SearchIndex
+from leporello.store.sql.store import Store
+from leporello.store.sqlite.database import SqliteDatabase, create_private, translate
+from leporello.store.sqlite.index import INDEX, SqliteIndexTables, conversation_word, totals
 
 _MOST_FINDINGS = 20
 _INDEX_TABLES = ("words", "fragments")
 
 
-class SqliteUpkeep:
-    """`Upkeep` of a file."""
+class SqliteCare(Care):
+    """Looking after a file."""
 
-    def __init__(self, db: SqliteDatabase, tables: SqliteIndexTables) -> None:
-        self._db = db
+    _db: SqliteDatabase
+
+    def __init__(self, db: SqliteDatabase, index: SearchIndex, tables: SqliteIndexTables) -> None:
+        super().__init__(db, index)
         self._tables = tables
 
-    def integrity(self) -> Iterator[Finding]:
+    def _integrity(self) -> Iterator[Finding]:
         try:
             with self._db.read() as tx:
                 rows = tx.rows(f"PRAGMA integrity_check({_MOST_FINDINGS})")
@@ -48,19 +51,16 @@ class SqliteUpkeep:
             if text != "ok":
                 yield Finding("pages", Severity.DAMAGE, self._db.path, text)
 
-    def index_findings(self, tx: Transaction) -> Iterator[Finding]:
+    def _index_findings(self, tx: Transaction) -> Iterator[Finding]:
         expected = tx.row("SELECT count(*), COALESCE(SUM(length), 0) FROM documents") or (0, 0)
-        totals: dict[str, int] = dict(
-            tx.rows("SELECT name, value FROM index_state WHERE name IN ('documents', 'words')")
-        )
-        found = (int(totals.get("documents", 0)), int(totals.get("words", 0)))
-        if found != tuple(expected):
+        found = totals(tx)
+        if found != expected:
             text = f"{expected[0]} documents of {expected[1]} words, counted as {found[0]} of {found[1]}"
             yield Finding("index", Severity.INDEX, "documents", text)
         for key, documents in tx.rows("SELECT conversation, count(*) FROM documents GROUP BY conversation"):
-            indexed = tx.row("SELECT count(*) FROM words WHERE words MATCH ?", f'"{conversation_word(key)}"') or (0,)
-            if indexed[0] != documents:
-                text = f"{documents} documents of conversation {key}, {indexed[0]} of them in the word index"
+            indexed = integer(tx, "SELECT count(*) FROM words WHERE words MATCH ?", f'"{conversation_word(key)}"')
+            if indexed != documents:
+                text = f"{documents} documents of conversation {key}, {indexed} of them in the word index"
                 yield Finding("index", Severity.INDEX, "words", text)
         yield from self._structure()
 
@@ -101,9 +101,7 @@ class SqliteUpkeep:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def backup(self, destination: str, watch: Watch | None = None) -> None:
-        if Path(destination).exists():
-            raise InputError("The file exists. A backup never overwrites; choose another name.", destination)
+    def _backup(self, destination: str, watch: Progress | None) -> None:
         create_private(destination)
         try:
             with closing(self._db.connect(reader=True)) as source, closing(sqlite3.connect(destination)) as target:
@@ -124,13 +122,13 @@ MIGRATIONS: tuple[Migration, ...] = (
     CORE,
     INDEX,
     Migration("0003-listing", LISTING),
-    inbox_migration("0004-inbox"),
+    Migration("0004-inbox", INBOX),
     Migration("0005-masked-ledgers", (UNMASKED_LEDGERS,)),
 )
 DIALECT = SqlDialect(key="INTEGER PRIMARY KEY AUTOINCREMENT", blob="BLOB", clustered=" WITHOUT ROWID")
 
 
-def open_sqlite(path: str, options: StoreOptions) -> SqlStore:
+def open_sqlite(path: str, options: StoreOptions) -> Store:
     """Open a file; create or migrate it unless it can only be read."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         wanted = ".".join(map(str, OLDEST_SQLITE))
@@ -144,7 +142,8 @@ def open_sqlite(path: str, options: StoreOptions) -> SqlStore:
         db.close()
         raise
     tables = SqliteIndexTables()
-    return SqlStore(Backend(db, tables, tables, SqliteUpkeep(db, tables)))
+    index = SearchIndex(db, tables)
+    return Store(db, index, SqliteCare(db, index, tables))
 
 
 def _prepare(db: SqliteDatabase, read_only: bool) -> None:
@@ -163,33 +162,27 @@ def _prepare(db: SqliteDatabase, read_only: bool) -> None:
         raise StoreUnavailable(f"{db.path} does not exist, so it can't be opened for reading.")
     db.open_for_reading()
     with db.read() as tx:
-        applied = _applied(tx, db.path)
-        if applied is None or pending(MIGRATIONS, applied, db.path):
-            raise StoreUnavailable(f"{db.path} must be brought up to date first. Open it once where it can be written.")
+        if pending(MIGRATIONS, _applied(tx, db.path), db.path):
+            raise outdated(db.path)
 
 
 def _migrate(db: SqliteDatabase) -> None:
     with db.read() as tx:
         # Nothing is written before it is clear whose file this is.
-        applied = _applied(tx, db.path)
-        missing = MIGRATIONS if applied is None else tuple(pending(MIGRATIONS, applied, db.path))
+        missing = pending(MIGRATIONS, _applied(tx, db.path), db.path)
     db.enter_wal()
     for migration in missing:
         with db.write() as tx:
             # Another process may have been faster.
-            done = _applied(tx, db.path) or set()
-            if migration in pending(MIGRATIONS, done, db.path):
-                tx.run(MIGRATIONS_TABLE)
+            if migration in pending(MIGRATIONS, _applied(tx, db.path), db.path):
                 apply(tx, migration, DIALECT, db.now())
                 tx.run(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def _applied(tx: SqliteTransaction, path: str) -> set[str] | None:
-    """The migrations a file has; None for an empty file, `StoreCorrupt` for somebody else's."""
-    row = tx.row("PRAGMA application_id")
-    tables = tx.row("SELECT count(*) FROM sqlite_schema")
-    if tables is not None and tables[0] == 0:
-        return None
-    if row is None or row[0] != APPLICATION_ID:
+def _applied(tx: Transaction, path: str) -> set[str]:
+    """The migrations a file has. Raises `StoreCorrupt` for a file of another program."""
+    if integer(tx, "SELECT count(*) FROM sqlite_schema") == 0:
+        return set()
+    if integer(tx, "PRAGMA application_id") != APPLICATION_ID:
         raise StoreCorrupt(f"{path} is a database of another program, not a Leporello store. It was left alone.")
     return {name for (name,) in tx.rows("SELECT name FROM migrations")}

@@ -115,23 +115,14 @@ class SqliteDatabase:
         self._check_usable()
         if self.read_only:
             raise StoreUnavailable(f"{self.path} was opened read-only. Nothing was written.")
-        if not self._lock.acquire(timeout=self._wait):
-            raise StoreBusy(f"{self.path} is being written by another thread; gave up after {self._wait:g} s.")
-        try:
-            with self._errors():
-                if self._writer is None:
-                    self._writer = self.connect()
-                connection = self._writer
-                with self._hurried(connection) if not durable else nullcontext():
-                    self._begin(connection)
-                    try:
-                        yield SqliteTransaction(connection)
-                        connection.execute("COMMIT")
-                    except BaseException:
-                        _roll_back(connection)
-                        raise
-        finally:
-            self._lock.release()
+        with self._exclusive() as connection, nullcontext() if durable else self._not_synced(connection):
+            self._execute_when_free(connection, "BEGIN IMMEDIATE")
+            try:
+                yield SqliteTransaction(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                _roll_back(connection)
+                raise
 
     @contextmanager
     def read(self) -> Iterator[SqliteTransaction]:
@@ -161,17 +152,23 @@ class SqliteDatabase:
     def alone(self) -> Iterator[sqlite3.Connection]:
         """The writing connection outside a transaction, for pragmas, VACUUM and backups."""
         self._check_usable()
+        with self._exclusive() as connection:
+            connection.execute(f"PRAGMA busy_timeout = {round(self._wait * 1000)}")
+            try:
+                yield connection
+            finally:
+                connection.execute("PRAGMA busy_timeout = 0")
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection, for one thread at a time."""
         if not self._lock.acquire(timeout=self._wait):
             raise StoreBusy(f"{self.path} is being written by another thread; gave up after {self._wait:g} s.")
         try:
             with self._errors():
                 if self._writer is None:
                     self._writer = self.connect()
-                self._writer.execute(f"PRAGMA busy_timeout = {round(self._wait * 1000)}")
-                try:
-                    yield self._writer
-                finally:
-                    self._writer.execute("PRAGMA busy_timeout = 0")
+                yield self._writer
         finally:
             self._lock.release()
 
@@ -211,7 +208,8 @@ class SqliteDatabase:
         """Let readers and a writer work at the same time; the file remembers it."""
         with self.alone() as connection:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                self._enter_wal(connection)
+                # Several processes may create the file at once, and this switch does not wait for others by itself.
+                self._execute_when_free(connection, "PRAGMA journal_mode = WAL")
 
     def open_for_reading(self) -> None:
         """Read without writing a byte. A folder that can't be written has no room for SQLite's side files."""
@@ -248,8 +246,8 @@ class SqliteDatabase:
                 self._writer = None
 
     @contextmanager
-    def _hurried(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Commits don't wait for the disk; the next one that does takes them along."""
+    def _not_synced(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Commits don't wait for the disk; the next synced commit also writes them."""
         if self._synchronous != "FULL":
             yield
             return
@@ -259,38 +257,18 @@ class SqliteDatabase:
         finally:
             connection.execute("PRAGMA synchronous = FULL")
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        """Become the one writer of the file.
+    def _execute_when_free(self, connection: sqlite3.Connection, statement: str) -> None:
+        """Execute a statement that takes the file's write lock.
 
         SQLite's own waiting sleeps longer and longer, so a process that writes often would starve the others. Asking
         again after short times of random length gives everybody the same chance.
         """
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error):
-                raise
-        else:
-            return
-        deadline = time.monotonic() + self._wait
-        while True:
-            time.sleep(random.uniform(*_RETRY_SECONDS))
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() >= deadline:
-                    raise
-            else:
-                return
-
-    def _enter_wal(self, connection: sqlite3.Connection) -> None:
-        # Several processes may create the file at once, and this switch does not wait for others by itself.
         deadline = time.monotonic() + self._wait
         while True:
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(statement)
             except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() >= deadline:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                     raise
                 time.sleep(random.uniform(*_RETRY_SECONDS))
             else:
@@ -322,10 +300,6 @@ class SqliteDatabase:
             raise translate(error, self.path, self._wait) from error
         except OverflowError as error:
             raise InputError(f"A number is larger than SQLite can store ({error}).", self.path) from error
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

@@ -10,11 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leporello.store.sql.database import Row, Transaction
-from leporello.store.sql.encoding import pack_body, unpack, unpack_body
-from leporello.store.sql.indexing import IndexedChunk, document_row
+from leporello.store.sql.database import Row, Transaction, integer, rows_in
+from leporello.store.sql.encoding import pack_body, unpack_body
+from leporello.store.sql.index_tables import (
+    CANDIDATE,
+    IndexedChunk,
+    Place,
+    SearchCandidate,
+    SearchScope,
+    holds_fragment,
+)
 from leporello.store.sql.schema import Migration
-from leporello.store.sql.search import Place, SearchCandidate, SearchScope, holds_fragment
 from leporello.text_features.bm25 import Statistics
 from leporello.text_features.words import FTS5_TOKENIZE, index_words
 
@@ -56,14 +62,11 @@ _FRAGMENT_PAGE = "SELECT rowid FROM fragments WHERE fragments MATCH ? AND rowid 
 _COMMON = 200
 _MOST_REMEMBERED = 10_000
 
-_CANDIDATE = (
-    "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.body FROM documents d "
-    "JOIN sessions f ON f.conversation = d.conversation AND f.ordinal = 1 WHERE"
-)
+_CANDIDATE = CANDIDATE.format(text="body")
 
 
 class SqliteIndexTables:
-    """`IndexTables` and `Finder` on FTS5."""
+    """`IndexTables` on FTS5."""
 
     def __init__(self) -> None:
         self._common: dict[str, int] = {}
@@ -73,12 +76,12 @@ class SqliteIndexTables:
         if not documents:
             return
         # A number is never given twice: the index may still have entries of a deleted document.
-        row = tx.row("SELECT value FROM index_state WHERE name = 'newest'")
-        numbered = list(enumerate(documents, (row[0] if row else 0) + 1))
+        newest = integer(tx, "SELECT value FROM index_state WHERE name = 'newest'")
+        numbered = list(enumerate(documents, newest + 1))
         tx.many(
             "INSERT INTO documents (document, conversation, number, chunk, start, created, role, tool, length, "
             "body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            ((number, *document_row(key, item), pack_body(_encode(item.text))) for number, item in numbered),
+            ((number, *item.columns(key), pack_body(_encode(item.text))) for number, item in numbered),
         )
         _insert(tx, [(number, key, item.text, item.words) for number, item in numbered])
         count = len(documents)
@@ -98,8 +101,7 @@ class SqliteIndexTables:
 
     def sweep(self, tx: Transaction) -> None:
         """Make the index anew from its documents if it holds entries of deleted ones."""
-        row = tx.row("SELECT value FROM index_state WHERE name = 'leftovers'")
-        if row is None or not row[0]:
+        if not integer(tx, "SELECT value FROM index_state WHERE name = 'leftovers'"):
             return
         self._clear_entries(tx)
         after = 0
@@ -113,7 +115,7 @@ class SqliteIndexTables:
             after = rows[-1][0]
         tx.run("DELETE FROM index_state WHERE name = 'leftovers'")
 
-    def keep_others_out(self, tx: Transaction) -> None:
+    def lock_out_writers(self, tx: Transaction) -> None:
         """A writing transaction is the only one of the file."""
 
     def clear(self, tx: Transaction) -> None:
@@ -126,15 +128,9 @@ class SqliteIndexTables:
         tx.run("INSERT INTO fragments (fragments) VALUES ('delete-all')")
 
     def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
-        totals: dict[str, int] = dict(
-            tx.rows("SELECT name, value FROM index_state WHERE name IN ('documents', 'words')")
-        )
-        documents = int(totals.get("documents", 0))
-        return Statistics(
-            documents,
-            int(totals.get("words", 0)) / documents if documents else 0.0,
-            self._containing(tx, words, documents),
-        )
+        documents, total = totals(tx)
+        length = total / documents if documents else 0.0
+        return Statistics(documents, length, self._containing(tx, words, documents))
 
     def _containing(self, tx: Transaction, words: Sequence[str], documents: int) -> dict[str, int]:
         """How many documents hold each word. Counting a common word takes long, and it stays as common for a while."""
@@ -143,8 +139,7 @@ class SqliteIndexTables:
         common = self._common
         containing = {word: common[word] for word in words if word in common}
         unknown = [word for word in words if word not in containing]
-        marks = ", ".join("?" * len(unknown))
-        for word, count in tx.rows(f"SELECT term, doc FROM vocabulary WHERE term IN ({marks})", *unknown):  # noqa: S608
+        for word, count in rows_in(tx, "SELECT term, doc FROM vocabulary WHERE term IN", unknown):
             containing[word] = count
             if count >= _COMMON and len(common) < _MOST_REMEMBERED:
                 common[word] = count
@@ -154,7 +149,7 @@ class SqliteIndexTables:
         match = " AND ".join(f'"{word}"' for word in words)
         if scope.key is not None:
             match = f'"{conversation_word(scope.key)}" AND {match}'
-        condition, params = scope.condition()
+        condition, params = scope.condition(with_conversation=False)
         rows = tx.rows(
             "SELECT d.document, d.length FROM words JOIN documents d ON d.document = words.rowid "  # noqa: S608
             f"WHERE words MATCH ?{condition} ORDER BY words.rowid DESC LIMIT ?",
@@ -163,15 +158,11 @@ class SqliteIndexTables:
         return [((document,), length) for document, length in rows]
 
     def load(self, tx: Transaction, places: Sequence[Place]) -> list[SearchCandidate]:
-        marks = ", ".join("?" * len(places))
-        rows = tx.rows(f"{_CANDIDATE} d.document IN ({marks})", *(place[0] for place in places))
+        rows = rows_in(tx, f"{_CANDIDATE} d.document IN", [place[0] for place in places])
         return [_candidate(row) for row in rows]
 
     def by_fragment(self, tx: Transaction, fragment: str, scope: SearchScope, limit: int) -> list[SearchCandidate]:
         condition, params = scope.condition()
-        if scope.key is not None:
-            condition += " AND d.conversation = ?"
-            params.append(scope.key)
         match = " AND ".join(f'"{trigram}"' for trigram in _trigrams(_plain(fragment)))
         found: list[SearchCandidate] = []
         before = _NEWEST
@@ -216,9 +207,13 @@ def _decode(data: bytes) -> str:
 
 
 def _candidate(row: Row) -> SearchCandidate:
-    id, number, chunk, start, created, role, tool, body = row
-    text = _decode(unpack_body(body, f"the index entry of m{number}"))
-    return SearchCandidate(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), text)
+    return SearchCandidate.from_row(row, _decode(unpack_body(row[-1], f"the index entry of m{row[1]}")))
+
+
+def totals(tx: Transaction) -> tuple[int, int]:
+    """How many documents and words the index has, as counted when they were added."""
+    counted: dict[str, int] = dict(tx.rows("SELECT name, value FROM index_state WHERE name IN ('documents', 'words')"))
+    return int(counted.get("documents", 0)), int(counted.get("words", 0))
 
 
 def _insert(tx: Transaction, entries: Sequence[tuple[int, int, str, Sequence[str]]]) -> None:

@@ -18,7 +18,7 @@ from leporello.messages import parse_json
 from leporello.recall.base import DEFAULT_TOKENS
 from leporello.recall.paging import json_text
 from leporello.recall.tools import LEAST_TOKENS, SCHEMAS, RecallTools, openai_tools
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.tokens import TokenCounter
 
 NO_ROOM = json_text({"error": "the window has no room for a result; answer with what you have"})

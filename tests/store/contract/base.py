@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from leporello.events import CompactionReport, Outcome, Span, ViewEntry
 from leporello.messages import Message
-from leporello.store import open_store
-from leporello.store.base import Store, StoreOptions
+from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import CompactionRecord, StoredFold, View
 
 ODD_IDS = (

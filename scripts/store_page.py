@@ -8,8 +8,7 @@ from pathlib import Path
 
 from leporello.events import CompactionReport, Outcome, Span, ViewEntry
 from leporello.messages import Message
-from leporello.store import open_store
-from leporello.store.base import Store, StoreOptions
+from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import CompactionRecord, Metadata, ModelCall, StoredFold
 from leporello.store.sqlite import DIALECT, MIGRATIONS
 from leporello.usage import CanonicalUsage

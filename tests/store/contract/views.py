@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
 from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import CompactionRecord, LedgerSnapshot, StoredFold
-from leporello.testing.store_contract.base import (
+from leporello.usage import CanonicalUsage
+from tests.store.contract.base import (
     ContractBase,
     assistant,
     contents,
@@ -20,7 +21,6 @@ from leporello.testing.store_contract.base import (
     fold_all_but,
     user,
 )
-from leporello.usage import CanonicalUsage
 
 DONE = CompactionReport(Outcome.COMMITTED)
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 
 from leporello.errors import InputError, NotFound
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import LedgerSnapshot
-from leporello.testing.store_contract.base import ContractBase, any_text, example_settings, json_values, user
+from tests.store.contract.base import ContractBase, any_text, example_settings, json_values, user
 
 
-class KeepsContract(ContractBase):
+class ArtifactsAndStateContract(ContractBase):
     """`store.artifacts`, `.pins`, `.ledgers`, `.state`."""
 
     def test_artifacts_come_back_whole_under_their_hash(self, store: Store) -> None:

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound
-from leporello.store.base import Fence, Store, StoreOptions
-from leporello.testing.store_contract.base import ContractBase, contents, user
+from leporello.store import Fence, Store, StoreOptions
+from tests.store.contract.base import ContractBase, contents, user
 
 
 class InboxContract(ContractBase):
@@ -16,11 +16,11 @@ class InboxContract(ContractBase):
 
     def test_a_letter_from_arrival_to_its_end(self, store: Store) -> None:
         store.conversations.create("c")
-        posted = store.inbox.post("c", "id-1", "Hello\ud83d \0")
+        posted = store.inbox.enqueue("c", "id-1", "Hello\ud83d \0")
         assert (posted.number, posted.attempts, posted.message, posted.outcome) == (1, 0, None, None)
         assert store.inbox.waiting("c") == [posted]
         assert store.inbox.begin("c", "id-1").attempts == 1
-        number = store.inbox.enter("c", "id-1", user(posted.text))
+        number = store.inbox.append_to_log("c", "id-1", user(posted.text))
         assert store.log.message("c", number).message == user("Hello\ud83d \0")
         store.inbox.end("c", "id-1", {"status": "done", "text": "Hi"})
         ended = store.inbox.get("c", "id-1")
@@ -31,40 +31,40 @@ class InboxContract(ContractBase):
     def test_the_same_id_is_the_same_letter(self, store: Store) -> None:
         store.conversations.create("c")
         store.conversations.create("d")
-        first = store.inbox.post("c", "x", "one")
-        assert store.inbox.post("c", "x", "one") == first
-        assert store.inbox.post("d", "x", "three").text == "three"
+        first = store.inbox.enqueue("c", "x", "one")
+        assert store.inbox.enqueue("c", "x", "one") == first
+        assert store.inbox.enqueue("d", "x", "three").text == "three"
         store.inbox.end("c", "x", {"status": "done"})
-        assert store.inbox.post("c", "x", "one").outcome == {"status": "done"}
+        assert store.inbox.enqueue("c", "x", "one").outcome == {"status": "done"}
         store.inbox.end("c", "x", {"status": "failed"})
         assert store.inbox.get("c", "x").outcome == {"status": "done"}
 
     def test_an_id_stands_for_one_text_also_when_the_letter_has_ended(self, store: Store) -> None:
         store.conversations.create("c")
-        store.inbox.post("c", "entered", "one")
-        store.inbox.post("c", "command", "/compress")
+        store.inbox.enqueue("c", "entered", "one")
+        store.inbox.enqueue("c", "command", "/compress")
         for _ in range(2):
             for id in ("entered", "command"):
                 with pytest.raises(LetterConflict):
-                    store.inbox.post("c", id, "two")
-            store.inbox.enter("c", "entered", user("one, as the log has it"))
+                    store.inbox.enqueue("c", id, "two")
+            store.inbox.append_to_log("c", "entered", user("one, as the log has it"))
             store.inbox.end("c", "entered", {"status": "done"})
             store.inbox.end("c", "command", {"status": "done"})
-        assert store.inbox.post("c", "entered", "one").outcome == {"status": "done"}
-        assert store.inbox.post("c", "command", "/compress").outcome == {"status": "done"}
+        assert store.inbox.enqueue("c", "entered", "one").outcome == {"status": "done"}
+        assert store.inbox.enqueue("c", "command", "/compress").outcome == {"status": "done"}
         assert store.log.count("c") == 1
 
     def test_a_message_enters_the_log_once(self, store: Store) -> None:
         store.conversations.create("c")
-        store.inbox.post("c", "x", "one")
-        numbers = {store.inbox.enter("c", "x", user("one")) for _ in range(3)}
+        store.inbox.enqueue("c", "x", "one")
+        numbers = {store.inbox.append_to_log("c", "x", user("one")) for _ in range(3)}
         assert len(numbers) == 1
         assert store.log.count("c") == 1
 
     def test_letters_wait_in_the_order_of_their_arrival(self, store: Store) -> None:
         store.conversations.create("c")
         for number in range(12):
-            store.inbox.post("c", f"id-{number}", f"word {number}")
+            store.inbox.enqueue("c", f"id-{number}", f"word {number}")
         store.inbox.end("c", "id-3", {})
         left = [number for number in range(12) if number != 3]
         assert [letter.id for letter in store.inbox.waiting("c", limit=1)] == ["id-0"]
@@ -72,20 +72,20 @@ class InboxContract(ContractBase):
 
     def test_an_inbox_may_be_full(self, store: Store) -> None:
         store.conversations.create("c")
-        store.inbox.post("c", "a", "one", most=1)
+        store.inbox.enqueue("c", "a", "one", most=1)
         with pytest.raises(InboxFull):
-            store.inbox.post("c", "b", "two", most=1)
-        assert store.inbox.post("c", "a", "one", most=1).number == 1
+            store.inbox.enqueue("c", "b", "two", most=1)
+        assert store.inbox.enqueue("c", "a", "one", most=1).number == 1
         store.inbox.end("c", "a", {})
-        assert store.inbox.post("c", "b", "two", most=1).text == "two"
+        assert store.inbox.enqueue("c", "b", "two", most=1).text == "two"
 
     def test_many_posts_at_once_are_one_letter_each(self, store: Store) -> None:
         store.conversations.create("c")
 
         def work() -> None:
             for number in range(5):
-                store.inbox.post("c", f"id-{number}", "word")
-                store.inbox.enter("c", f"id-{number}", user(f"word {number}"))
+                store.inbox.enqueue("c", f"id-{number}", "word")
+                store.inbox.append_to_log("c", f"id-{number}", user(f"word {number}"))
 
         threads = [threading.Thread(target=work) for _ in range(6)]
         for thread in threads:
@@ -96,8 +96,8 @@ class InboxContract(ContractBase):
 
     def test_what_is_cancelled_is_marked(self, store: Store) -> None:
         store.conversations.create("c")
-        store.inbox.post("c", "a", "one")
-        store.inbox.post("c", "b", "two")
+        store.inbox.enqueue("c", "a", "one")
+        store.inbox.enqueue("c", "b", "two")
         store.inbox.end("c", "a", {})
         assert store.inbox.cancel("c") == 1
         assert not store.inbox.get("c", "a").cancelled
@@ -109,7 +109,7 @@ class InboxContract(ContractBase):
         with self.open(url, StoreOptions(clock=lambda: moment[0])) as store:
             for id in ("read", "left", "ended", "new"):
                 store.conversations.create(id)
-                store.inbox.post(id, "x", "one")
+                store.inbox.enqueue(id, "x", "one")
             store.inbox.end("ended", "x", {})
             assert store.turns.acquire("read", "me", seconds=60.0) is not None
             assert store.turns.acquire("left", "dead", seconds=5.0) is not None
@@ -124,14 +124,14 @@ class InboxContract(ContractBase):
         with pytest.raises(NotFound):
             store.inbox.begin("c", "x")
         with pytest.raises(NotFound):
-            store.inbox.enter("c", "x", user("one"))
+            store.inbox.append_to_log("c", "x", user("one"))
         with pytest.raises(NotFound):
-            store.inbox.post("nobody", "x", "one")
+            store.inbox.enqueue("nobody", "x", "one")
         assert store.log.count("c") == 0
 
     def test_a_deleted_conversation_takes_its_letters_along(self, store: Store) -> None:
         store.conversations.create("c")
-        store.inbox.post("c", "x", "one")
+        store.inbox.enqueue("c", "x", "one")
         store.turns.acquire("c", "me")
         store.conversations.delete("c")
         assert store.inbox.stranded() == []
@@ -151,7 +151,7 @@ class InboxContract(ContractBase):
             store.conversations.create("c")
             fence = Fence(store.turns.acquire("c", "slow", seconds=5.0))
             mine = store.behind(fence)
-            store.inbox.post("c", "x", "one")
+            store.inbox.enqueue("c", "x", "one")
             mine.log.append("c", [user("in time")])
             moment[0] += 6
             # Late, but nobody was quicker.
@@ -160,7 +160,7 @@ class InboxContract(ContractBase):
             for write in (
                 lambda: mine.log.append("c", [user("too late")]),
                 lambda: mine.inbox.begin("c", "x"),
-                lambda: mine.inbox.enter("c", "x", user("one")),
+                lambda: mine.inbox.append_to_log("c", "x", user("one")),
                 lambda: mine.inbox.end("c", "x", {}),
                 lambda: mine.state.set("c", "key", 1),
                 lambda: mine.conversations.update("c", title="mine"),

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import SearchMode, SearchQuery
-from leporello.testing.store_contract.base import ContractBase, assistant, fold_all_but, tool_turn, user
+from tests.store.contract.base import ContractBase, assistant, fold_all_but, tool_turn, user
 
 DAY = 86_400.0
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from leporello.errors import InputError, StoreUnavailable
-from leporello.store import open_store
-from leporello.store.base import Store
-from leporello.testing.store_contract.base import ContractBase, contents, fold_all_but, tool_turn, user
+from leporello.store import Store, open_store
+from tests.store.contract.base import ContractBase, contents, fold_all_but, tool_turn, user
 
 
 def lived_in(store: Store) -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from leporello.errors import InputError
 from leporello.events import CompactionReport, Outcome
-from leporello.store.base import Store, StoreOptions
+from leporello.store import Store, StoreOptions
 from leporello.store.records import InsightsQuery, Metadata, ModelCall, ToolUse
-from leporello.testing.store_contract.base import ContractBase, fold_all_but, tool_turn, user
 from leporello.usage import CanonicalUsage
+from tests.store.contract.base import ContractBase, fold_all_but, tool_turn, user
 
 USAGE = CanonicalUsage(10, 20, 30, 40, 5)
 DAY = 86_400.0
 
 
-class CountersContract(ContractBase):
+class UsageContract(ContractBase):
     """`store.usage`."""
 
     def test_calls_add_up_per_session_and_over_the_chain(self, store: Store) -> None:

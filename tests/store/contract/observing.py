@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from leporello.errors import NotFound
 from leporello.events import CompactionReport, Outcome, Span
 from leporello.messages import encode_json
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationFilter, InsightsQuery, Metadata, ModelCall, SearchQuery
-from leporello.testing.store_contract.base import ContractBase, any_text, example_settings, fold_all_but, user
 from leporello.usage import CanonicalUsage
+from tests.store.contract.base import ContractBase, any_text, example_settings, fold_all_but, user
 
 USAGE = CanonicalUsage(10, 5, 30, 2, 1)
 
 
-class WatchingContract(ContractBase):
+class ObservingContract(ContractBase):
     """What a page about the store reads."""
 
     def test_a_pulse_tells_that_something_happened(self, store: Store) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import InputError, NotFound, StoreConflict
-from leporello.store.base import Store, StoreOptions
+from leporello.store import Store, StoreOptions
 from leporello.store.records import (
     COMPRESSION,
     ConversationFilter,
@@ -19,7 +19,7 @@ from leporello.store.records import (
     LedgerSnapshot,
     Metadata,
 )
-from leporello.testing.store_contract.base import (
+from tests.store.contract.base import (
     ODD_IDS,
     ContractBase,
     any_text,
@@ -50,7 +50,7 @@ def rotate(store: Store, conversation: str, times: int = 1) -> list[str]:
     return ids
 
 
-class ChainContract(ContractBase):
+class SessionsContract(ContractBase):
     """`store.conversations`."""
 
     def test_a_new_conversation_is_its_own_tip(self, store: Store) -> None:

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from leporello.errors import LeaseLost, NotFound
-from leporello.store.base import Store, StoreOptions
-from leporello.testing.store_contract.base import ContractBase, user
+from leporello.store import Store, StoreOptions
+from tests.store.contract.base import ContractBase, user
 
 
 class LeasesContract(ContractBase):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from leporello.errors import InputError, NotFound, StoreConflict
 from leporello.events import Span
 from leporello.messages import message_hash
-from leporello.store.base import Store
-from leporello.testing.store_contract.base import (
+from leporello.store import Store
+from tests.store.contract.base import (
     ContractBase,
     any_text,
     example_settings,

@@ -1,0 +1,144 @@
+"""Small things a conversation keeps beside its messages: pins, ledger snapshots, and values by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leporello.errors import InputError, NotFound
+from leporello.messages import decode_json
+from leporello.store.records import LedgerSnapshot, Pin
+from leporello.store.sql.database import Transaction, integer
+from leporello.store.sql.encoding import (
+    LARGEST_NUMBER,
+    LONGEST_KEY,
+    pack,
+    pack_body,
+    seconds,
+    shown,
+    to_json,
+    unpack,
+    unpack_body,
+)
+from leporello.store.sql.part import STORE_ITSELF, StorePart, lock
+from leporello.store.sql.schema import insert
+
+LEDGERS_KEPT = 3
+"""The ledger is a function of the log: older snapshots only save work."""
+
+
+class Pins(StorePart):
+    """Messages that must survive."""
+
+    def add(self, conversation: str, number: int, note: str = "") -> None:
+        """Pin a message; pinning again replaces the note."""
+        with self._locked(conversation) as (tx, locked):
+            if not 1 <= number <= locked.last:
+                raise NotFound(f"{shown(conversation)} has no message m{number} to pin.")
+            tx.run(
+                insert("pins", " ON CONFLICT (conversation, number) DO UPDATE SET note = excluded.note"),
+                *(locked.key, number, pack(note), self._db.now()),
+            )
+
+    def remove(self, conversation: str, number: int) -> bool:
+        """Take a pin off; False when there was none."""
+        with self._locked(conversation) as (tx, locked):
+            if not 1 <= number <= locked.last:
+                return False
+            return tx.run("DELETE FROM pins WHERE conversation = ? AND number = ?", locked.key, number) > 0
+
+    def all(self, conversation: str) -> list[Pin]:
+        """All pins in the order of their messages."""
+        rows = self._rows(conversation, "SELECT number, note, created FROM pins WHERE conversation = ? ORDER BY number")
+        return [Pin(number, unpack(note), seconds(created)) for number, note, created in rows]
+
+
+class Ledgers(StorePart):
+    """Snapshots of the ledger, so that it need not be rebuilt from the log."""
+
+    def save(self, conversation: str, snapshot: LedgerSnapshot) -> None:
+        """Store a snapshot; only the newest few are kept."""
+        with self._locked(conversation) as (tx, locked):
+            if not 0 <= snapshot.base <= locked.last:
+                raise InputError(f"The log ends at m{locked.last}; a ledger can't stand at m{snapshot.base}.")
+            save_ledger(tx, locked.key, snapshot)
+
+    def latest(self, conversation: str, version: int, upto: int | None = None) -> LedgerSnapshot | None:
+        """The newest snapshot of this version whose base is at most `upto`."""
+        row = self._row(
+            conversation,
+            "SELECT base, data FROM ledgers WHERE conversation = ? AND version = ? AND base <= ? "
+            "ORDER BY base DESC LIMIT 1",
+            *(version, LARGEST_NUMBER if upto is None else min(upto, LARGEST_NUMBER)),
+        )
+        return None if row is None else LedgerSnapshot(row[0], version, unpack_body(row[1], "a ledger snapshot"))
+
+
+def save_ledger(tx: Transaction, key: int, snapshot: LedgerSnapshot) -> None:
+    """Store a snapshot and drop the oldest."""
+    tx.run(
+        insert("ledgers", " ON CONFLICT (conversation, base, version) DO UPDATE SET data = excluded.data"),
+        *(key, snapshot.base, snapshot.version, pack_body(snapshot.data)),
+    )
+    tx.run(
+        "DELETE FROM ledgers WHERE conversation = ? AND base < "
+        "(SELECT min(base) FROM (SELECT base FROM ledgers WHERE conversation = ? ORDER BY base DESC LIMIT ?) newest)",
+        *(key, key, LEDGERS_KEPT),
+    )
+
+
+class State(StorePart):
+    """Small durable values by key, per conversation; `conversation=None` is the store's own."""
+
+    def get(self, conversation: str | None, key: str) -> Any:
+        """The JSON value, or None."""
+        row = self._row(
+            conversation, "SELECT count, value FROM state WHERE conversation = ? AND key = ?", _state_key(key)
+        )
+        return None if row is None else _value(*row)
+
+    def set(self, conversation: str | None, key: str, value: Any) -> None:
+        """Store a JSON value."""
+        data = pack_body(to_json(value, f"The value of {shown(key)}"))
+        with self._db.write() as tx:
+            tx.run(
+                "INSERT INTO state (conversation, key, count, value) VALUES (?, ?, NULL, ?) "
+                "ON CONFLICT (conversation, key) DO UPDATE SET count = NULL, value = excluded.value",
+                *(self._lock(tx, conversation), _state_key(key), data),
+            )
+
+    def add(self, conversation: str | None, key: str, amount: int = 1) -> int:
+        """Add to a counter (0 when absent) and return it, atomically."""
+        with self._db.write() as tx:
+            return integer(
+                tx,
+                "INSERT INTO state (conversation, key, count, value) VALUES (?, ?, ?, NULL) "
+                "ON CONFLICT (conversation, key) DO UPDATE SET count = COALESCE(state.count, 0) + excluded.count, "
+                "value = NULL RETURNING count",
+                *(self._lock(tx, conversation), _state_key(key), amount),
+            )
+
+    def remove(self, conversation: str | None, key: str) -> bool:
+        """Delete a key; False when it was not there."""
+        with self._db.write() as tx:
+            found = self._lock(tx, conversation)
+            return tx.run("DELETE FROM state WHERE conversation = ? AND key = ?", found, _state_key(key)) > 0
+
+    def items(self, conversation: str | None) -> Mapping[str, Any]:
+        """All keys and values."""
+        rows = self._rows(conversation, "SELECT key, count, value FROM state WHERE conversation = ? ORDER BY key")
+        return {unpack(key): _value(count, value) for key, count, value in rows}
+
+    def _lock(self, tx: Transaction, conversation: str | None) -> int:
+        return STORE_ITSELF if conversation is None else lock(self._db, tx, conversation).key
+
+
+def _state_key(key: str) -> str:
+    packed = pack(key)
+    if not packed or len(packed) > LONGEST_KEY:
+        raise InputError(f"A key of the state has 1 to {LONGEST_KEY} characters.")
+    return packed
+
+
+def _value(count: int | None, value: bytes | None) -> Any:
+    return count if value is None else decode_json(unpack_body(value, "a state value"))
