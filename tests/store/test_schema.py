@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from leporello.store import open_store, postgres, sqlite
-from leporello.store.sql.schema import COLUMNS, CONVERSATION_TABLES, MIGRATIONS_TABLE, NOT_COPIED, Migration
+from leporello.store.sql.schema import COLUMNS, MIGRATIONS_TABLE, Migration
 from tests.store.contract.base import user
 from tests.store.server import Server
 
@@ -56,7 +56,7 @@ def test_every_key_begins_with_the_conversation_in_sqlite(tmp_path: Path) -> Non
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
         if name not in KEYED_OTHERWISE and not name.startswith(("sqlite_", "words", "fragments", "vocabulary"))
     ]
-    assert {*CONVERSATION_TABLES, "conversations"} == set(tables)
+    assert {*COLUMNS, "conversations"} == set(tables)
     for table in tables:
         key = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[5] == 1]
         assert key == ["conversation"], table
@@ -76,7 +76,7 @@ def test_every_key_begins_with_the_conversation_in_postgres(server: Server, post
             "WHERE n.nspname = 'leporello' AND (i.indisunique OR i.indisprimary)"
         ).fetchall()
     checked = {table for table, _ in rows}
-    assert set(CONVERSATION_TABLES) | {"conversations", "documents"} <= checked
+    assert set(COLUMNS) | {"conversations", "documents"} <= checked
     for table, column in rows:
         if table not in KEYED_OTHERWISE - {"documents"}:
             assert column == "conversation", table
@@ -86,7 +86,7 @@ def test_a_copy_takes_every_column_of_every_table(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     open_store(str(path)).close()
     connection = sqlite3.connect(path)
-    for table in set(CONVERSATION_TABLES) - set(NOT_COPIED):
+    for table in COLUMNS:
         columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")} - {"conversation"}
         assert columns == set(COLUMNS[table]), table
     connection.close()

@@ -1,15 +1,4 @@
-"""The suite any `leporello.store.base.Store` must pass.
-
-    class TestMyStore(StoreContract):
-        @pytest.fixture
-        def url(self, tmp_path):
-            return f"mystore://{tmp_path}"
-
-        def open(self, url, options=None):
-            return my_open(url, options)
-
-Each test opens an empty store. Needs pytest and hypothesis, which Leporello itself does not require.
-"""
+"""The suite that `leporello.store.Store` must pass on every database. Each test opens an empty store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inbox: each letter once, in order, whoever answers it; and the fence around whoever lost its turn."""
+"""The inbox: each message once, in order, whoever answers it; and the fence around whoever lost its turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.store.contract.base import ContractBase, contents, user
 class InboxContract(ContractBase):
     """`store.inbox`, `store.turns` and `store.behind`."""
 
-    def test_a_letter_from_arrival_to_its_end(self, store: Store) -> None:
+    def test_a_message_from_arrival_to_its_end(self, store: Store) -> None:
         store.conversations.create("c")
         posted = store.inbox.enqueue("c", "id-1", "Hello\ud83d \0")
         assert (posted.number, posted.attempts, posted.message, posted.outcome) == (1, 0, None, None)
@@ -28,7 +28,7 @@ class InboxContract(ContractBase):
         assert (ended.text, ended.message) == ("", number)
         assert store.inbox.waiting("c") == []
 
-    def test_the_same_id_is_the_same_letter(self, store: Store) -> None:
+    def test_the_same_id_is_the_same_message(self, store: Store) -> None:
         store.conversations.create("c")
         store.conversations.create("d")
         first = store.inbox.enqueue("c", "x", "one")
@@ -39,7 +39,7 @@ class InboxContract(ContractBase):
         store.inbox.end("c", "x", {"status": "failed"})
         assert store.inbox.get("c", "x").outcome == {"status": "done"}
 
-    def test_an_id_stands_for_one_text_also_when_the_letter_has_ended(self, store: Store) -> None:
+    def test_an_id_stands_for_one_text_also_when_the_message_has_ended(self, store: Store) -> None:
         store.conversations.create("c")
         store.inbox.enqueue("c", "entered", "one")
         store.inbox.enqueue("c", "command", "/compress")
@@ -61,14 +61,14 @@ class InboxContract(ContractBase):
         assert len(numbers) == 1
         assert store.log.count("c") == 1
 
-    def test_letters_wait_in_the_order_of_their_arrival(self, store: Store) -> None:
+    def test_messages_wait_in_the_order_of_their_arrival(self, store: Store) -> None:
         store.conversations.create("c")
         for number in range(12):
             store.inbox.enqueue("c", f"id-{number}", f"word {number}")
         store.inbox.end("c", "id-3", {})
         left = [number for number in range(12) if number != 3]
-        assert [letter.id for letter in store.inbox.waiting("c", limit=1)] == ["id-0"]
-        assert [letter.text for letter in store.inbox.waiting("c")] == [f"word {number}" for number in left]
+        assert [item.id for item in store.inbox.waiting("c", limit=1)] == ["id-0"]
+        assert [item.text for item in store.inbox.waiting("c")] == [f"word {number}" for number in left]
 
     def test_an_inbox_may_be_full(self, store: Store) -> None:
         store.conversations.create("c")
@@ -79,7 +79,7 @@ class InboxContract(ContractBase):
         store.inbox.end("c", "a", {})
         assert store.inbox.enqueue("c", "b", "two", most=1).text == "two"
 
-    def test_many_posts_at_once_are_one_letter_each(self, store: Store) -> None:
+    def test_many_posts_at_once_are_one_message_each(self, store: Store) -> None:
         store.conversations.create("c")
 
         def work() -> None:
@@ -104,7 +104,7 @@ class InboxContract(ContractBase):
         assert store.inbox.get("c", "b").cancelled
         assert store.inbox.cancelled("c") == ["b"]
 
-    def test_letters_without_a_reader_are_found(self, url: str) -> None:
+    def test_messages_without_a_reader_are_found(self, url: str) -> None:
         moment = [1000.0]
         with self.open(url, StoreOptions(clock=lambda: moment[0])) as store:
             for id in ("read", "left", "ended", "new"):
@@ -117,7 +117,7 @@ class InboxContract(ContractBase):
             moment[0] += 6
             assert sorted(store.inbox.stranded()) == ["left", "new"]
 
-    def test_unknown_letters(self, store: Store) -> None:
+    def test_unknown_inbox_messages(self, store: Store) -> None:
         store.conversations.create("c")
         with pytest.raises(NotFound):
             store.inbox.get("c", "x")
@@ -129,7 +129,7 @@ class InboxContract(ContractBase):
             store.inbox.enqueue("nobody", "x", "one")
         assert store.log.count("c") == 0
 
-    def test_a_deleted_conversation_takes_its_letters_along(self, store: Store) -> None:
+    def test_a_deleted_conversation_takes_its_inbox_along(self, store: Store) -> None:
         store.conversations.create("c")
         store.inbox.enqueue("c", "x", "one")
         store.turns.acquire("c", "me")

@@ -21,7 +21,7 @@ from leporello.store.sql.database import Database, Row, Transaction, integer, ro
 from leporello.store.sql.encoding import LARGEST_NUMBER, millis, name_key, pack, pack_body, seconds, shown, unpack
 from leporello.store.sql.entries import pack_entries
 from leporello.store.sql.part import StorePart, key_of, locate, lock, unknown
-from leporello.store.sql.schema import COLUMNS, CONVERSATION_TABLES, insert
+from leporello.store.sql.schema import COLUMNS, insert
 from leporello.store.sql.sessions import (
     FIRST,
     PROMPT,
@@ -256,7 +256,7 @@ class Conversations(StorePart):
         self._remove_from_index(tx, key)
         for (packed,) in tx.rows("SELECT id FROM sessions WHERE conversation = ?", key):
             tx.run("DELETE FROM directory WHERE name = ?", name_key(unpack(packed)))
-        for table in (*CONVERSATION_TABLES, "conversations"):
+        for table in (*COLUMNS, "conversations"):
             tx.run(f"DELETE FROM {table} WHERE conversation = ?", key)  # noqa: S608 - our own table names
 
 

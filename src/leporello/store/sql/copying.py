@@ -11,11 +11,12 @@ from leporello.errors import StoreConflict, StoreCorrupt
 from leporello.store.sql.database import Database, Progress, Row, Transaction, integer
 from leporello.store.sql.encoding import name_key, shown, unpack
 from leporello.store.sql.part import STORE_ITSELF
-from leporello.store.sql.schema import COLUMNS, insert
+from leporello.store.sql.schema import COLUMNS, NOT_COPIED, insert
 from leporello.store.sql.sessions import register_id
 from leporello.store.sql.store import Store
 
 _BATCH = 500
+_COPIED = tuple(table for table in COLUMNS if table not in NOT_COPIED)
 _CONVERSATION = "kind, created, updated, last, generation, tip"
 
 
@@ -94,7 +95,7 @@ def _copy_conversation(source: Database, target: Database, key: int) -> int | No
         )
         for ordinal, id in enumerate(_session_ids(tx, key), 1):
             register_id(out, id, made, ordinal)
-        for table in COLUMNS:
+        for table in _COPIED:
             _insert(out, table, made, rows_of(tx, table, key))
         if digest(tx, key) != digest(out, made):
             name = shown(next(iter(_session_ids(tx, key)), str(key)))
@@ -108,7 +109,7 @@ def digest(tx: Transaction, key: int) -> str:
     total = hashlib.blake2b(digest_size=16)
     row = tx.row(f"SELECT {_CONVERSATION} FROM conversations WHERE conversation = ?", key)  # noqa: S608 - constants
     total.update(repr(row).encode())
-    for table in COLUMNS:
+    for table in _COPIED:
         total.update(table.encode())
         for row in rows_of(tx, table, key):
             total.update(repr(row).encode())

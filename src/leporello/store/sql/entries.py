@@ -7,7 +7,7 @@ tail: `[[1, 3], {"m": {...}, "f": "f1"}, [95, 120]]` shows m1 to m3, the fold f1
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -39,16 +39,13 @@ def pack_entries(entries: Sequence[ViewEntry]) -> bytes:
 
 def unpack_entries(data: bytes) -> tuple[ViewEntry, ...]:
     """The entries that `pack_entries` was given."""
-    return tuple(_entries(decode_json(data)))
-
-
-def _entries(items: Iterable[Any]) -> Iterator[ViewEntry]:
-    for item in items:
+    entries: list[ViewEntry] = []
+    for item in decode_json(data):
         if isinstance(item, list):
-            for number in range(item[0], item[1] + 1):
-                yield ViewEntry(ref=number)
+            entries.extend(ViewEntry(ref=number) for number in range(item[0], item[1] + 1))
         else:
-            yield ViewEntry(ref=item.get("r"), inline=item["m"], fold=item.get("f"))
+            entries.append(ViewEntry(ref=item.get("r"), inline=item["m"], fold=item.get("f")))
+    return tuple(entries)
 
 
 def check_entries(entries: Sequence[ViewEntry], last: int) -> None:

@@ -16,6 +16,7 @@ from leporello.store.sql.encoding import millis, pack_key, unpack
 from leporello.store.sql.index_tables import IndexedChunk, IndexTables
 from leporello.store.sql.log import read_spans
 from leporello.store.sql.part import key_of
+from leporello.store.sql.schema import insert
 from leporello.store.sql.usage import MILLIS_PER_DAY
 from leporello.text_features.words import WORDS_VERSION, index_words
 
@@ -258,14 +259,13 @@ def _call_names(message: Message) -> dict[str, str]:
 
 def _count(tx: Transaction, key: int, batch: Batch) -> None:
     tx.many(
-        "INSERT INTO activity (conversation, day, messages, characters) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (conversation, day) DO UPDATE SET messages = activity.messages + excluded.messages, "
+        f"{insert('activity')} ON CONFLICT (conversation, day) DO UPDATE SET "
+        "messages = activity.messages + excluded.messages, "
         "characters = activity.characters + excluded.characters",
         [(key, day, *counts) for day, counts in sorted(batch.days.items())],
     )
     tx.many(
-        "INSERT INTO tools (conversation, day, tool, calls, results, result_characters) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (conversation, day, tool) DO UPDATE SET calls = tools.calls + excluded.calls, "
+        f"{insert('tools')} ON CONFLICT (conversation, day, tool) DO UPDATE SET calls = tools.calls + excluded.calls, "
         "results = tools.results + excluded.results, "
         "result_characters = tools.result_characters + excluded.result_characters",
         [(key, day, pack_key(tool), *counts) for (day, tool), counts in batch.tools.items()],

@@ -8,6 +8,7 @@ Types are written for both databases: `{key}`, `{blob}` and `{clustered}` are fi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -268,38 +269,21 @@ CREATE TABLE turns (
 )""",
 )
 
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "sessions": (
-        *("ordinal", "id", "parent", "parent_name", "started", "ended", "end_reason", "first"),
-        *("title", "platform", "model", "owner", "custom", "prompt"),
-    ),
-    "prompts": ("hash", "body"),
-    "messages": ("number", "created", "same_as", "body"),
-    "hashes": ("hash", "number"),
-    "generations": (
-        *("generation", "kind", "state", "below", "base_last", "log_last", "ordinal", "created", "entries"),
-    ),
-    "attempts": (
-        *("number", "created", "ordinal", "generation", "outcome", "engine", "summariser", "cause"),
-        *("covered_first", "covered_last", "tokens_before", "tokens_after", "cost_nanos", "duration_millis", "report"),
-    ),
-    "folds": ("id", "number", "generation", "first", "last", "body"),
-    "usage": (
-        *("ordinal", "day", "model", "purpose", "calls", "input_tokens", "output_tokens", "cache_read_tokens"),
-        *("cache_write_tokens", "reasoning_tokens", "cost_nanos", "unpriced_calls"),
-    ),
-    "artifacts": ("hash", "number", "size", "name", "created", "body"),
-    "pins": ("number", "note", "created"),
-    "ledgers": ("base", "version", "data"),
-    "state": ("key", "count", "value"),
-    "inbox": (*("number", "name", "id", "created", "attempts", "message", "cancelled", "ended", "text", "outcome"),),
+
+def _columns(statement: str) -> tuple[str, ...]:
+    """The columns of a CREATE TABLE statement."""
+    return tuple(re.findall(r"^    (\w+) (?:BIGINT|SMALLINT|TEXT|\{blob\}|\{key\})", statement, re.MULTILINE))
+
+
+COLUMNS = {
+    statement.split()[2]: _columns(statement)[1:]
+    for statement in (*CORE.statements, *INBOX)
+    if statement.startswith("\nCREATE TABLE") and _columns(statement)[0] == "conversation" and "{key}" not in statement
 }
-"""The columns of each table with rows of one conversation, beside the conversation's key."""
+"""The tables with rows of one conversation, and their columns beside the conversation's key."""
 
 NOT_COPIED = ("tools", "activity", "leases", "turns")
 """Tables of a conversation that a copy leaves out: they are derived, or mean nothing elsewhere."""
-
-CONVERSATION_TABLES = (*COLUMNS, *NOT_COPIED)
 
 
 @cache

@@ -235,8 +235,7 @@ class SqliteDatabase:
     def disconnect(self) -> None:
         """Close all connections; new ones are made when they are needed."""
         if self._pid != os.getpid():
-            self._abandon()
-            self._reset()
+            self._leave_inherited()
             return
         while self._readers:
             self._readers.pop().close()
@@ -278,19 +277,20 @@ class SqliteDatabase:
         if self._closed:
             raise StoreUnavailable(f"{self.path} was closed. Open the store again.")
         if self._pid != os.getpid():
-            self._abandon()
-            self._reset()
+            self._leave_inherited()
+
+    def _leave_inherited(self) -> None:
+        """After a fork: the parent's connections must be neither used nor closed here."""
+        if self._writer is not None:
+            _inherited.append(self._writer)
+        _inherited.extend(self._readers)
+        self._reset()
 
     def _reset(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._writer = None
         self._readers = []
-
-    def _abandon(self) -> None:
-        if self._writer is not None:
-            _inherited.append(self._writer)
-        _inherited.extend(self._readers)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
