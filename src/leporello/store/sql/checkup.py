@@ -173,7 +173,7 @@ class _Examination:
             if not (0 <= base_last <= log_last <= last and 0 <= below <= state <= number):
                 yield self._damage("view", f"generation {number} does not fit the log")
             try:
-                entries = unpack_entries(unpack_body(packed, f"generation {number}"))
+                entries = unpack_entries(packed, f"generation {number}")
             except (StoreCorrupt, ValueError, KeyError, TypeError) as error:
                 yield self._damage("view", f"generation {number} can't be read: {error}")
                 continue

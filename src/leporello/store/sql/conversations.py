@@ -18,9 +18,9 @@ from leporello.store.records import (
     SessionRecord,
 )
 from leporello.store.sql.database import Database, Row, Transaction, integer, rows_in
-from leporello.store.sql.encoding import LARGEST_NUMBER, millis, name_key, pack, pack_body, seconds, shown, unpack
+from leporello.store.sql.encoding import LARGEST_NUMBER, millis, name_key, pack, seconds, shown, unpack
 from leporello.store.sql.entries import pack_entries
-from leporello.store.sql.part import StorePart, key_of, locate, lock, unknown
+from leporello.store.sql.part import StorePart, key_of, locate, lock, read_conversation, unknown
 from leporello.store.sql.schema import COLUMNS, insert
 from leporello.store.sql.sessions import (
     FIRST,
@@ -71,12 +71,12 @@ class Conversations(StorePart):
         A sub-agent names the session that started it; that never makes it a continuation.
         """
         chosen = new_id() if id is None else id
-        now = self._db.now() if created_at is None else millis(created_at)
+        now = self._moment(created_at)
         with self._db.write() as tx:
             key = _insert_conversation(tx, chosen, kind, now)
             insert_session(tx, key, 1, chosen, parent_session_id, now, 1)
             write_metadata(tx, key, 1, metadata or Metadata())
-            tx.run(insert("generations"), key, 0, "start", 0, 0, 0, 0, 1, now, pack_body(pack_entries(())))
+            tx.run(insert("generations"), key, 0, "start", 0, 0, 0, 0, 1, now, pack_entries(()))
             return _conversation(tx, key)
 
     def resolve(self, id: str) -> ConversationRecord:
@@ -87,14 +87,8 @@ class Conversations(StorePart):
     def pulse(self, id: str) -> Pulse:
         """How far the conversation has come: one row, cheap enough for polling."""
         with self._db.read() as tx:
-            row = tx.row(
-                "SELECT c.last, c.generation, c.updated FROM conversations c "
-                "WHERE c.conversation = (SELECT d.conversation FROM directory d WHERE d.name = ?)",
-                name_key(id),
-            )
-        if row is None:
-            raise unknown(id)
-        return Pulse(row[0], row[1], seconds(row[2]))
+            last, generation, updated = read_conversation(tx, id, "c.last, c.generation, c.updated")
+        return Pulse(last, generation, seconds(updated))
 
     def exists(self, id: str) -> bool:
         """Whether any conversation or session has this id."""
@@ -168,7 +162,7 @@ class Conversations(StorePart):
             tx.run(
                 "UPDATE sessions SET ended = ?, end_reason = ? "
                 "WHERE conversation = ? AND ordinal = ? AND ended IS NULL",
-                *(self._db.now() if at is None else millis(at), pack(reason), locked.key, locked.tip),
+                *(self._moment(at), pack(reason), locked.key, locked.tip),
             )
 
     def reopen(self, conversation: str) -> None:
@@ -192,7 +186,7 @@ class Conversations(StorePart):
                 "SELECT max(ordinal) FROM sessions WHERE conversation = ? AND (first <= ? OR ordinal = 1)",
                 *(locked.key, at),
             )
-            now = self._db.now() if created_at is None else millis(created_at)
+            now = self._moment(created_at)
             key = _insert_conversation(tx, chosen, ConversationKind.BRANCH, now)
             insert_session(tx, key, 1, chosen, read_session(tx, locked.key, origin).id, now, at + 1)
             write_metadata(tx, key, 1, read_session(tx, locked.key, locked.tip).metadata)

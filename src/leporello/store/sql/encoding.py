@@ -27,6 +27,16 @@ _FAR_AWAY = 1e12
 _VERY_RICH = 1e9
 
 
+def encode_text(text: str) -> bytes:
+    """Bytes of any Python text, halves of surrogate pairs included."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decode_text(data: bytes) -> str:
+    """The text that `encode_text` was given."""
+    return data.decode("utf-8", "surrogatepass")
+
+
 def pack(text: str) -> str:
     """A string that every database accepts and `unpack` turns back."""
     return _SPECIAL.sub(lambda match: f"{_MARK}{ord(match.group()):04x}", text)
@@ -42,13 +52,13 @@ def pack_key(text: str) -> str:
     packed = pack(text)
     if len(packed) <= LONGEST_KEY:
         return packed
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    digest = hashlib.blake2b(encode_text(text), digest_size=8).hexdigest()
     return f"{packed[: LONGEST_KEY - 20]}...{digest}"
 
 
 def name_key(id: str) -> bytes:
     """The key of an id in the directory: fixed in size whatever the id looks like."""
-    return hashlib.blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return hashlib.blake2b(encode_text(id), digest_size=16).digest()
 
 
 def hash_key(tagged: str) -> bytes:
@@ -199,3 +209,13 @@ def body_size(header: bytes, length: int) -> int:
             # Damage is found by reading; a size only tells how wide something is drawn.
             return length
     return max(0, length - 1)
+
+
+def pack_json(value: Any, what: str) -> bytes:
+    """A JSON value as stored. Raises `InputError`, naming `what`, for anything JSON can't carry."""
+    return pack_body(to_json(value, what))
+
+
+def unpack_json(stored: bytes, where: str) -> Any:
+    """The value that `pack_json` was given."""
+    return decode_json(unpack_body(stored, where))

@@ -1,4 +1,4 @@
-"""Entries of a view and reports of compactions as JSON.
+"""How entries of a view and reports of compactions are stored: as JSON.
 
 Neighbouring references are written as one run, so the entries of a compaction take the room of its folds and not of its
 tail: `[[1, 3], {"m": {...}, "f": "f1"}, [95, 120]]` shows m1 to m3, the fold f1, and m95 to m120.
@@ -13,13 +13,12 @@ from typing import Any
 
 from leporello.errors import InputError
 from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
-from leporello.messages import decode_json
-from leporello.store.sql.encoding import to_json
+from leporello.store.sql.encoding import pack_body, pack_json, unpack_body, unpack_json
 from leporello.usage import CanonicalUsage
 
 
 def pack_entries(entries: Sequence[ViewEntry]) -> bytes:
-    """JSON bytes of entries."""
+    """Entries as stored."""
     items: list[Any] = []
     for entry in entries:
         if entry.inline is None:
@@ -34,13 +33,13 @@ def pack_entries(entries: Sequence[ViewEntry]) -> bytes:
             if entry.fold is not None:
                 item["f"] = entry.fold
             items.append(item)
-    return to_json(items, "A view entry")
+    return pack_json(items, "A view entry")
 
 
-def unpack_entries(data: bytes) -> tuple[ViewEntry, ...]:
+def unpack_entries(stored: bytes, where: str) -> tuple[ViewEntry, ...]:
     """The entries that `pack_entries` was given."""
     entries: list[ViewEntry] = []
-    for item in decode_json(data):
+    for item in unpack_json(stored, where):
         if isinstance(item, list):
             entries.extend(ViewEntry(ref=number) for number in range(item[0], item[1] + 1))
         else:
@@ -73,14 +72,13 @@ def runs(numbers: Iterable[int]) -> list[Span]:
 
 
 def pack_report(report: CompactionReport) -> bytes:
-    """JSON bytes of a report. Odd values in its details become texts: a report is never refused."""
-    fields = asdict(report)
-    return json.dumps(fields, default=str, separators=(",", ":")).encode("ascii")
+    """A report as stored. Values in its details that JSON can't carry become texts: a report is never refused."""
+    return pack_body(json.dumps(asdict(report), default=str, separators=(",", ":")).encode("ascii"))
 
 
-def unpack_report(data: bytes) -> CompactionReport:
+def unpack_report(stored: bytes) -> CompactionReport:
     """The report that `pack_report` was given."""
-    fields = json.loads(data)
+    fields = json.loads(unpack_body(stored, "a report"))
     covered = fields["covered"]
     verification = fields["verification"]
     return CompactionReport(

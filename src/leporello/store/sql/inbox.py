@@ -13,10 +13,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from leporello.errors import InboxFull, LetterConflict, NotFound
-from leporello.messages import Message, decode_json, hash_bytes
+from leporello.messages import Message, hash_bytes
 from leporello.store.records import InboxMessage
 from leporello.store.sql.database import Row, Transaction, integer
-from leporello.store.sql.encoding import LARGEST_NUMBER, name_key, pack, pack_body, shown, to_json, unpack, unpack_body
+from leporello.store.sql.encoding import (
+    LARGEST_NUMBER,
+    decode_text,
+    encode_text,
+    name_key,
+    pack,
+    pack_body,
+    pack_json,
+    shown,
+    unpack,
+    unpack_body,
+    unpack_json,
+)
 from leporello.store.sql.log import append_prepared, prepare_message
 from leporello.store.sql.part import StorePart, key_of
 
@@ -34,7 +46,7 @@ class Inbox(StorePart):
 
         Raises `LetterConflict` when that one has another text, `InboxFull` when `most` messages wait already.
         """
-        data = text.encode("utf-8", "surrogatepass")
+        data = encode_text(text)
         with self._locked(conversation) as (tx, locked):
             known = _find(tx, locked.key, id)
             if known is not None:
@@ -98,7 +110,7 @@ class Inbox(StorePart):
 
     def end(self, conversation: str, id: str, outcome: Mapping[str, Any]) -> None:
         """Record how a message ended; the first outcome stands."""
-        data = pack_body(to_json(dict(outcome), f"The outcome of {shown(id)}"))
+        data = pack_json(dict(outcome), f"The outcome of {shown(id)}")
         with self._locked(conversation) as (tx, locked):
             row = _known(tx, locked.key, conversation, id)
             number = row[1]
@@ -162,9 +174,9 @@ def _inbox_message(conversation: str, row: Row) -> InboxMessage:
         conversation,
         unpack(id),
         number,
-        _text(row).decode("utf-8", "surrogatepass") if outcome is None else "",
+        decode_text(_text(row)) if outcome is None else "",
         attempts,
         message,
         bool(cancelled),
-        None if outcome is None else decode_json(unpack_body(outcome, "an outcome")),
+        None if outcome is None else unpack_json(outcome, "an outcome"),
     )

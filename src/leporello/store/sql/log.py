@@ -30,7 +30,7 @@ from leporello.store.sql.encoding import (
     unpack_body,
 )
 from leporello.store.sql.entries import runs
-from leporello.store.sql.part import StorePart, key_of, unknown
+from leporello.store.sql.part import StorePart, key_of, read_conversation, unknown
 from leporello.store.sql.schema import insert
 
 _BATCH = 500
@@ -112,14 +112,7 @@ class Log(StorePart):
     def count(self, conversation: str) -> int:
         """How many messages; also the newest number."""
         with self._db.read() as tx:
-            row = tx.row(
-                "SELECT c.last FROM conversations c JOIN directory d ON d.conversation = c.conversation "
-                "WHERE d.name = ?",
-                name_key(conversation),
-            )
-        if row is None:
-            raise unknown(conversation)
-        count: int = row[0]
+            count: int = read_conversation(tx, conversation, "c.last")[0]
         return count
 
     def find(self, conversation: str, message: Message) -> int | None:

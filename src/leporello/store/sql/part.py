@@ -9,7 +9,7 @@ from typing import Any
 
 from leporello.errors import NotFound
 from leporello.store.sql.database import Database, Row, Transaction
-from leporello.store.sql.encoding import name_key, shown
+from leporello.store.sql.encoding import millis, name_key, shown
 
 STORE_ITSELF = 0
 """The conversation key under which the store keeps its own state."""
@@ -43,14 +43,19 @@ def lock(db: Database, tx: Transaction, id: str) -> Locked:
 
     Always the first lock that is taken, so that no two transactions wait for each other.
     """
+    return Locked(*read_conversation(tx, id, "c.conversation, c.last, c.generation, c.tip", db.for_update))
+
+
+def read_conversation(tx: Transaction, id: str, columns: str, ending: str = "") -> Row:
+    """Some columns of a conversation, in one query."""
     row = tx.row(
-        "SELECT c.conversation, c.last, c.generation, c.tip FROM conversations c "  # noqa: S608 - constants
-        f"WHERE c.conversation = (SELECT d.conversation FROM directory d WHERE d.name = ?){db.for_update}",
+        f"SELECT {columns} FROM conversations c "  # noqa: S608 - constants
+        f"WHERE c.conversation = (SELECT d.conversation FROM directory d WHERE d.name = ?){ending}",
         name_key(id),
     )
     if row is None:
         raise unknown(id)
-    return Locked(*row)
+    return row
 
 
 def unknown(id: str) -> NotFound:
@@ -73,6 +78,10 @@ class StorePart:
     def _rows(self, conversation: str | None, sql: str, *params: Any) -> list[Row]:
         with self._db.read() as tx:
             return tx.rows(sql, key_of(tx, conversation), *params)
+
+    def _moment(self, at: float | None) -> int:
+        """A given time, or now, as stored."""
+        return self._db.now() if at is None else millis(at)
 
     @contextmanager
     def _locked(self, conversation: str) -> Iterator[tuple[Transaction, Locked]]:

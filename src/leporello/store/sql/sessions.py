@@ -10,6 +10,8 @@ from leporello.redact import redact
 from leporello.store.records import Metadata, SessionRecord
 from leporello.store.sql.database import Row, Transaction
 from leporello.store.sql.encoding import (
+    decode_text,
+    encode_text,
     hash_key,
     name_key,
     pack,
@@ -76,7 +78,7 @@ def write_prompt(tx: Transaction, key: int, prompt: str | None) -> bytes | None:
     """Keep a system prompt once per conversation; returns its hash."""
     if prompt is None:
         return None
-    data = prompt.encode("utf-8", "surrogatepass")
+    data = encode_text(prompt)
     digest = hash_key(hash_bytes(data))
     tx.run(
         "INSERT INTO prompts (conversation, hash, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -102,7 +104,7 @@ def session_record(row: Row) -> SessionRecord:
         platform=unpack(platform),
         model=unpack(model),
         owner=unpack(owner),
-        system_prompt=None if prompt is None else unpack_body(prompt, "a prompt").decode("utf-8", "surrogatepass"),
+        system_prompt=None if prompt is None else decode_text(unpack_body(prompt, "a prompt")),
         custom=decode_json(custom),
     )
     return SessionRecord(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from leporello.errors import InputError, NotFound
-from leporello.messages import decode_json
 from leporello.store.records import LedgerSnapshot, Pin
 from leporello.store.sql.database import Transaction, integer
 from leporello.store.sql.encoding import (
@@ -14,11 +13,12 @@ from leporello.store.sql.encoding import (
     LONGEST_KEY,
     pack,
     pack_body,
+    pack_json,
     seconds,
     shown,
-    to_json,
     unpack,
     unpack_body,
+    unpack_json,
 )
 from leporello.store.sql.part import STORE_ITSELF, StorePart, lock
 from leporello.store.sql.schema import insert
@@ -99,7 +99,7 @@ class State(StorePart):
 
     def set(self, conversation: str | None, key: str, value: Any) -> None:
         """Store a JSON value."""
-        data = pack_body(to_json(value, f"The value of {shown(key)}"))
+        data = pack_json(value, f"The value of {shown(key)}")
         with self._db.write() as tx:
             tx.run(
                 "INSERT INTO state (conversation, key, count, value) VALUES (?, ?, NULL, ?) "
@@ -141,4 +141,4 @@ def _state_key(key: str) -> str:
 
 
 def _value(count: int | None, value: bytes | None) -> Any:
-    return count if value is None else decode_json(unpack_body(value, "a state value"))
+    return count if value is None else unpack_json(value, "a state value")

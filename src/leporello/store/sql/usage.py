@@ -42,7 +42,7 @@ class Usage(StorePart):
     def add(self, conversation: str, call: ModelCall) -> None:
         """Add one call to the counters of the conversation's newest session, atomically."""
         usage = call.usage
-        day = (self._db.now() if call.at is None else millis(call.at)) // MILLIS_PER_DAY
+        day = self._moment(call.at) // MILLIS_PER_DAY
         with self._locked(conversation) as (tx, locked):
             tx.run(
                 _ADD,

@@ -14,7 +14,6 @@ from typing import Any
 
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
 from leporello.events import CompactionReport, Span, ViewEntry
-from leporello.messages import decode_json
 from leporello.store.records import (
     COMPRESSION,
     Attempt,
@@ -33,21 +32,13 @@ from leporello.store.sql.encoding import (
     millis,
     nanos,
     pack,
-    pack_body,
+    pack_json,
     seconds,
     shown,
-    to_json,
     unpack,
-    unpack_body,
+    unpack_json,
 )
-from leporello.store.sql.entries import (
-    check_entries,
-    pack_entries,
-    pack_report,
-    runs,
-    unpack_entries,
-    unpack_report,
-)
+from leporello.store.sql.entries import check_entries, pack_entries, pack_report, runs, unpack_entries, unpack_report
 from leporello.store.sql.log import read_spans
 from leporello.store.sql.part import Locked, StorePart, key_of
 from leporello.store.sql.schema import insert
@@ -80,7 +71,7 @@ class Views(StorePart):
         if not 0 <= compaction.base_last < LARGEST_NUMBER:
             raise InputError(f"m{compaction.base_last} is not a message.")
         check_entries(compaction.entries, compaction.base_last)
-        entries = pack_body(pack_entries(compaction.entries))
+        entries = pack_entries(compaction.entries)
         folds = [_pack_fold(fold) for fold in compaction.folds]
         with self._locked(conversation) as (tx, locked):
             _check_base(tx, conversation, locked, compaction, lease)
@@ -174,7 +165,7 @@ class Views(StorePart):
             *(LARGEST_NUMBER if before is None else before, limit),
         )
         return [
-            Attempt(number, seconds(created), unpack(session), generation, unpack_report(unpack_body(body, "a report")))
+            Attempt(number, seconds(created), unpack(session), generation, unpack_report(body))
             for number, created, session, generation, body in rows
         ]
 
@@ -214,7 +205,7 @@ def read_view(tx: Transaction, key: int) -> View:
     if row is None:
         raise NotFound("The conversation was deleted meanwhile.")
     id, session, generation, last, kind, base_last, packed, folds, compactions = row
-    entries = unpack_entries(unpack_body(packed, f"the view of {shown(unpack(id))}"))
+    entries = unpack_entries(packed, f"the view of {shown(unpack(id))}")
     return View(
         conversation=unpack(id),
         session=unpack(session),
@@ -308,7 +299,7 @@ def _insert_attempt(
         report.tokens_after,
         None if report.cost is None else nanos(report.cost),
         millis(report.seconds),
-        pack_body(pack_report(report)),
+        pack_report(report),
     )
     return number
 
@@ -318,7 +309,7 @@ def _pack_fold(fold: StoredFold) -> tuple[str, int, int, bytes]:
     if not packed or len(packed) > LONGEST_KEY:
         raise InputError(f"A fold's id has 1 to {LONGEST_KEY} characters.")
     body = {"text": fold.text, "handoff": fold.handoff, "children": list(fold.children)}
-    return packed, fold.covered.first, fold.covered.last, pack_body(to_json(body, f"Fold {shown(fold.id)}"))
+    return packed, fold.covered.first, fold.covered.last, pack_json(body, f"Fold {shown(fold.id)}")
 
 
 def _insert_folds(tx: Transaction, key: int, generation: int, folds: list[tuple[str, int, int, bytes]]) -> None:
@@ -331,11 +322,11 @@ def _insert_folds(tx: Transaction, key: int, generation: int, folds: list[tuple[
 
 def _generation(row: Row) -> Generation:
     generation, kind, state, base_last, session, created, packed = row
-    entries = unpack_entries(unpack_body(packed, f"generation {generation}"))
+    entries = unpack_entries(packed, f"generation {generation}")
     return Generation(generation, kind, state, base_last, unpack(session), seconds(created), entries)
 
 
 def _fold(row: Row) -> StoredFold:
     id, generation, first, last, packed = row
-    body: dict[str, Any] = decode_json(unpack_body(packed, f"fold {id}"))
+    body: dict[str, Any] = unpack_json(packed, f"fold {id}")
     return StoredFold(unpack(id), Span(first, last), body["text"], body["handoff"], tuple(body["children"]), generation)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leporello.store.sql.database import Row, Transaction, integer, rows_in
-from leporello.store.sql.encoding import pack_body, unpack_body
+from leporello.store.sql.encoding import decode_text, encode_text, pack_body, unpack_body
 from leporello.store.sql.index_tables import (
     CANDIDATE,
     IndexedChunk,
@@ -81,7 +81,7 @@ class SqliteIndexTables:
         tx.many(
             "INSERT INTO documents (document, conversation, number, chunk, start, created, role, tool, length, "
             "body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            ((number, *item.columns(key), pack_body(_encode(item.text))) for number, item in numbered),
+            ((number, *item.columns(key), pack_body(encode_text(item.text))) for number, item in numbered),
         )
         _insert(tx, [(number, key, item.text, item.words) for number, item in numbered])
         count = len(documents)
@@ -110,7 +110,7 @@ class SqliteIndexTables:
             after,
             _PAGE,
         ):
-            texts = [(number, key, _decode(unpack_body(body, f"document {number}"))) for number, key, body in rows]
+            texts = [(number, key, decode_text(unpack_body(body, f"document {number}"))) for number, key, body in rows]
             _insert(tx, [(number, key, text, index_words(text)) for number, key, text in texts])
             after = rows[-1][0]
         tx.run("DELETE FROM index_state WHERE name = 'leftovers'")
@@ -198,16 +198,8 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _decode(data: bytes) -> str:
-    return data.decode("utf-8", "surrogatepass")
-
-
 def _candidate(row: Row) -> SearchCandidate:
-    return SearchCandidate.from_row(row, _decode(unpack_body(row[-1], f"the index entry of m{row[1]}")))
+    return SearchCandidate.from_row(row, decode_text(unpack_body(row[-1], f"the index entry of m{row[1]}")))
 
 
 def totals(tx: Transaction) -> tuple[int, int]:
