@@ -56,5 +56,5 @@ def find_or_create(conversations: Conversations, id: str, metadata: Metadata) ->
     try:
         return conversations.create(id, metadata)
     except StoreConflict:
-        # Somebody else was quicker: theirs is the conversation.
+        # Another process created it meanwhile.
         return conversations.resolve(id)

@@ -1,1 +1,1 @@
-"""The store in SQL, written once for SQLite and PostgreSQL; what differs between them stands behind `Database`."""
+"""The store in SQL, written once for SQLite and PostgreSQL: they differ in `Database`, `IndexTables` and `Care`."""

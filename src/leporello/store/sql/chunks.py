@@ -25,7 +25,7 @@ _DEEPEST = 20
 
 @dataclass(frozen=True, slots=True)
 class SearchableChunk:
-    """A part of a message's text as it stands in the index."""
+    """A part of a message's text as it is indexed."""
 
     number: int
     """Counts the chunks of a message from 0."""
@@ -75,7 +75,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def _without_blobs(text: str) -> str:
-    # Neither has a blank inside; looking for long words first is far quicker than the patterns.
+    # Neither has a blank inside; looking for long words first is far faster than the patterns.
     if len(text) < _LEAST_BLOB or ("base64," not in text and max(map(len, text.split()), default=0) < _LEAST_BLOB):
         return text
     return _BLOB.sub(" ", _DATA_URI.sub(" ", text))

@@ -1,7 +1,7 @@
 """The inbox of each conversation: messages to its agent are stored before they are answered, and each is answered once.
 
-An inbox message is appended to the log in the same transaction that records its number here, so that after a crash
-nobody appends it again.
+An inbox message is appended to the log in the same transaction that records its number here, so that it is
+not appended again after a crash.
 
 Once an inbox message has ended, its column `text` holds only the hash of the text: enough to recognise the same message
 when it is sent again.

@@ -11,7 +11,7 @@ from leporello.store.sql.encoding import pack_key, unpack
 from leporello.text_features.bm25 import Statistics
 
 Place: TypeAlias = tuple[int, ...]
-"""Where a document stands in the index of its database."""
+"""The key of a document in the index of its database."""
 
 CANDIDATE = (
     "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.{text} FROM documents d "
@@ -115,7 +115,7 @@ class IndexTables(Protocol):
         """Remove a conversation."""
 
     def lock_out_writers(self, tx: Transaction) -> None:
-        """Wait until nobody writes to the store, and let nobody begin. Must come before `clear`."""
+        """Wait until no other transaction writes to the store, and block new ones. Must come before `clear`."""
 
     def clear(self, tx: Transaction) -> None:
         """Empty the whole index."""

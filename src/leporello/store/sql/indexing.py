@@ -48,7 +48,7 @@ class Batch:
 
 
 class _Overtaken(Exception):
-    """Somebody else has indexed these messages meanwhile."""
+    """Another process has indexed these messages meanwhile."""
 
 
 class Indexer:
@@ -68,30 +68,32 @@ class Indexer:
 
         Conversations that another process indexes at the same time are left to it.
         """
-        return self._pass(limit, None, set())
+        return self._index(limit, None, set())
 
     def finish(self, conversation: str | None = None) -> None:
-        """Index all pending messages, of one conversation if given, whoever else is indexing."""
+        """Index all pending messages, of one conversation if given, also while other processes index."""
         while True:
-            passed: set[str] = set()
-            self._pass(None, conversation, passed)
+            overtaken: set[str] = set()
+            self._index(None, conversation, overtaken)
             # Others indexed a part of it meanwhile, which need not have been all of it.
-            if not passed:
+            if not overtaken:
                 return
 
-    def _pass(self, limit: int | None, conversation: str | None, passed: set[str]) -> int:
-        """Go once through what is behind. `passed` is given the conversations that others changed meanwhile."""
+    def _index(self, limit: int | None, conversation: str | None, overtaken: set[str]) -> int:
+        """Index what is pending. Adds to `overtaken` the conversations that another process indexed meanwhile."""
         if self._db.read_only:
             return 0
         self._check_version()
-        batches = self._batches(self._behind(conversation), limit, passed)
-        return sum(self._write(group, passed) for group in _grouped(batches))
+        batches = self._batches(self._pending(conversation), limit, overtaken)
+        return sum(self._write(group, overtaken) for group in _grouped(batches))
 
-    def _batches(self, behind: Sequence[tuple[str, int, int]], limit: int | None, passed: set[str]) -> Iterator[Batch]:
-        """What is to be indexed, in small batches; conversations that were passed over meanwhile are left alone."""
-        left = limit if limit is not None else sum(last - indexed for _, indexed, last in behind)
-        for id, indexed, last in behind:
-            while indexed < last and left > 0 and id not in passed:
+    def _batches(
+        self, pending: Sequence[tuple[str, int, int]], limit: int | None, overtaken: set[str]
+    ) -> Iterator[Batch]:
+        """What is to be indexed, in small batches, without overtaken conversations."""
+        left = limit if limit is not None else sum(last - indexed for _, indexed, last in pending)
+        for id, indexed, last in pending:
+            while indexed < last and left > 0 and id not in overtaken:
                 batch = self._prepare(id, indexed + 1, min(last, indexed + min(_BATCH_MESSAGES, left)))
                 if batch is None:
                     break
@@ -114,7 +116,7 @@ class Indexer:
         tx.run("INSERT INTO index_state (name, value) VALUES ('version', ?)", INDEX_VERSION)
 
     def _check_version(self) -> None:
-        """An index that was made by other rules is made anew: its words would not match a query's."""
+        """Empty an index that another version of the rules made: its words would not match those of a query."""
         with self._db.read() as tx:
             if _version(tx) == INDEX_VERSION:
                 return
@@ -123,7 +125,8 @@ class Indexer:
             if _version(tx) != INDEX_VERSION:
                 self._reset(tx)
 
-    def _behind(self, conversation: str | None) -> list[tuple[str, int, int]]:
+    def _pending(self, conversation: str | None) -> list[tuple[str, int, int]]:
+        """Conversations with pending messages: id, watermark, newest number."""
         with self._db.read() as tx:
             query = (
                 "SELECT f.id, c.indexed, c.last FROM conversations c "
@@ -159,13 +162,13 @@ class Indexer:
             last -= reach
         return {}
 
-    def _write(self, group: Sequence[Batch], passed: set[str]) -> int:
+    def _write(self, group: Sequence[Batch], overtaken: set[str]) -> int:
         """Write batches in one transaction; if one of them comes too late, each in its own. Returns the messages.
 
-        Who was overtaken leaves that conversation to the other: whoever moved a watermark last goes on, so one of them
-        always reaches the end.
+        A process that was overtaken leaves the conversation to the other. The one that moved the watermark last goes
+        on, so one of them always reaches the end.
         """
-        group = [batch for batch in group if batch.id not in passed]
+        group = [batch for batch in group if batch.id not in overtaken]
         if not group:
             return 0
         try:
@@ -179,8 +182,8 @@ class Indexer:
                     _move_watermark(tx, key, batch)
         except (_Overtaken, NotFound):
             if len(group) > 1:
-                return sum(self._write([batch], passed) for batch in group)
-            passed.add(group[0].id)
+                return sum(self._write([batch], overtaken) for batch in group)
+            overtaken.add(group[0].id)
             return 0
         return sum(batch.messages for batch in group)
 

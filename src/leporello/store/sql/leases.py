@@ -73,7 +73,7 @@ class Leases(StorePart):
 
 
 class Fence:
-    """The lease under which somebody writes. It changes from turn to turn; between turns there is none."""
+    """Holds the lease under which a worker writes. It changes from turn to turn; between turns there is none."""
 
     __slots__ = ("lease",)
 
@@ -117,4 +117,4 @@ class FencedDatabase:
         return self._db.read()
 
     def close(self) -> None:
-        """Does nothing: whoever opened the database closes it."""
+        """Does nothing: the database is closed where it was opened."""

@@ -17,7 +17,7 @@ STORE_ITSELF = 0
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """A conversation that nobody else changes until the transaction ends."""
+    """A conversation that is locked until the transaction ends."""
 
     key: int
     last: int

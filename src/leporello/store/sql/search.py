@@ -1,7 +1,7 @@
 """Search: candidates from the database's index, ranked by the one BM25 that all databases share.
 
 The documents that hold the most and the rarest words of the query are candidates; how often a word occurs in them, and
-how long they are, decides the order. Fragments are looked up by their trigrams and checked letter by letter.
+how long they are, decides the order. Fragments are looked up by their trigrams and checked character by character.
 """
 
 from __future__ import annotations
@@ -122,15 +122,6 @@ def _scope(tx: Transaction, query: SearchQuery) -> SearchScope:
     )
 
 
-def _hit(candidate: SearchCandidate, score: float, query: SearchQuery) -> Hit:
-    return Hit(
-        conversation=candidate.conversation,
-        number=candidate.number,
-        role=candidate.role,
-        tool=candidate.tool,
-        created_at=seconds(candidate.created),
-        score=score,
-        start=candidate.start,
-        text=candidate.text,
-        query=query.text,
-    )
+def _hit(found: SearchCandidate, score: float, query: SearchQuery) -> Hit:
+    place = (found.conversation, found.number, found.role, found.tool, seconds(found.created))
+    return Hit(*place, score, found.start, found.text, query.text)

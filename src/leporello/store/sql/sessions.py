@@ -34,7 +34,7 @@ SELECT_SESSION = f"SELECT {SESSION}, p.body FROM sessions s {FIRST} {PROMPT} WHE
 
 
 def new_id() -> str:
-    """An id that nobody else has."""
+    """A random id."""
     return secrets.token_hex(8)
 
 

@@ -41,7 +41,7 @@ class Pins(StorePart):
             )
 
     def remove(self, conversation: str, number: int) -> bool:
-        """Take a pin off; False when there was none."""
+        """Remove a pin; False when there was none."""
         with self._locked(conversation) as (tx, locked):
             if not 1 <= number <= locked.last:
                 return False

@@ -106,8 +106,8 @@ class SqliteCare(Care):
         try:
             with closing(self._db.connect(reader=True)) as source, closing(sqlite3.connect(destination)) as target:
                 # Small steps: writers go on in between, and SQLite takes what they change into the copy.
-                told = None if watch is None else lambda _, left, total: watch(total - left, total)
-                source.backup(target, pages=2048, sleep=0.001, progress=told)
+                report = None if watch is None else lambda _, left, total: watch(total - left, total)
+                source.backup(target, pages=2048, sleep=0.001, progress=report)
         except sqlite3.Error as error:
             Path(destination).unlink(missing_ok=True)
             raise translate(error, destination, 0.0) from error

@@ -88,7 +88,7 @@ class SqliteIndexTables:
         _change_totals(tx, newest=count, documents=count, words=sum(len(document.words) for document in documents))
 
     def remove(self, tx: Transaction, key: int) -> None:
-        # A contentless table can't forget a row without being told all it held, which takes long. Entries without a
+        # Deleting a row of a contentless table needs all its old values, which takes long. Entries without a
         # document are never found; they go when the store is vacuumed.
         match = f'"{conversation_word(key)}"'
         gone = tx.row(
