@@ -13,7 +13,7 @@ from typing import Any
 
 from leporello.errors import InputError
 from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
-from leporello.store.sql.encoding import pack_body, pack_json, unpack_body, unpack_json
+from leporello.store.sql.encoding import pack_json, unpack_json
 from leporello.usage import CanonicalUsage
 
 
@@ -72,13 +72,13 @@ def runs(numbers: Iterable[int]) -> list[Span]:
 
 
 def pack_report(report: CompactionReport) -> bytes:
-    """A report as stored. Values in its details that JSON can't carry become texts: a report is never refused."""
-    return pack_body(json.dumps(asdict(report), default=str, separators=(",", ":")).encode("ascii"))
+    """JSON bytes of a report. Values in its details that JSON can't carry become texts: a report is never refused."""
+    return json.dumps(asdict(report), default=str, separators=(",", ":")).encode("ascii")
 
 
-def unpack_report(stored: bytes) -> CompactionReport:
+def unpack_report(data: bytes) -> CompactionReport:
     """The report that `pack_report` was given."""
-    fields = json.loads(unpack_body(stored, "a report"))
+    fields = json.loads(data)
     covered = fields["covered"]
     verification = fields["verification"]
     return CompactionReport(

@@ -32,10 +32,12 @@ from leporello.store.sql.encoding import (
     millis,
     nanos,
     pack,
+    pack_body,
     pack_json,
     seconds,
     shown,
     unpack,
+    unpack_body,
     unpack_json,
 )
 from leporello.store.sql.entries import check_entries, pack_entries, pack_report, runs, unpack_entries, unpack_report
@@ -165,7 +167,7 @@ class Views(StorePart):
             *(LARGEST_NUMBER if before is None else before, limit),
         )
         return [
-            Attempt(number, seconds(created), unpack(session), generation, unpack_report(body))
+            Attempt(number, seconds(created), unpack(session), generation, unpack_report(unpack_body(body, "a report")))
             for number, created, session, generation, body in rows
         ]
 
@@ -299,7 +301,7 @@ def _insert_attempt(
         report.tokens_after,
         None if report.cost is None else nanos(report.cost),
         millis(report.seconds),
-        pack_report(report),
+        pack_body(pack_report(report)),
     )
     return number
 
