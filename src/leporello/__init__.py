@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from leporello.providers.base import ModelReply
     from leporello.recall.base import RecallMode, RecallQuery, Window
     from leporello.recall.tools import RecallTools
-    from leporello.store import open_store
-    from leporello.store.base import Store, StoreOptions
+    from leporello.store import Store, StoreOptions, open_store
     from leporello.store.records import Metadata, Pin, UsageTotals, View, ViewLine
     from leporello.summaries.base import Summariser, Summary, SummaryTask
     from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
@@ -82,8 +81,7 @@ _NAMES = {
     "leporello.providers.base": "ModelReply",
     "leporello.recall.base": "RecallMode RecallQuery Window",
     "leporello.recall.tools": "RecallTools",
-    "leporello.store": "open_store",
-    "leporello.store.base": "Store StoreOptions",
+    "leporello.store": "Store StoreOptions open_store",
     "leporello.store.records": "Metadata Pin UsageTotals View ViewLine",
     "leporello.summaries.base": "Summariser Summary SummaryTask",
     "leporello.summaries.handoff": "Handoff HandoffLine LineOrigin Section",
