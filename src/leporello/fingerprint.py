@@ -1,30 +1,37 @@
-"""Which conversation a request belongs to: by a chain of hashes over what was said.
+"""The identity of messages, and whether a list of messages is one that is known.
 
-Clients of model APIs send their whole history each time. Every message has a digest over its role, words and calls;
-marks of the prompt cache (clients move them), thinking and the system prompt are left out. The chain of a list is
+Two messages are the same when they say the same: role, content, tool calls and ids. Not part of it is what hosts and
+clients add or move between two requests: unknown keys of the message (`timestamp`, `_db_persisted`, provider state),
+keys of a content part that begin with `_`, prompt-cache marks, the order of keys, the spacing of call arguments, and
+whether a text stands alone or as a list of one part.
 
-    chain[0] = seed of the client's key      chain[k] = H(chain[k-1], digest of message k)
+The fingerprints of a list are a chain:
 
-so two lists have the same chain value at k exactly when their first k messages and their owner are the same. Nothing
-here touches a store.
+    value[0] = start of the list's owner      value[k] = H(value[k-1], fingerprint of message k)
+
+Two lists have the same value at k exactly when they have the same owner and the same first k messages. Proxied
+conversations are stored under these values: the fingerprint of a plain message must not change between releases.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from leporello.caching import MARK
-from leporello.messages import Message, calls_of, is_result, parse_json, result_id, role_of
+from leporello.messages import HASH_TAG, Message, calls_of, is_result, message_hash, parse_json, result_id, role_of
 
 _SIZE = 16
+_TAG = "id:"
+_DEEPEST = 200
+"""Keys nested deeper than this are compared in the order in which they stand."""
 
 
 def start(owner: str, name: str = "") -> bytes:
-    """Where the chains of one client begin; `name` sets conversations apart that the client itself names."""
+    """The first value of all chains of one client; `name` separates conversations that the client itself names."""
     return hashlib.blake2b(orjson.dumps(["leporello-chain-1", owner, name]), digest_size=_SIZE).digest()
 
 
@@ -39,7 +46,7 @@ def fingerprints(start: bytes, messages: Iterable[Message]) -> list[bytes]:
 
 
 def message_fingerprint(message: Mapping[str, Any]) -> bytes:
-    """What one message says, as a hash."""
+    """The identity of one message, as a hash."""
     said: list[Any] = [role_of(message), _content(message.get("content"))]
     said.append([[call.id, call.name, _arguments(call.arguments)] for call in calls_of(message)])
     if is_result(message):
@@ -47,8 +54,35 @@ def message_fingerprint(message: Mapping[str, Any]) -> bytes:
     return hashlib.blake2b(_bytes(said), digest_size=_SIZE).digest()
 
 
+def stored_fingerprint(message: Mapping[str, Any]) -> str:
+    """The identity of one message as tagged text, to be stored; `is_stored_as` reads it."""
+    return _TAG + message_fingerprint(message).hex()
+
+
+def is_stored_as(known: str, message: Mapping[str, Any]) -> bool:
+    """Whether the message has the stored identity. Up to 0.1.0 the hash of the exact bytes was stored instead."""
+    return known == (message_hash(message) if known.startswith(HASH_TAG) else stored_fingerprint(message))
+
+
+def common_length(first: Sequence[bytes], second: Sequence[bytes]) -> int:
+    """How many messages two chains have in common."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[middle - 1] == second[middle - 1]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def known_lengths(values: Sequence[bytes], known: Container[bytes]) -> Iterator[int]:
+    """The lengths at which a list is one of the known ones, longest first."""
+    return (length for length in range(len(values), 0, -1) if values[length - 1] in known)
+
+
 def _content(content: Any) -> list[Any]:
-    """A text and a list of one text part say the same; clients turn one into the other to set a mark."""
+    # A text and a list of one text part say the same; clients turn one into the other to set a cache mark.
     if content is None or content == "":
         return []
     if not isinstance(content, list):
@@ -59,7 +93,10 @@ def _content(content: Any) -> list[Any]:
 def _part(part: Any) -> Any:
     if not isinstance(part, Mapping):
         return part
-    plain = {key: value for key, value in part.items() if key != MARK and value is not None}
+    # Only the part's own keys: deeper down, such as in the input of a call, a key with `_` is content.
+    plain = {
+        key: value for key, value in part.items() if value is not None and key != MARK and not str(key).startswith("_")
+    }
     if plain.keys() == {"type", "text"} and plain["type"] == "text":
         return plain["text"]
     return plain
@@ -74,17 +111,13 @@ def _bytes(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:
-        # Half a surrogate pair or a number beyond 64 bits: slower, and the same for the same value.
-        return repr(value).encode("utf-8", "surrogatepass")
+        # Half a surrogate pair, a number beyond 64 bits, deep nesting: slower, and the same for the same value.
+        return repr(_sorted(value)).encode("utf-8", "surrogatepass")
 
 
-def common_length(first: Sequence[bytes], second: Sequence[bytes]) -> int:
-    """How many messages two chains have in common: equal values at k mean equal messages up to k."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[middle - 1] == second[middle - 1]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _sorted(value: Any, depth: int = 0) -> Any:
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key], depth + 1) for key in sorted(value, key=str)}
+    return [_sorted(item, depth + 1) for item in value] if isinstance(value, list) else value

@@ -1,85 +1,21 @@
-"""Which conversation a request belongs to: chains of hashes, continuations, forks, edits, strangers."""
+"""Which conversation a request belongs to: continuations, branches, edits, other clients."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.config import Home, load_settings
-from leporello.fingerprint import common_length, fingerprints, start
+from leporello.fingerprint import start
 from leporello.gateway.proxy.conversations import CachedConversation, ConversationCache, ConversationHint
 from leporello.ledger import ledger
 from leporello.messages import Message
 from leporello.store import open_store
 from leporello.store.records import ConversationKind
-
-words = st.text("abé \n", min_size=1, max_size=6)
-mark = {"type": "ephemeral"}
-
-
-@st.composite
-def messages(draw: st.DrawFn) -> Message:
-    role = draw(st.sampled_from(["user", "assistant", "tool"]))
-    content: Any = draw(words | st.lists(st.builds(lambda text: {"type": "text", "text": text}, words), min_size=1))
-    message: Message = {"role": role, "content": content}
-    if role == "tool":
-        message["tool_call_id"] = draw(words)
-    if role == "assistant" and draw(st.booleans()):
-        arguments = draw(st.sampled_from(['{"a": 1}', '{"a":2}', "broken"]))
-        message["tool_calls"] = [
-            {"id": draw(words), "type": "function", "function": {"name": "f", "arguments": arguments}}
-        ]
-    return message
-
-
-lists = st.lists(messages(), min_size=1, max_size=8)
-START = start("owner")
-
-
-def marked(message: Message) -> Message:
-    """As a client sends it that sets a cache mark: a text becomes a list of one block."""
-    content = message["content"]
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else copy.deepcopy(content)
-    parts[-1]["cache_control"] = mark
-    return {**message, "content": parts}
-
-
-@given(lists, st.data())
-def test_marks_and_thinking_change_nothing(said: list[Message], data: st.DataObject) -> None:
-    """Cache marks, the form of a text and opaque state are not part of what was said."""
-    place = data.draw(st.integers(0, len(said) - 1))
-    other = [*said]
-    other[place] = {**marked(said[place]), "provider_state": {"x": 1}}
-    assert fingerprints(START, other) == fingerprints(START, said)
-
-
-@given(lists, lists)
-def test_common_beginning(first: list[Message], second: list[Message]) -> None:
-    """Two chains agree exactly as far as the messages do."""
-    ours, theirs = fingerprints(START, first), fingerprints(START, first[: len(first) // 2] + second)
-    plain = 0
-    while plain < min(len(ours), len(theirs)) and ours[plain] == theirs[plain]:
-        plain += 1
-    assert common_length(ours, theirs) == plain >= len(first) // 2
-    assert all(a != b for a, b in zip(ours[plain:], theirs[plain:], strict=False))
-
-
-@given(lists, st.data())
-def test_every_word_counts(said: list[Message], data: st.DataObject) -> None:
-    """A changed word, role, call or owner gives another chain from there on, and none before."""
-    place = data.draw(st.integers(0, len(said) - 1))
-    changed = [*said]
-    changed[place] = {**said[place], "content": "something else"}
-    found = common_length(fingerprints(START, said), fingerprints(START, changed))
-    assert found == place
-    assert common_length(fingerprints(START, said), fingerprints(start("another"), said)) == 0
-    assert common_length(fingerprints(START, said), fingerprints(start("owner", "named"), said)) == 0
 
 
 @pytest.fixture

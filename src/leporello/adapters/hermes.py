@@ -14,7 +14,8 @@ from leporello.conversation.artifacts import StoredArchive
 from leporello.engines.compressor import ContextCompressor
 from leporello.engines.lcm import LcmEngine
 from leporello.events import Span
-from leporello.messages import Message, Messages, message_hash
+from leporello.fingerprint import message_fingerprint
+from leporello.messages import Message, Messages
 from leporello.recall.base import ArchivedFold, RecallQuery, Window
 from leporello.recall.tools import SCHEMAS, RecallTools
 from leporello.store import Store, find_or_create, open_store
@@ -79,7 +80,9 @@ class KeptLog:
         """
         ends = {1, max(messages, default=1)} & messages.keys()
         stored = self._store.log.pick(self._conversation, ends)
-        return any(message_hash(known.message) != message_hash(messages[known.number]) for known in stored)
+        return any(
+            message_fingerprint(known.message) != message_fingerprint(messages[known.number]) for known in stored
+        )
 
     def _next_name(self) -> str:
         number = 2

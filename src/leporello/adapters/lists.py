@@ -6,7 +6,6 @@ The list itself is left alone; every message that stays is told by its place in 
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from functools import cached_property
 from leporello.config import Home, fold_key
 from leporello.engines.builtin import make_builtin
 from leporello.engines.compressor import ContextCompressor
+from leporello.fingerprint import fingerprints, known_lengths
 from leporello.messages import Message, Messages, message_hash
 from leporello.models import resolve_limits
 from leporello.recall.base import ArchivedFold
@@ -55,15 +55,18 @@ class FoldedLists:
         self._counter = TokenCounter.for_model(model)
         self._name = engine
         self._recall = recall
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
     def show(self, messages: Messages, fixed_tokens: int = 0) -> list[ShownMessage]:
         """The list as it should be sent. `fixed_tokens`: what stands before it, such as tools."""
         with self._lock:
-            chain = _chain(messages)
+            chain = fingerprints(b"", messages)
             known = self._before(chain)
-            lines = [*known.lines, *(ShownMessage(messages[k], k) for k in range(known.length, len(messages)))]
+            lines = [
+                line if line.place is None else ShownMessage(messages[line.place], line.place) for line in known.lines
+            ]
+            lines += [ShownMessage(messages[k], k) for k in range(known.length, len(messages))]
             engine = known.engine
             engine.tool_tokens = fixed_tokens
             if messages and engine.should_compress(engine.estimate([line.message for line in lines])):
@@ -98,30 +101,18 @@ class FoldedLists:
         """Tokens of a text, as the model counts."""
         return self._counter.text(text)
 
-    def _before(self, chain: Sequence[str]) -> _Known:
-        for length in range(len(chain), 0, -1):
-            known = self._known.get(chain[length - 1])
-            if known is not None:
-                self._known.move_to_end(chain[length - 1])
-                return known
+    def _before(self, chain: Sequence[bytes]) -> _Known:
+        for length in known_lengths(chain, self._known):
+            self._known.move_to_end(chain[length - 1])
+            return self._known[chain[length - 1]]
         engine = make_builtin(self._name, self._limits, self._counter, None)
         engine.recall = self._recall
         return _Known((), 0, engine)
 
-    def _remember(self, key: str, known: _Known) -> None:
+    def _remember(self, key: bytes, known: _Known) -> None:
         self._known[key] = known
         while len(self._known) > MOST_REMEMBERED:
             self._known.popitem(last=False)
-
-
-def _chain(messages: Messages) -> list[str]:
-    """For each length of the list a hash of the list up to there."""
-    found: list[str] = []
-    before = hashlib.blake2b(digest_size=16)
-    for message in messages:
-        before.update(message_hash(message).encode())
-        found.append(before.copy().hexdigest())
-    return found
 
 
 def _placed(result: Sequence[Message], lines: Sequence[ShownMessage]) -> list[ShownMessage]:

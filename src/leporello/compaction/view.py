@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from leporello.events import ViewEntry
+from leporello.fingerprint import fingerprints
 from leporello.messages import Message, Messages, is_instruction, message_hash, role_of
 from leporello.summaries.fold import Fold, blocks_of, read_fold
 from leporello.summaries.handoff import Handoff
@@ -137,13 +138,15 @@ def entry_of(item: Item) -> ViewEntry:
 class Returned:
     """A view as it was handed out as a plain list, to recognise that list when it comes back longer."""
 
-    items: tuple[tuple[Item, str], ...]
+    items: tuple[Item, ...]
     last: int
     """The newest message number at that time."""
+    fingerprint: bytes
+    """Taken at once: the host may change its messages in place."""
 
     @classmethod
     def of(cls, shown: Iterable[Shown], last: int) -> Returned:
-        """What is remembered of a view: the joined messages with the ids they stand for."""
+        """Neighbouring user messages of the view are joined, as they were in the list."""
         items: list[Item] = []
         number = 0
         for line in shown:
@@ -158,20 +161,24 @@ class Returned:
                 items[-1] = Item(item.number, joined, None, ViewEntry(ref=item.number, inline=joined))
             else:
                 items.append(item)
-        return cls(tuple((item, message_hash(item.message)) for item in items), last)
+        return cls(tuple(items), last, _fingerprint([item.message for item in items]))
 
-    def match(self, messages: Messages, hash_of: Callable[[Message], str] = message_hash) -> list[Item] | None:
-        """The list with ids when it begins with this view; None when it is another one."""
-        if len(messages) < len(self.items):
+    def match(self, messages: Messages) -> list[Item] | None:
+        """The list with ids when it begins with this view; None when it is another one.
+
+        The items hold the messages as given: what the host added to them stays.
+        """
+        count = len(self.items)
+        if len(messages) < count or _fingerprint(messages[:count]) != self.fingerprint:
             return None
-        for (_, digest), message in zip(self.items, messages, strict=False):
-            if hash_of(message) != digest:
-                return None
-        new = messages[len(self.items) :]
+        known = [replace(item, message=message) for item, message in zip(self.items, messages, strict=False)]
         # A fold in what is new can't be one of ours: those stand where they were put.
-        return [item for item, _ in self.items] + [
-            _item(self.last + k, message, read_fold(message)) for k, message in enumerate(new, 1)
-        ]
+        new = enumerate(messages[count:], self.last + 1)
+        return known + [_item(number, message, read_fold(message)) for number, message in new]
+
+
+def _fingerprint(messages: Messages) -> bytes:
+    return b"".join(fingerprints(b"", messages)[-1:])
 
 
 def join_neighbours(messages: Iterable[Message], before: Sequence[Message] = ()) -> list[Message]:

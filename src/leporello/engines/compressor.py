@@ -179,12 +179,12 @@ class ContextCompressor(ContextEngine):
 
         A list that is neither is another conversation or was edited: it is numbered afresh, through its folds.
         """
-        items = self._returned.match(messages, hashes) if self._returned else None
+        items = self._returned.match(messages) if self._returned else None
         if items is None:
             items = number_messages(messages, self.trust)
         for item in items:
             strange = item.entry is None and item.fold is None and item.number in self.ledger.hashes
-            if strange and not self.ledger.knows(item.number, item.message, hashes(item.message)):
+            if strange and not self.ledger.knows(item.number, item.message):
                 self.ledger = self.ledger.renumbered()
                 self._returned = None
                 return number_messages(messages, self.trust)

@@ -8,22 +8,14 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import zstandard
 
+from leporello.fingerprint import is_stored_as, stored_fingerprint
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts, one_line
 from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
 from leporello.ledger.line_features import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import prose, strip_injected
-from leporello.messages import (
-    Message,
-    ToolCall,
-    calls_of,
-    is_result,
-    message_hash,
-    result_id,
-    role_of,
-    text_of,
-)
+from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.redact.messages import masked, masked_call
 
 MOST_COMPARED = 200
@@ -107,16 +99,17 @@ class Ledger:
         self._memo: dict[str, MessageFacts] = {}
         """Extraction by content, for lists that get renumbered."""
 
-    def knows(self, number: int, message: Message, digest: str = "") -> bool:
-        """Whether this very message was already added under this number; `digest` is its hash when that is known."""
-        return self.hashes.get(number) == (digest or message_hash(message))
+    def knows(self, number: int, message: Message) -> bool:
+        """Whether a message that says the same was already added under this number."""
+        known = self.hashes.get(number)
+        return known is not None and is_stored_as(known, message)
 
     def add(self, number: int, message: Message) -> None:
         """Take one message in. Messages come in the order of their numbers. Of secrets nothing is kept."""
-        digest = message_hash(message)
-        if self.hashes.get(number) == digest:
+        if self.knows(number, message):
             self._follow_calls(message)
             return
+        digest = stored_fingerprint(message)
         message = masked(message)
         call = self._take_call(message) if is_result(message) else None
         key = f"{digest}{call.name}{call.arguments[:200]}" if call else digest
@@ -139,7 +132,7 @@ class Ledger:
 
     def add_unread(self, number: int, message: Message) -> None:
         """Count a message in and take nothing from its text: what it says is told by somebody else."""
-        self.hashes[number] = message_hash(message)
+        self.hashes[number] = stored_fingerprint(message)
         self.facts[number] = MessageFacts("")
         self.last = max(self.last, number)
 
