@@ -15,7 +15,7 @@ from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
 from leporello.dialects import Dialect
 from leporello.gateway.api_errors import json_body
-from leporello.gateway.proxy.conversations import ConversationCache, ConversationHint
+from leporello.gateway.proxy.conversations import ConversationHint, ProxiedConversations
 from leporello.gateway.proxy.request import read_request
 from leporello.gateway.proxy.streams import Tally
 from leporello.gateway.sessions.message_handler import MessageOutcome
@@ -44,10 +44,10 @@ async def test_a_letter_sent_again_while_it_is_answered_here(tmp_path: Path) -> 
             store.inbox.end("c", letter.id, outcome.as_dict())
             return outcome
 
-        worker.reader.answer = answer  # type: ignore[method-assign]
+        worker.handler.answer = answer  # type: ignore[method-assign]
         worker.rescue()
         assert await asyncio.to_thread(answering.wait, 60)
-        job = await worker.post("hello", "x")
+        job = await worker.enqueue("hello", "x")
         go_on.set()
         assert (await asyncio.wait_for(job.ended(), 60)).text == "answer"
         await worker.close()
@@ -81,16 +81,17 @@ def test_what_is_at_hand_is_weighed_once(tmp_path: Path) -> None:
     """The total that decides who goes is the sum of what each weighs, whatever came, grew, was opened or went."""
     settings = load_settings({}, environ={}, home=Home(tmp_path / "home"))
     with open_store(f"sqlite:///{tmp_path}/a.db") as store:
-        conversations = ConversationCache(store, settings, most_bytes=9_000)
+        conversations = ProxiedConversations(store, settings, most_bytes=9_000)
         for number in range(40):
             said = [{"role": "user", "content": f"Hello {number % 9}"}]
             said += [{"role": "assistant", "content": "Hi"}, {"role": "user", "content": "More"}] * (number // 9)
             live = conversations.take(ConversationHint(b"start", said, "me", "gpt-4o", None, 100))
-            assert conversations._weight <= 9_000 or len(conversations._live) == 1, "a request makes room for itself"
+            cache = conversations.cache
+            assert cache.weight <= 9_000 or len(list(cache)) == 1, "a request makes room for itself"
             if live is not None and number % 4 == 0:
                 with live.guard:
                     conversations.open(live, "gpt-4o", None)
-            assert conversations._weight == sum(kept.charged for kept in conversations._live.values())
+            assert cache.weight == sum(cached.weight for cached in cache)
 
 
 def test_an_undo_during_a_fold_is_heeded(tmp_path: Path) -> None:

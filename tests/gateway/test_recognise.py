@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leporello.config import Home, load_settings
 from leporello.fingerprint import start
-from leporello.gateway.proxy.conversations import CachedConversation, ConversationCache, ConversationHint
+from leporello.gateway.proxy.conversations import CachedConversation, ConversationHint, ProxiedConversations
 from leporello.ledger import ledger
 from leporello.messages import Message
 from leporello.store import open_store
@@ -19,9 +19,9 @@ from leporello.store.records import ConversationKind
 
 
 @pytest.fixture
-def talks(tmp_path: Path) -> Iterator[ConversationCache]:
+def talks(tmp_path: Path) -> Iterator[ProxiedConversations]:
     with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield ConversationCache(store, load_settings({}, environ={}, home=Home(tmp_path)))
+        yield ProxiedConversations(store, load_settings({}, environ={}, home=Home(tmp_path)))
 
 
 def user(text: str) -> Message:
@@ -32,7 +32,7 @@ def wanted(said: list[Message], owner: str = "o", name: str = "") -> Conversatio
     return ConversationHint(start(owner, name), said, owner, "gpt-4o", 10_000, 100)
 
 
-def log_of(talks: ConversationCache, live: CachedConversation) -> list[Message]:
+def log_of(talks: ProxiedConversations, live: CachedConversation) -> list[Message]:
     return [stored.message for stored in talks.store.log.iterate(live.id)]
 
 
@@ -43,7 +43,7 @@ def turns(count: int, tag: str = "") -> list[Message]:
     return said
 
 
-def test_a_conversation_goes_on(talks: ConversationCache) -> None:
+def test_a_conversation_goes_on(talks: ProxiedConversations) -> None:
     """Each longer request of one history is the same conversation, and stores only what is new."""
     said = turns(5)
     ids = {talks.take(wanted(said[: k + 1])).id for k in range(0, len(said), 2)}
@@ -52,7 +52,7 @@ def test_a_conversation_goes_on(talks: ConversationCache) -> None:
     assert log_of(talks, live) == said
 
 
-def test_an_edit_is_a_branch(talks: ConversationCache) -> None:
+def test_an_edit_is_a_branch(talks: ProxiedConversations) -> None:
     """A client that changes its history goes on in a branch; the conversation it left is as it was."""
     said = turns(4)
     first = talks.take(wanted(said[:7]))
@@ -67,7 +67,7 @@ def test_an_edit_is_a_branch(talks: ConversationCache) -> None:
     assert talks.take(wanted([*edited, user("and more")])).id == second.id
 
 
-def test_own_compaction_is_a_new_conversation(talks: ConversationCache) -> None:
+def test_own_compaction_is_a_new_conversation(talks: ProxiedConversations) -> None:
     """A client that replaced its history by a summary of its own shares no beginning with what was before."""
     first = talks.take(wanted(turns(4)))
     second = talks.take(wanted([user("Summary of everything so far"), *turns(1, "x")]))
@@ -75,7 +75,7 @@ def test_own_compaction_is_a_new_conversation(talks: ConversationCache) -> None:
     assert talks.store.conversations.resolve(second.id).kind is ConversationKind.ROOT
 
 
-def test_going_back_writes_nothing(talks: ConversationCache) -> None:
+def test_going_back_writes_nothing(talks: ProxiedConversations) -> None:
     """The same question asked again, later ones forgotten: nothing is stored, the conversation stays whole."""
     said = turns(4)
     first = talks.take(wanted(said[:7]))
@@ -83,9 +83,9 @@ def test_going_back_writes_nothing(talks: ConversationCache) -> None:
     assert log_of(talks, first) == said[:7]
 
 
-def test_what_is_put_down_is_taken_up(talks: ConversationCache) -> None:
+def test_what_is_put_down_is_taken_up(talks: ProxiedConversations) -> None:
     """Only so much is kept at hand: the rest comes back from the store, the same conversation, its ledger with it."""
-    small = ConversationCache(talks.store, talks.settings, most_bytes=1_000)
+    small = ProxiedConversations(talks.store, talks.settings, most_bytes=1_000)
     first = small.take(wanted(turns(3)))
     with first.guard:
         small.open(first, "gpt-4o", 10_000)
@@ -98,7 +98,7 @@ def test_what_is_put_down_is_taken_up(talks: ConversationCache) -> None:
     assert small.open(again, "gpt-4o", 10_000).engine.ledger.last == 7
 
 
-def test_strangers_share_nothing(talks: ConversationCache) -> None:
+def test_strangers_share_nothing(talks: ProxiedConversations) -> None:
     """The same words under another key, or under another name of the client's choosing, are another conversation."""
     said = turns(2)
     made = {talks.take(wanted(said, owner, name)).id for owner in ("a", "b") for name in ("", "x", "y")}
@@ -111,13 +111,13 @@ def test_never_mixed_up(tmp_path_factory: pytest.TempPathFactory, moves: list[tu
     folder = tmp_path_factory.mktemp("mix")
     with open_store(f"sqlite:///{folder}/t.db") as store:
         settings = load_settings({}, environ={}, home=Home(folder))
-        conversations = ConversationCache(store, settings)
+        conversations = ProxiedConversations(store, settings)
         said: list[Message] = [user("begin")]
         for number, (keep, words_) in enumerate(moves):
             said = [*said[: max(1, len(said) - keep)], *(user(f"w{words_}") for _ in range(1 + words_))]
             if number % 5 == 4:
                 # A gateway that was started again knows what the store knows.
-                conversations = ConversationCache(store, settings)
+                conversations = ProxiedConversations(store, settings)
             live = conversations.take(wanted(said))
             if live is not None:
                 assert log_of(conversations, live) == said

@@ -13,7 +13,7 @@ from leporello.background import ThreadQueue
 from leporello.config import Home, Settings, load_settings
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.background import EXPIRY, BackgroundWork, DeferredCompactions
-from leporello.gateway.proxy.conversations import ConversationCache, ConversationHint
+from leporello.gateway.proxy.conversations import ConversationHint, ProxiedConversations
 from leporello.gateway.sessions.sessions import Sessions
 from leporello.messages import text_of
 from leporello.plugins.host import PluginHost
@@ -58,7 +58,7 @@ def chosen(_: Settings, model: str | None) -> Chosen:
     return Chosen(model or "gpt-4o", ScriptedProvider(answer), "openai", "", None, small=True)
 
 
-def talked(talks: ConversationCache, words: str) -> str:
+def talked(talks: ProxiedConversations, words: str) -> str:
     live = talks.take(ConversationHint(b"start", [{"role": "user", "content": words}], "me", "gpt-4o", None, 100))
     assert live is not None
     with live.guard:
@@ -72,9 +72,9 @@ async def test_a_session_ends_once_over_two_workers(tmp_path: Path, settings: Se
         workers = [Sessions(store, settings, chosen, plugins=PluginHost(settings)) for _ in range(2)]
         record = workers[0].create(Client(Key("", ""), ""))
         for number, worker in enumerate(workers):
-            desk = await worker.desk(record)
-            assert (await (await desk.post(f"Word {number}", f"id-{number}")).ended()).status == "done"
-            await desk.drain()
+            served = await worker.worker(record)
+            assert (await (await served.enqueue(f"Word {number}", f"id-{number}")).ended()).status == "done"
+            await served.drain()
         ended = [await worker.end(record.id, time.time() + 60, EXPIRY) for worker in workers]
         assert sorted(ended) == [False, True]
         assert [line for line in book(settings) if line.startswith("end")] == [f"end {record.id} expired"]
@@ -86,7 +86,7 @@ async def test_a_session_ends_once_over_two_workers(tmp_path: Path, settings: Se
 def test_a_proxied_conversation_ends_once_and_is_taken_up_again(tmp_path: Path, settings: Settings) -> None:
     """The same for conversations of the proxy; the next request goes on with it."""
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
-        workers = [ConversationCache(store, settings, plugins=PluginHost(settings), idle=0) for _ in range(2)]
+        workers = [ProxiedConversations(store, settings, plugins=PluginHost(settings), idle=0) for _ in range(2)]
         ids = {talked(talks, "Hello") for talks in workers}
         (id,) = ids
         assert not workers[0].end(id, time.time() - 60, EXPIRY)
@@ -105,11 +105,11 @@ def test_a_proxied_conversation_ends_once_and_is_taken_up_again(tmp_path: Path, 
 async def test_idle_sessions_of_every_kind_are_found_in_the_store(tmp_path: Path, settings: Settings) -> None:
     """Also those that a worker served which is gone: what is idle is asked of the store, not of memory."""
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
-        proxied = talked(ConversationCache(store, settings, plugins=PluginHost(settings)), "Hello")
+        proxied = talked(ProxiedConversations(store, settings, plugins=PluginHost(settings)), "Hello")
         plugins = PluginHost(settings)
         sessions = Sessions(store, settings, chosen, plugins=plugins)
         record = sessions.create(Client(Key("", ""), ""))
-        conversations = ConversationCache(store, settings, plugins=plugins)
+        conversations = ProxiedConversations(store, settings, plugins=plugins)
         chores = BackgroundWork(
             ThreadQueue(),
             DeferredCompactions(store, settings, ThreadQueue(), plugins),
@@ -132,7 +132,7 @@ async def _expired(chores: BackgroundWork) -> list[str]:
 def test_plugins_are_loaded_once_for_all_conversations(tmp_path: Path, settings: Settings) -> None:
     """Conversations share one host: opening another one runs no plugin's module again."""
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
-        conversations = ConversationCache(store, settings)
+        conversations = ProxiedConversations(store, settings)
         for number in range(5):
             talked(conversations, f"Hello {number}")
         assert book(settings).count("loaded") == 1
@@ -146,7 +146,7 @@ async def test_indexing_does_not_hold_up_the_end(tmp_path: Path, settings: Setti
         sessions = Sessions(store, settings, chosen, plugins=plugins)
         folds = DeferredCompactions(store, settings, ThreadQueue(), plugins)
         chores = BackgroundWork(
-            ThreadQueue(), folds, sessions, ConversationCache(store, settings, plugins=plugins), idle=60
+            ThreadQueue(), folds, sessions, ProxiedConversations(store, settings, plugins=plugins), idle=60
         )
         store.conversations.create("a")
         store.log.append("a", [{"role": "user", "content": f"word {number}"} for number in range(300)])

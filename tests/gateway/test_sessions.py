@@ -233,19 +233,19 @@ async def test_idle_sessions_end(tmp_path: Path) -> None:
     with opened(tmp_path, provider=ScriptedProvider(parrot)) as house:
         sessions = Sessions(house.store, house.gateway.settings, house.gateway.choose)
         record = sessions.create(Client(Key("", ""), ""))
-        worker = await sessions.desk(record)
-        await (await worker.post("Hello", "1")).ended()
+        worker = await sessions.worker(record)
+        await (await worker.enqueue("Hello", "1")).ended()
         await worker.drain()
         told: list[str] = []
-        assert worker.reader.agent is not None
-        worker.reader.agent.talk.engine.on_session_end = lambda session, messages: told.append(session)  # type: ignore[method-assign]
+        assert worker.handler.agent is not None
+        worker.handler.agent.talk.engine.on_session_end = lambda session, messages: told.append(session)  # type: ignore[method-assign]
         assert not await sessions.end(record.id, time.time() - 60, "expiry")
         assert await sessions.end(record.id, time.time() + 60, "expiry")
         assert not await sessions.end(record.id, time.time() + 60, "expiry")
         assert told == [record.tip.id]
         assert house.store.conversations.session(record.tip.id).end_reason == "expiry"
-        again = await sessions.desk(house.store.conversations.resolve(record.id))
-        assert (await (await again.post("Back", "2")).ended()).text == "You said: Back"
+        again = await sessions.worker(house.store.conversations.resolve(record.id))
+        assert (await (await again.enqueue("Back", "2")).ended()).text == "You said: Back"
         assert house.store.conversations.resolve(record.id).open
         await sessions.close()
 

@@ -43,7 +43,7 @@ async def test_a_turn_that_was_lost_and_regained(tmp_path: Path) -> None:
 
         sessions = Sessions(store, settings, choose)
         record = sessions.create(Client(Key("", ""), ""))
-        outcome = await (await sessions.post(record, "Hello", "id-1")).ended()
+        outcome = await (await sessions.enqueue(record, "Hello", "id-1")).ended()
         assert (outcome.status, outcome.text) == ("done", "You said: Hello")
         assert asked == ["Hello", "Hello"]
         assert [text_of(stored.message) for stored in store.log.iterate(record.id)] == ["Hello", "You said: Hello"]

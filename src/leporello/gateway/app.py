@@ -26,7 +26,7 @@ from leporello.gateway.config import GatewayConfig
 from leporello.gateway.connections import RequestsPerAddress
 from leporello.gateway.dashboard.pages import dashboard
 from leporello.gateway.metrics import Metrics
-from leporello.gateway.proxy.conversations import ConversationCache
+from leporello.gateway.proxy.conversations import ProxiedConversations
 from leporello.gateway.proxy.endpoints import CountEndpoint, ModelEndpoint, ModelsEndpoint, Proxy
 from leporello.gateway.proxy.rewrite import RequestRewriter, proxy_summariser
 from leporello.gateway.proxy.upstream import ApiPath, Upstreams
@@ -60,7 +60,7 @@ class Gateway:
         upstreams = Upstreams(self.config)
         plugins = PluginHost(self.settings)
         folds = DeferredCompactions(self.store, self.settings, self.queue, plugins, self.choose)
-        conversations = ConversationCache(
+        conversations = ProxiedConversations(
             self.store,
             self.settings,
             summariser=lambda: proxy_summariser(self.settings),
@@ -70,7 +70,14 @@ class Gateway:
         )
         proxy = Proxy(self.config, self.keys, RequestRewriter(conversations, self.settings), upstreams, self.metrics)
 
-        sessions = Sessions(self.store, self.settings, self.choose, plugins=plugins, later=folds.later)
+        sessions = Sessions(
+            self.store,
+            self.settings,
+            self.choose,
+            plugins=plugins,
+            later=folds.later,
+            idle=self.config.session_idle,
+        )
         chores = BackgroundWork(self.queue, folds, sessions, conversations, self.config.session_idle)
 
         @asynccontextmanager

@@ -1,7 +1,7 @@
-"""Work beside the answering: folds that were put off, sessions nobody uses any more, indexes that lag behind.
+"""Background work: deferred compactions, the end of idle sessions, indexing.
 
-All of it is decided by what the store says at the moment it is done, so that a chore done twice, late or by two workers
-at once changes nothing more.
+Each job decides by what the store says at the moment it runs, so that a job done twice, late or by two workers at once
+changes nothing more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from leporello.conversation import Conversation
 from leporello.conversation.compact import CompactionJob
 from leporello.errors import ConfigError, NotFound
 from leporello.gateway.proxy import conversations as proxied
-from leporello.gateway.proxy.conversations import ConversationCache
+from leporello.gateway.proxy.conversations import ProxiedConversations
 from leporello.gateway.proxy.rewrite import proxy_summariser
 from leporello.gateway.sessions import sessions as agents
 from leporello.gateway.sessions.sessions import Chooser, Sessions
@@ -39,7 +39,7 @@ PAGE = 100
 
 
 class DeferredCompactions:
-    """Hands foldings that can wait to a queue, and does them."""
+    """Puts compactions that can wait into a queue, and runs them."""
 
     def __init__(
         self, store: Store, settings: Settings, queue: JobQueue, plugins: PluginHost, choose: Chooser = choose_model
@@ -50,16 +50,16 @@ class DeferredCompactions:
         self._plugins = plugins
         self._choose = choose
         self._ordered: OrderedDict[str, int] = OrderedDict()
-        self._book = threading.Lock()
+        self._lock = threading.Lock()
 
     def later(self, order: CompactionJob) -> bool:
-        """Take an order in. Once for each generation: when that brought nothing, the hard limit comes next."""
-        with self._book:
+        """Queue a compaction, once for each generation: when that brought nothing, the hard limit comes next."""
+        with self._lock:
             if self._ordered.get(order.conversation) == order.generation:
                 return True
         if not self._queue.submit(QueuedJob("fold", f"fold:{order.key}", order.as_dict())):
             return False
-        with self._book:
+        with self._lock:
             self._ordered[order.conversation] = order.generation
             self._ordered.move_to_end(order.conversation)
             while len(self._ordered) > MOST_REMEMBERED:
@@ -67,7 +67,7 @@ class DeferredCompactions:
         return True
 
     def do(self, facts: Mapping[str, Any]) -> None:
-        """Fold as ordered, unless somebody did so already."""
+        """Run a queued compaction, unless somebody did so already."""
         order = CompactionJob.from_dict(facts)
         try:
             record = self._store.conversations.resolve(order.conversation)
@@ -81,7 +81,7 @@ class DeferredCompactions:
             self._settings,
             model=order.model,
             window=order.window,
-            summariser=self._narrator(record, order.model),
+            summariser=self._summariser(record, order.model),
             plugins=self._plugins,
             beside=True,
         )
@@ -90,8 +90,8 @@ class DeferredCompactions:
         finally:
             conversation.close()
 
-    def _narrator(self, record: ConversationRecord, model: str) -> Summariser | None:
-        """Who would have written the summary if it had not been put off."""
+    def _summariser(self, record: ConversationRecord, model: str) -> Summariser | None:
+        """The one that would have written the summary if the compaction had not been deferred."""
         if record.metadata.platform != agents.PLATFORM:
             return proxy_summariser(self._settings)
         try:
@@ -102,30 +102,38 @@ class DeferredCompactions:
 
 
 class BackgroundWork:
-    """All chores of a gateway."""
+    """All background jobs of a gateway."""
 
     def __init__(
-        self, queue: JobQueue, folds: DeferredCompactions, sessions: Sessions, talks: ConversationCache, idle: float
+        self,
+        queue: JobQueue,
+        folds: DeferredCompactions,
+        sessions: Sessions,
+        conversations: ProxiedConversations,
+        idle: float,
     ) -> None:
         self._queue = queue
         self._folds = folds
         self._sessions = sessions
-        self._talks = talks
+        self._conversations = conversations
         self._idle = idle
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """Who does which kind of job."""
+        """The function for each kind of job."""
         return {"fold": self._folds.do, "expire": lambda _: self.expire(), "index": lambda _: self.index()}
 
     def attend(self) -> None:
-        """Sessions live on the event loop that is running now."""
+        """Remember the running event loop: sessions live on it."""
         self._loop = asyncio.get_running_loop()
 
     async def sweep(self) -> None:
-        """Give out the chores that come again and again. Several workers do so; one job of each kind waits at most."""
+        """Queue the jobs that recur, and close what is not used in this process.
+
+        Several workers queue them; of each kind at most one waits.
+        """
         self.attend()
         due = {"index": INDEX_SECONDS, "expire": min(3600.0, max(1.0, self._idle / 10))}
         last = dict.fromkeys(due, time.monotonic())
@@ -135,19 +143,20 @@ class BackgroundWork:
                 if time.monotonic() - last[kind] >= seconds:
                     last[kind] = time.monotonic()
                     await asyncio.to_thread(self._queue.submit, QueuedJob(kind, kind))
-            await self._sessions.put_down_unused(self._idle)
+            await self._sessions.evict()
+            await asyncio.to_thread(self._conversations.evict)
 
     def stop(self) -> None:
-        """The process ends: what takes long leaves off after its next step. The store knows how far it came."""
+        """The process ends: long jobs stop after their next step. The store knows how far they came."""
         self._stopping.set()
 
     def index(self) -> None:
-        """Catch up with indexing, a batch at a time, so that searches have little left to do."""
+        """Index what is not indexed yet, a batch at a time, so that searches have little left to do."""
         while not self._stopping.is_set() and self._sessions.store.index.catch_up(INDEX_BATCH) >= INDEX_BATCH:
             pass
 
     def expire(self) -> list[str]:
-        """End all sessions that were not used for a while, whichever worker served them; their ids."""
+        """End all sessions that were not used for a while, whichever worker served them; returns their ids."""
         before = time.time() - self._idle
         ended: list[str] = []
         for platform in (agents.PLATFORM, proxied.PLATFORM):
@@ -166,10 +175,10 @@ class BackgroundWork:
     def _end(self, record: ConversationRecord, before: float) -> bool:
         try:
             if record.metadata.platform == proxied.PLATFORM:
-                return self._talks.end(record.id, before, EXPIRY)
+                return self._conversations.end(record.id, before, EXPIRY)
             assert self._loop is not None, "sessions live on the event loop"
             asked = asyncio.run_coroutine_threadsafe(self._sessions.end(record.id, before, EXPIRY), self._loop)
             return asked.result(ENDING_SECONDS)
         except (NotFound, TimeoutError):
-            # Gone, or busy after all: the next sweep sees it again.
+            # Deleted, or in use after all: the next sweep sees it again.
             return False

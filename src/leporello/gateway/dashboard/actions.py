@@ -34,7 +34,7 @@ class DashboardService:
         """Fold now."""
         if record.metadata.platform == PLATFORM:
             try:
-                worker = await self.sessions.desk(record)
+                worker = await self.sessions.worker(record)
             except RequestRefused:
                 # Its model can't be used here. Folding needs none.
                 return await asyncio.to_thread(self._compress, record, focus)

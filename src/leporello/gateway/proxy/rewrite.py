@@ -22,7 +22,7 @@ from leporello.errors import ConfigError, FixedPartTooLarge
 from leporello.fingerprint import start
 from leporello.gateway.auth import Client
 from leporello.gateway.config import Upstream
-from leporello.gateway.proxy.conversations import CachedConversation, ConversationCache, ConversationHint
+from leporello.gateway.proxy.conversations import CachedConversation, ConversationHint, ProxiedConversations
 from leporello.gateway.proxy.overlay import apply_view, is_folded, with_footers, without_thinking
 from leporello.gateway.proxy.recall.hidden_calls import MOST_KEPT, STATE_KEY, HiddenCall
 from leporello.gateway.proxy.recall.tool_offer import RecallAnswers, can_offer, with_tools
@@ -132,7 +132,7 @@ class Rewrite:
 class RequestRewriter:
     """Plans requests; safe to use from several threads."""
 
-    def __init__(self, talks: ConversationCache, settings: Settings) -> None:
+    def __init__(self, talks: ProxiedConversations, settings: Settings) -> None:
         self.talks = talks
         self.settings = settings
         self._thresholds: dict[tuple[str, int | None], int] = {}
@@ -184,7 +184,7 @@ class RequestRewriter:
     def _is_small(self, live: CachedConversation, plan: Rewrite) -> bool:
         """Whether the request is below its threshold for certain, so that there is nothing to decide."""
         threshold = self._threshold(plan.request.model, plan.window)
-        if live.talk is None and self._most(live, plan.request) >= threshold:
+        if live.conversation is None and self._most(live, plan.request) >= threshold:
             estimate = round(self._estimate(plan.request) * CERTAIN)
             if estimate < threshold:
                 live.counted = estimate, len(plan.request.data)
@@ -337,7 +337,8 @@ class RequestRewriter:
                 return
             if usages and plan.done is Action.PASSED:
                 live.counted = usages[0].prompt_tokens, len(plan.request.data)
-            if live.talk is None and self._most(live, plan.request) < self._threshold(plan.request.model, plan.window):
+            threshold = self._threshold(plan.request.model, plan.window)
+            if live.conversation is None and self._most(live, plan.request) < threshold:
                 return
             self._settle(plan, usages[0] if usages else None)
 

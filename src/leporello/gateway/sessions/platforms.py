@@ -1,11 +1,11 @@
-"""The port for chat services (Telegram- or Slack-like): messages come in from there, answers go back.
+"""The port for chat services (Telegram- or Slack-like): the agent answers messages of their chats.
 
 A platform is given an `Inbox` and runs until it is cancelled. For each message that arrives it calls
 
     reply = await inbox.message(chat="room-7", text="What changed today?", id="their-message-id")
 
-and sends `reply.text` to the chat. One chat is one conversation for life. Services deliver a message again when they
-are not sure that it arrived: the id makes sure that it is answered once.
+and sends `reply.text` to the chat. One chat is one conversation. Services deliver a message again when they are not
+sure that it arrived: the id makes sure that it is answered once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Platform(Protocol):
 
     @property
     def name(self) -> str:
-        """Short and for ever: conversations are kept under it."""
+        """Short, and never changed: conversations are stored under it."""
 
     async def run(self, inbox: PlatformInbox) -> None:
         """Take messages from the service and give answers back, until cancelled."""
@@ -35,7 +35,7 @@ class Platform(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlatformInbox:
-    """Where a platform hands in what people wrote."""
+    """Accepts the messages of one platform."""
 
     platform: str
     sessions: Sessions
@@ -43,13 +43,13 @@ class PlatformInbox:
     async def message(self, chat: str, text: str, id: str) -> MessageOutcome:
         """The agent's answer to a message of a chat. Messages of one chat are answered one after the other."""
         record = await asyncio.to_thread(self._conversation, chat)
-        job = await self.sessions.post(record, text, id)
-        return await job.ended()
+        pending = await self.sessions.enqueue(record, text, id)
+        return await pending.ended()
 
     def _conversation(self, chat: str) -> ConversationRecord:
         digest = hashlib.blake2b(chat.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
         id = f"{self.platform}-{digest}"
-        # Kept under the platform's own name: no key of the API sees the conversations of a chat service.
+        # Under the platform's own name: no API key sees the conversations of a chat service.
         client = Client(Key(f"platform:{self.platform}", ""), "")
         try:
             return self.sessions.record_of(id)
@@ -63,7 +63,7 @@ class PlatformInbox:
 
 @dataclass(slots=True)
 class InProcessPlatform:
-    """A chat service inside this process: the smallest whole example, and what tests use.
+    """A chat service inside this process: the smallest complete example, also for tests.
 
     `await chat.say("room", "Hello")` gives the answer.
     """
@@ -73,7 +73,7 @@ class InProcessPlatform:
     _count: int = 0
 
     async def run(self, inbox: PlatformInbox) -> None:
-        """Answer whatever arrives; chats don't wait for each other."""
+        """Answer messages; chats don't wait for each other."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 chat, text, id, answer = await self._arrived.get()

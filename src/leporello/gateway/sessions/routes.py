@@ -1,4 +1,4 @@
-"""Agent sessions over HTTP: JSON in, JSON or events out. `openapi.py` describes what stands here."""
+"""The HTTP endpoints of agent sessions: JSON in, JSON or server-sent events out; `openapi.py` describes them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONGEST_PAGE = 200
 MOST_MESSAGES = 500
 MESSAGE_HEADER = "x-leporello-message"
 BEAT_SECONDS = 15.0
-"""Silence after which a comment is sent, so that nothing between here and the client thinks the line is dead."""
+"""Silence after which a comment is sent, so that no proxy on the way closes the connection as idle."""
 
 Handler = Callable[["SessionRequest"], Awaitable[Response]]
 
@@ -68,9 +68,9 @@ class SessionRequest:
         """The conversation the path names."""
         return await asyncio.to_thread(self.sessions.record, self.client, self.request.path_params["id"])
 
-    async def desk(self) -> ConversationWorker:
-        """The conversation the path names, opened."""
-        return await self.sessions.desk(await self.record())
+    async def worker(self) -> ConversationWorker:
+        """The worker of the conversation the path names."""
+        return await self.sessions.worker(await self.record())
 
 
 def session_routes(sessions: Sessions, proxy: Proxy) -> list[BaseRoute]:
@@ -243,7 +243,7 @@ async def _search(visit: SessionRequest) -> Response:
 
 async def _compress(visit: SessionRequest) -> Response:
     wanted = visit.body(Compress)
-    worker = await visit.desk()
+    worker = await visit.worker()
 
     def work(agent: Any) -> Any:
         agent.measure()
@@ -263,7 +263,7 @@ async def _compress(visit: SessionRequest) -> Response:
 
 async def _undo(visit: SessionRequest) -> Response:
     visit.body(dict[str, Any])
-    worker = await visit.desk()
+    worker = await visit.worker()
     try:
         view = await worker.run(lambda agent: agent.talk.undo())
     except NotFound:
@@ -273,7 +273,7 @@ async def _undo(visit: SessionRequest) -> Response:
 
 async def _cancel(visit: SessionRequest) -> Response:
     visit.body(dict[str, Any])
-    worker = await visit.desk()
+    worker = await visit.worker()
     return _json({"cancelled": await worker.cancel()})
 
 
@@ -297,16 +297,16 @@ async def _post(visit: SessionRequest) -> Response:
     wanted = visit.body(NewMessage)
     if not wanted.text.strip():
         raise refuse(400, "invalid_request", "The message has no text.")
-    job = await visit.sessions.post(await visit.record(), wanted.text, wanted.id or uuid.uuid4().hex)
+    pending = await visit.sessions.enqueue(await visit.record(), wanted.text, wanted.id or uuid.uuid4().hex)
     # From here on the message is stored and will be answered, whatever happens to this worker or this connection.
-    taken = {MESSAGE_HEADER: _plain(job.id)}
+    taken = {MESSAGE_HEADER: _plain(pending.id)}
     if "text/event-stream" in visit.request.headers.get("accept", ""):
         return EventResponse(
-            _events(job), media_type="text/event-stream", headers=taken | {"cache-control": "no-store"}
+            _events(pending), media_type="text/event-stream", headers=taken | {"cache-control": "no-store"}
         )
-    if not wanted.wait and job.outcome is None:
-        return _json({"id": job.id, "status": "waiting", "text": "", "reason": ""}, 202, taken)
-    return _json(await _answer(job), headers=taken)
+    if not wanted.wait and pending.outcome is None:
+        return _json({"id": pending.id, "status": "waiting", "text": "", "reason": ""}, 202, taken)
+    return _json(await _answer(pending), headers=taken)
 
 
 def _plain(id: str) -> str:
@@ -314,17 +314,17 @@ def _plain(id: str) -> str:
     return quote(id, safe=" !#$&'()*+,/:;=?@[]~")
 
 
-async def _answer(job: PendingMessage) -> dict[str, Any]:
-    outcome = await job.ended()
-    return {"id": job.id, **outcome.as_dict()}
+async def _answer(pending: PendingMessage) -> dict[str, Any]:
+    outcome = await pending.ended()
+    return {"id": pending.id, **outcome.as_dict()}
 
 
-async def _events(job: PendingMessage) -> AsyncIterator[bytes]:
-    """What happens, as it happens; the last event is `done` and holds what the JSON form answers.
+async def _events(pending: PendingMessage) -> AsyncIterator[bytes]:
+    """Server-sent events of a message; the last one is `done` and holds the outcome, as the JSON answer does.
 
-    It is `lost` when this worker stops: another one answers, and the same id asks it.
+    It is `lost` when this process stops: another one answers, and the same id asks it.
     """
-    source = job.watch()
+    source = pending.watch()
     following: asyncio.Task[dict[str, Any]] | None = None
     try:
         while True:
@@ -342,7 +342,7 @@ async def _events(job: PendingMessage) -> AsyncIterator[bytes]:
     finally:
         if following is not None:
             following.cancel()
-    if job.lost:
-        yield b"event: lost\ndata: " + orjson.dumps({"event": "lost", "id": job.id}) + b"\n\n"
+    if pending.lost:
+        yield b"event: lost\ndata: " + orjson.dumps({"event": "lost", "id": pending.id}) + b"\n\n"
     else:
-        yield b"event: done\ndata: " + json_body(await _answer(job)) + b"\n\n"
+        yield b"event: done\ndata: " + json_body(await _answer(pending)) + b"\n\n"

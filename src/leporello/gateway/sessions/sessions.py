@@ -1,12 +1,12 @@
-"""Agent sessions: opens workers for conversations, keeps clients apart, finishes what dead workers left behind."""
+"""Agent sessions: opens workers for conversations, separates clients, answers what dead processes left behind."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import logging
+import math
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,6 +21,7 @@ from leporello.conversation.compact import CompactionJob
 from leporello.errors import ConfigError, LeporelloError, NotFound
 from leporello.gateway.api_errors import refuse
 from leporello.gateway.auth import Client
+from leporello.gateway.conversation_cache import MOST_BYTES, ConversationCache
 from leporello.gateway.sessions.worker import GONE, ConversationWorker, PendingMessage, WorkerServices
 from leporello.plugins.host import PluginHost
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
@@ -29,7 +30,6 @@ from leporello.store.records import ConversationFilter, ConversationRecord, Meta
 from leporello.tools.terminal import BackgroundJobs
 
 PLATFORM = "api"
-MOST_OPEN = 200
 MOST_ARCHIVES = 16
 RESCUE_SECONDS = 2.0
 GRACE_SECONDS = 25.0
@@ -41,7 +41,7 @@ log = logging.getLogger("leporello.gateway")
 
 
 class Sessions:
-    """All agent conversations that this process has to do with."""
+    """The agent conversations that this process works on."""
 
     def __init__(
         self,
@@ -51,19 +51,21 @@ class Sessions:
         *,
         plugins: PluginHost | None = None,
         later: Callable[[CompactionJob], bool] | None = None,
+        idle: float = math.inf,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
-        """`later` takes foldings that can wait."""
+        """`later` takes compactions that can wait; workers unused for `idle` seconds are closed."""
         self.store = store
         self.settings = settings
         self.choose = choose
         self.plugins = plugins or PluginHost(settings)
         self._later = later
-        self._desks: dict[str, ConversationWorker] = {}
+        self._workers = ConversationCache[ConversationWorker](idle, most_bytes)
         self._archives: dict[str, StoredArchive] = {}
         self._searching = threading.Lock()
         self.threads = ThreadPoolExecutor(TURN_THREADS, "leporello-agent")
         self._queries = ThreadPoolExecutor(QUERY_THREADS, "leporello-inbox")
-        self._around = WorkerServices(store, self.threads, self._queries)
+        self._services = WorkerServices(store, self.threads, self._queries)
 
     # -- whose conversation
 
@@ -78,7 +80,7 @@ class Sessions:
         return found
 
     def record_of(self, id: str) -> ConversationRecord:
-        """A conversation by its id, whoever it belongs to; for callers inside this process."""
+        """A conversation of any client; for callers inside this process."""
         return self.store.conversations.resolve(id)
 
     def page(self, client: Client, limit: int, cursor: str | None) -> Page:
@@ -87,13 +89,13 @@ class Sessions:
         return self.store.conversations.page(where, limit, cursor)
 
     def create(self, client: Client, model: str = "", title: str = "", id: str | None = None) -> ConversationRecord:
-        """A new conversation; without a model it is talked to with the configured one."""
+        """Create a conversation; without a model it uses the configured one."""
         name = model or self.settings.model.default or ""
         about = Metadata(title=title, platform=PLATFORM, model=name, owner=owner(client))
         return self.store.conversations.create(id, about)
 
     def search(self, id: str, query: str) -> list[Window]:
-        """Search a conversation; it waits for no turn."""
+        """Search a conversation, without waiting for its turn."""
         with self._searching:
             archive = self._archives.pop(id, None) or StoredArchive(
                 self.store, id, by_meaning=self.settings.get("recall.vectors")
@@ -103,12 +105,13 @@ class Sessions:
                 del self._archives[next(iter(self._archives))]
             return archive.search(RecallQuery(query, DEFAULT_TOKENS))
 
-    # -- desks
+    # -- workers
 
-    async def desk(self, record: ConversationRecord) -> ConversationWorker:
-        """The desk of a conversation that can be talked to."""
-        found = self._desks.get(record.id)
+    async def worker(self, record: ConversationRecord) -> ConversationWorker:
+        """The worker of a conversation that has a usable model."""
+        found = self._workers.get(record.id)
         if found is not None:
+            self._workers.touch(found)
             return found
         loop = asyncio.get_running_loop()
         try:
@@ -117,29 +120,30 @@ class Sessions:
             raise refuse(
                 409, "no_model", "No usable model is set for this conversation: the gateway's operator can set one."
             ) from None
-        return await self._desk(record.id, chosen)
+        return await self._worker(record.id, chosen)
 
-    async def post(self, record: ConversationRecord, text: str, id: str) -> PendingMessage:
-        """Give a letter to a conversation; when this returns it is stored."""
+    async def enqueue(self, record: ConversationRecord, text: str, id: str) -> PendingMessage:
+        """Give a message to a conversation; when this returns it is stored."""
         while True:
-            worker = await self.desk(record)
-            job = await worker.post(text, id)
-            if job.outcome is not None or not worker.closed:
-                return job
-            # It was put down meanwhile; the next one takes the letter up.
+            worker = await self.worker(record)
+            pending = await worker.enqueue(text, id)
+            if pending.outcome is not None or not worker.closed:
+                return pending
+            # The worker was closed meanwhile; the next one takes the message up.
 
-    async def _desk(self, id: str, chosen: Chosen | None = None) -> ConversationWorker:
-        found = self._desks.get(id)
+    async def _worker(self, id: str, chosen: Chosen | None = None) -> ConversationWorker:
+        found = self._workers.get(id)
         if found is None:
-            found = self._desks[id] = ConversationWorker(id, self._around, partial(self._open, id, chosen))
-            await self._make_room(found)
+            found = ConversationWorker(id, self._services, partial(self._open, id, chosen))
+            self._workers.add(found)
+            await self.evict(found)
         return found
 
     def _chosen(self, record: ConversationRecord) -> Chosen:
         return self.choose(self.settings, record.metadata.model or None)
 
     def _open(self, id: str, chosen: Chosen | None, store: Store, jobs: BackgroundJobs) -> Agent:
-        """The agent of a conversation; called in its turn, so that no other worker opens it at the same time."""
+        """The agent of a conversation; called in its turn, so that no other process opens it at the same time."""
         agent = open_agent(
             self.settings,
             chosen or self._chosen(store.conversations.resolve(id)),
@@ -161,16 +165,15 @@ class Sessions:
         return folder
 
     async def delete(self, record: ConversationRecord) -> None:
-        """Remove a conversation with all it has. Whatever is under way, here or elsewhere, can't write any more."""
-        worker = self._desks.pop(record.id, None)
+        """Delete a conversation. Whatever is under way, here or in another process, can't write any more."""
+        worker = self._workers.get(record.id)
         if worker is not None:
+            self._workers.remove(worker)
             await worker.close(GONE)
         await asyncio.to_thread(self.store.conversations.delete, record.id)
 
-    # -- what others left behind
-
     async def watch(self) -> None:
-        """Answer letters whose worker died, again and again."""
+        """Answer messages whose process died, again and again."""
         while True:
             await asyncio.sleep(RESCUE_SECONDS)
             try:
@@ -179,68 +182,56 @@ class Sessions:
                 log.warning('{"problem": "rescue", "kind": "%s"}', type(error).__name__)
 
     async def rescue(self) -> list[str]:
-        """Take up conversations with letters that nobody answers; their ids."""
+        """Take up conversations with messages that nobody answers; their ids."""
         found = await asyncio.get_running_loop().run_in_executor(self._queries, self.store.inbox.stranded)
         for id in found:
-            (await self._desk(id)).rescue()
+            (await self._worker(id)).rescue()
         return found
 
     # -- the end of sessions
 
     async def end(self, id: str, before: float, reason: str) -> bool:
-        """End a session that was last used before a time: engine and plugins are told, once, whoever does it.
+        """End a session that was last used before a time, unless another process did: engine and plugins are told once.
 
-        Whether it was ended here. It can be taken up again.
+        Returns whether it was ended here. The next message reopens it.
         """
-        worker = await self._desk(id)
+        worker = await self._worker(id)
         ended = bool(await worker.turn_if_free(lambda store: self._end(store, worker, before, reason)))
-        if ended or worker.reader.agent is None:
-            await self._put_down(worker)
+        if not worker.in_use and (ended or worker.handler.agent is None):
+            self._workers.remove(worker)
+            await worker.close()
         return ended
 
-    def _end(self, store: Store, desk: ConversationWorker, before: float, reason: str) -> bool:
+    def _end(self, store: Store, worker: ConversationWorker, before: float, reason: str) -> bool:
         # In the turn: whoever comes second sees that it is done, or that somebody wrote meanwhile.
-        record = store.conversations.resolve(desk.id)
+        record = store.conversations.resolve(worker.id)
         if not record.open or record.updated_at >= before:
             return False
-        agent = desk.reader.agent
+        agent = worker.handler.agent
         conversation = (
             agent.talk if agent else Conversation(store, record, self.settings, plugins=self.plugins, beside=True)
         )
         conversation.refresh()
         conversation.leave("expired")
-        store.conversations.end(desk.id, reason)
+        store.conversations.end(worker.id, reason)
         return True
 
-    async def _make_room(self, wanted: ConversationWorker) -> None:
-        """Put those down that were unused for longest, without ending them: they open again where they stood."""
-        idle = sorted(
-            (desk for desk in self._desks.values() if desk.idle and desk is not wanted), key=lambda desk: desk.used
-        )
-        for worker in idle[: max(0, len(self._desks) - MOST_OPEN)]:
-            await self._put_down(worker)
-
-    async def put_down_unused(self, seconds: float) -> None:
-        """Put down what was not used here for a while."""
-        limit = time.monotonic() - seconds
-        for worker in [desk for desk in self._desks.values() if desk.idle and desk.used < limit]:
-            await self._put_down(worker)
-
-    async def _put_down(self, desk: ConversationWorker) -> None:
-        if desk.idle:
-            self._desks.pop(desk.id, None)
-            await desk.close()
+    async def evict(self, keep: ConversationWorker | None = None) -> None:
+        """Close workers that were not used for long or weigh too much. Their sessions don't end."""
+        for worker in self._workers.evict(keep):
+            await worker.close()
 
     async def close(self) -> None:
-        """Let what was taken in be answered, for a while; other workers, or the next start, do the rest."""
-        desks = list(self._desks.values())
-        await asyncio.gather(*(desk.drain(GRACE_SECONDS) for desk in desks))
-        await asyncio.gather(*(desk.close() for desk in desks))
-        self._desks.clear()
+        """Let accepted messages be answered, for a while; other processes, or the next start, answer the rest."""
+        workers = list(self._workers)
+        await asyncio.gather(*(worker.drain(GRACE_SECONDS) for worker in workers))
+        await asyncio.gather(*(worker.close() for worker in workers))
+        for worker in workers:
+            self._workers.remove(worker)
         await asyncio.to_thread(self.threads.shutdown)
         self._queries.shutdown()
 
 
 def owner(client: Client) -> str:
-    """The name under which a client's conversations are kept."""
+    """The name under which a client's conversations are stored."""
     return client.key.name

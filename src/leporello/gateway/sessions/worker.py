@@ -1,15 +1,14 @@
-"""One agent conversation in this process: letters come in, whoever listens hears what happens, each is answered once.
+"""Processes the inbox messages of one conversation, each exactly once, and streams events to subscribers.
 
-A letter is in the store before anything else happens. Whoever gets the conversation's turn answers all letters that
-wait, in the order of their arrival; it may be this process or another one. While another one has the turn, this one
-looks now and then how its own letters ended, and takes the turn over when its holder is gone.
+A message is in the store before anything else happens. Whichever process gets the conversation's turn answers all
+messages that wait, in the order of their arrival. While another process has the turn, this one polls how its own
+messages ended, and takes the turn over when its holder is gone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager, suppress
@@ -22,6 +21,7 @@ from leporello.cancel import CancelToken
 from leporello.conversation.compact import owner_name
 from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound, StoreError
 from leporello.gateway.api_errors import refuse
+from leporello.gateway.conversation_cache import MOST_BYTES, OPEN_WEIGHT
 from leporello.gateway.sessions.message_handler import MessageHandler, MessageOutcome
 from leporello.store import Fence, Store
 from leporello.store.records import Lease
@@ -31,32 +31,35 @@ P = ParamSpec("P")
 T = TypeVar("T")
 MOST_WAITING = 32
 TURN_SECONDS = 8.0
-"""A holder that was silent for so long is thought dead."""
+"""A holder that did not renew its lease for so long counts as dead."""
 BEAT_SECONDS = 1.5
 LOOK_SECONDS = 0.05
 SELDOM_SECONDS = 0.4
-"""Between two looks at a turn that another worker has."""
+"""The longest pause between two polls while another process has the turn."""
 AGAIN_SECONDS = 1.0
+WORKER_WEIGHT = MOST_BYTES // 200
+"""A worker with its agent, tools and connections, without the text of its conversation: about 2 MB."""
+BYTES_PER_TOKEN = 4
 GONE = MessageOutcome("interrupted", "The conversation was deleted before this message was answered.", "interrupted")
 log = logging.getLogger("leporello.gateway")
 
 
 @dataclass(slots=True)
 class PendingMessage:
-    """A letter somebody here waits for; anybody may watch."""
+    """An inbox message that clients of this process wait for; any number may watch it."""
 
     id: str
     events: list[dict[str, Any]] = field(default_factory=list)
     outcome: MessageOutcome | None = None
     lost: bool = False
-    """This worker stops: another one answers, and whoever waits here must ask again."""
+    """This process stops: another one answers, and whoever waits here must ask again."""
     cancel: CancelToken = field(default_factory=CancelToken)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def tell(
         self, event: dict[str, Any] | None = None, outcome: MessageOutcome | None = None, *, lost: bool = False
     ) -> None:
-        """Something happened; called on the event loop."""
+        """Publish an event or the outcome; called on the event loop."""
         if event is not None:
             self.events.append(event)
         if outcome is not None:
@@ -66,7 +69,7 @@ class PendingMessage:
         self._changed = asyncio.Event()
 
     async def watch(self) -> AsyncIterator[dict[str, Any]]:
-        """Everything that happened and will happen, until the outcome is there."""
+        """All events from the first one until the outcome is there."""
         seen = 0
         while True:
             changed = self._changed
@@ -88,46 +91,51 @@ class PendingMessage:
 
 @dataclass(frozen=True, slots=True)
 class WorkerServices:
-    """What all desks of a process share."""
+    """What all workers of a process share."""
 
     store: Store
     turns: Executor
     """Threads for the agents, which wait for their models."""
     queries: Executor
-    """Threads for short questions to the store, which must not wait behind the agents."""
+    """Threads for short queries of the store, which must not wait behind the agents."""
 
 
 class ConversationWorker:
-    """A conversation with its agent, as far as this process has to do with it."""
+    """A conversation with its agent, in this process."""
 
-    def __init__(self, id: str, around: WorkerServices, open_agent: Callable[[Store, BackgroundJobs], Agent]) -> None:
+    def __init__(self, id: str, services: WorkerServices, open_agent: Callable[[Store, BackgroundJobs], Agent]) -> None:
         self.id = id
-        self.used = time.monotonic()
-        self._around = around
-        self._store = around.store
+        self._services = services
+        self._store = services.store
         self._fence = Fence()
-        self._mine = around.store.behind(self._fence)
-        self.reader = MessageHandler(id, self._mine, open_agent)
+        self._mine = services.store.behind(self._fence)
+        self.handler = MessageHandler(id, self._mine, open_agent)
         self._line = asyncio.Lock()
-        self._jobs: dict[str, PendingMessage] = {}
+        self._pending: dict[str, PendingMessage] = {}
         self._running: PendingMessage | None = None
         self._task: asyncio.Task[None] | None = None
         self._rescuing = False
         self.closed = False
 
     @property
-    def idle(self) -> bool:
-        """Whether nobody waits for anything."""
-        return self._task is None and not self._line.locked()
+    def in_use(self) -> bool:
+        """Whether something is under way or waits."""
+        return self._task is not None or self._line.locked()
+
+    @property
+    def weight(self) -> int:
+        """Roughly the bytes it takes."""
+        agent = self.handler.agent
+        tokens = agent.talk.engine.last_prompt_tokens if agent is not None else 0
+        return WORKER_WEIGHT + tokens * BYTES_PER_TOKEN * OPEN_WEIGHT
 
     # -- what clients ask for
 
-    async def post(self, text: str, id: str) -> PendingMessage:
-        """Take a letter in; when this returns it is stored. One that was taken in before is not handled again.
+    async def enqueue(self, text: str, id: str) -> PendingMessage:
+        """Store a message and wake the worker. One that was stored before is not handled again.
 
-        A desk that was closed meanwhile has stored it, too, but nobody here will hear how it ended.
+        A worker that was closed meanwhile has stored it, too, but does not follow it.
         """
-        self.used = time.monotonic()
         try:
             inbox_message = await self._query(self._store.inbox.enqueue, self.id, id, text, MOST_WAITING)
         except InboxFull:
@@ -141,23 +149,22 @@ class ConversationWorker:
                 "A message with this id and another text was sent before, and this one was not taken in. "
                 "Send it with a new id.",
             ) from None
-        # One that came to another worker may be under way here: whoever asks for it again waits for that.
+        # One that came to another process may be under way here: whoever asks for it again waits for that.
         running = self._running if self._running is not None and self._running.id == id else None
-        job = self._jobs.get(id) or running or PendingMessage(id)
+        pending = self._pending.get(id) or running or PendingMessage(id)
         if inbox_message.outcome is not None:
-            job.tell(outcome=MessageOutcome(**inbox_message.outcome))
+            pending.tell(outcome=MessageOutcome(**inbox_message.outcome))
         elif not self.closed:
-            self._jobs[id] = job
+            self._pending[id] = pending
             self._wake()
-        return job
+        return pending
 
     async def run(self, work: Callable[[Agent], T]) -> T:
-        """Something else with the agent, in line with the messages."""
-        self.used = time.monotonic()
-        return await self.turn(lambda _: self.reader.run(work))
+        """Run something else with the agent, in line with the messages."""
+        return await self.turn(lambda _: self.handler.run(work))
 
     async def turn(self, work: Callable[[Store], T]) -> T:
-        """Something in a turn of its own; the store it is given lets it write as long as the turn lasts."""
+        """Run something in a turn of its own; the store it is given accepts writes as long as the turn lasts."""
         async with self._line:
             while (lease := await self._take()) is None:
                 await asyncio.sleep(SELDOM_SECONDS)
@@ -165,8 +172,8 @@ class ConversationWorker:
                 return await self._thread(work, self._mine)
 
     async def turn_if_free(self, work: Callable[[Store], T]) -> T | None:
-        """The same unless somebody has the turn, here or elsewhere: then None, at once."""
-        if not self.idle:
+        """The same, or None at once when somebody has the turn, here or in another process."""
+        if self.in_use:
             return None
         async with self._line:
             lease = await self._take()
@@ -176,30 +183,30 @@ class ConversationWorker:
                 return await self._thread(work, self._mine)
 
     async def cancel(self) -> int:
-        """Stop what is under way or waits, wherever it does; how many letters that were."""
+        """Cancel all messages that are under way or wait, in any process; how many."""
         found = await self._query(self._store.inbox.cancel, self.id)
-        for job in (*self._jobs.values(), *((self._running,) if self._running else ())):
-            job.cancel.cancel()
+        for pending in (*self._pending.values(), *((self._running,) if self._running else ())):
+            pending.cancel.cancel()
         if found:
             self.rescue()
         return found
 
     def rescue(self) -> None:
-        """Answer letters that wait, though nobody here waits for them: their worker may be dead."""
+        """Answer messages that wait, though nobody here waits for them: their process may be dead."""
         self._rescuing = True
         self._wake()
 
     # -- the end
 
     async def drain(self, seconds: float | None = None) -> None:
-        """Wait for all letters that were taken in here; those left after a time are handed over to other workers."""
+        """Wait until all messages accepted here are answered; after a time the rest is left to other processes."""
         if self._task is not None:
             await asyncio.wait((self._task,), timeout=seconds)
 
     async def close(self, outcome: MessageOutcome | None = None) -> None:
-        """Let go. What is under way is broken off and can't write any more: another worker goes on with it.
+        """Stop. What is under way is cancelled and can't write any more: another process continues it.
 
-        Whoever waits here is told the outcome, if it is known already.
+        Whoever waits here gets the outcome, if it is known already.
         """
         self.closed = True
         if self._task is not None:
@@ -208,10 +215,10 @@ class ConversationWorker:
                 self._running.cancel.cancel()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        for id in list(self._jobs):
-            self._jobs.pop(id).tell(outcome=outcome, lost=outcome is None)
+        for id in list(self._pending):
+            self._pending.pop(id).tell(outcome=outcome, lost=outcome is None)
         async with self._line:
-            await self._query(self.reader.close)
+            await self._query(self.handler.close)
 
     # -- answering
 
@@ -224,15 +231,15 @@ class ConversationWorker:
         self._task = None
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # A bug, not the store: said aloud. The letter is tried again, and given up after a few times.
+            # A bug, not the store: logged as an error. The message is tried again, and given up after a few attempts.
             log.error('{"problem": "desk", "kind": "%s"}', type(error).__name__, exc_info=error)
             asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._wake)
-        elif self._jobs or self._rescuing:
+        elif self._pending or self._rescuing:
             self._wake()
 
     async def _serve(self) -> None:
         pause = LOOK_SECONDS
-        while self._jobs or self._rescuing:
+        while self._pending or self._rescuing:
             try:
                 async with self._line:
                     lease = await self._take()
@@ -246,38 +253,37 @@ class ConversationWorker:
             except StoreError as error:
                 log.warning('{"problem": "store", "kind": "%s"}', type(error).__name__)
                 await asyncio.sleep(AGAIN_SECONDS)
-            if self._jobs:
+            if self._pending:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, SELDOM_SECONDS)
 
     async def _answer_all(self) -> None:
         while waiting := await self._query(self._store.inbox.waiting, self.id, 1):
             inbox_message = waiting[0]
-            job = self._running = self._jobs.get(inbox_message.id) or PendingMessage(inbox_message.id)
+            pending = self._running = self._pending.get(inbox_message.id) or PendingMessage(inbox_message.id)
             # A new one for each attempt: the last may have been stopped because its turn was lost, not by a client.
-            job.cancel = CancelToken()
+            pending.cancel = CancelToken()
             if inbox_message.cancelled:
-                job.cancel.cancel()
+                pending.cancel.cancel()
             try:
-                outcome = await self._thread(self.reader.answer, inbox_message, job.cancel, _telling(job))
+                outcome = await self._thread(self.handler.answer, inbox_message, pending.cancel, _telling(pending))
             finally:
                 self._running = None
-                self.used = time.monotonic()
-            self._jobs.pop(inbox_message.id, None)
-            job.tell(outcome=outcome)
+            self._pending.pop(inbox_message.id, None)
+            pending.tell(outcome=outcome)
 
     async def _look(self) -> None:
-        """Hear how letters ended that another worker answered."""
-        for id, job in list(self._jobs.items()):
+        """Poll how messages ended that another process answered."""
+        for id, pending in list(self._pending.items()):
             inbox_message = await self._query(self._store.inbox.get, self.id, id)
             if inbox_message.outcome is not None:
-                self._jobs.pop(id, None)
-                job.tell(outcome=MessageOutcome(**inbox_message.outcome))
+                self._pending.pop(id, None)
+                pending.tell(outcome=MessageOutcome(**inbox_message.outcome))
 
     def _conversation_is_gone(self) -> None:
         self._rescuing = False
-        for id in list(self._jobs):
-            self._jobs.pop(id).tell(outcome=GONE)
+        for id in list(self._pending):
+            self._pending.pop(id).tell(outcome=GONE)
 
     # -- the turn
 
@@ -298,7 +304,7 @@ class ConversationWorker:
                 await self._query(self._store.turns.release, lease)
 
     async def _beat(self, lease: Lease) -> None:
-        """Say that we are alive, and hear what is not wanted any more."""
+        """Renew the lease, and cancel what clients of other processes cancelled."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             running = self._running
@@ -306,7 +312,7 @@ class ConversationWorker:
                 await self._query(self._store.turns.renew, lease, TURN_SECONDS)
                 stop = running is not None and running.id in await self._query(self._store.inbox.cancelled, self.id)
             except (LeaseLost, NotFound):
-                # Whatever is under way can't be written any more.
+                # What is under way can't be written any more.
                 stop = True
             except StoreError:
                 continue
@@ -317,18 +323,18 @@ class ConversationWorker:
 
     async def _query(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._around.queries, lambda: work(*args, **kwargs))
+        return await loop.run_in_executor(self._services.queries, lambda: work(*args, **kwargs))
 
     async def _thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._around.turns, lambda: work(*args, **kwargs))
+        return await loop.run_in_executor(self._services.turns, lambda: work(*args, **kwargs))
 
 
-def _telling(job: PendingMessage) -> Callable[[AgentEvent], None]:
-    """Passes what happens in a thread on to those who watch on the event loop."""
+def _telling(pending: PendingMessage) -> Callable[[AgentEvent], None]:
+    """Passes events of a turn's thread on to the event loop."""
     loop = asyncio.get_running_loop()
 
     def tell(event: AgentEvent) -> None:
-        loop.call_soon_threadsafe(job.tell, event.as_dict())
+        loop.call_soon_threadsafe(pending.tell, event.as_dict())
 
     return tell
