@@ -27,7 +27,7 @@ _UNKNOWN: Message = {"role": "assistant", "content": "[This message was folded b
 
 
 class KeptLog:
-    """The log of one conversation in another host. Its sessions change their ids; the log stays the same."""
+    """The log of one conversation of another host, across the session ids that the host gives it."""
 
     def __init__(self, store: Store, platform: str = "hermes") -> None:
         self._store = store
@@ -37,7 +37,7 @@ class KeptLog:
         self.archive: KeptArchive | None = None
 
     def open(self, session: str, older: str = "") -> None:
-        """Go on in the log of this session, or of the one it continues; a new one otherwise."""
+        """Continue the log of this session, or of the one it continues; otherwise begin a new one."""
         known = self._store.state.get(None, _SESSION_KEY + session) or (
             self._store.state.get(None, _SESSION_KEY + older) if older else None
         )
@@ -45,7 +45,7 @@ class KeptLog:
         self._use(str(known or f"{self._platform}-{session}"))
 
     def leave(self) -> None:
-        """The conversation is over here; what comes belongs to another one."""
+        """Detach from the log: what comes next belongs to another conversation."""
         self.archive = None
 
     def keep(self, items: Sequence[Item], *, afresh: bool = False) -> None:
@@ -63,7 +63,6 @@ class KeptLog:
         self._store.log.append(self._conversation, messages)
 
     def add_folds(self, folds: Sequence[NewFold]) -> None:
-        """Remember what a compaction folded."""
         if self.archive is not None and folds:
             self.archive.add(folds)
 
@@ -76,7 +75,7 @@ class KeptLog:
     def _differs(self, messages: dict[int, Message]) -> bool:
         """Whether the list was rewritten: its first or newest message is not what the log has under that number.
 
-        Others may differ without harm: folding shortens tool outputs of the tail.
+        Others may differ without harm: a compaction shortens tool outputs of the tail.
         """
         ends = {1, max(messages, default=1)} & messages.keys()
         stored = self._store.log.pick(self._conversation, ends)
@@ -104,24 +103,20 @@ class KeptArchive:
         self._log = StoredArchive(store, conversation)
 
     def newest(self) -> int:
-        """Number of the newest message."""
         return self._log.newest()
 
     def read(self, span: Span) -> Iterator[tuple[int, Message]]:
-        """The messages of a span."""
         return self._log.read(span)
 
     def search(self, query: RecallQuery) -> list[Window]:
-        """Windows around the evidence."""
         return self._log.search(query)
 
     def folds(self) -> Sequence[ArchivedFold]:
-        """All folds, oldest first."""
+        """Oldest first."""
         kept = self._store.state.get(self._conversation, FOLDS_KEY) or []
         return [ArchivedFold(id, Span(first, last), text, tuple(inner)) for id, first, last, text, inner in kept]
 
     def add(self, folds: Sequence[NewFold]) -> None:
-        """Remember folds."""
         kept = self._store.state.get(self._conversation, FOLDS_KEY) or []
         new = [[f.fold.id, f.fold.span.first, f.fold.span.last, f.text, list(f.children)] for f in folds]
         self._store.state.set(self._conversation, FOLDS_KEY, [*kept, *new])
@@ -152,7 +147,7 @@ def make_engine(name: str, context_length: int = 128_000) -> ContextCompressor:
 
 
 class _HermesEngine(ContextCompressor):
-    """What our engines need beside themselves to live in Hermes: its name there, and a log of their own."""
+    """What an engine needs in addition inside Hermes: its name there, and a log of its own."""
 
     def __init__(self, hosted_name: str, context_length: int) -> None:
         super().__init__(context_length, recall=True)
@@ -184,17 +179,16 @@ class _HermesEngine(ContextCompressor):
         self._keep(messages)
 
     def on_session_reset(self) -> None:
-        """A new conversation: the old log stays, and is left alone."""
+        """A new conversation; the old log stays in the store."""
         super().on_session_reset()
         if self._kept is not None:
             self._kept.leave()
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """The recall tools."""
         return [dict(schema) for schema in SCHEMAS]
 
     def handle_tool_call(self, name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        """Search and reopen everything that was said."""
+        """Answer the recall tools from the log."""
         if self._kept is None or self._kept.archive is None:
             return '{"error":"there is no session yet"}'
         self._keep(kwargs.get("messages") or [])

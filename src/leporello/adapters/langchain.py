@@ -39,19 +39,16 @@ class LeporelloMiddleware(AgentMiddleware):
         self.tools: Sequence[BaseTool] = [_tool(schema) for schema in SCHEMAS] if recall else []
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Send the folded view."""
         return handler(self._folded(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Send the folded view."""
         return await handler(self._folded(request))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Answer the recall tools from the state; all others are none of our business."""
+        """Answer the recall tools from the state, and pass all others on."""
         return self._recalled(request) or handler(request)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Answer the recall tools from the state."""
         return self._recalled(request) or await handler(request)
 
     def _folded(self, request: Any) -> Any:

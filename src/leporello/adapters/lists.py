@@ -1,7 +1,7 @@
 """`FoldedLists`: shows growing message lists folded, for frameworks that hand over the whole list at each call.
 
 What was folded once is shown the same way as long as the list only grows, so that the provider's prompt cache holds.
-The list itself is left alone; every message that stays is told by its place in it.
+The list itself is not changed; every message that stays is named by its place in it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from leporello.summaries.summary_tree import read_tree
 from leporello.tokens import TokenCounter
 
 MOST_REMEMBERED = 256
-"""Lists whose folding is remembered; the oldest are forgotten first, and would be folded afresh."""
+"""Lists whose compaction is remembered; beyond it the least recently used are forgotten, and compacted afresh."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """One message of the shown list, and where in the given list it stands; None for one that folding wrote."""
+    """One message of the shown list and its index in the given list; None for one that a compaction wrote."""
 
     message: Message
     place: int | None = None
@@ -38,7 +38,7 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """How a list was shown: all of it up to some length."""
+    """How the first messages of a list were shown."""
 
     lines: tuple[ShownMessage, ...]
     length: int

@@ -58,7 +58,7 @@ class LeporelloSession:
         self._store: Store = store if store is not None and not isinstance(store, str) else open_store(address)
         self._offers_recall = False
         self._lock = threading.Lock()
-        self.talk = self._opened(str(self._store.state.get(None, _PLACE + session_id) or session_id))
+        self.conversation = self._opened(str(self._store.state.get(None, _PLACE + session_id) or session_id))
 
     # -- the protocol of the SDK
 
@@ -68,7 +68,6 @@ class LeporelloSession:
         return items if limit is None else items[max(0, len(items) - limit) :] if limit > 0 else []
 
     async def add_items(self, items: list[Any]) -> None:
-        """Store items durably."""
         await self._do(lambda: self._add(items))
 
     async def pop_item(self) -> Any | None:
@@ -76,7 +75,7 @@ class LeporelloSession:
         return await self._do(self._pop)
 
     async def clear_session(self) -> None:
-        """Begin anew under the same session id; the old conversation stays in the store."""
+        """Start a new conversation under the same session id; the old one stays in the store."""
         await self._do(lambda: self._switch(self._store.conversations.create(None, _metadata(self._model)).id))
 
     # -- beyond it
@@ -88,11 +87,9 @@ class LeporelloSession:
 
     def close(self) -> None:
         """Release the store, if this session opened it."""
-        self.talk.close()
+        self.conversation.close()
         if self._owns_store:
             self._store.close()
-
-    # -- how it is done
 
     async def _do(self, work: Callable[[], T]) -> T:
         def one_at_a_time() -> T:
@@ -103,7 +100,7 @@ class LeporelloSession:
 
     def _items(self) -> list[Any]:
         tools = openai_tools() if self._offers_recall else []
-        return self._encoded(self.talk.request(tools).messages) if self.talk.view.lines else []
+        return self._encoded(self.conversation.request(tools).messages) if self.conversation.view.lines else []
 
     def _encoded(self, messages: Sequence[Any]) -> list[Any]:
         wire = responses.encode_request(messages, target=Target("openai", self._model))
@@ -114,25 +111,25 @@ class LeporelloSession:
         plain = [item if isinstance(item, dict) else item.model_dump(exclude_unset=True) for item in items]
         decoded = responses.decode_request({"model": self._model, "input": plain}, "openai")
         if decoded.messages:
-            self.talk.append(*decoded.messages)
+            self.conversation.append(*decoded.messages)
 
     def _pop(self) -> Any | None:
-        count = self._store.log.count(self.talk.id)
-        if not count or not self.talk.view.lines:
+        count = self._store.log.count(self.conversation.id)
+        if not count or not self.conversation.view.lines:
             return None
-        items = self._encoded([self._store.log.message(self.talk.id, count).message])
+        items = self._encoded([self._store.log.message(self.conversation.id, count).message])
         if count == 1:
             self._switch(self._store.conversations.create(None, _metadata(self._model)).id)
         else:
-            self._switch(self._store.conversations.branch(self.talk.id, count - 1).id)
+            self._switch(self._store.conversations.branch(self.conversation.id, count - 1).id)
         # One message of ours may be several items of theirs: a text and its calls.
         self._add(items[:-1])
         return items[-1]
 
     def _switch(self, conversation: str) -> None:
         self._store.state.set(None, _PLACE + self.session_id, conversation)
-        self.talk.close()
-        self.talk = self._opened(conversation)
+        self.conversation.close()
+        self.conversation = self._opened(conversation)
 
     def _opened(self, conversation: str) -> Conversation:
         return Conversation.open(
@@ -146,7 +143,9 @@ class LeporelloSession:
 
     def _tool(self, schema: dict[str, Any]) -> FunctionTool:
         async def invoke(_: Any, arguments: str) -> str:
-            return await self._do(lambda: self.talk.recall_tools.handle(schema["name"], json.loads(arguments or "{}")))
+            return await self._do(
+                lambda: self.conversation.recall_tools.handle(schema["name"], json.loads(arguments or "{}"))
+            )
 
         return FunctionTool(
             name=schema["name"],

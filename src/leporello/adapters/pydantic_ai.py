@@ -143,7 +143,7 @@ def _rebuilt(
 
 
 def _new_part(message: Message, names: dict[str, str]) -> Any:
-    """A message that folding wrote: a fold, a shortened result, a joined request."""
+    """The part for a message that a compaction wrote: a fold, a shortened result, a joined request."""
     if is_result(message):
         id = str(message.get("tool_call_id") or "")
         return ToolReturnPart(tool_name=names.get(id, ""), content=text_of(message), tool_call_id=id)

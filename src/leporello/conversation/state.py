@@ -173,6 +173,12 @@ class ConversationState:
         }
         self.store.state.set(self.id, METER_KEY, measure)
 
+    def suspend(self) -> None:
+        """Store ledger and measure: opened again, the conversation decides as if it had stayed open."""
+        ledger = self.engine.ledger
+        self.store.ledgers.save(self.id, LedgerSnapshot(ledger.last, snapshot.VERSION, snapshot.save(ledger)))
+        self._keep_measure()
+
     def _load_ledger(self) -> Ledger:
         """The newest snapshot, brought up to date with what was appended since."""
         kept = self.store.ledgers.latest(self.id, snapshot.VERSION, self._view.last)

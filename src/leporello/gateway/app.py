@@ -78,28 +78,28 @@ class Gateway:
             later=folds.later,
             idle=self.config.session_idle,
         )
-        chores = BackgroundWork(self.queue, folds, sessions, conversations, self.config.session_idle)
+        background = BackgroundWork(self.queue, folds, sessions, conversations, self.config.session_idle)
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            beside = [asyncio.create_task(sessions.watch()), asyncio.create_task(chores.sweep())]
-            beside += [
+            tasks = [asyncio.create_task(sessions.watch()), asyncio.create_task(background.sweep())]
+            tasks += [
                 asyncio.create_task(platform.run(PlatformInbox(platform.name, sessions))) for platform in self.platforms
             ]
-            async with upstreams, self.queue.serving(chores.handlers):
+            async with upstreams, self.queue.serving(background.handlers):
                 self.ready = True
                 yield
                 self.ready = False
-                chores.stop()
-                for task in beside:
+                background.stop()
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(*beside, return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
                 await sessions.close()
                 await proxy.drain()
 
         return Starlette(
             routes=[
-                *self._care_routes(),
+                *self._operation_routes(),
                 *proxy_routes(proxy),
                 *session_routes(sessions, proxy),
                 *dashboard(self.config, self.keys, sessions, self.metrics),
@@ -109,9 +109,9 @@ class Gateway:
             exception_handlers={404: not_found, 405: not_found, Exception: broken},
         )
 
-    # -- care
+    # -- operation
 
-    def _care_routes(self) -> list[BaseRoute]:
+    def _operation_routes(self) -> list[BaseRoute]:
         return [
             Route("/healthz", self._health, methods=["GET"]),
             Route("/readyz", self._readiness, methods=["GET"]),

@@ -143,8 +143,12 @@ class BackgroundWork:
                 if time.monotonic() - last[kind] >= seconds:
                     last[kind] = time.monotonic()
                     await asyncio.to_thread(self._queue.submit, QueuedJob(kind, kind))
-            await self._sessions.evict()
-            await asyncio.to_thread(self._conversations.evict)
+            await self.evict()
+
+    async def evict(self) -> None:
+        """Close conversations that this process has not used for a while, whichever worker ended their sessions."""
+        await self._sessions.evict()
+        await asyncio.to_thread(self._conversations.evict)
 
     def stop(self) -> None:
         """The process ends: long jobs stop after their next step. The store knows how far they came."""

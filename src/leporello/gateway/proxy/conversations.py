@@ -19,11 +19,10 @@ from leporello.conversation.compact import CompactionJob, owner_name
 from leporello.errors import InputError, NotFound, StoreConflict, StoreError
 from leporello.fingerprint import common_length, fingerprints, known_lengths
 from leporello.gateway.conversation_cache import MOST_BYTES, OPEN_WEIGHT, ConversationCache
-from leporello.ledger import ledger as snapshot
 from leporello.messages import Message
 from leporello.plugins.host import PluginHost
 from leporello.store import Store
-from leporello.store.records import LedgerSnapshot, Metadata
+from leporello.store.records import Metadata
 from leporello.summaries.base import Summariser
 
 PLATFORM = "gateway"
@@ -282,23 +281,19 @@ class ProxiedConversations:
                 del self._index[value]
 
     def evict(self, keep: CachedConversation | None = None) -> None:
-        """Close what was not used for long or weighs too much. Ledgers are stored, so that they open quickly again."""
+        """Close what was not used for long or weighs too much."""
         for cached in self.cache.evict(keep):
             with cached.guard:
                 # Whoever found it a moment ago opens it anew.
                 conversation, cached.conversation = cached.conversation, None
-            if conversation is not None:
-                self._save_ledger(conversation)
-                conversation.close()
-
-    def _save_ledger(self, conversation: Conversation) -> None:
-        ledger = conversation.engine.ledger
-        try:
-            data = LedgerSnapshot(ledger.last, snapshot.VERSION, snapshot.save(ledger))
-            self.store.ledgers.save(conversation.id, data)
-        except (StoreError, InputError) as error:
-            # Deleted or begun anew meanwhile, or the store is busy: no reason to fail the request that made room.
-            log.warning('{"problem": "ledger", "kind": "%s"}', type(error).__name__)
+            if conversation is None:
+                continue
+            try:
+                conversation.suspend()
+            except (StoreError, InputError) as error:
+                # Deleted or begun anew meanwhile, or the store is busy: no reason to fail the request that made room.
+                log.warning('{"problem": "suspend", "kind": "%s"}', type(error).__name__)
+            conversation.close()
 
     def end(self, id: str, before: float, reason: str) -> bool:
         """End the session of a conversation that was last used before a time, unless another worker did.

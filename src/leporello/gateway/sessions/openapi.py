@@ -1,4 +1,4 @@
-"""The OpenAPI document of the session API, made from the same definitions that check the requests."""
+"""The OpenAPI document of the session API, built from the definitions that validate the requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Text = Annotated[str, Meta(min_length=1, max_length=1_000_000)]
 
 
 class NewConversation(msgspec.Struct, forbid_unknown_fields=True):
-    """A conversation to begin."""
+    """A conversation to create."""
 
     model: Name = ""
     """Empty takes the configured one."""
@@ -31,13 +31,13 @@ class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
 
     text: Text
     id: Annotated[str, Meta(max_length=100)] = ""
-    """Of the client's choosing: sent again, it is answered with the same outcome and not handled twice."""
+    """Chosen by the client: a message sent again with the same id gets the same outcome and is not handled twice."""
     wait: bool = True
-    """False is answered at once, as soon as the message is stored; send it again with the same id for its outcome."""
+    """False returns as soon as the message is stored; send it again with the same id for its outcome."""
 
 
 class Compress(msgspec.Struct, forbid_unknown_fields=True):
-    """A folding by hand."""
+    """A manual compaction."""
 
     focus: Annotated[str, Meta(max_length=1_000)] = ""
 
@@ -89,7 +89,7 @@ _SAID = {
     403: "This key, or this origin, may not do that.",
     404: "There is no conversation with this id.",
     408: "The body did not arrive in time.",
-    409: "Not in the state the conversation is in.",
+    409: "The conversation is not in a state that allows this.",
     413: "The body is too large.",
     415: "The body is not JSON.",
     429: "Too much at once.",
@@ -98,7 +98,7 @@ _SAID = {
 
 
 def _answers(status: int, schema: Any, *errors: int, kind: str = "application/json") -> dict[str, Any]:
-    found: dict[str, Any] = {str(status): {"description": "As asked."}}
+    found: dict[str, Any] = {str(status): {"description": "Success."}}
     if schema is not None:
         found[str(status)]["content"] = {kind: {"schema": schema}}
     for code in (*errors, 401, 403, 429, 503):
@@ -150,7 +150,7 @@ def _collection() -> dict[str, Any]:
             parameters=[_query("limit", _whole(1, 200, 50)), _query("cursor", _TEXT)],
         ),
         "post": _operation(
-            "Begin a conversation.",
+            "Create a conversation.",
             _answers(201, _CONVERSATION, 400, 408, 413, 415),
             requestBody=_body(NewConversation),
         ),
@@ -164,7 +164,7 @@ def _single() -> dict[str, Any]:
         "patch": _operation(
             "Rename it.", _answers(200, _CONVERSATION, 400, 404, 408, 413, 415), requestBody=_body(Renamed)
         ),
-        "delete": _operation("Remove it with all it has.", _answers(204, None, 404)),
+        "delete": _operation("Delete it.", _answers(204, None, 404)),
     }
 
 
@@ -183,7 +183,7 @@ def _messages() -> dict[str, Any]:
             parameters=[_query("first", _whole(1, 10**9, 1)), _query("count", _whole(1, 500, 50))],
         ),
         "post": _operation(
-            "Say something to the agent, or give a command such as /compress. Ask for text/event-stream to watch.",
+            "Send a message to the agent, or a command such as /compress. Accept text/event-stream to get events.",
             reply,
             requestBody=_body(NewMessage),
         ),
@@ -205,7 +205,7 @@ def _exported() -> dict[str, Any]:
     return {
         "parameters": [_ID],
         "get": _operation(
-            "Everything that was said, one JSON object a line.",
+            "All messages, one JSON object per line.",
             _answers(200, _TEXT, 404, kind="application/x-ndjson"),
         ),
     }
@@ -213,14 +213,14 @@ def _exported() -> dict[str, Any]:
 
 def _orders() -> dict[str, Any]:
     return {
-        "compress": _operation("Fold it now.", _answers(200, _REPORT, *_SENT), requestBody=_body(Compress)),
+        "compress": _operation("Compact it now.", _answers(200, _REPORT, *_SENT), requestBody=_body(Compress)),
         "undo": _operation(
-            "Take the last folding back.",
+            "Undo the last compaction.",
             _answers(200, _object(messages_shown=_WHOLE), *_SENT),
             requestBody=_body(None),
         ),
         "cancel": _operation(
-            "Stop what the agent is doing.",
+            "Cancel what the agent is doing.",
             _answers(200, _object(cancelled=_WHOLE), *_SENT),
             requestBody=_body(None),
         ),
@@ -229,7 +229,6 @@ def _orders() -> dict[str, Any]:
 
 @cache
 def document() -> dict[str, Any]:
-    """The whole document."""
     _, components = msgspec.json.schema_components(_BODIES, ref_template="#/components/schemas/{name}")
     return {
         "openapi": "3.1.0",

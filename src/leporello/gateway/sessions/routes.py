@@ -42,13 +42,13 @@ class SessionRequest:
     """One request of an identified client."""
 
     def __init__(self, request: Request, client: Client, sessions: Sessions, data: bytes) -> None:
-        self.request = request
+        self.http = request
         self.client = client
         self.sessions = sessions
         self.data = data
 
     def body(self, kind: type[T]) -> T:
-        """The JSON body as what it should be."""
+        """The JSON body, checked. Raises RequestRefused (400) when it is of another form."""
         try:
             return msgspec.json.decode(self.data or b"{}", type=kind)
         except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
@@ -56,8 +56,8 @@ class SessionRequest:
             raise refuse(400, "invalid_request", f"The body can't be used: {detail}.") from None
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A whole number of the query."""
-        text = self.request.query_params.get(name)
+        """A whole number of the query string. Raises RequestRefused (400) when it is out of range."""
+        text = self.http.query_params.get(name)
         if text is None:
             return default
         if not text.isascii() or not text.isdigit() or len(text) > 12 or not least <= int(text) <= most:
@@ -66,7 +66,7 @@ class SessionRequest:
 
     async def record(self) -> ConversationRecord:
         """The conversation the path names."""
-        return await asyncio.to_thread(self.sessions.record, self.client, self.request.path_params["id"])
+        return await asyncio.to_thread(self.sessions.record, self.client, self.http.path_params["id"])
 
     async def worker(self) -> ConversationWorker:
         """The worker of the conversation the path names."""
@@ -97,12 +97,11 @@ def session_routes(sessions: Sessions, proxy: Proxy) -> list[BaseRoute]:
 
 
 class EventResponse(StreamingResponse):
-    """A stream that counts as under way until its end, however it ends."""
+    """A stream that holds the client's place in the rate limit until it ends."""
 
     held: ExitStack | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it all."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -121,14 +120,14 @@ def _endpoint(
                 entry.key = client.key.name
                 with ExitStack() as held:
                     held.enter_context(proxy.gate.passing(client))
-                    reply = await handler(await _visit(request, client, sessions, proxy))
+                    reply = await handler(await _read(request, client, sessions, proxy))
                     if isinstance(reply, EventResponse):
                         reply.held = held.pop_all()
             except RequestRefused as refused:
                 entry.problem = refused.fault.code
                 reply = _fault(refused.fault)
             except NotFound:
-                # It was there a moment ago: somebody deleted it meanwhile.
+                # Deleted while the request was under way.
                 entry.problem = "NotFound"
                 reply = _fault(ApiError(404, "no_such_conversation", "There is no conversation with this id."))
             except LeporelloError as error:
@@ -144,7 +143,7 @@ def _endpoint(
     return endpoint
 
 
-async def _visit(request: Request, client: Client, sessions: Sessions, proxy: Proxy) -> SessionRequest:
+async def _read(request: Request, client: Client, sessions: Sessions, proxy: Proxy) -> SessionRequest:
     if not client.key.agent:
         raise refuse(403, "no_agent", "This key is for the proxy only.")
     data = b""
@@ -153,7 +152,7 @@ async def _visit(request: Request, client: Client, sessions: Sessions, proxy: Pr
         data = await read_body(request.receive, proxy.config.max_body, proxy.config.body_timeout, encoding)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if data and kind != "application/json":
-            raise refuse(415, "not_json", "Bodies are taken as application/json.")
+            raise refuse(415, "not_json", "The body must be application/json.")
     return SessionRequest(request, client, sessions, data)
 
 
@@ -178,27 +177,27 @@ def _about(record: ConversationRecord) -> dict[str, Any]:
     }
 
 
-async def _create(visit: SessionRequest) -> Response:
-    wanted = visit.body(NewConversation)
-    record = await asyncio.to_thread(visit.sessions.create, visit.client, wanted.model, wanted.title)
+async def _create(request: SessionRequest) -> Response:
+    wanted = request.body(NewConversation)
+    record = await asyncio.to_thread(request.sessions.create, request.client, wanted.model, wanted.title)
     return _json(_about(record), 201)
 
 
-async def _list(visit: SessionRequest) -> Response:
-    limit = visit.number("limit", 50, 1, LONGEST_PAGE)
-    cursor = visit.request.query_params.get("cursor")
+async def _list(request: SessionRequest) -> Response:
+    limit = request.number("limit", 50, 1, LONGEST_PAGE)
+    cursor = request.http.query_params.get("cursor")
     try:
-        page = await asyncio.to_thread(visit.sessions.page, visit.client, limit, cursor)
+        page = await asyncio.to_thread(request.sessions.page, request.client, limit, cursor)
     except (LeporelloError, ValueError):
         if cursor is None:
             raise
-        raise refuse(400, "invalid_request", "This cursor is not one of ours.") from None
+        raise refuse(400, "invalid_request", "The cursor is not one that this API returned.") from None
     return _json({"conversations": [_about(record) for record in page.conversations], "cursor": page.cursor})
 
 
-async def _show(visit: SessionRequest) -> Response:
-    record = await visit.record()
-    totals = await asyncio.to_thread(visit.sessions.store.usage.totals, record.id)
+async def _show(request: SessionRequest) -> Response:
+    record = await request.record()
+    totals = await asyncio.to_thread(request.sessions.store.usage.totals, record.id)
     usage = {
         "calls": totals.calls,
         "prompt_tokens": totals.usage.prompt_tokens,
@@ -209,41 +208,41 @@ async def _show(visit: SessionRequest) -> Response:
     return _json({**_about(record), "usage": usage})
 
 
-async def _rename(visit: SessionRequest) -> Response:
-    wanted = visit.body(Renamed)
-    record = await visit.record()
-    store = visit.sessions.store
+async def _rename(request: SessionRequest) -> Response:
+    wanted = request.body(Renamed)
+    record = await request.record()
+    store = request.sessions.store
     changed = await asyncio.to_thread(lambda: store.conversations.update(record.id, title=wanted.title))
     return _json(_about(changed))
 
 
-async def _delete(visit: SessionRequest) -> Response:
-    await visit.sessions.delete(await visit.record())
+async def _delete(request: SessionRequest) -> Response:
+    await request.sessions.delete(await request.record())
     return Response(status_code=204)
 
 
-async def _messages(visit: SessionRequest) -> Response:
-    record = await visit.record()
-    first = visit.number("first", 1, 1, 10**9)
-    count = visit.number("count", 50, 1, MOST_MESSAGES)
-    log = visit.sessions.store.log
+async def _messages(request: SessionRequest) -> Response:
+    record = await request.record()
+    first = request.number("first", 1, 1, 10**9)
+    count = request.number("count", 50, 1, MOST_MESSAGES)
+    log = request.sessions.store.log
     found = await asyncio.to_thread(lambda: list(log.iterate(record.id, first, first + count - 1)))
     listed = [{"id": stored.id, "created_at": stored.created_at, "message": stored.message} for stored in found]
     return _json({"messages": listed, "total": record.messages})
 
 
-async def _search(visit: SessionRequest) -> Response:
-    query = visit.request.query_params.get("q", "").strip()
+async def _search(request: SessionRequest) -> Response:
+    query = request.http.query_params.get("q", "").strip()
     if not query:
-        raise refuse(400, "invalid_request", "q is missing: say what to look for.")
-    record = await visit.record()
-    windows = await asyncio.to_thread(visit.sessions.search, record.id, query)
+        raise refuse(400, "invalid_request", "The parameter q is missing: it holds the words to search for.")
+    record = await request.record()
+    windows = await asyncio.to_thread(request.sessions.search, record.id, query)
     return _json({"results": [str(window) for window in windows]})
 
 
-async def _compress(visit: SessionRequest) -> Response:
-    wanted = visit.body(Compress)
-    worker = await visit.worker()
+async def _compress(request: SessionRequest) -> Response:
+    wanted = request.body(Compress)
+    worker = await request.worker()
 
     def work(agent: Any) -> Any:
         agent.measure()
@@ -261,25 +260,25 @@ async def _compress(visit: SessionRequest) -> Response:
     )
 
 
-async def _undo(visit: SessionRequest) -> Response:
-    visit.body(dict[str, Any])
-    worker = await visit.worker()
+async def _undo(request: SessionRequest) -> Response:
+    request.body(dict[str, Any])
+    worker = await request.worker()
     try:
         view = await worker.run(lambda agent: agent.talk.undo())
     except NotFound:
-        raise refuse(409, "nothing_to_undo", "This conversation has no folding that could be taken back.") from None
+        raise refuse(409, "nothing_to_undo", "This conversation has no compaction to undo.") from None
     return _json({"messages_shown": len(view.lines)})
 
 
-async def _cancel(visit: SessionRequest) -> Response:
-    visit.body(dict[str, Any])
-    worker = await visit.worker()
+async def _cancel(request: SessionRequest) -> Response:
+    request.body(dict[str, Any])
+    worker = await request.worker()
     return _json({"cancelled": await worker.cancel()})
 
 
-async def _export(visit: SessionRequest) -> Response:
-    record = await visit.record()
-    log = visit.sessions.store.log
+async def _export(request: SessionRequest) -> Response:
+    record = await request.record()
+    log = request.sessions.store.log
 
     def lines() -> bytes:
         return b"".join(
@@ -293,14 +292,14 @@ async def _export(visit: SessionRequest) -> Response:
 # -- a message to the agent
 
 
-async def _post(visit: SessionRequest) -> Response:
-    wanted = visit.body(NewMessage)
+async def _post(request: SessionRequest) -> Response:
+    wanted = request.body(NewMessage)
     if not wanted.text.strip():
         raise refuse(400, "invalid_request", "The message has no text.")
-    pending = await visit.sessions.enqueue(await visit.record(), wanted.text, wanted.id or uuid.uuid4().hex)
+    pending = await request.sessions.enqueue(await request.record(), wanted.text, wanted.id or uuid.uuid4().hex)
     # From here on the message is stored and will be answered, whatever happens to this worker or this connection.
     taken = {MESSAGE_HEADER: _plain(pending.id)}
-    if "text/event-stream" in visit.request.headers.get("accept", ""):
+    if "text/event-stream" in request.http.headers.get("accept", ""):
         return EventResponse(
             _events(pending), media_type="text/event-stream", headers=taken | {"cache-control": "no-store"}
         )
