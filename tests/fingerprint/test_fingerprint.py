@@ -22,6 +22,7 @@ from leporello.fingerprint import (
     start,
     stored_fingerprint,
 )
+from leporello.ledger.ledger import Ledger, save
 from leporello.messages import Message, message_hash
 from leporello.store import open_store
 from leporello.testing.sessions import generate
@@ -195,6 +196,18 @@ def test_stored_identities_of_both_kinds_are_read(message: Message) -> None:
     assert is_stored_as(message_hash(message), message)
     assert not is_stored_as(message_hash(message), booked(message))
     assert not any(is_stored_as(stored_fingerprint(message), changed) for changed in changes(message))
+
+
+def test_a_ledger_of_0_1_0_knows_its_messages() -> None:
+    """They are not taken in a second time."""
+    ledger = Ledger()
+    for number, message in enumerate(SESSION, 1):
+        ledger.add(number, message)
+    ledger.hashes = {number: message_hash(message) for number, message in enumerate(SESSION, 1)}
+    before = save(ledger)
+    for number, message in enumerate(SESSION, 1):
+        ledger.add(number, message)
+    assert save(ledger) == before
 
 
 def test_known_values_stay() -> None:

@@ -185,7 +185,7 @@ async def heard(folder: Path, *, evicts: bool) -> tuple[list[str], list[Any]]:
     answers = []
     with open_store(f"sqlite:///{folder}/{evicts}.db") as store:
         sessions = Sessions(store, settings_at(folder), chosen, most_bytes=0 if evicts else 2**40)
-        record = sessions.create(ME, id="c")
+        record = store.conversations.create("c", sessions.metadata(ME))
         for turn in range(30):
             text = f"Part {turn} of file_{turn}.py. " + "Words of the night. " * 80
             pending = await sessions.enqueue(record, text, f"id-{turn}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from leporello.engines.lcm import LcmEngine
 from leporello.events import Span
 from leporello.fingerprint import message_fingerprint
 from leporello.messages import Message, Messages
-from leporello.recall.base import ArchivedFold, RecallQuery, Window
+from leporello.recall.base import ArchivedFold
 from leporello.recall.tools import SCHEMAS, RecallTools
 from leporello.store import Store, find_or_create, open_store
 from leporello.store.records import Metadata
@@ -94,22 +94,8 @@ def _as_it_was(item: Item) -> bool:
     return item.entry is None or item.entry.inline is None
 
 
-class KeptArchive:
-    """What the recall tools read of a kept log."""
-
-    def __init__(self, store: Store, conversation: str) -> None:
-        self._store = store
-        self._conversation = conversation
-        self._log = StoredArchive(store, conversation)
-
-    def newest(self) -> int:
-        return self._log.newest()
-
-    def read(self, span: Span) -> Iterator[tuple[int, Message]]:
-        return self._log.read(span)
-
-    def search(self, query: RecallQuery) -> list[Window]:
-        return self._log.search(query)
+class KeptArchive(StoredArchive):
+    """What the recall tools read of a kept log. The engine's folds are in the state: the log has no views."""
 
     def folds(self) -> Sequence[ArchivedFold]:
         """Oldest first."""

@@ -15,10 +15,10 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from leporello.errors import NotFound, StoreConflict
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.sessions.message_handler import MessageOutcome
 from leporello.gateway.sessions.sessions import Sessions
+from leporello.store import find_or_create
 from leporello.store.records import ConversationRecord
 
 
@@ -51,14 +51,7 @@ class PlatformInbox:
         id = f"{self.platform}-{digest}"
         # Under the platform's own name: no API key sees the conversations of a chat service.
         client = Client(Key(f"platform:{self.platform}", ""), "")
-        try:
-            return self.sessions.record_of(id)
-        except NotFound:
-            pass
-        try:
-            return self.sessions.create(client, title=chat[:200], id=id)
-        except StoreConflict:
-            return self.sessions.record_of(id)
+        return find_or_create(self.sessions.store.conversations, id, self.sessions.metadata(client, title=chat[:200]))
 
 
 @dataclass(slots=True)

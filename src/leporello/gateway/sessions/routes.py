@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -38,14 +39,14 @@ BEAT_SECONDS = 15.0
 Handler = Callable[["SessionRequest"], Awaitable[Response]]
 
 
+@dataclass(frozen=True, slots=True)
 class SessionRequest:
     """One request of an identified client."""
 
-    def __init__(self, request: Request, client: Client, sessions: Sessions, data: bytes) -> None:
-        self.http = request
-        self.client = client
-        self.sessions = sessions
-        self.data = data
+    http: Request
+    client: Client
+    sessions: Sessions
+    data: bytes
 
     def body(self, kind: type[T]) -> T:
         """The JSON body, checked. Raises RequestRefused (400) when it is of another form."""

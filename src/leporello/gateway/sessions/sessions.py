@@ -79,20 +79,19 @@ class Sessions:
             raise refuse(404, "no_such_conversation", "There is no conversation with this id.")
         return found
 
-    def record_of(self, id: str) -> ConversationRecord:
-        """A conversation of any client; for callers inside this process."""
-        return self.store.conversations.resolve(id)
-
     def page(self, client: Client, limit: int, cursor: str | None) -> Page:
         """Conversations of this client, newest activity first."""
         where = ConversationFilter(platform=PLATFORM, owner=owner(client))
         return self.store.conversations.page(where, limit, cursor)
 
-    def create(self, client: Client, model: str = "", title: str = "", id: str | None = None) -> ConversationRecord:
+    def create(self, client: Client, model: str = "", title: str = "") -> ConversationRecord:
         """Create a conversation; without a model it uses the configured one."""
+        return self.store.conversations.create(None, self.metadata(client, model, title))
+
+    def metadata(self, client: Client, model: str = "", title: str = "") -> Metadata:
+        """The metadata of a new conversation."""
         name = model or self.settings.model.default or ""
-        about = Metadata(title=title, platform=PLATFORM, model=name, owner=owner(client))
-        return self.store.conversations.create(id, about)
+        return Metadata(title=title, platform=PLATFORM, model=name, owner=owner(client))
 
     def search(self, id: str, query: str) -> list[Window]:
         """Search a conversation, without waiting for its turn."""

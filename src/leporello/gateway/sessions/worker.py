@@ -168,8 +168,7 @@ class ConversationWorker:
         async with self._line:
             while (lease := await self._take()) is None:
                 await asyncio.sleep(SELDOM_SECONDS)
-            async with self._holding(lease):
-                return await self._thread(work, self._mine)
+            return await self._work(lease, work)
 
     async def turn_if_free(self, work: Callable[[Store], T]) -> T | None:
         """The same, or None at once when somebody has the turn, here or in another process."""
@@ -177,10 +176,7 @@ class ConversationWorker:
             return None
         async with self._line:
             lease = await self._take()
-            if lease is None:
-                return None
-            async with self._holding(lease):
-                return await self._thread(work, self._mine)
+            return await self._work(lease, work) if lease is not None else None
 
     async def cancel(self) -> int:
         """Cancel all messages that are under way or wait, in any process; how many."""
@@ -289,6 +285,10 @@ class ConversationWorker:
 
     async def _take(self) -> Lease | None:
         return await self._query(self._store.turns.acquire, self.id, owner_name(), TURN_SECONDS)
+
+    async def _work(self, lease: Lease, work: Callable[[Store], T]) -> T:
+        async with self._holding(lease):
+            return await self._thread(work, self._mine)
 
     @asynccontextmanager
     async def _holding(self, lease: Lease) -> AsyncIterator[None]:
