@@ -163,7 +163,6 @@ def result_id(message: Mapping[str, Any]) -> str:
 
 
 def is_result(message: Mapping[str, Any]) -> bool:
-    """Whether the message is the result of a tool call."""
     return role_of(message) in ("tool", "function")
 
 

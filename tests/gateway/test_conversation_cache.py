@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
+from leporello.store import Store
 
 from leporello.agent.session import Chosen
 from leporello.background import ThreadQueue
@@ -26,7 +27,6 @@ from leporello.messages import text_of
 from leporello.plugins.host import PluginHost
 from leporello.providers.scripted import ScriptedProvider
 from leporello.store import open_store
-from leporello.store.base import Store
 from leporello.usage import CanonicalUsage
 
 ME = Client(Key("me", ""), "me")

@@ -25,7 +25,7 @@ from leporello.store.records import InboxMessage
 from leporello.summaries.base import Summary, SummaryTask
 
 
-async def test_a_letter_sent_again_while_it_is_answered_here(tmp_path: Path) -> None:
+async def test_a_message_sent_again_while_it_is_answered_here(tmp_path: Path) -> None:
     """It came to a worker that died; this one answers it when the client sends it again, and the client hears how."""
     answering, go_on = threading.Event(), threading.Event()
     with (
@@ -37,11 +37,11 @@ async def test_a_letter_sent_again_while_it_is_answered_here(tmp_path: Path) -> 
         store.inbox.enqueue("c", "x", "hello")
         worker = ConversationWorker("c", WorkerServices(store, some, more), lambda *_: None)
 
-        def answer(letter: InboxMessage, cancel: CancelToken, tell: object) -> MessageOutcome:
+        def answer(message: InboxMessage, cancel: CancelToken, tell: object) -> MessageOutcome:
             answering.set()
             assert go_on.wait(60)
             outcome = MessageOutcome("done", "answer", "stop")
-            store.inbox.end("c", letter.id, outcome.as_dict())
+            store.inbox.end("c", message.id, outcome.as_dict())
             return outcome
 
         worker.handler.answer = answer  # type: ignore[method-assign]

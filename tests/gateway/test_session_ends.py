@@ -58,11 +58,11 @@ def chosen(_: Settings, model: str | None) -> Chosen:
     return Chosen(model or "gpt-4o", ScriptedProvider(answer), "openai", "", None, small=True)
 
 
-def talked(talks: ProxiedConversations, words: str) -> str:
-    live = talks.take(ConversationHint(b"start", [{"role": "user", "content": words}], "me", "gpt-4o", None, 100))
+def opened(proxied: ProxiedConversations, words: str) -> str:
+    live = proxied.take(ConversationHint(b"start", [{"role": "user", "content": words}], "me", "gpt-4o", None, 100))
     assert live is not None
     with live.guard:
-        talks.open(live, "gpt-4o", None)
+        proxied.open(live, "gpt-4o", None)
     return live.id
 
 
@@ -87,10 +87,10 @@ def test_a_proxied_conversation_ends_once_and_is_taken_up_again(tmp_path: Path, 
     """The same for conversations of the proxy; the next request goes on with it."""
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
         workers = [ProxiedConversations(store, settings, plugins=PluginHost(settings), idle=0) for _ in range(2)]
-        ids = {talked(talks, "Hello") for talks in workers}
+        ids = {opened(proxied, "Hello") for proxied in workers}
         (id,) = ids
         assert not workers[0].end(id, time.time() - 60, EXPIRY)
-        assert sorted(talks.end(id, time.time() + 60, EXPIRY) for talks in workers) == [False, True]
+        assert sorted(proxied.end(id, time.time() + 60, EXPIRY) for proxied in workers) == [False, True]
         assert [line for line in book(settings) if line.startswith("end")] == [f"end {id} expired"]
         assert not store.conversations.resolve(id).open
         said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
@@ -105,7 +105,7 @@ def test_a_proxied_conversation_ends_once_and_is_taken_up_again(tmp_path: Path, 
 async def test_idle_sessions_of_every_kind_are_found_in_the_store(tmp_path: Path, settings: Settings) -> None:
     """Also those that a worker served which is gone: what is idle is asked of the store, not of memory."""
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
-        proxied = talked(ProxiedConversations(store, settings, plugins=PluginHost(settings)), "Hello")
+        proxied = opened(ProxiedConversations(store, settings, plugins=PluginHost(settings)), "Hello")
         plugins = PluginHost(settings)
         sessions = Sessions(store, settings, chosen, plugins=plugins)
         record = sessions.create(Client(Key("", ""), ""))
@@ -134,7 +134,7 @@ def test_plugins_are_loaded_once_for_all_conversations(tmp_path: Path, settings:
     with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
         conversations = ProxiedConversations(store, settings)
         for number in range(5):
-            talked(conversations, f"Hello {number}")
+            opened(conversations, f"Hello {number}")
         assert book(settings).count("loaded") == 1
         assert sum(line.startswith("start") for line in book(settings)) == 5
 

@@ -41,7 +41,6 @@ class FoldHistory:
         self._lists = FoldedLists(window=window, model=model, engine=engine)
 
     def __call__(self, messages: list[ModelMessage]) -> list[ModelMessage]:
-        """The history as it should be sent."""
         pieces = [piece for place, message in enumerate(messages) for piece in _pieces(place, message)]
         shown = self._lists.show([piece for piece, _ in pieces])
         if all(line.place is not None for line in shown):

@@ -59,12 +59,10 @@ class CachedConversation:
 
     @property
     def weight(self) -> int:
-        """Roughly the bytes it takes."""
         return ENTRY_WEIGHT + VALUE_WEIGHT * len(self.values) + (self.size * OPEN_WEIGHT if self.conversation else 0)
 
     @property
     def in_use(self) -> bool:
-        """Whether somebody holds the guard."""
         return self.guard.locked()
 
     @property

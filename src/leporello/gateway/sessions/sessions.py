@@ -89,7 +89,6 @@ class Sessions:
         return self.store.conversations.create(None, self.metadata(client, model, title))
 
     def metadata(self, client: Client, model: str = "", title: str = "") -> Metadata:
-        """The metadata of a new conversation."""
         name = model or self.settings.model.default or ""
         return Metadata(title=title, platform=PLATFORM, model=name, owner=owner(client))
 

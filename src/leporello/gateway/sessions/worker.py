@@ -81,7 +81,6 @@ class PendingMessage:
             await changed.wait()
 
     async def ended(self) -> MessageOutcome:
-        """Wait for the outcome."""
         while self.outcome is None:
             if self.lost:
                 raise refuse(503, "stopping", "This worker stops and another one answers: send the message again.", 1)
@@ -124,7 +123,6 @@ class ConversationWorker:
 
     @property
     def weight(self) -> int:
-        """Roughly the bytes it takes."""
         agent = self.handler.agent
         tokens = agent.talk.engine.last_prompt_tokens if agent is not None else 0
         return WORKER_WEIGHT + tokens * BYTES_PER_TOKEN * OPEN_WEIGHT

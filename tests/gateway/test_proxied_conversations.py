@@ -19,7 +19,7 @@ from leporello.store.records import ConversationKind
 
 
 @pytest.fixture
-def talks(tmp_path: Path) -> Iterator[ProxiedConversations]:
+def conversations(tmp_path: Path) -> Iterator[ProxiedConversations]:
     with open_store(f"sqlite:///{tmp_path}/t.db") as store:
         yield ProxiedConversations(store, load_settings({}, environ={}, home=Home(tmp_path)))
 
@@ -32,8 +32,8 @@ def wanted(said: list[Message], owner: str = "o", name: str = "") -> Conversatio
     return ConversationHint(start(owner, name), said, owner, "gpt-4o", 10_000, 100)
 
 
-def log_of(talks: ProxiedConversations, live: CachedConversation) -> list[Message]:
-    return [stored.message for stored in talks.store.log.iterate(live.id)]
+def log_of(conversations: ProxiedConversations, live: CachedConversation) -> list[Message]:
+    return [stored.message for stored in conversations.store.log.iterate(live.id)]
 
 
 def turns(count: int, tag: str = "") -> list[Message]:
@@ -43,65 +43,65 @@ def turns(count: int, tag: str = "") -> list[Message]:
     return said
 
 
-def test_a_conversation_goes_on(talks: ProxiedConversations) -> None:
+def test_a_conversation_goes_on(conversations: ProxiedConversations) -> None:
     """Each longer request of one history is the same conversation, and stores only what is new."""
     said = turns(5)
-    ids = {talks.take(wanted(said[: k + 1])).id for k in range(0, len(said), 2)}
+    ids = {conversations.take(wanted(said[: k + 1])).id for k in range(0, len(said), 2)}
     assert len(ids) == 1
-    live = talks.take(wanted(said))
-    assert log_of(talks, live) == said
+    live = conversations.take(wanted(said))
+    assert log_of(conversations, live) == said
 
 
-def test_an_edit_is_a_branch(talks: ProxiedConversations) -> None:
+def test_an_edit_is_a_branch(conversations: ProxiedConversations) -> None:
     """A client that changes its history goes on in a branch; the conversation it left is as it was."""
     said = turns(4)
-    first = talks.take(wanted(said[:7]))
+    first = conversations.take(wanted(said[:7]))
     edited = [*said[:4], user("something else"), {"role": "assistant", "content": "well"}, user("more")]
-    second = talks.take(wanted(edited))
+    second = conversations.take(wanted(edited))
     assert second.id != first.id
-    assert talks.store.conversations.resolve(second.id).kind is ConversationKind.BRANCH
-    assert log_of(talks, first) == said[:7]
-    assert log_of(talks, second) == edited
+    assert conversations.store.conversations.resolve(second.id).kind is ConversationKind.BRANCH
+    assert log_of(conversations, first) == said[:7]
+    assert log_of(conversations, second) == edited
     # Both go on, each where it stands.
-    assert talks.take(wanted([*said[:7], said[7], user("next")])).id == first.id
-    assert talks.take(wanted([*edited, user("and more")])).id == second.id
+    assert conversations.take(wanted([*said[:7], said[7], user("next")])).id == first.id
+    assert conversations.take(wanted([*edited, user("and more")])).id == second.id
 
 
-def test_own_compaction_is_a_new_conversation(talks: ProxiedConversations) -> None:
+def test_own_compaction_is_a_new_conversation(conversations: ProxiedConversations) -> None:
     """A client that replaced its history by a summary of its own shares no beginning with what was before."""
-    first = talks.take(wanted(turns(4)))
-    second = talks.take(wanted([user("Summary of everything so far"), *turns(1, "x")]))
+    first = conversations.take(wanted(turns(4)))
+    second = conversations.take(wanted([user("Summary of everything so far"), *turns(1, "x")]))
     assert second.id != first.id
-    assert talks.store.conversations.resolve(second.id).kind is ConversationKind.ROOT
+    assert conversations.store.conversations.resolve(second.id).kind is ConversationKind.ROOT
 
 
-def test_going_back_writes_nothing(talks: ProxiedConversations) -> None:
+def test_going_back_writes_nothing(conversations: ProxiedConversations) -> None:
     """The same question asked again, later ones forgotten: nothing is stored, the conversation stays whole."""
     said = turns(4)
-    first = talks.take(wanted(said[:7]))
-    assert talks.take(wanted(said[:3])) is None
-    assert log_of(talks, first) == said[:7]
+    first = conversations.take(wanted(said[:7]))
+    assert conversations.take(wanted(said[:3])) is None
+    assert log_of(conversations, first) == said[:7]
 
 
-def test_what_is_put_down_is_taken_up(talks: ProxiedConversations) -> None:
+def test_what_was_evicted_comes_back_from_the_store(conversations: ProxiedConversations) -> None:
     """Only so much is kept at hand: the rest comes back from the store, the same conversation, its ledger with it."""
-    small = ProxiedConversations(talks.store, talks.settings, most_bytes=1_000)
+    small = ProxiedConversations(conversations.store, conversations.settings, most_bytes=1_000)
     first = small.take(wanted(turns(3)))
     with first.guard:
         small.open(first, "gpt-4o", 10_000)
     small.take(wanted(turns(3, "other")))
-    assert talks.store.ledgers.latest(first.id, ledger.VERSION).base == 6
+    assert conversations.store.ledgers.latest(first.id, ledger.VERSION).base == 6
     again = small.take(wanted([*turns(3), user("more")]))
     assert again is not first
     assert again.id == first.id
-    assert log_of(talks, again) == [*turns(3), user("more")]
+    assert log_of(conversations, again) == [*turns(3), user("more")]
     assert small.open(again, "gpt-4o", 10_000).engine.ledger.last == 7
 
 
-def test_strangers_share_nothing(talks: ProxiedConversations) -> None:
+def test_strangers_share_nothing(conversations: ProxiedConversations) -> None:
     """The same words under another key, or under another name of the client's choosing, are another conversation."""
     said = turns(2)
-    made = {talks.take(wanted(said, owner, name)).id for owner in ("a", "b") for name in ("", "x", "y")}
+    made = {conversations.take(wanted(said, owner, name)).id for owner in ("a", "b") for name in ("", "x", "y")}
     assert len(made) == 6
 
 
