@@ -58,7 +58,7 @@ class LeporelloSession:
         self._store: Store = store if store is not None and not isinstance(store, str) else open_store(address)
         self._offers_recall = False
         self._lock = threading.Lock()
-        self.conversation = self._opened(str(self._store.state.get(None, _PLACE + session_id) or session_id))
+        self.talk = self._opened(str(self._store.state.get(None, _PLACE + session_id) or session_id))
 
     # -- the protocol of the SDK
 
@@ -87,7 +87,7 @@ class LeporelloSession:
 
     def close(self) -> None:
         """Release the store, if this session opened it."""
-        self.conversation.close()
+        self.talk.close()
         if self._owns_store:
             self._store.close()
 
@@ -100,7 +100,7 @@ class LeporelloSession:
 
     def _items(self) -> list[Any]:
         tools = openai_tools() if self._offers_recall else []
-        return self._encoded(self.conversation.request(tools).messages) if self.conversation.view.lines else []
+        return self._encoded(self.talk.request(tools).messages) if self.talk.view.lines else []
 
     def _encoded(self, messages: Sequence[Any]) -> list[Any]:
         wire = responses.encode_request(messages, target=Target("openai", self._model))
@@ -111,25 +111,25 @@ class LeporelloSession:
         plain = [item if isinstance(item, dict) else item.model_dump(exclude_unset=True) for item in items]
         decoded = responses.decode_request({"model": self._model, "input": plain}, "openai")
         if decoded.messages:
-            self.conversation.append(*decoded.messages)
+            self.talk.append(*decoded.messages)
 
     def _pop(self) -> Any | None:
-        count = self._store.log.count(self.conversation.id)
-        if not count or not self.conversation.view.lines:
+        count = self._store.log.count(self.talk.id)
+        if not count or not self.talk.view.lines:
             return None
-        items = self._encoded([self._store.log.message(self.conversation.id, count).message])
+        items = self._encoded([self._store.log.message(self.talk.id, count).message])
         if count == 1:
             self._switch(self._store.conversations.create(None, _metadata(self._model)).id)
         else:
-            self._switch(self._store.conversations.branch(self.conversation.id, count - 1).id)
+            self._switch(self._store.conversations.branch(self.talk.id, count - 1).id)
         # One message of ours may be several items of theirs: a text and its calls.
         self._add(items[:-1])
         return items[-1]
 
     def _switch(self, conversation: str) -> None:
         self._store.state.set(None, _PLACE + self.session_id, conversation)
-        self.conversation.close()
-        self.conversation = self._opened(conversation)
+        self.talk.close()
+        self.talk = self._opened(conversation)
 
     def _opened(self, conversation: str) -> Conversation:
         return Conversation.open(
@@ -143,9 +143,7 @@ class LeporelloSession:
 
     def _tool(self, schema: dict[str, Any]) -> FunctionTool:
         async def invoke(_: Any, arguments: str) -> str:
-            return await self._do(
-                lambda: self.conversation.recall_tools.handle(schema["name"], json.loads(arguments or "{}"))
-            )
+            return await self._do(lambda: self.talk.recall_tools.handle(schema["name"], json.loads(arguments or "{}")))
 
         return FunctionTool(
             name=schema["name"],
