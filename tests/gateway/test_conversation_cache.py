@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
-from leporello.store import Store
 
 from leporello.agent.session import Chosen
 from leporello.background import ThreadQueue
@@ -26,7 +25,7 @@ from leporello.gateway.sessions.sessions import Sessions
 from leporello.messages import text_of
 from leporello.plugins.host import PluginHost
 from leporello.providers.scripted import ScriptedProvider
-from leporello.store import open_store
+from leporello.store import Store, open_store
 from leporello.usage import CanonicalUsage
 
 ME = Client(Key("me", ""), "me")
