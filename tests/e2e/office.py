@@ -14,7 +14,7 @@ from leporello.agent.agent import Agent
 from leporello.agent.events import AgentEvent, Compacted
 from leporello.agent.session import Chosen, open_agent
 from leporello.config import Home, load_settings
-from leporello.dialects import Dialect
+from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
 from leporello.messages import Message
 from leporello.providers.clients import ProviderChoice, make_provider
 from leporello.providers.deadline import RetryPolicy
@@ -38,14 +38,14 @@ class Kind:
     router: bool = False
 
     def __str__(self) -> str:
-        return "router" if self.router else self.dialect.value
+        return "router" if self.router else self.dialect.name
 
 
 KINDS = (
-    Kind(Dialect.OPENAI_CHAT, "gpt-4o", "openai"),
-    Kind(Dialect.OPENAI_RESPONSES, "gpt-4o", "openai"),
-    Kind(Dialect.ANTHROPIC, "claude-sonnet-4-5", "anthropic", path=""),
-    Kind(Dialect.OPENAI_CHAT, "anthropic/claude-sonnet-4-5", "openrouter", router=True),
+    Kind(OPENAI_CHAT, "gpt-4o", "openai"),
+    Kind(OPENAI_RESPONSES, "gpt-4o", "openai"),
+    Kind(ANTHROPIC, "claude-sonnet-4-5", "anthropic", path=""),
+    Kind(OPENAI_CHAT, "anthropic/claude-sonnet-4-5", "openrouter", router=True),
 )
 
 
@@ -79,7 +79,7 @@ class Office:
                 kind.model,
                 kind.provider,
                 base_url,
-                kind.dialect.value,
+                kind.dialect.name,
                 "key",
                 timeout=self.timeout,
                 retry=self.retry,
@@ -89,7 +89,7 @@ class Office:
         flags = {"tools.approval": "auto", "agent.tools": ["read_file", "terminal", "lcm_grep", "lcm_expand"]}
         agent = open_agent(
             load_settings(flags, home=self.home),
-            Chosen(kind.model, provider, kind.provider, base_url, self.window, kind.dialect.value),
+            Chosen(kind.model, provider, kind.provider, base_url, self.window, kind.dialect.name),
             store=self.store,
             id="talk",
             workdir=self.workdir,

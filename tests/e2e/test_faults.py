@@ -16,7 +16,7 @@ import pytest
 from leporello.agent.events import CallFinished, Compacted, Notice, TextDelta
 from leporello.agent.session import choose_model
 from leporello.config import load_settings
-from leporello.dialects import Dialect
+from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from leporello.errors import ProviderError
 from leporello.messages import is_result, role_of, text_of
 from leporello.models import LearnedLimits
@@ -27,7 +27,7 @@ from leporello.turns import validate
 from .office import KINDS, Kind, Office, counted, kept, opened, say
 
 EVERY = pytest.mark.parametrize("kind", KINDS[:3], ids=str)
-ANTHROPIC = KINDS[2]
+CLAUDE = KINDS[2]
 WRITE = ("terminal", json.dumps({"command": "echo once >> ran.txt && echo " + "x" * 300}))
 
 
@@ -134,7 +134,7 @@ def test_what_does_not_pass_ends_the_turn(tmp_path: Path, kind: Kind, status: in
 
 
 OVERFLOWS = {
-    Dialect.OPENAI_CHAT: (
+    OPENAI_CHAT: (
         400,
         {
             "error": {
@@ -146,7 +146,7 @@ OVERFLOWS = {
             }
         },
     ),
-    Dialect.OPENAI_RESPONSES: (
+    OPENAI_RESPONSES: (
         400,
         {
             "error": {
@@ -158,7 +158,7 @@ OVERFLOWS = {
             }
         },
     ),
-    Dialect.ANTHROPIC: (
+    ANTHROPIC: (
         400,
         {
             "type": "error",
@@ -236,7 +236,7 @@ def test_a_paused_answer_is_sent_back_and_goes_on(tmp_path: Path) -> None:
     def pausing(seen: Seen) -> Step:
         return Say("Searching the web.", finish="pause", usage=counted(seen))
 
-    with opened(tmp_path, ANTHROPIC, [pausing, pausing, say("Found it.")]) as office:
+    with opened(tmp_path, CLAUDE, [pausing, pausing, say("Found it.")]) as office:
         ended = office.agent().turn("Look it up.")
         assert (ended.text, ended.reason, ended.calls) == ("Found it.", "stop", 3)
         last = office.server.requests[-1].body["messages"]
@@ -250,7 +250,7 @@ def test_an_answer_that_fills_the_window_makes_room_and_says_so(tmp_path: Path) 
     def filled(seen: Seen) -> Step:
         return Say("So far, and then", finish="context_window_exceeded", usage=counted(seen))
 
-    with opened(tmp_path, ANTHROPIC, [filled, say("the rest.")], window=64_000) as office:
+    with opened(tmp_path, CLAUDE, [filled, say("the rest.")], window=64_000) as office:
         fill(office)
         agent = office.agent()
         ended = agent.turn("Tell me everything.")

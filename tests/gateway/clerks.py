@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import anthropic
 import openai
 
-from leporello.dialects import Dialect
+from leporello.dialects import ANTHROPIC, Dialect
 from leporello.testing.stub_server import Fail, Say, Seen, Step
 from leporello.usage import CanonicalUsage
 
@@ -316,7 +316,7 @@ def _newest(seen: Seen) -> str:
 
 
 def _too_long(dialect: Dialect | None, size: int, window: int) -> dict[str, Any]:
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is ANTHROPIC:
         message = f"prompt is too long: {size} tokens > {window} maximum"
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
     message = (

@@ -13,7 +13,7 @@ from typing import Any
 import anthropic
 import openai
 
-from leporello.dialects import Dialect
+from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
 from leporello.testing.stub_server import Say, Step
 
 from .clerks import NOTHING, SCHEMA, anthropic_client, openai_client
@@ -21,9 +21,9 @@ from .house import House, opened
 
 WINDOW = 6_000
 PATHS = {
-    Dialect.OPENAI_CHAT: "/v1/chat/completions",
-    Dialect.OPENAI_RESPONSES: "/v1/responses",
-    Dialect.ANTHROPIC: "/v1/messages",
+    OPENAI_CHAT: "/v1/chat/completions",
+    OPENAI_RESPONSES: "/v1/responses",
+    ANTHROPIC: "/v1/messages",
 }
 DIALECTS = tuple(PATHS)
 WAYS = ("whole", "stream", "async", "async_stream")
@@ -69,22 +69,22 @@ def folded(folder: Path, script: list[Step], flags: dict[str, object] | None = N
 
 def tools(dialect: Dialect) -> list[Any]:
     """The client's own tool."""
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is ANTHROPIC:
         return [{"name": "read", "input_schema": SCHEMA}]
-    if dialect is Dialect.OPENAI_RESPONSES:
+    if dialect is OPENAI_RESPONSES:
         return [{"type": "function", "name": "read", "parameters": SCHEMA, "strict": False}]
     return [{"type": "function", "function": {"name": "read", "parameters": SCHEMA}}]
 
 
 def fields(dialect: Dialect, said: list[Any], **more: Any) -> dict[str, Any]:
     """A request body."""
-    key = "input" if dialect is Dialect.OPENAI_RESPONSES else "messages"
+    key = "input" if dialect is OPENAI_RESPONSES else "messages"
     made: dict[str, Any] = {"model": "m", key: said, "tools": tools(dialect)}
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is ANTHROPIC:
         made["max_tokens"] = 500
-    if dialect is Dialect.OPENAI_RESPONSES:
+    if dialect is OPENAI_RESPONSES:
         made["store"] = False
-    if dialect is Dialect.OPENAI_CHAT and more.get("stream"):
+    if dialect is OPENAI_CHAT and more.get("stream"):
         made["stream_options"] = {"include_usage": True}
     return {**made, **more}
 
@@ -93,9 +93,9 @@ def ask(house: House, dialect: Dialect, way: str, said: list[Any], **more: Any) 
     """One question, by the official client of the dialect."""
     body = fields(dialect, said, **more)
     kinds: dict[Dialect, Callable[..., Reply]] = {
-        Dialect.OPENAI_CHAT: _chat,
-        Dialect.OPENAI_RESPONSES: _responses,
-        Dialect.ANTHROPIC: _claude,
+        OPENAI_CHAT: _chat,
+        OPENAI_RESPONSES: _responses,
+        ANTHROPIC: _claude,
     }
     if way.startswith("async"):
         return asyncio.run(_asked(house.url, dialect, way, body))
@@ -128,14 +128,14 @@ def _claude(url: str, way: str, body: dict[str, Any]) -> Reply:
 
 
 async def _asked(url: str, dialect: Dialect, way: str, body: dict[str, Any]) -> Reply:
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is ANTHROPIC:
         async with anthropic.AsyncAnthropic(base_url=url, api_key="key", max_retries=0) as claude:
             if way == "async":
                 return claude_reply(await claude.messages.create(**_passed(body, "messages")))
             async with claude.messages.stream(**_passed(body, "messages")) as words:
                 return claude_reply(await words.get_final_message())
     async with openai.AsyncOpenAI(base_url=url + "/v1", api_key="key", max_retries=0) as client:
-        if dialect is Dialect.OPENAI_RESPONSES:
+        if dialect is OPENAI_RESPONSES:
             if way == "async":
                 return responses_reply(await client.responses.create(**_passed(body, "input")))
             async with client.responses.stream(**_passed(body, "input")) as events:
@@ -196,8 +196,8 @@ def claude_reply(reply: Any) -> Reply:
     return Reply(text, reply.stop_reason, prompt, usage.output_tokens, calls, turn, reply)
 
 
-ENDED = {Dialect.OPENAI_CHAT: "stop", Dialect.OPENAI_RESPONSES: "completed", Dialect.ANTHROPIC: "end_turn"}
-CALLED = {Dialect.OPENAI_CHAT: "tool_calls", Dialect.OPENAI_RESPONSES: "completed", Dialect.ANTHROPIC: "tool_use"}
+ENDED = {OPENAI_CHAT: "stop", OPENAI_RESPONSES: "completed", ANTHROPIC: "end_turn"}
+CALLED = {OPENAI_CHAT: "tool_calls", OPENAI_RESPONSES: "completed", ANTHROPIC: "tool_use"}
 
 
 def items(seen: Any) -> list[Any]:
@@ -213,10 +213,10 @@ def names(seen: Any) -> list[str]:
 
 def result(dialect: Dialect, id: str, text: str = "The file is empty.") -> Any:
     """The client's result of its own call, as an item of its history."""
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is ANTHROPIC:
         block = {"type": "tool_result", "tool_use_id": id, "content": text}
         return {"role": "user", "content": [block]}
-    if dialect is Dialect.OPENAI_RESPONSES:
+    if dialect is OPENAI_RESPONSES:
         return {"type": "function_call_output", "call_id": id, "output": text}
     return {"role": "tool", "tool_call_id": id, "content": text}
 

@@ -15,9 +15,7 @@ import httpx2
 import openai
 import pytest
 
-from leporello.dialects import Dialect, Target, responses
-from leporello.dialects import anthropic as claude_codec
-from leporello.dialects import chat as openai_chat
+from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
 from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.proxy.relay import Outlet, relay_stream
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
@@ -28,21 +26,16 @@ from .house import House, opened, recorded
 from .rough import HEAD, rough
 
 PATHS = {
-    Dialect.OPENAI_CHAT: "/v1/chat/completions",
-    Dialect.OPENAI_RESPONSES: "/v1/responses",
-    Dialect.ANTHROPIC: "/v1/messages",
-}
-CODECS: dict[Dialect, Any] = {
-    Dialect.OPENAI_CHAT: openai_chat,
-    Dialect.OPENAI_RESPONSES: responses,
-    Dialect.ANTHROPIC: claude_codec,
+    OPENAI_CHAT: "/v1/chat/completions",
+    OPENAI_RESPONSES: "/v1/responses",
+    ANTHROPIC: "/v1/messages",
 }
 
 
 def body(dialect: Dialect, stream: bool = False) -> dict[str, Any]:
-    key = "input" if dialect is Dialect.OPENAI_RESPONSES else "messages"
+    key = "input" if dialect is OPENAI_RESPONSES else "messages"
     said: dict[str, Any] = {"model": "m", key: [{"role": "user", "content": "Hello"}], "stream": stream}
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is ANTHROPIC:
         said["max_tokens"] = 100
     return said
 
@@ -53,7 +46,7 @@ def post(house: House, dialect: Dialect, stream: bool = False) -> httpx2.Respons
 
 def is_error(dialect: Dialect, shape: Any) -> bool:
     """Whether a body is an error of this API."""
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is ANTHROPIC:
         return shape["type"] == "error" and {"type", "message"} <= set(shape["error"])
     return {"message", "type", "code", "param"} <= set(shape["error"])
 
@@ -62,13 +55,12 @@ def stream_of(dialect: Dialect) -> bytes:
     """A whole stream of the dialect, with a character of several bytes in it."""
     message = {"role": "assistant", "content": "Grüße, 世界. All is well."}
     usage = CanonicalUsage(10, 5, 90, 0, 0)
-    reply = CODECS[dialect].encode_reply(message, target=Target("", "m"), usage=usage)
-    more = {"include_usage": True} if dialect is Dialect.OPENAI_CHAT else {}
+    reply = dialect.encode_reply(message, target=Target("", "m"), usage=usage)
     data = b""
-    for event in CODECS[dialect].reply_events(reply, **more):
-        name = b"" if dialect is Dialect.OPENAI_CHAT else f"event: {event['type']}\n".encode()
+    for event in dialect.reply_events(reply):
+        name = b"" if dialect is OPENAI_CHAT else f"event: {event['type']}\n".encode()
         data += name + b"data: " + json.dumps(event, ensure_ascii=False).encode() + b"\n\n"
-    return data + (b"data: [DONE]\n\n" if dialect is Dialect.OPENAI_CHAT else b"")
+    return data + (b"data: [DONE]\n\n" if dialect is OPENAI_CHAT else b"")
 
 
 class FakeBody:
@@ -119,7 +111,7 @@ async def test_cut_at_every_byte(dialect: Dialect) -> None:
             data, tally = await relayed([whole[:cut], aiohttp.ClientPayloadError("torn")])
         except (RequestRefused, aiohttp.ClientPayloadError):
             # Not one whole event: there is an error with a status instead of an answer.
-            assert b"\n\n" not in whole[:cut] or dialect is not Dialect.OPENAI_CHAT
+            assert b"\n\n" not in whole[:cut] or dialect is not OPENAI_CHAT
             continue
         # Whole events as far as they came, then one that says that the rest is missing.
         events = [json.loads(event.rpartition(b"data: ")[2]) for event in data.strip().split(b"\n\n")]
@@ -206,7 +198,7 @@ def test_libraries_see_a_broken_stream(tmp_path: Path) -> None:
 def test_an_error_inside_a_stream(tmp_path: Path, dialect: Dialect) -> None:
     """The server itself says in the middle of an answer that it can't go on: those are the last words, and the only."""
     inner = {"type": "overloaded_error", "message": "Busy", "code": None, "param": None}
-    told: dict[str, Any] = {"error": inner} if dialect is Dialect.OPENAI_CHAT else {"type": "error", "error": inner}
+    told: dict[str, Any] = {"error": inner} if dialect is OPENAI_CHAT else {"type": "error", "error": inner}
     with opened(tmp_path, [StreamError(Say("Half of an answer. " * 5), 4, told)]) as house:
         text = post(house, dialect, stream=True).text
         assert "Half of" in text
@@ -224,14 +216,14 @@ def test_overflow_inside_a_stream(tmp_path: Path, dialect: Dialect) -> None:
     message = "This model's maximum context length is 9000 tokens. However, your messages resulted in 20000 tokens."
     inner = {"type": "invalid_request_error", "code": "context_length_exceeded", "message": message, "param": None}
     errors: dict[Dialect, Any] = {
-        Dialect.OPENAI_CHAT: (0, {"error": inner}),
-        Dialect.OPENAI_RESPONSES: (1, {"type": "error", **inner, "sequence_number": 1}),
-        Dialect.ANTHROPIC: (0, {"type": "error", "error": inner}),
+        OPENAI_CHAT: (0, {"error": inner}),
+        OPENAI_RESPONSES: (1, {"type": "error", **inner, "sequence_number": 1}),
+        ANTHROPIC: (0, {"type": "error", "error": inner}),
     }
     after, error = errors[dialect]
     with opened(tmp_path, [StreamError(Say("x"), after, error), Say("All is well.")], window=100_000) as house:
         asked = body(dialect, stream=True)
-        asked["input" if dialect is Dialect.OPENAI_RESPONSES else "messages"] = said
+        asked["input" if dialect is OPENAI_RESPONSES else "messages"] = said
         reply = httpx2.post(house.url + PATHS[dialect], json=asked, timeout=60)
         assert reply.headers["x-leporello"] == "recovered"
         assert "context_length" not in reply.text
@@ -243,25 +235,23 @@ def test_overflow_inside_a_stream(tmp_path: Path, dialect: Dialect) -> None:
 def test_a_vanished_client(tmp_path: Path) -> None:
     """When the client hangs up, the call to the model ends, and the client's place is free again."""
     with (
-        rough([HEAD, stream_of(Dialect.OPENAI_CHAT)[:200], None], [HEAD, stream_of(Dialect.OPENAI_CHAT)]) as bad,
+        rough([HEAD, stream_of(OPENAI_CHAT)[:200], None], [HEAD, stream_of(OPENAI_CHAT)]) as bad,
         opened(tmp_path, upstream=bad.url, flags={"gateway.streams": 1}) as house,
     ):
-        with httpx2.stream(
-            "POST", house.url + PATHS[Dialect.OPENAI_CHAT], json=body(Dialect.OPENAI_CHAT, True)
-        ) as reply:
+        with httpx2.stream("POST", house.url + PATHS[OPENAI_CHAT], json=body(OPENAI_CHAT, True)) as reply:
             pieces = reply.iter_bytes()
             next(pieces)
-            busy = post(house, Dialect.OPENAI_CHAT)
+            busy = post(house, OPENAI_CHAT)
             assert busy.status_code == 429
         assert bad.gone.wait(10)
-        while (again := post(house, Dialect.OPENAI_CHAT, stream=True)).status_code == 429:
+        while (again := post(house, OPENAI_CHAT, stream=True)).status_code == 429:
             threading.Event().wait(0.02)
         assert again.status_code == 200
 
 
 def test_a_client_that_leaves_with_the_last_event(tmp_path: Path) -> None:
     """A client hangs up when it has read the end, while the server's line is still open: what was used is counted."""
-    dialect = Dialect.ANTHROPIC
+    dialect = ANTHROPIC
     with rough([HEAD, stream_of(dialect), None]) as bad, opened(tmp_path, upstream=bad.url) as house:
         with httpx2.stream("POST", house.url + PATHS[dialect], json=body(dialect, True)) as reply:
             text = ""
@@ -282,7 +272,7 @@ def test_a_client_that_does_not_read(tmp_path: Path) -> None:
         opened(tmp_path, upstream=bad.url, flags={"gateway.idle_timeout": 0.5, "gateway.streams": 1}) as house,
     ):
         host, port = house.url.removeprefix("http://").split(":")
-        said = json.dumps(body(Dialect.OPENAI_CHAT, stream=True)).encode()
+        said = json.dumps(body(OPENAI_CHAT, stream=True)).encode()
         with socket.create_connection((host, int(port))) as line:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(said)}\r\n\r\n"
@@ -299,8 +289,8 @@ async def test_a_slow_client_gets_everything(tmp_path: Path) -> None:
     release = threading.Event()
     with opened(tmp_path, [Hold(Say("word " * 400), release, after=5)]) as house:
         async with httpx2.AsyncClient() as web:
-            said = body(Dialect.OPENAI_CHAT, stream=True)
-            async with web.stream("POST", house.url + PATHS[Dialect.OPENAI_CHAT], json=said) as reply:
+            said = body(OPENAI_CHAT, stream=True)
+            async with web.stream("POST", house.url + PATHS[OPENAI_CHAT], json=said) as reply:
                 text = ""
                 async for piece in reply.aiter_text():
                     text += piece

@@ -13,7 +13,7 @@ import pytest
 from leporello.cancel import CancelToken
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
-from leporello.dialects import Dialect
+from leporello.dialects import ANTHROPIC, DIALECTS, Dialect
 from leporello.gateway.api_errors import json_body
 from leporello.gateway.proxy.conversations import ConversationHint, ProxiedConversations
 from leporello.gateway.proxy.request import read_request
@@ -61,7 +61,7 @@ def test_each_message_knows_where_its_item_ends() -> None:
         {"role": "user", "content": results},
         {"role": "assistant", "content": "Done."},
     ]
-    request = read_request(Dialect.ANTHROPIC, orjson.dumps({"model": "m", "messages": said}))
+    request = read_request(ANTHROPIC, orjson.dumps({"model": "m", "messages": said}))
     assert request.spans == ((0, 1), (1, 2), (1, 2), (1, 2), (2, 3))
 
 
@@ -70,7 +70,7 @@ def test_half_a_character_can_be_told() -> None:
     assert json_body({"text": "half \ud83d"}) == b'{"text": "half \\ud83d"}'
 
 
-@pytest.mark.parametrize("dialect", list(Dialect))
+@pytest.mark.parametrize("dialect", list(DIALECTS.values()))
 def test_events_of_nonsense_are_no_end(dialect: Dialect) -> None:
     tally = Tally(dialect)
     tally.feed(b'data: {"type": null, "x": "message_stop response.completed"}\n\n')

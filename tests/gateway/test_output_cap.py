@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.dialects import Dialect
-from leporello.gateway.proxy.request import OUTPUT_FIELDS, read_request
+from leporello.dialects import ANTHROPIC, OPENAI_RESPONSES, Dialect
+from leporello.gateway.proxy.request import read_request
 from leporello.gateway.proxy.rewrite import LEAST_OUTPUT, lowered
 from leporello.testing.stub_server import Fail, Say
 
@@ -31,8 +31,8 @@ def refusal(message: str) -> Fail:
 
 
 def body(dialect: Dialect, **more: Any) -> dict[str, Any]:
-    key = "input" if dialect is Dialect.OPENAI_RESPONSES else "messages"
-    name = OUTPUT_FIELDS[dialect][-1]
+    key = "input" if dialect is OPENAI_RESPONSES else "messages"
+    name = dialect.fields.output_caps[-1]
     return {"model": "m", name: CAP, key: [{"role": "user", "content": "Tell me everything."}], **more}
 
 
@@ -41,12 +41,12 @@ def post(house: House, dialect: Dialect, **more: Any) -> httpx2.Response:
 
 
 def caps(house: House, dialect: Dialect) -> list[Any]:
-    return [seen.body.get(OUTPUT_FIELDS[dialect][-1]) for seen in house.model_calls]
+    return [seen.body.get(dialect.fields.output_caps[-1]) for seen in house.model_calls]
 
 
 def untouched(house: House, dialect: Dialect) -> None:
     """Everything but the cap is as the client wrote it, and nothing was folded or learned."""
-    name = OUTPUT_FIELDS[dialect][-1]
+    name = dialect.fields.output_caps[-1]
     plain = [{key: value for key, value in seen.body.items() if key != name} for seen in house.model_calls]
     assert plain == [plain[0]] * len(plain)
     assert [record.generation for record in house.store.conversations.page().conversations] == [0]
@@ -95,7 +95,7 @@ def test_the_models_own_cap_stands(tmp_path: Path) -> None:
     """More than the model ever writes is the client's mistake, and its library is told by the provider."""
     own = refusal("max_tokens: 8000 > 4096, which is the maximum allowed number of output tokens for m")
     with opened(tmp_path, [own]) as house:
-        reply = post(house, Dialect.ANTHROPIC)
+        reply = post(house, ANTHROPIC)
         assert (reply.status_code, reply.json()) == (400, own.body)
         assert len(house.model_calls) == 1
 
@@ -104,14 +104,14 @@ def test_thinking_needs_its_room(tmp_path: Path) -> None:
     """A cap below the budget for thinking would be refused for that: the first error is handed on."""
     vague = refusal("max_tokens is too large")
     with opened(tmp_path, [vague]) as house:
-        reply = post(house, Dialect.ANTHROPIC, thinking={"type": "enabled", "budget_tokens": 6_000})
+        reply = post(house, ANTHROPIC, thinking={"type": "enabled", "budget_tokens": 6_000})
         assert (reply.status_code, reply.json()) == (400, vague.body)
 
 
 @given(st.sampled_from(DIALECTS), st.integers(-(10**6), 10**6), st.integers(0, 10**6))
 def test_never_more_than_was_asked(dialect: Dialect, allowed: int, wanted: int) -> None:
     """Whatever is allowed, the new cap is lower than the refused one and worth an answer; else there is none."""
-    name = OUTPUT_FIELDS[dialect][0]
+    name = dialect.fields.output_caps[0]
     data = b'{"model":"m","%s":%d,"messages":[],"input":[]}' % (name.encode(), wanted)
     request = read_request(dialect, data)
     found = lowered(data, request, allowed)

@@ -13,7 +13,7 @@ import httpx2
 import openai
 import pytest
 
-from leporello.dialects import Dialect
+from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
 from leporello.testing.sessions.output import screenshot
 from leporello.testing.stub_server import Fail, Say
 from tests.support.strict_server import strict_server
@@ -31,9 +31,9 @@ ANTHROPIC_TOOLS: Any = [{"name": "read", "description": "Read", "input_schema": 
 TWO_CALLS = Say("Looking.", calls=(("read", '{"path": "a"}'), ("read", '{"path": "b"}')))
 PICTURE = screenshot(Random(3))
 PATHS = {
-    Dialect.OPENAI_CHAT: "/v1/chat/completions",
-    Dialect.OPENAI_RESPONSES: "/v1/responses",
-    Dialect.ANTHROPIC: "/v1/messages",
+    OPENAI_CHAT: "/v1/chat/completions",
+    OPENAI_RESPONSES: "/v1/responses",
+    ANTHROPIC: "/v1/messages",
 }
 
 
@@ -176,7 +176,7 @@ ODD = (
 @pytest.mark.parametrize("dialect", PATHS)
 def test_small_requests_are_not_touched(tmp_path: Path, dialect: Dialect) -> None:
     """The very bytes of the client reach the server, and a header says that nothing was done."""
-    body = ODD.replace(b'"messages"', b'"input"') if dialect is Dialect.OPENAI_RESPONSES else ODD
+    body = ODD.replace(b'"messages"', b'"input"') if dialect is OPENAI_RESPONSES else ODD
     with opened(tmp_path, [Say("Hm.")]) as house:
         reply = httpx2.post(house.url + PATHS[dialect] + "?beta=true", content=body)
         assert house.stub.requests[0].raw == body

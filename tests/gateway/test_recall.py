@@ -13,7 +13,13 @@ import httpx2
 import openai
 import pytest
 
-from leporello.dialects import Dialect, Target, anthropic, chat, responses
+from leporello.dialects import (
+    ANTHROPIC,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    Dialect,
+    Target,
+)
 from leporello.gateway.auth import Keys
 from leporello.gateway.proxy.recall.tool_loop import MOST_ROUNDS
 from leporello.recall.tools import TOOL_NAMES
@@ -107,7 +113,7 @@ def test_words_before_a_call(tmp_path: Path, dialect: Dialect, way: str) -> None
     with folded(tmp_path, [says(GREP, text="Let me look."), says(GREP), says(text=ANSWER)]) as house:
         reply = ask(house, dialect, way, asked())
         valid(house)
-        text = reply.text if dialect is not Dialect.OPENAI_RESPONSES else reply.text.replace(".It", ".\n\nIt")
+        text = reply.text if dialect is not OPENAI_RESPONSES else reply.text.replace(".It", ".\n\nIt")
         assert text == f"Let me look.\n\n{ANSWER}"
         assert (reply.prompt, reply.output) == (300, 15)
         assert "Let me look." in json.dumps(items(house.model_calls[2]))
@@ -115,13 +121,13 @@ def test_words_before_a_call(tmp_path: Path, dialect: Dialect, way: str) -> None
 
 def wired(dialect: Dialect, *parts: dict[str, Any]) -> Say:
     """An answer of the model that is exactly these blocks (or items), opaque ones among them."""
-    if dialect is Dialect.ANTHROPIC:
-        return Say(message=anthropic.decode_reply({"content": list(parts)}, Target("", "m")).message)
-    if dialect is Dialect.OPENAI_RESPONSES:
-        return Say(message=responses.decode_reply({"output": list(parts)}, Target("", "m")).message)
+    if dialect is ANTHROPIC:
+        return Say(message=ANTHROPIC.decode_reply({"content": list(parts)}, Target("", "m")).message)
+    if dialect is OPENAI_RESPONSES:
+        return Say(message=OPENAI_RESPONSES.decode_reply({"output": list(parts)}, Target("", "m")).message)
     message = {"role": "assistant", "content": None, **parts[0]}
     choice = {"message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
-    return Say(message=chat.decode_reply({"choices": [choice]}, Target("", "m")).message)
+    return Say(message=OPENAI_CHAT.decode_reply({"choices": [choice]}, Target("", "m")).message)
 
 
 def thinking(text: str, signature: str) -> dict[str, Any]:
@@ -132,7 +138,7 @@ def thinking(text: str, signature: str) -> dict[str, Any]:
 def test_signed_thinking(tmp_path: Path, way: str) -> None:
     """Thinking goes back to the model as it was signed. The client keeps the thinking before the exchange, whose
     signature holds for its own history, and not the one behind it."""
-    dialect = Dialect.ANTHROPIC
+    dialect = ANTHROPIC
     call = {"type": "tool_use", "id": "toolu_1", "name": GREP[0], "input": json.loads(GREP[1])}
     script = [
         wired(dialect, thinking("I must look.", "sig-1"), call),
@@ -161,7 +167,7 @@ def reasoning(number: int) -> dict[str, Any]:
 def test_sealed_reasoning(tmp_path: Path, way: str, stored: bool) -> None:
     """Reasoning that led to a recall goes back with it, and the client does not get it: without the call behind it the
     provider would refuse it. Reasoning that led to what the client sees is the client's."""
-    dialect = Dialect.OPENAI_RESPONSES
+    dialect = OPENAI_RESPONSES
     call = {"type": "function_call", "call_id": "c1", "name": GREP[0], "arguments": GREP[1]}
     words = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": ANSWER}]}
     script = [wired(dialect, reasoning(1), call), wired(dialect, reasoning(2), words), says(text="Bye.")]
@@ -185,9 +191,9 @@ def test_reasoning_of_compatible_servers(tmp_path: Path, way: str) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": GREP[0], "arguments": GREP[1]}}
     details = [{"type": "reasoning.text", "text": "Hm.", "signature": "sig-1"}]
     first = {"tool_calls": [call], "reasoning_content": "I must look.", "reasoning_details": details}
-    script = [wired(Dialect.OPENAI_CHAT, first), says(text=ANSWER)]
+    script = [wired(OPENAI_CHAT, first), says(text=ANSWER)]
     with folded(tmp_path, script, router=True) as house:
-        assert ask(house, Dialect.OPENAI_CHAT, way, asked()).text == ANSWER
+        assert ask(house, OPENAI_CHAT, way, asked()).text == ANSWER
         valid(house)
         turn = items(house.model_calls[1])[-2]
         assert turn["reasoning_content"] == "I must look."
@@ -211,7 +217,7 @@ def test_calls_beside_the_clients_own(
         assert reply.finish == CALLED[dialect]
         said += reply.turn
         ids = _ids(reply.turn)
-        if dialect is Dialect.ANTHROPIC:
+        if dialect is ANTHROPIC:
             blocks = [block for id in ids for block in result(dialect, id)["content"]]
             said.append({"role": "user", "content": blocks})
         else:
@@ -306,12 +312,11 @@ def test_an_inner_call_fails_late(tmp_path: Path, dialect: Dialect) -> None:
 
 def sent(dialect: Dialect, say: Say) -> bytes:
     """An answer of the model's server as raw bytes of a stream."""
-    codec: Any = {Dialect.OPENAI_CHAT: chat, Dialect.OPENAI_RESPONSES: responses}.get(dialect, anthropic)
     message, finish = say.build(0)
-    reply = codec.encode_reply(message, target=Target("", "m"), finish_reason=finish, usage=say.usage)
+    reply = dialect.encode_reply(message, target=Target("", "m"), finish_reason=finish, usage=say.usage)
     data = b""
-    for event in codec.reply_events(reply):
-        name = b"" if dialect is Dialect.OPENAI_CHAT else f"event: {event['type']}\n".encode()
+    for event in dialect.reply_events(reply):
+        name = b"" if dialect is OPENAI_CHAT else f"event: {event['type']}\n".encode()
         data += name + b"data: " + json.dumps(event).encode() + b"\n\n"
     return data
 
@@ -403,21 +408,21 @@ def test_a_client_that_vanishes(tmp_path: Path, dialect: Dialect) -> None:
 
 
 KEPT_OUT: dict[str, tuple[Dialect, dict[str, Any]]] = {
-    "none": (Dialect.OPENAI_CHAT, {"tool_choice": "none"}),
-    "none_claude": (Dialect.ANTHROPIC, {"tool_choice": {"type": "none"}}),
-    "none_responses": (Dialect.OPENAI_RESPONSES, {"tool_choice": "none"}),
-    "several_answers": (Dialect.OPENAI_CHAT, {"n": 2}),
-    "logprobs": (Dialect.OPENAI_CHAT, {"logprobs": True}),
-    "prediction": (Dialect.OPENAI_CHAT, {"prediction": {"type": "content", "content": "x"}}),
-    "data_only": (Dialect.OPENAI_CHAT, {"tools": [], "response_format": {"type": "json_object"}}),
-    "data_only_responses": (Dialect.OPENAI_RESPONSES, {"tools": [], "text": {"format": {"type": "json_object"}}}),
-    "background": (Dialect.OPENAI_RESPONSES, {"background": True}),
+    "none": (OPENAI_CHAT, {"tool_choice": "none"}),
+    "none_claude": (ANTHROPIC, {"tool_choice": {"type": "none"}}),
+    "none_responses": (OPENAI_RESPONSES, {"tool_choice": "none"}),
+    "several_answers": (OPENAI_CHAT, {"n": 2}),
+    "logprobs": (OPENAI_CHAT, {"logprobs": True}),
+    "prediction": (OPENAI_CHAT, {"prediction": {"type": "content", "content": "x"}}),
+    "data_only": (OPENAI_CHAT, {"tools": [], "response_format": {"type": "json_object"}}),
+    "data_only_responses": (OPENAI_RESPONSES, {"tools": [], "text": {"format": {"type": "json_object"}}}),
+    "background": (OPENAI_RESPONSES, {"background": True}),
     "same_name": (
-        Dialect.ANTHROPIC,
+        ANTHROPIC,
         {"tools": [{"name": "lcm_grep", "input_schema": {"type": "object", "properties": {}}}]},
     ),
     "too_many": (
-        Dialect.ANTHROPIC,
+        ANTHROPIC,
         {"tools": [{"name": f"t{k}", "input_schema": {"type": "object", "properties": {}}} for k in range(125)]},
     ),
 }
@@ -492,7 +497,7 @@ def test_a_long_conversation_that_recalls(tmp_path: Path, clerk: Any, counts: bo
 def test_nothing_is_offered_before_a_fold(tmp_path: Path) -> None:
     """A conversation that is shown whole has nothing to recall: its bytes pass as they came."""
     with folded(tmp_path, [says(text="Hello.")]) as house:
-        body = json.dumps(fields(Dialect.OPENAI_CHAT, [QUESTION])).encode()
+        body = json.dumps(fields(OPENAI_CHAT, [QUESTION])).encode()
         httpx2.post(house.url + "/v1/chat/completions", content=body)
         assert house.model_calls[0].raw == body
 
@@ -502,7 +507,7 @@ def test_a_forced_call(tmp_path: Path, choice: Any) -> None:
     """A client that forces a call gets a call of its own tools; the tools stand in the request as in every other."""
     script = [says(GREP), says(READ)] if choice == "required" else [says(READ)]
     with folded(tmp_path, script) as house:
-        reply = ask(house, Dialect.OPENAI_CHAT, "whole", asked(), tool_choice=choice)
+        reply = ask(house, OPENAI_CHAT, "whole", asked(), tool_choice=choice)
         assert reply.calls == [READ]
         assert {seen.body["tool_choice"] == choice for seen in house.model_calls} == {True}
         assert len({json.dumps(seen.body["tools"]) for seen in house.model_calls}) == 1
@@ -531,15 +536,15 @@ def test_only_this_conversation(tmp_path: Path) -> None:
         {**message, "content": message["content"].replace(FACT, "The harbour is closed.")} for message in history()
     ]
     with folded(tmp_path, [says(text="Fine."), says(GREP), says(text="I don't know.")]) as house:
-        ask(house, Dialect.OPENAI_CHAT, "whole", asked())
-        ask(house, Dialect.OPENAI_CHAT, "whole", [*other, QUESTION])
+        ask(house, OPENAI_CHAT, "whole", asked())
+        ask(house, OPENAI_CHAT, "whole", [*other, QUESTION])
         assert "48443" not in house.model_calls[2].raw.decode()
 
 
 def test_the_footer_works(tmp_path: Path) -> None:
     """The call a fold names, made as it is written, brings the folded words back."""
     with folded(tmp_path, [says(("lcm_expand", '{"id": "f1"}')), says(text="Fine.")]) as house:
-        ask(house, Dialect.ANTHROPIC, "stream", asked())
+        ask(house, ANTHROPIC, "stream", asked())
         first, second = house.model_calls
         assert 'lcm_expand(id=\\"f1\\")' in first.raw.decode() or 'lcm_expand(id="f1")' in first.raw.decode()
         assert "It is all in order so far." in json.dumps(items(second)[-1])
@@ -549,16 +554,16 @@ def test_the_footer_works(tmp_path: Path) -> None:
 def test_wrong_arguments(tmp_path: Path, arguments: str) -> None:
     """A call that makes no sense gets an error as its result, and the model goes on."""
     with folded(tmp_path, [says(("lcm_grep", arguments)), says(text="Sorry.")]) as house:
-        assert ask(house, Dialect.OPENAI_RESPONSES, "whole", asked()).text == "Sorry."
+        assert ask(house, OPENAI_RESPONSES, "whole", asked()).text == "Sorry."
         assert '"error' in items(house.model_calls[1])[-1]["output"]
 
 
 def test_a_restart_keeps_what_was_asked_beside(tmp_path: Path) -> None:
     """Calls beside the client's own are stored: another process shows them in the same place."""
     with folded(tmp_path, [says(GREP, READ)]) as house:
-        reply = ask(house, Dialect.OPENAI_CHAT, "whole", asked())
+        reply = ask(house, OPENAI_CHAT, "whole", asked())
     with folded(tmp_path, [says(text="One.")]) as house:
-        said = [*asked(), *reply.turn, *(result(Dialect.OPENAI_CHAT, id) for id in _ids(reply.turn))]
-        assert ask(house, Dialect.OPENAI_CHAT, "whole", said).text == "One."
+        said = [*asked(), *reply.turn, *(result(OPENAI_CHAT, id) for id in _ids(reply.turn))]
+        assert ask(house, OPENAI_CHAT, "whole", said).text == "One."
         valid(house)
         assert called(house.model_calls[0]) == ["lcm_grep", "read"]

@@ -7,8 +7,9 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.dialects import Dialect
-from leporello.gateway.proxy.streams import Event, EventReader, Tally
+from leporello.dialects import ANTHROPIC, DIALECTS
+from leporello.dialects.sse import Event, EventReader
+from leporello.gateway.proxy.streams import Tally
 from leporello.usage import CanonicalUsage
 
 STREAM = (
@@ -34,7 +35,7 @@ EVENTS = [
 def test_cut_at_every_byte() -> None:
     """Two pieces, whatever the cut: the same events, the same usage, the same end."""
     for cut in range(len(STREAM) + 1):
-        reader, tally = EventReader(), Tally(Dialect.ANTHROPIC)
+        reader, tally = EventReader(), Tally(ANTHROPIC)
         events = [*reader.feed(STREAM[:cut]), *reader.feed(STREAM[cut:])]
         assert events == EVENTS
         tally.feed(STREAM[:cut])
@@ -62,7 +63,7 @@ def test_any_pieces(cuts: list[int]) -> None:
 @given(st.binary(max_size=300))
 def test_garbage_is_survived(data: bytes) -> None:
     """Bytes that are no events at all raise nothing and count nothing."""
-    for dialect in Dialect:
+    for dialect in DIALECTS.values():
         tally = Tally(dialect)
         tally.feed(data)
         assert tally.usage is None

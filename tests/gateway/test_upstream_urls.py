@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.dialects import ANTHROPIC
 from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.auth import Keys
 from leporello.gateway.config import Upstream
-from leporello.gateway.proxy.upstream import ApiPath, upstream_url
+from leporello.gateway.proxy.upstream import MODELS_PATH, upstream_url
 
 from .house import House, opened
 
@@ -74,9 +75,9 @@ def test_a_model_is_found_under_its_name(tmp_path: Path) -> None:
 )
 def test_any_name_stays_one_segment(name: str, query: bytes, base: str) -> None:
     """Whatever the name and the query are, address and path stay what the template says, or it is refused."""
-    fixed = upstream_url(Upstream("u", base), ApiPath.MODELS)
+    fixed = upstream_url(Upstream("u", base), MODELS_PATH)
     try:
-        made = upstream_url(Upstream("u", base), ApiPath.MODELS, query, name)
+        made = upstream_url(Upstream("u", base), MODELS_PATH, query, name)
     except RequestRefused:
         return
     assert made.origin() == fixed.origin()
@@ -91,7 +92,7 @@ def test_any_name_stays_one_segment(name: str, query: bytes, base: str) -> None:
 def test_the_query_goes_along() -> None:
     """A query arrives as it was sent; what can't stand in one is encoded."""
     upstream = Upstream("u", "http://up/v1")
-    plain = upstream_url(upstream, ApiPath.MESSAGES, b"beta=true&x=%2F&flag")
+    plain = upstream_url(upstream, ANTHROPIC.api.path, b"beta=true&x=%2F&flag")
     assert str(plain) == "http://up/v1/messages?beta=true&x=%2F&flag"
-    odd = upstream_url(upstream, ApiPath.MESSAGES, b"x=#\r\n\xff /../")
+    odd = upstream_url(upstream, ANTHROPIC.api.path, b"x=#\r\n\xff /../")
     assert str(odd) == "http://up/v1/messages?x=%23%0D%0A%FF%20/../"

@@ -18,7 +18,7 @@ from leporello.agent.agent import Agent
 from leporello.agent.events import AgentEvent, Notice
 from leporello.agent.session import Chosen, choose_model, open_agent
 from leporello.config import Home, load_settings
-from leporello.dialects import Dialect
+from leporello.dialects import ANTHROPIC, DIALECTS, Dialect
 from leporello.local.provider import ALIAS, LocalServer
 from leporello.messages import text_of
 from leporello.models import LearnedLimits
@@ -92,11 +92,11 @@ class Desk:
         return agent
 
 
-@pytest.fixture(params=list(Dialect), ids=str)
+@pytest.fixture(params=list(DIALECTS.values()), ids=str)
 def desk(request: pytest.FixtureRequest, server: LocalServer, tmp_path: Path) -> Iterator[Desk]:
     dialect: Dialect = request.param
-    url = server.url if dialect is Dialect.ANTHROPIC else f"{server.url}/v1"
-    provider = make_provider(ProviderChoice(ALIAS, "here", url, dialect.value, server.key))
+    url = server.url if dialect is ANTHROPIC else f"{server.url}/v1"
+    provider = make_provider(ProviderChoice(ALIAS, "here", url, dialect.name, server.key))
     with open_store(f"sqlite:///{tmp_path}/talk.db") as store:
         yield Desk(tmp_path, Watched(provider), store, url)
     provider.close()

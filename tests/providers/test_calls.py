@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from leporello.cancel import CancelToken
-from leporello.dialects import STATE, Dialect
+from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, STATE, Dialect
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
@@ -24,9 +24,9 @@ from leporello.testing.stub_server import Cut, Fail, Hold, Say, Step, StreamErro
 from leporello.usage import CanonicalUsage
 from tests.support.strict_server import strict_server
 
-DIALECTS = pytest.mark.parametrize("dialect", list(Dialect), ids=str)
+EVERY_DIALECT = pytest.mark.parametrize("dialect", list(DIALECTS.values()), ids=str)
 ASK: list[Message] = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Go"}]
-MODELS = {Dialect.ANTHROPIC: "claude-sonnet-5", Dialect.OPENAI_CHAT: "gpt-6-sol", Dialect.OPENAI_RESPONSES: "gpt-6-sol"}
+MODELS = {ANTHROPIC: "claude-sonnet-5", OPENAI_CHAT: "gpt-6-sol", OPENAI_RESPONSES: "gpt-6-sol"}
 OVERLOADED = Fail(529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
 
 
@@ -36,7 +36,7 @@ def serving(
 ) -> Iterator[tuple[SdkProvider, StubServer]]:
     """A provider and the server it talks to; waits are recorded, not waited."""
     with strict_server(script) as server:
-        chosen = ProviderChoice(MODELS[dialect], "stub", server.url + "/v1", dialect.value, **settings)
+        chosen = ProviderChoice(MODELS[dialect], "stub", server.url + "/v1", dialect.name, **settings)
         tools = Clock(sleep=(waits if waits is not None else []).append, jitter=lambda: 1.0, clock=lambda: 0.0)
         yield make_provider(chosen, tools), server
 
@@ -46,7 +46,7 @@ def request(dialect: Dialect, messages: list[Message] | None = None, **fields: A
     return ModelRequest(MODELS[dialect], messages or ASK, max_tokens=100, **fields)
 
 
-@DIALECTS
+@EVERY_DIALECT
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 def test_an_answer(dialect: Dialect, streamed: bool) -> None:
     """Text, parallel calls, finish reason and usage arrive, streamed or whole; the server found nothing to refuse."""
@@ -64,7 +64,7 @@ def test_an_answer(dialect: Dialect, streamed: bool) -> None:
     assert server.requests[0].violations == ()
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_a_turn_goes_on(dialect: Dialect) -> None:
     """The reply and its results go back as they are, and are accepted."""
     with serving(dialect, [Say(None, (("ls", "{}"), ("ls", "{}"))), Say("Done.")]) as (provider, server):
@@ -75,7 +75,7 @@ def test_a_turn_goes_on(dialect: Dialect) -> None:
     assert all(seen.violations == () for seen in server.requests)
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_usage_that_is_missing_is_said_to_be(dialect: Dialect) -> None:
     """Without counts the reply says so, and the caller estimates."""
     with serving(dialect, [Say("Hi", usage=None)]) as (provider, _):
@@ -84,7 +84,7 @@ def test_usage_that_is_missing_is_said_to_be(dialect: Dialect) -> None:
     assert reply.message["content"] == "Hi"
 
 
-@DIALECTS
+@EVERY_DIALECT
 @pytest.mark.parametrize("clean", [True, False], ids=["clean end", "broken connection"])
 def test_a_stream_cut_anywhere(dialect: Dialect, clean: bool) -> None:
     """Half an answer is an error, above all half a call; before the first letter it is tried again."""
@@ -98,7 +98,7 @@ def test_a_stream_cut_anywhere(dialect: Dialect, clean: bool) -> None:
         assert caught.value.partial == "".join(heard)
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_nothing_is_repeated_behind_the_readers_back(dialect: Dialect) -> None:
     """Once text was shown, a broken stream is reported and not tried again."""
     with serving(dialect, [Cut(Say("A long sentence that breaks off."), 4), Say("Again")]) as (provider, server):
@@ -109,7 +109,7 @@ def test_nothing_is_repeated_behind_the_readers_back(dialect: Dialect) -> None:
     assert caught.value.verdict.cause == "stream_cut"
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_what_passes_is_tried_again(dialect: Dialect) -> None:
     """Overload is waited out with growing waits, as long as the tries last; the provider's own wish comes first."""
     waits: list[float] = []
@@ -125,7 +125,7 @@ def test_what_passes_is_tried_again(dialect: Dialect) -> None:
     assert waits == [0.5, 1.0, 2.0]
 
 
-@DIALECTS
+@EVERY_DIALECT
 @pytest.mark.parametrize(
     "step",
     [
@@ -148,7 +148,7 @@ def test_what_does_not_pass_is_not(dialect: Dialect, step: Fail) -> None:
     assert waits == []
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_an_error_inside_a_stream(dialect: Dialect) -> None:
     """A stream that began with 200 and carries an overflow is that overflow."""
     inner = {
@@ -164,7 +164,7 @@ def test_an_error_inside_a_stream(dialect: Dialect) -> None:
     assert caught.value.verdict.kind is ErrorKind.INPUT_OVERFLOW
 
 
-@DIALECTS
+@EVERY_DIALECT
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 def test_an_error_with_status_200(dialect: Dialect, streamed: bool) -> None:
     """A success that holds an error is an error."""
@@ -174,7 +174,7 @@ def test_an_error_with_status_200(dialect: Dialect, streamed: bool) -> None:
     assert caught.value.verdict.stated_limit == 8192
 
 
-@DIALECTS
+@EVERY_DIALECT
 @pytest.mark.parametrize("after", [None, 3], ids=["before the first byte", "while streaming"])
 def test_cancelling_from_another_thread(dialect: Dialect, after: int | None) -> None:
     """The call ends at once, though the server would never have answered."""
@@ -194,7 +194,7 @@ def _cancel_when_asked(server: StubServer, token: CancelToken) -> None:
     token.cancel()
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_cancelling_while_it_waits_to_try_again(dialect: Dialect) -> None:
     """A wait between two tries ends with the cancellation."""
     token = CancelToken()
@@ -204,7 +204,7 @@ def test_cancelling_while_it_waits_to_try_again(dialect: Dialect) -> None:
             provider.complete(request(dialect, cancel=token))
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_an_answer_has_a_deadline(dialect: Dialect) -> None:
     """A stream that stands still is given up when its time is over; the verdict says timeout."""
     release = threading.Event()
@@ -215,18 +215,18 @@ def test_an_answer_has_a_deadline(dialect: Dialect) -> None:
     assert caught.value.verdict.cause == "timeout"
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_nobody_there(dialect: Dialect) -> None:
     """No server: a transient failure that names the connection."""
     with strict_server() as server:
         url = server.url
-    settings = ProviderChoice(MODELS[dialect], "gone", url + "/v1", dialect.value, retry=RetryPolicy(tries=1))
+    settings = ProviderChoice(MODELS[dialect], "gone", url + "/v1", dialect.name, retry=RetryPolicy(tries=1))
     with pytest.raises(CallFailed) as caught:
         make_provider(settings).complete(request(dialect))
     assert caught.value.verdict.cause == "connection"
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_an_exception_of_the_reader_ends_the_call(dialect: Dialect) -> None:
     """What `on_text` raises comes out as it is (Ctrl-C among it)."""
 
@@ -252,10 +252,10 @@ THINKING: Message = {
 
 def test_thinking_is_carried_back() -> None:
     """A signed block that came goes back verbatim with the next request."""
-    with serving(Dialect.ANTHROPIC, [Say(message=THINKING), Say("Good.")]) as (provider, server):
-        first = provider.complete(request(Dialect.ANTHROPIC)).message
+    with serving(ANTHROPIC, [Say(message=THINKING), Say("Good.")]) as (provider, server):
+        first = provider.complete(request(ANTHROPIC)).message
         assert first[STATE]["layout"] == THINKING[STATE]["layout"]
-        provider.complete(request(Dialect.ANTHROPIC, [*ASK, first, {"role": "user", "content": "On"}]))
+        provider.complete(request(ANTHROPIC, [*ASK, first, {"role": "user", "content": "On"}]))
     block = server.bodies()[1]["messages"][1]["content"][0]
     assert block == {"type": "thinking", "thinking": "Hm", "signature": "c2ln"}
 
@@ -266,9 +266,9 @@ def test_refused_thinking_is_dropped_whole_and_for_good() -> None:
         "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."
     )}}  # fmt: skip
     history = [*ASK, THINKING, {"role": "user", "content": "On"}]
-    with serving(Dialect.ANTHROPIC, [Fail(400, refusal), Say("One"), Say("Two")]) as (provider, server):
-        provider.complete(request(Dialect.ANTHROPIC, history))
-        provider.complete(request(Dialect.ANTHROPIC, history))
+    with serving(ANTHROPIC, [Fail(400, refusal), Say("One"), Say("Two")]) as (provider, server):
+        provider.complete(request(ANTHROPIC, history))
+        provider.complete(request(ANTHROPIC, history))
     kinds = [[block["type"] for block in body["messages"][1]["content"]] for body in server.bodies()]
     assert kinds == [["thinking", "text"], ["text"], ["text"]]
 
@@ -277,8 +277,8 @@ def test_missing_thinking_turns_it_off() -> None:
     """A turn that began without thinking goes on without it."""
     refusal = {"type": "error", "error": {"message": "Expected `thinking` or `redacted_thinking`, but found `text`."}}
     wanted = {"thinking": {"type": "adaptive"}}
-    with serving(Dialect.ANTHROPIC, [Fail(400, refusal), Say("One")]) as (provider, server):
-        provider.complete(request(Dialect.ANTHROPIC, options=wanted))
+    with serving(ANTHROPIC, [Fail(400, refusal), Say("One")]) as (provider, server):
+        provider.complete(request(ANTHROPIC, options=wanted))
     assert ["thinking" in body for body in server.bodies()] == [True, False]
 
 
@@ -288,14 +288,14 @@ def test_what_a_compatible_endpoint_does_not_know_is_left_out() -> None:
     second = Fail(400, {"error": {"message": (
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     )}})  # fmt: skip
-    with serving(Dialect.OPENAI_CHAT, [first, second, Say("Hi"), Say("Hi")]) as (provider, server):
-        provider.complete(request(Dialect.OPENAI_CHAT), lambda text: None)
-        provider.complete(request(Dialect.OPENAI_CHAT), lambda text: None)
+    with serving(OPENAI_CHAT, [first, second, Say("Hi"), Say("Hi")]) as (provider, server):
+        provider.complete(request(OPENAI_CHAT), lambda text: None)
+        provider.complete(request(OPENAI_CHAT), lambda text: None)
     assert ["stream_options" in body for body in server.bodies()] == [True, False, False, False]
     assert ["max_completion_tokens" in body for body in server.bodies()] == [False, False, True, True]
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_an_empty_stream_is_asked_again_whole(dialect: Dialect) -> None:
     """Some servers answer an overflow with an empty stream: without streaming they say what is wrong."""
     overflow = Fail(400, {"error": {"message": "Requested tokens (516) exceed context window of 512"}})
@@ -306,7 +306,7 @@ def test_an_empty_stream_is_asked_again_whole(dialect: Dialect) -> None:
     assert [bool(body.get("stream")) for body in server.bodies()] == [True, False]
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_keys_go_where_they_belong(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key that was given is sent; one that lies in the environment is not."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_ADMIN_KEY"):
@@ -320,7 +320,7 @@ def test_keys_go_where_they_belong(dialect: Dialect, monkeypatch: pytest.MonkeyP
     assert "mine" not in repr(provider.endpoint)
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_text_without_bytes_is_mended(dialect: Dialect) -> None:
     """A lone surrogate travels as the replacement mark instead of breaking the call."""
     with serving(dialect, [Say("ok")]) as (provider, server):
@@ -328,7 +328,7 @@ def test_text_without_bytes_is_mended(dialect: Dialect) -> None:
     assert b"half ? emoji" in server.requests[0].raw or "half \ufffd emoji" in server.requests[0].raw.decode()
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_tool_names_that_no_provider_takes(dialect: Dialect) -> None:
     """A tool may have any name here: it travels under one that fits, and its calls come back under its own."""
     tools = [{"name": "fs.read file", "parameters": {"type": "object", "properties": {}}}]

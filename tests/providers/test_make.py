@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leporello.dialects import Dialect
+from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
 from leporello.errors import ConfigError, ProviderError
 from leporello.providers.clients import ProviderChoice, load, make_provider
 
@@ -12,43 +12,43 @@ from leporello.providers.clients import ProviderChoice, load, make_provider
 @pytest.mark.parametrize(
     ("settings", "name", "address", "dialect"),
     [
-        (ProviderChoice("claude-sonnet-5"), "anthropic", "https://api.anthropic.com", Dialect.ANTHROPIC),
-        (ProviderChoice("gpt-6-sol"), "openai", "https://api.openai.com/v1", Dialect.OPENAI_CHAT),
+        (ProviderChoice("claude-sonnet-5"), "anthropic", "https://api.anthropic.com", ANTHROPIC),
+        (ProviderChoice("gpt-6-sol"), "openai", "https://api.openai.com/v1", OPENAI_CHAT),
         (
             ProviderChoice("gpt-6-sol", dialect="openai_responses"),
             "openai",
             "https://api.openai.com/v1",
-            Dialect.OPENAI_RESPONSES,
+            OPENAI_RESPONSES,
         ),
         (
             ProviderChoice("openrouter/anthropic/claude-opus-5"),
             "openrouter",
             "https://openrouter.ai/api/v1",
-            Dialect.OPENAI_CHAT,
+            OPENAI_CHAT,
         ),
         (
             ProviderChoice("x", base_url="https://openrouter.ai/api/v1"),
             "openrouter",
             "https://openrouter.ai/api/v1",
-            Dialect.OPENAI_CHAT,
+            OPENAI_CHAT,
         ),
         (
             ProviderChoice("qwen3", base_url="http://127.0.0.1:8080/v1"),
             "127.0.0.1",
             "http://127.0.0.1:8080/v1",
-            Dialect.OPENAI_CHAT,
+            OPENAI_CHAT,
         ),
         (
             ProviderChoice("deepseek-v4", "deepseek", "https://api.deepseek.com/anthropic"),
             "deepseek",
             "https://api.deepseek.com/anthropic",
-            Dialect.ANTHROPIC,
+            ANTHROPIC,
         ),
         (
             ProviderChoice("claude-x", "box", "http://box:1", "anthropic"),
             "box",
             "http://box:1",
-            Dialect.ANTHROPIC,
+            ANTHROPIC,
         ),
     ],
     ids=lambda value: value.model if isinstance(value, ProviderChoice) else None,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from leporello.caching import LAYOUTS
-from leporello.dialects import Dialect, Target, anthropic, responses
+from leporello.dialects import DIALECTS, Dialect, Target, anthropic, responses
 from leporello.dialects import chat as openai_chat
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
@@ -104,14 +104,14 @@ def test_the_server_is_strict() -> None:
         messages.close()
 
 
-@pytest.mark.parametrize("dialect", list(Dialect), ids=str)
+@pytest.mark.parametrize("dialect", list(DIALECTS.values()), ids=str)
 def test_every_error_body_survives_the_client(dialect: Dialect) -> None:
     """Through each client, as it arrives over HTTP, every body of the corpus is judged as annotated."""
     # A turn that misses its thinking is mended and asked again; that has its own test.
     mended = [entry["id"] for entry in ERROR_SAMPLES if entry.get("expect", {}).get("cause") == "missing_thinking"]
     sent = [entry for entry in ERROR_SAMPLES if (entry["status"] or 0) >= 400 and entry["id"] not in mended]
     with strict_server([Fail(entry["status"], entry["body"]) for entry in sent]) as stub:
-        chosen = ProviderChoice("m", "stub", stub.url + "/v1", dialect.value, retry=RetryPolicy(tries=1))
+        chosen = ProviderChoice("m", "stub", stub.url + "/v1", dialect.name, retry=RetryPolicy(tries=1))
         provider = make_provider(chosen)
         judged = {}
         for entry in sent:

@@ -128,7 +128,7 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     provider = make_provider(wanted)
     who = choose_provider(wanted)
     window = _stated_window(settings, wanted, who)
-    return Chosen(name, provider, who, wanted.base_url, window, choose_dialect(wanted, who).value)
+    return Chosen(name, provider, who, wanted.base_url, window, choose_dialect(wanted, who).name)
 
 
 def _stated_window(settings: Settings, wanted: ProviderChoice, who: str) -> int | None:

@@ -27,6 +27,7 @@ from leporello.cancel import CancelToken
 from leporello.chat.repl import soft_interrupts
 from leporello.chat.status import ChatStatus, error_hint, resume_summary
 from leporello.chat.ui import ChatOptions, Ui
+from leporello.dialects import DIALECTS
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.events import Span
 from leporello.local.provider import LocalProvider
@@ -194,9 +195,9 @@ class Chat:
             with contextlib.suppress(LeporelloError):
                 self._chosen.provider.start()
             return
-        package = "anthropic" if self._chosen.dialect == "anthropic" else "openai"
-        if self._chosen.dialect and find_spec(package) is not None:
-            import_module(package)
+        dialect = DIALECTS.get(self._chosen.dialect)
+        if dialect is not None and find_spec(dialect.api.vendor) is not None:
+            import_module(dialect.api.vendor)
 
     # -- input
 

@@ -16,7 +16,7 @@ from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_line
 from leporello.config import Home, Settings, save_key, write_setting
 from leporello.config.catalogue import API_MODES
-from leporello.dialects import Dialect
+from leporello.dialects import DIALECTS, OPENAI_CHAT
 from leporello.errors import InputError, LeporelloError
 from leporello.local.install import SMOLLM2, install
 from leporello.local.provider import NAME, client_dialect, local_provider
@@ -27,7 +27,6 @@ from leporello.providers.clients import ProviderChoice, make_provider
 
 OWN = "server"
 """The name under `providers` for a server of the user's own."""
-ANTHROPIC_VERSION = "2023-06-01"
 LIST_SECONDS = 10.0
 TRY_SECONDS = 60.0
 TRY_TOKENS = 256
@@ -59,14 +58,8 @@ def known_choice(settings: Settings, provider: str) -> ModelChoice:
 
 def list_models(choice: ModelChoice) -> list[str]:
     """The names the endpoint offers, as it orders them; empty when it does not say."""
-    root = choice.base_url.rstrip("/")
-    if choice.api_mode == Dialect.ANTHROPIC.value:
-        url = f"{root.removesuffix('/v1')}/v1/models?limit=100"
-        headers = {"x-api-key": choice.key, "anthropic-version": ANTHROPIC_VERSION}
-    else:
-        url = f"{root}/models"
-        headers = {"authorization": f"Bearer {choice.key or 'none'}"}
-    request = urllib.request.Request(url, headers=headers)
+    api = DIALECTS.get(choice.api_mode, OPENAI_CHAT).api
+    request = urllib.request.Request(api.models_url(choice.base_url), headers=api.key_headers(choice.key or "none"))
     try:
         with urllib.request.urlopen(request, timeout=LIST_SECONDS) as answer:
             body = json.loads(answer.read())

@@ -9,7 +9,8 @@ from typing import Any
 from leporello import caching
 from leporello.compaction.assemble import repair
 from leporello.compaction.view import Shown, are_joined, join, join_neighbours
-from leporello.dialects import Target, anthropic, chat, responses
+from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
+from leporello.dialects.anthropic import DEFAULT_MAX_TOKENS
 from leporello.errors import InputError
 from leporello.events import ViewEntry
 from leporello.messages import Message
@@ -20,19 +21,15 @@ from leporello.usage import CanonicalUsage
 
 
 def decode(reply: Any, provider: str = "", model: str = "") -> ModelReply:
-    """The answer, whichever of the three dialects it is in."""
+    """The answer, whichever dialect it is in."""
     body = _as_json(reply)
     name = model or str(body.get("model") or "")
-    if "choices" in body:
-        wire = chat.decode_reply(body, Target(provider or "openai", name))
-    elif body.get("object") == "response" or "output" in body:
-        wire = responses.decode_reply(body, Target(provider or "openai", name))
-    elif body.get("type") == "message":
-        wire = anthropic.decode_reply(body, Target(provider or "anthropic", name))
-    elif body.get("role") == "assistant":
-        return ModelReply(dict(body), CanonicalUsage(), has_usage=False)
-    else:
+    dialect = next((dialect for dialect in DIALECTS.values() if dialect.is_reply(body)), None)
+    if dialect is None:
+        if body.get("role") == "assistant":
+            return ModelReply(dict(body), CanonicalUsage(), has_usage=False)
         raise InputError("the reply is neither a chat completion, a response nor an Anthropic message")
+    wire = dialect.decode_reply(body, Target(provider or dialect.api.vendor, name))
     usage = CanonicalUsage.parse(wire.usage)
     return ModelReply(wire.message, usage, wire.finish_reason, wire.model or name, has_usage=wire.usage is not None)
 
@@ -134,26 +131,24 @@ class Request:
         """Keyword arguments for `client.messages.create`."""
         target = Target(self.provider or "anthropic", self.model, cache_marks=True, native=True)
         # This API wants to be told how long the answer may be; more than there is room for would be refused.
-        usual = anthropic.DEFAULT_MAX_TOKENS
-        most = usual if self.room is None else max(1, min(usual, self.room))
-        return self._encoded(anthropic.encode_request, self.marked(), target, self.max_tokens or most)
+        most = DEFAULT_MAX_TOKENS if self.room is None else max(1, min(DEFAULT_MAX_TOKENS, self.room))
+        return self._encoded(ANTHROPIC, self.marked(), target, self.max_tokens or most)
 
     def openai_chat(self) -> dict[str, Any]:
         """Keyword arguments for `client.chat.completions.create`."""
         use = caching.cache_use(self.model, self.provider)
         messages: Sequence[Message] = self.marked(native=False) if use.marks else self.messages
         target = Target(self.provider, self.model, cache_marks=use.marks, native=self.provider == "openai")
-        return self._encoded(chat.encode_request, messages, target, self.max_tokens)
+        return self._encoded(OPENAI_CHAT, messages, target, self.max_tokens)
 
     def openai_responses(self) -> dict[str, Any]:
         """Keyword arguments for `client.responses.create`."""
         target = Target(self.provider or "openai", self.model, native=True)
-        return self._encoded(responses.encode_request, self.messages, target, self.max_tokens)
+        return self._encoded(OPENAI_RESPONSES, self.messages, target, self.max_tokens)
 
     def _encoded(
-        self, encode: Any, messages: Sequence[Message], target: Target, max_tokens: int | None
+        self, dialect: Dialect, messages: Sequence[Message], target: Target, max_tokens: int | None
     ) -> dict[str, Any]:
-        body: dict[str, Any] = encode(
+        return dialect.encode_request(
             messages, self.tools, target=target, max_tokens=max_tokens, options=dict(self.options)
         )
-        return body

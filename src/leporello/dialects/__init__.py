@@ -1,16 +1,51 @@
-"""Wire formats: OpenAI-format messages to the request of each dialect, and its answers back.
+"""Wire dialects: OpenAI-format messages to the request of each API, and its answers back.
 
-Each of `anthropic`, `openai_chat` and `openai_responses` has the same functions:
-
-    encode_request(messages, tools, target=..., max_tokens=..., options=...)  -> the request's body
-    decode_reply(body, target)                                               -> WireReply
-    decode_request(body)                                                     -> DecodedRequest  (a client's request)
-    encode_reply(message, target=..., ...), reply_events(reply)              -> an answer, whole or as a stream
-    Assembler().feed(event), .reply()                                        -> a stream put together
-
-Reasoning and signed thinking ride along in `provider_state` (see `leporello.dialects.base`).
+A dialect is an object (`leporello.dialects.dialect`) with a folder of its own. To add one, write the folder and add
+the object to `DIALECTS`. Reasoning and signed thinking ride along in `provider_state` (see `leporello.dialects.base`).
 """
 
-from leporello.dialects.base import STATE, DecodedRequest, Dialect, StreamIncomplete, Target, WireReply
+from collections.abc import Collection
 
-__all__ = ["STATE", "DecodedRequest", "Dialect", "StreamIncomplete", "Target", "WireReply"]
+from leporello.dialects.anthropic import ANTHROPIC
+from leporello.dialects.base import STATE, StreamIncomplete, Target, WireReply
+from leporello.dialects.chat import OPENAI_CHAT
+from leporello.dialects.dialect import Dialect
+from leporello.dialects.request import DecodedRequest
+from leporello.dialects.responses import OPENAI_RESPONSES
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        OPENAI_CHAT,
+        OPENAI_RESPONSES,
+        ANTHROPIC,
+    )
+}
+"""All dialects by name."""
+
+
+def dialect_of_path(path: str) -> Dialect:
+    """The dialect of a path at the gateway; that of our own API is OpenAI's."""
+    return next((dialect for dialect in DIALECTS.values() if path.startswith(dialect.api.path)), OPENAI_CHAT)
+
+
+def dialect_of_headers(names: Collection[str]) -> Dialect:
+    """The dialect of a client, by the headers it sends."""
+    told = (dialect for dialect in DIALECTS.values() if dialect.api.headers)
+    return next((dialect for dialect in told if all(name in names for name in dialect.api.headers)), OPENAI_CHAT)
+
+
+__all__ = [
+    "ANTHROPIC",
+    "DIALECTS",
+    "OPENAI_CHAT",
+    "OPENAI_RESPONSES",
+    "STATE",
+    "DecodedRequest",
+    "Dialect",
+    "StreamIncomplete",
+    "Target",
+    "WireReply",
+    "dialect_of_headers",
+    "dialect_of_path",
+]

@@ -1,28 +1,16 @@
-"""What every dialect shares: its name, who receives a request, decoded requests and replies.
-
-Opaque provider state.
-"""
+"""Values that every dialect shares: who receives a request, decoded replies, opaque provider state."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from leporello.messages import Message, calls_of, encode_json, hash_bytes, parts_of, role_of
 from leporello.models.names import fold, vendor_of
 
 Wire = dict[str, Any]
 """A request, reply or event as JSON objects, before it becomes bytes."""
-
-
-class Dialect(StrEnum):
-    """A wire format."""
-
-    OPENAI_CHAT = "openai_chat"
-    OPENAI_RESPONSES = "openai_responses"
-    ANTHROPIC = "anthropic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +32,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class WireReply:
-    """An answer as decoded from the wire. `usage` is the provider's own object, or None when it sent none."""
+    """An answer as decoded from the wire. `usage` is the provider's own object, or None when it sent none.
+
+    Finish reasons are those of Chat Completions, and two more. `pause`: send the reply back to let the model go on.
+    `context_window_exceeded`: the answer filled the window.
+    """
 
     message: Message
     finish_reason: str = "stop"
@@ -52,25 +44,32 @@ class WireReply:
     model: str = ""
     id: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class DecodedRequest:
-    """A client's request as messages. `origins[i]` is the index of the wire message (or input item) that message i
-    came from, -1 for one that stood outside the list (`system`, `instructions`): untouched wire messages can be sent
-    on as the client wrote them."""
-
-    messages: list[Message]
-    origins: list[int]
-    tools: list[Wire] = field(default_factory=list)
-    model: str = ""
-    max_tokens: int | None = None
-    stream: bool = False
-    rest: Wire = field(default_factory=dict)
-    """Every other field, as it came."""
+    @classmethod
+    def read(cls, wire: Mapping[str, Any], message: Message, finish: str, usage: Any, target: Target) -> WireReply:
+        """The reply with the fields that all dialects name alike."""
+        return cls(
+            message,
+            finish,
+            usage if isinstance(usage, Mapping) else None,
+            str(wire.get("model") or target.model),
+            str(wire.get("id") or ""),
+        )
 
 
 class StreamIncomplete(ValueError):
     """A stream ended before its end: a cut connection, or half a tool call."""
+
+
+class Assembler(Protocol):
+    """Puts a stream together."""
+
+    events: int
+
+    def feed(self, event: Mapping[str, Any], /) -> str:
+        """Take one event; the text it adds to the answer."""
+
+    def reply(self) -> Wire:
+        """The whole answer; raises `StreamIncomplete` when the stream was cut."""
 
 
 def without(message: Mapping[str, Any], *keys: str) -> Message:
@@ -84,10 +83,10 @@ STATE = "provider_state"
 """The key of an assistant message under which opaque state lives."""
 
 
-def new_state(message: Message, dialect: Dialect, target: Target, fields: Mapping[str, Any]) -> dict[str, Any]:
+def new_state(message: Message, dialect: str, target: Target, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The state to store in a message that was just decoded."""
     return {
-        "dialect": dialect.value,
+        "dialect": dialect,
         "provider": target.provider,
         "family": target.family,
         "shape": _shape(message),
@@ -95,12 +94,12 @@ def new_state(message: Message, dialect: Dialect, target: Target, fields: Mappin
     }
 
 
-def state_for(message: Mapping[str, Any], dialect: Dialect, target: Target) -> Mapping[str, Any] | None:
+def state_for(message: Mapping[str, Any], dialect: str, target: Target) -> Mapping[str, Any] | None:
     """The message's state when this receiver wrote it and the message is still as it was; else None."""
     state = message.get(STATE)
     if not isinstance(state, Mapping) or role_of(message) != "assistant":
         return None
-    wanted = (dialect.value, target.provider, target.family)
+    wanted = (dialect, target.provider, target.family)
     if (state.get("dialect"), state.get("provider"), state.get("family")) != wanted:
         return None
     return state if state.get("shape") == _shape(message) else None

@@ -24,22 +24,14 @@ class IdRule:
     unique_in_request: bool = True
 
 
-def _hex(payload: str) -> str:
+def hex_escape(payload: str) -> str:
+    """An id from which the original can be read back."""
     return ESCAPE + payload.encode("utf-8", "surrogatepass").hex()
 
 
-def _digest(payload: str) -> str:
+def digest_escape(payload: str) -> str:
+    """A short id for an original of any length."""
     return ESCAPE + hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _nine(payload: str) -> str:
-    return hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()[:9]
-
-
-ANTHROPIC_IDS = IdRule(re.compile(r"(?!lx-)[a-zA-Z0-9_-]+"), _hex)
-CHAT_IDS = IdRule(re.compile(r".{1,40}", re.DOTALL), _digest, unique_in_request=False)
-RESPONSES_IDS = IdRule(re.compile(r".{1,64}", re.DOTALL), _digest)
-MISTRAL_IDS = IdRule(re.compile(r"[a-zA-Z0-9]{9}"), _nine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +72,7 @@ def _assign(original: str, rule: IdRule, used: Counter[str], plan: IdPlan) -> st
 
 
 def original_id(wire: str) -> str:
-    """The id behind an escaped Anthropic one; any other id is its own."""
+    """The id behind one made by `hex_escape`; any other id is its own."""
     if not wire.startswith(ESCAPE):
         return wire
     try:

@@ -7,7 +7,7 @@ import binascii
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,11 @@ def json_text(value: Any) -> str:
         return orjson.dumps(value).decode("utf-8")
     except TypeError:
         return json.dumps(value, separators=(",", ":"), default=str)
+
+
+def pieces(text: str, size: int = 16) -> Iterator[str]:
+    """A text as a stream gives it, piece by piece."""
+    return (text[start : start + size] for start in range(0, len(text), size))
 
 
 def text_part(text: str) -> dict[str, Any]:

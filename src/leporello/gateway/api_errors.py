@@ -8,7 +8,8 @@ from typing import Any
 
 import orjson
 
-from leporello.dialects import Dialect
+from leporello.dialects import OPENAI_CHAT, Dialect
+from leporello.dialects.sse import encode_event
 
 
 def json_body(value: Any) -> bytes:
@@ -17,32 +18,6 @@ def json_body(value: Any) -> bytes:
         return orjson.dumps(value, default=str)
     except TypeError:
         return json.dumps(value, default=str).encode("ascii")
-
-
-_OPENAI_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    413: "invalid_request_error",
-    415: "invalid_request_error",
-    431: "invalid_request_error",
-    429: "rate_limit_error",
-}
-_ANTHROPIC_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    413: "request_too_large",
-    415: "invalid_request_error",
-    431: "invalid_request_error",
-    429: "rate_limit_error",
-    503: "overloaded_error",
-    529: "overloaded_error",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +29,14 @@ class ApiError:
     message: str
     retry_after: float | None = None
 
-    def body(self, dialect: Dialect | None = None) -> bytes:
-        """The error in a dialect's shape; in OpenAI's, which our own API shares, when there is none."""
-        return orjson.dumps(self._shape(dialect))
-
-    def _shape(self, dialect: Dialect | None) -> dict[str, Any]:
-        if dialect is Dialect.ANTHROPIC:
-            kind = _ANTHROPIC_TYPES.get(self.status, "api_error")
-            return {"type": "error", "error": {"type": kind, "message": self.message}}
-        kind = _OPENAI_TYPES.get(self.status, "server_error")
-        return {"error": {"message": self.message, "type": kind, "param": None, "code": self.code}}
+    def body(self, dialect: Dialect = OPENAI_CHAT) -> bytes:
+        """The error in a dialect's shape; our own API shares OpenAI's."""
+        return orjson.dumps(dialect.error_body(self.status, self.code, self.message))
 
     def event(self, dialect: Dialect) -> bytes:
         """The same inside a stream that has begun."""
-        if dialect is Dialect.OPENAI_RESPONSES:
-            shape = {"type": "error", "code": self.code, "message": self.message, "param": None, "sequence_number": 0}
-            return b"event: error\ndata: " + orjson.dumps(shape) + b"\n\n"
-        data = b"data: " + self.body(dialect) + b"\n\n"
-        return b"event: error\n" + data if dialect is Dialect.ANTHROPIC else data
+        shape = dialect.stream.error_event(self.status, self.code, self.message)
+        return encode_event(shape, "error" if dialect.stream.named else "")
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """Headers that go with it."""

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 from leporello.agent.session import choose_model
 from leporello.background import JobQueue, ThreadQueue
 from leporello.config import Settings
-from leporello.dialects import Dialect
+from leporello.dialects import DIALECTS, OPENAI_CHAT, dialect_of_path
 from leporello.errors import LeporelloError
 from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.auth import BrowserCheck, Keys, identify
@@ -29,7 +29,7 @@ from leporello.gateway.metrics import Metrics
 from leporello.gateway.proxy.conversations import ProxiedConversations
 from leporello.gateway.proxy.endpoints import CountEndpoint, ModelEndpoint, ModelsEndpoint, Proxy
 from leporello.gateway.proxy.rewrite import RequestRewriter, proxy_summariser
-from leporello.gateway.proxy.upstream import ApiPath, Upstreams
+from leporello.gateway.proxy.upstream import MODELS_PATH, Upstreams
 from leporello.gateway.sessions.openapi import document
 from leporello.gateway.sessions.platforms import Platform, PlatformInbox
 from leporello.gateway.sessions.routes import session_routes
@@ -146,9 +146,8 @@ class Gateway:
 def fault_response(fault: ApiError, request: Request | None = None) -> Response:
     """An error in the shape of the API that was asked."""
     path = request.url.path if request is not None else ""
-    dialect = Dialect.ANTHROPIC if path.startswith("/v1/messages") else None
     headers = {name.decode(): value.decode() for name, value in fault.headers()}
-    return Response(fault.body(dialect), fault.status, headers)
+    return Response(fault.body(dialect_of_path(path)), fault.status, headers)
 
 
 async def not_found(request: Request, error: Exception) -> Response:
@@ -164,17 +163,17 @@ async def broken(request: Request, _: Exception) -> Response:
 
 
 def proxy_routes(proxy: Proxy) -> list[BaseRoute]:
-    """The paths of the three model APIs."""
-    models = ModelsEndpoint(proxy, None, ApiPath.MODELS)
-    dialects = {
-        ApiPath.CHAT: Dialect.OPENAI_CHAT,
-        ApiPath.RESPONSES: Dialect.OPENAI_RESPONSES,
-        ApiPath.MESSAGES: Dialect.ANTHROPIC,
-    }
-    count = CountEndpoint(proxy, Dialect.ANTHROPIC, ApiPath.COUNT_TOKENS)
+    """The paths of the model APIs."""
+    dialects = list(DIALECTS.values())
+    asked = [(dialect.api.path, ModelEndpoint(proxy, dialect, dialect.api.path)) for dialect in dialects]
+    counted = [
+        (dialect.api.count_path, CountEndpoint(proxy, dialect, dialect.api.count_path))
+        for dialect in dialects
+        if dialect.api.count_path
+    ]
+    models = ModelsEndpoint(proxy, OPENAI_CHAT, MODELS_PATH)
     return [
-        *(Route(path, ModelEndpoint(proxy, dialect, path), methods=["POST"]) for path, dialect in dialects.items()),
-        Route(ApiPath.COUNT_TOKENS, count, methods=["POST"]),
-        Route(ApiPath.MODELS, models, methods=["GET"]),
-        Route(ApiPath.MODELS + "/{model:path}", models, methods=["GET"]),
+        *(Route(path, endpoint, methods=["POST"]) for path, endpoint in [*asked, *counted]),
+        Route(MODELS_PATH, models, methods=["GET"]),
+        Route(MODELS_PATH + "/{model:path}", models, methods=["GET"]),
     ]

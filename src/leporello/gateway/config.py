@@ -9,7 +9,7 @@ from ipaddress import ip_network
 
 from leporello.config import Settings
 from leporello.config.kinds import Address
-from leporello.dialects import Dialect
+from leporello.dialects import DIALECTS, Dialect
 from leporello.errors import ConfigError
 from leporello.gateway.auth import Origin
 from leporello.gateway.connections import Network
@@ -73,12 +73,9 @@ class GatewayConfig:
 
     def upstream(self, model: str, dialect: Dialect) -> Upstream | None:
         """Who serves a model; the first whose patterns fit. The vendors' own come last, by dialect."""
+        others = {known.api.vendor for known in DIALECTS.values()} - {dialect.api.vendor}
         for upstream in self.upstreams:
-            if upstream.name == "anthropic" and dialect is not Dialect.ANTHROPIC and upstream.models == ("*",):
-                continue
-            if upstream.name == "openai" and dialect is Dialect.ANTHROPIC and upstream.models == ("*",):
-                continue
-            if upstream.serves(model):
+            if upstream.serves(model) and not (upstream.name in others and upstream.models == ("*",)):
                 return upstream
         return None
 

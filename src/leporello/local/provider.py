@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-from leporello.dialects import Dialect
+from leporello.dialects import DIALECTS, Dialect
 from leporello.local.install import SMOLLM2, LocalModelError, ModelFile, find_runtime, is_installed
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
@@ -129,7 +129,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 NAME = "local"
 """What the model and its provider are called in settings and on the command line."""
-_CLIENTS = {"openai": Dialect.OPENAI_CHAT, "anthropic": Dialect.ANTHROPIC}
 
 
 class LocalProvider:
@@ -167,9 +166,8 @@ class LocalProvider:
             self._stop()
             self._server = self._start()
             atexit.register(self.close)
-            root = self._server.url
-            base_url = root if self._dialect is Dialect.ANTHROPIC else f"{root}/v1"
-            self._provider = make_provider(ProviderChoice(ALIAS, NAME, base_url, self._dialect.value, self._server.key))
+            base_url = f"{self._server.url}/v1"
+            self._provider = make_provider(ProviderChoice(ALIAS, NAME, base_url, self._dialect.name, self._server.key))
             return self._provider
 
     def _stop(self) -> None:
@@ -196,8 +194,8 @@ def local_provider(folder: Path, model: ModelFile = SMOLLM2) -> LocalProvider:
 
 def client_dialect() -> Dialect:
     """The dialect whose official client is installed; the server speaks them all."""
-    for package, dialect in _CLIENTS.items():
-        if find_spec(package) is not None:
+    for dialect in DIALECTS.values():
+        if find_spec(dialect.api.vendor) is not None:
             return dialect
     raise LocalModelError(
         "Talking to a model needs one of the official clients. Install it with: pip install 'leporello[local]'"

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from leporello.caching import cache_use
-from leporello.dialects import Dialect, Target, anthropic, chat, responses
+from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
 from leporello.errors import ConfigError, ProviderError
 from leporello.messages import Message, message_hash, role_of
 from leporello.models.names import provider_name, routes, vendor_of
@@ -34,8 +34,8 @@ def load(package: str) -> ModuleType:
 class AnthropicProvider(SdkProvider):
     """Anthropic Messages. Answers are always streamed: the API refuses to hold long ones back."""
 
-    dialect = Dialect.ANTHROPIC
-    path = "/v1/messages"
+    dialect = ANTHROPIC
+    path = ANTHROPIC.api.path
 
     def _errors(self) -> ModuleType:
         return load("anthropic")
@@ -49,9 +49,6 @@ class AnthropicProvider(SdkProvider):
             max_retries=0,
             default_headers=dict(endpoint.headers),
         )
-
-    def _codec(self) -> Any:
-        return anthropic
 
     def target(self, model: str) -> Target:
         """The receiver; marks and state of this dialect are the codec's own."""
@@ -92,8 +89,8 @@ def is_openai(base_url: str) -> bool:
 class OpenAIProvider(SdkProvider):
     """Chat Completions."""
 
-    dialect = Dialect.OPENAI_CHAT
-    path = "/chat/completions"
+    dialect = OPENAI_CHAT
+    path = OPENAI_CHAT.api.path.removeprefix("/v1")
 
     def _errors(self) -> ModuleType:
         return load("openai")
@@ -108,13 +105,10 @@ class OpenAIProvider(SdkProvider):
             default_headers=dict(endpoint.headers),
         )
 
-    def _codec(self) -> Any:
-        return chat
-
     def target(self, model: str) -> Target:
         """OpenAI's own endpoint takes newer fields; OpenRouter takes cache marks for Claude models."""
         url = self.endpoint.base_url
-        use = cache_use(model, self.name, url, self.dialect.value)
+        use = cache_use(model, self.name, url, self.dialect.name)
         own = is_openai(url) or "max_completion_tokens" in self._learned
         return Target(self.name, model, cache_marks=use.style == "chat_marks", native=own)
 
@@ -137,11 +131,8 @@ class OpenAIProvider(SdkProvider):
 class ResponsesProvider(OpenAIProvider):
     """Responses. Nothing is stored at the provider; reasoning comes back encrypted and is carried along."""
 
-    dialect = Dialect.OPENAI_RESPONSES
-    path = "/responses"
-
-    def _codec(self) -> Any:
-        return responses
+    dialect = OPENAI_RESPONSES
+    path = OPENAI_RESPONSES.api.path.removeprefix("/v1")
 
     def target(self, model: str) -> Target:
         """Only OpenAI's own endpoint knows about stored and encrypted items."""
@@ -167,11 +158,7 @@ ADDRESSES = {
     "openai": "https://api.openai.com/v1",
     "openrouter": "https://openrouter.ai/api/v1",
 }
-_CLASSES: dict[Dialect, type[SdkProvider]] = {
-    Dialect.ANTHROPIC: AnthropicProvider,
-    Dialect.OPENAI_CHAT: OpenAIProvider,
-    Dialect.OPENAI_RESPONSES: ResponsesProvider,
-}
+_CLASSES = {made.dialect: made for made in (AnthropicProvider, OpenAIProvider, ResponsesProvider)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,18 +210,16 @@ def choose_provider(settings: ProviderChoice) -> str:
 def choose_dialect(settings: ProviderChoice, name: str) -> Dialect:
     """Which wire format the endpoint speaks: as set, else Anthropic's for Anthropic, else Chat Completions."""
     if settings.dialect and settings.dialect != AUTO:
-        try:
-            return Dialect(settings.dialect)
-        except ValueError:
-            allowed = ", ".join(dialect.value for dialect in Dialect)
-            raise ConfigError(f"api_mode is {settings.dialect!r}. It must be one of {allowed}.") from None
+        if settings.dialect not in DIALECTS:
+            raise ConfigError(f"api_mode is {settings.dialect!r}. It must be one of {', '.join(DIALECTS)}.")
+        return DIALECTS[settings.dialect]
     address = urlsplit(settings.base_url)
     if (
         name == "anthropic"
         or address.hostname == "api.anthropic.com"
         or address.path.rstrip("/").endswith("/anthropic")
     ):
-        return Dialect.ANTHROPIC
+        return ANTHROPIC
     if address.path.rstrip("/").endswith("/responses"):
-        return Dialect.OPENAI_RESPONSES
-    return Dialect.OPENAI_CHAT
+        return OPENAI_RESPONSES
+    return OPENAI_CHAT

@@ -110,10 +110,6 @@ class SdkProvider(ABC):
         """The module with the client's exceptions."""
 
     @abstractmethod
-    def _codec(self) -> Any:
-        """The codec's module."""
-
-    @abstractmethod
     def target(self, model: str) -> Target:
         """Who receives the request."""
 
@@ -121,7 +117,7 @@ class SdkProvider(ABC):
         return False
 
     def _body(self, request: ModelRequest, messages: list[Message], stream: bool) -> dict[str, Any]:
-        body: dict[str, Any] = self._codec().encode_request(
+        body = self.dialect.encode_request(
             messages,
             request.tools,
             target=self.target(request.model),
@@ -206,14 +202,12 @@ class SdkProvider(ABC):
         if not isinstance(wire, Mapping):
             raise StreamIncomplete("the answer is not a JSON object")
         self._check(wire)
-        reply: WireReply = self._codec().decode_reply(wire, self.target(request.model))
-        return reply
+        return self.dialect.decode_reply(wire, self.target(request.model))
 
     def _streamed(
         self, body: dict[str, Any], request: ModelRequest, timeout: float, guard: CallGuard, shown: _Shown
     ) -> WireReply:
-        codec = self._codec()
-        assembler = codec.Assembler()
+        assembler = self.dialect.assembler()
         with self._post(body, timeout, request.cancel, guard, stream=True) as events:
             guard.attach(events.response)
             self._feed(assembler, events, shown)
@@ -225,8 +219,7 @@ class SdkProvider(ABC):
             )
         wire = assembler.reply()
         self._check(wire)
-        reply: WireReply = codec.decode_reply(wire, self.target(request.model))
-        return reply
+        return self.dialect.decode_reply(wire, self.target(request.model))
 
     def _feed(self, assembler: Any, events: Iterable[Any], shown: _Shown) -> None:
         for event in events:

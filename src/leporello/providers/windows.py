@@ -23,7 +23,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from leporello.dialects import Dialect
+from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT
 from leporello.messages import encode_json, parse_json
 
 ASK_SECONDS = 3.0
@@ -47,7 +47,7 @@ Ask = Callable[[str, Mapping[str, Any] | None], Any]
 
 
 def ask_window(
-    base_url: str, model: str, dialect: str = Dialect.OPENAI_CHAT, *, api_key: str = "", ask: Ask | None = None
+    base_url: str, model: str, dialect: str = OPENAI_CHAT.name, *, api_key: str = "", ask: Ask | None = None
 ) -> WindowAnswer | None:
     """The window of a model at an endpoint, or None when the endpoint tells nothing."""
     questions = ask or _Http(api_key, dialect)
@@ -61,7 +61,7 @@ def ask_window(
 
 def _answers(base_url: str, model: str, dialect: str, ask: Ask) -> Iterator[WindowAnswer]:
     root = _VERSION_PATH.sub("", base_url)
-    if dialect == Dialect.ANTHROPIC:
+    if dialect == ANTHROPIC.name:
         yield from _anthropic(ask(f"{root}/v1/models/{quote(model, safe='')}", None))
     yield from _llama_cpp(ask(f"{root}/props", None))
     yield from _models(ask(f"{base_url if base_url != root else root + '/v1'}/models", None), model)
@@ -146,12 +146,8 @@ class _Http:
     """Questions over HTTP. No redirects to other hosts: a key goes to its own endpoint only."""
 
     def __init__(self, api_key: str, dialect: str) -> None:
-        headers = {"accept": "application/json"}
-        if api_key and dialect == Dialect.ANTHROPIC:
-            headers |= {"x-api-key": api_key, "anthropic-version": "2023-06-01"}
-        elif api_key:
-            headers["authorization"] = f"Bearer {api_key}"
-        self._headers = headers
+        api = DIALECTS.get(dialect, OPENAI_CHAT).api
+        self._headers = {"accept": "application/json", **(api.key_headers(api_key) if api_key else {})}
         self._opener = urllib.request.build_opener(_SameHost)
 
     def __call__(self, url: str, body: Mapping[str, Any] | None) -> Any:

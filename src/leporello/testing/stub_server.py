@@ -19,20 +19,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from leporello.dialects import Dialect, Target, anthropic, chat, responses
+from leporello.dialects import DIALECTS, OPENAI_CHAT, Dialect, Target
 from leporello.messages import Message
 from leporello.usage import CanonicalUsage
-
-_CODECS: dict[Dialect, Any] = {
-    Dialect.ANTHROPIC: anthropic,
-    Dialect.OPENAI_CHAT: chat,
-    Dialect.OPENAI_RESPONSES: responses,
-}
-_PATHS = {
-    "/v1/messages": Dialect.ANTHROPIC,
-    "/v1/chat/completions": Dialect.OPENAI_CHAT,
-    "/v1/responses": Dialect.OPENAI_RESPONSES,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +91,7 @@ Step: TypeAlias = Say | Fail | Cut | StreamError | Hold | Callable[["Seen"], "St
 @dataclass(frozen=True, slots=True)
 class Seen:
     dialect: Dialect | None
+    """None for a path that is not a model API's."""
     path: str
     headers: Mapping[str, str]
     """Names in lower case."""
@@ -149,7 +139,7 @@ class StubServer:
 
     def see(self, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[Seen, int]:
         """Record and judge a request; its number counts from 0."""
-        dialect = _PATHS.get(path)
+        dialect = next((known for known in DIALECTS.values() if known.api.path == path), None)
         try:
             body = json.loads(raw) if raw else None
         except ValueError:
@@ -211,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
                 answer = stub.answers.get(path)
                 self._json(404 if answer is None else 200, answer if answer is not None else {"error": "not found"})
             elif seen.violations:
-                self._json(400, _refusal(seen.dialect, "; ".join(seen.violations)))
+                self._json(400, seen.dialect.error_body(400, None, "; ".join(seen.violations)))
             else:
                 self._step(seen, number, stub.step(seen))
         except (BrokenPipeError, ConnectionResetError):
@@ -232,22 +222,22 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        self._events(seen, say, reply, step)
+        self._events(seen, reply, step)
 
-    def _events(self, seen: Seen, say: Say, reply: dict[str, Any], step: Step) -> None:
-        for position, event in enumerate(_stream(seen, say, reply)):
+    def _events(self, seen: Seen, reply: dict[str, Any], step: Step) -> None:
+        for position, event in enumerate(_stream(seen, reply)):
             if isinstance(step, Cut) and position == step.after:
                 self._end(step.clean)
                 return
             if isinstance(step, StreamError) and position == step.after:
-                self._chunk(_sse(seen.dialect, dict(step.error), "error"))
+                self._chunk(_sse(seen, dict(step.error), "error"))
                 self._end(clean=True)
                 return
-            self._chunk(_sse(seen.dialect, event))
+            self._chunk(_sse(seen, event))
             if isinstance(step, Hold) and position + 1 == step.after:
                 step.release.wait()
-        if seen.dialect is Dialect.OPENAI_CHAT:
-            self._chunk(b"data: [DONE]\n\n")
+        if seen.dialect is not None and seen.dialect.stream.end_mark:
+            self._chunk(seen.dialect.stream.end_mark)
         self._end(clean=True)
 
     def _chunk(self, data: bytes) -> None:
@@ -270,40 +260,24 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _reply(seen: Seen, say: Say, number: int) -> dict[str, Any]:
+    assert seen.dialect is not None
     message, finish = say.build(number)
-    model = str(seen.body.get("model"))
     provider = (message.get("provider_state") or {}).get("provider", "")
-    target = Target(provider, model, native=seen.dialect is Dialect.OPENAI_RESPONSES)
-    reply: dict[str, Any] = _CODECS[seen.dialect or Dialect.OPENAI_CHAT].encode_reply(
-        message, target=target, finish_reason=finish, usage=say.usage
-    )
+    target = Target(provider, str(seen.body.get("model")))
+    reply = seen.dialect.encode_reply(message, target=target, finish_reason=finish, usage=say.usage)
     if say.usage is None:
         reply.pop("usage", None)
     return reply
 
 
-def _stream(seen: Seen, say: Say, reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if seen.dialect is Dialect.OPENAI_CHAT:
-        asked = (seen.body.get("stream_options") or {}).get("include_usage", False)
-        yield from chat.reply_events(reply, include_usage=bool(asked) and say.usage is not None)
-    elif seen.dialect is Dialect.ANTHROPIC:
-        yield from anthropic.reply_events({"usage": {"input_tokens": 0, "output_tokens": 0}, **reply})
-    else:
-        yield from responses.reply_events(reply)
+def _stream(seen: Seen, reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    assert seen.dialect is not None
+    if seen.dialect is OPENAI_CHAT and not (seen.body.get("stream_options") or {}).get("include_usage"):
+        reply.pop("usage", None)
+    return seen.dialect.reply_events(reply)
 
 
-def _sse(dialect: Dialect | None, event: Mapping[str, Any], name: str = "") -> bytes:
-    data = json.dumps(event)
-    if dialect is Dialect.OPENAI_CHAT:
-        return f"data: {data}\n\n".encode()
-    return f"event: {name or event.get('type')}\ndata: {data}\n\n".encode()
-
-
-def _refusal(dialect: Dialect, message: str) -> dict[str, Any]:
-    if dialect is Dialect.ANTHROPIC:
-        return {
-            "type": "error",
-            "error": {"type": "invalid_request_error", "message": message},
-            "request_id": "req_stub",
-        }
-    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
+def _sse(seen: Seen, event: Mapping[str, Any], name: str = "") -> bytes:
+    assert seen.dialect is not None
+    name = f"event: {name or event.get('type')}\n" if seen.dialect.stream.named else ""
+    return f"{name}data: {json.dumps(event)}\n\n".encode()

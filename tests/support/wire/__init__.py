@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from leporello.dialects.base import Dialect
+from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
 from tests.support.wire.anthropic import anthropic_violations
 from tests.support.wire.chat import chat_violations
 from tests.support.wire.responses import responses_violations
 
 VIOLATIONS: dict[Dialect, Callable[[Mapping[str, Any]], list[str]]] = {
-    Dialect.ANTHROPIC: anthropic_violations,
-    Dialect.OPENAI_CHAT: chat_violations,
-    Dialect.OPENAI_RESPONSES: responses_violations,
+    ANTHROPIC: anthropic_violations,
+    OPENAI_CHAT: chat_violations,
+    OPENAI_RESPONSES: responses_violations,
 }
 
 __all__ = ["VIOLATIONS", "anthropic_violations", "chat_violations", "responses_violations"]

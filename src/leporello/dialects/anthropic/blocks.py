@@ -101,6 +101,12 @@ def part_of(block: Mapping[str, Any]) -> Wire:
     return {"type": "image_url", "image_url": {"url": url}, **mark}
 
 
+def blocks_in(turn: Mapping[str, Any]) -> list[Any]:
+    """The content of a turn as blocks; a plain text is one."""
+    content = turn.get("content")
+    return [text_part(content)] if isinstance(content, str) else list(content or ())
+
+
 def can_carry(block: Mapping[str, Any]) -> bool:
     """Whether a cache mark may stand on a block: never on thinking, never on empty content."""
     kind = block.get("type")

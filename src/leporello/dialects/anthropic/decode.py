@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leporello.dialects.anthropic.blocks import MARK, part_of
-from leporello.dialects.base import STATE, DecodedRequest, Dialect, Target, Wire, WireReply, new_state
+from leporello.dialects.anthropic.encode import NAME
+from leporello.dialects.base import STATE, Target, Wire, WireReply, new_state
 from leporello.dialects.names import original_id
 from leporello.dialects.parts import arguments_text
-from leporello.dialects.tools import as_chat_tool
+from leporello.dialects.request import DecodedRequest
 from leporello.messages import Message
 
+OUTPUT_CAPS = ("max_tokens",)
 INPUT_JSON = "input_json"
 """Key of an assembled `tool_use` block that holds the arguments exactly as the model streamed them."""
 
@@ -30,14 +32,8 @@ def decode_reply(wire: Mapping[str, Any], target: Target) -> WireReply:
     """A whole `Message` object, from a plain answer or assembled from a stream."""
     content = wire.get("content")
     message = assistant_message(content if isinstance(content, list) else [], target)
-    usage = wire.get("usage")
-    return WireReply(
-        message,
-        _FINISH.get(str(wire.get("stop_reason")), "stop"),
-        usage if isinstance(usage, Mapping) else None,
-        str(wire.get("model") or target.model),
-        str(wire.get("id") or ""),
-    )
+    finish = _FINISH.get(str(wire.get("stop_reason")), "stop")
+    return WireReply.read(wire, message, finish, wire.get("usage"), target)
 
 
 def assistant_message(blocks: Sequence[Any], target: Target) -> Message:
@@ -64,7 +60,7 @@ def assistant_message(blocks: Sequence[Any], target: Target) -> Message:
     if mark is not None:
         message[MARK] = mark
     if layout != _plain_layout(len(texts), len(calls)):
-        message[STATE] = new_state(message, Dialect.ANTHROPIC, target, {"layout": layout})
+        message[STATE] = new_state(message, NAME, target, {"layout": layout})
     return message
 
 
@@ -104,16 +100,7 @@ def decode_request(wire: Mapping[str, Any], provider: str = "") -> DecodedReques
         found = _messages_of(item, target) if isinstance(item, Mapping) else []
         messages.extend(found)
         origins.extend([index] * len(found))
-    known = ("system", "messages", "tools", "model", "max_tokens", "stream")
-    return DecodedRequest(
-        messages,
-        origins,
-        [as_chat_tool(tool) for tool in wire.get("tools") or () if isinstance(tool, Mapping)],
-        target.model,
-        wire.get("max_tokens"),
-        bool(wire.get("stream")),
-        {key: value for key, value in wire.items() if key not in known},
-    )
+    return DecodedRequest.read(wire, messages, origins, OUTPUT_CAPS, ("system", "messages"))
 
 
 def _messages_of(item: Mapping[str, Any], target: Target) -> list[Message]:

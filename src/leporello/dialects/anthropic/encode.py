@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from leporello.dialects.anthropic.blocks import MARK, RESULT_BLOCKS, block_of, can_carry
-from leporello.dialects.base import Dialect, Target, Wire, state_for
-from leporello.dialects.names import ANTHROPIC_IDS, IdPlan, plan_ids, wire_name
+from leporello.dialects.base import Target, Wire, state_for
+from leporello.dialects.names import IdPlan, IdRule, hex_escape, plan_ids, wire_name
 from leporello.dialects.parts import arguments_object, note, text_part
-from leporello.dialects.tools import anthropic_choice, anthropic_tools
+from leporello.dialects.tools import function_of
 from leporello.messages import Message, Messages, calls_of, is_instruction, is_result, parts_of, role_of
 
+NAME = "anthropic"
+IDS = IdRule(re.compile(r"(?!lx-)[a-zA-Z0-9_-]+"), hex_escape)
 _ELSEWHERE = frozenset(
     (
         "tool_choice",
@@ -31,7 +34,7 @@ _ELSEWHERE = frozenset(
 def request_options(options: Mapping[str, Any]) -> Wire:
     """The extra fields of a request."""
     wire: Wire = {key: value for key, value in options.items() if key not in _ELSEWHERE}
-    choice = anthropic_choice(options.get("tool_choice"), options.get("parallel_tool_calls"))
+    choice = _tool_choice(options.get("tool_choice"), options.get("parallel_tool_calls"))
     if choice is not None:
         wire["tool_choice"] = choice
     stop = options.get("stop")
@@ -42,6 +45,20 @@ def request_options(options: Mapping[str, Any]) -> Wire:
     output = _output_config(options)
     if output:
         wire["output_config"] = {**(wire.get("output_config") or {}), **output}
+    return wire
+
+
+def _tool_choice(choice: Any, parallel: Any) -> Wire | None:
+    """`tool_choice` and `parallel_tool_calls` of the chat form as Anthropic's one field."""
+    named = {"auto": "auto", "none": "none", "required": "any"}.get(choice) if isinstance(choice, str) else None
+    wire: Wire | None = {"type": named} if named else None
+    if isinstance(choice, Mapping):
+        function = choice.get("function")
+        wire = {"type": "tool", "name": function["name"]} if isinstance(function, Mapping) else dict(choice)
+    if parallel is False:
+        wire = wire or {"type": "auto"}
+        if wire["type"] != "none":
+            wire["disable_parallel_tool_use"] = True
     return wire
 
 
@@ -100,12 +117,32 @@ def encode_request(
         wire["system"] = [block.wire for block in system]
     wire["messages"] = [{"role": turn.role, "content": [block.wire for block in turn.ordered()]} for turn in turns]
     if tools:
-        wire["tools"] = anthropic_tools(tools)
+        wire["tools"] = encode_tools(tools)
     return {**wire, **request_options(chosen)}
 
 
+def encode_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
+    """Tools for Anthropic Messages."""
+    return [_tool(tool) for tool in tools]
+
+
+def _tool(tool: Mapping[str, Any]) -> Wire:
+    function = function_of(tool)
+    if function is None:
+        return dict(tool)
+    if "input_schema" in tool:
+        return {**tool, "name": wire_name(function.name)}
+    wire: Wire = {"name": wire_name(function.name)}
+    if function.description is not None:
+        wire["description"] = function.description
+    wire["input_schema"] = {**({} if "type" in function.parameters else {"type": "object"}), **function.parameters}
+    if function.strict is not None:
+        wire["strict"] = function.strict
+    return {**wire, **function.extra}
+
+
 def _turns(messages: Messages, start: int, target: Target, late_role: str, system: list[_Block]) -> list[_Turn]:
-    plan = plan_ids(messages, ANTHROPIC_IDS)
+    plan = plan_ids(messages, IDS)
     turns: list[_Turn] = []
     latest = system[-1] if system else None
     for index in range(start, len(messages)):
@@ -205,7 +242,7 @@ def _assistant(message: Message, ids: Sequence[str], target: Target) -> list[_Bl
     calls = [
         _Block(_call(call.name, call.arguments, wire_id)) for call, wire_id in zip(calls_of(message), ids, strict=True)
     ]
-    state = state_for(message, Dialect.ANTHROPIC, target)
+    state = state_for(message, NAME, target)
     layout = state.get("layout") if state else None
     if not isinstance(layout, list):
         return texts + calls

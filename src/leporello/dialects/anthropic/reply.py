@@ -8,10 +8,24 @@ from typing import Any
 from leporello.dialects.anthropic.decode import INPUT_JSON
 from leporello.dialects.anthropic.encode import encode_request
 from leporello.dialects.base import StreamIncomplete, Target, Wire
-from leporello.dialects.parts import json_text
+from leporello.dialects.parts import json_text, pieces
+from leporello.dialects.sse import Event
 from leporello.messages import Message, parse_json
 from leporello.usage import CanonicalUsage
 
+_ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    415: "invalid_request_error",
+    431: "invalid_request_error",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    529: "overloaded_error",
+}
 _STOP = {
     "stop": "end_turn",
     "tool_calls": "tool_use",
@@ -57,7 +71,7 @@ def wire_usage(usage: CanonicalUsage) -> Wire:
 
 def reply_events(reply: Mapping[str, Any]) -> Iterator[Wire]:
     """The events that stream an answer."""
-    usage = reply["usage"]
+    usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
     opened = {**reply, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
     yield {"type": "message_start", "message": opened}
     for index, block in enumerate(reply["content"]):
@@ -83,18 +97,14 @@ def _opened(block: Wire) -> Wire:
 def _deltas(block: Wire) -> Iterator[Wire]:
     kind = block.get("type")
     if kind == "text":
-        for piece in _pieces(block["text"]):
+        for piece in pieces(block["text"]):
             yield {"type": "text_delta", "text": piece}
     elif kind == "thinking":
         yield {"type": "thinking_delta", "thinking": block["thinking"]}
         yield {"type": "signature_delta", "signature": block["signature"]}
     elif kind == "tool_use":
-        for piece in _pieces(json_text(block["input"])):
+        for piece in pieces(json_text(block["input"])):
             yield {"type": "input_json_delta", "partial_json": piece}
-
-
-def _pieces(text: str, size: int = 16) -> Iterator[str]:
-    return (text[start : start + size] for start in range(0, len(text), size))
 
 
 class Assembler:
@@ -164,3 +174,18 @@ class Assembler:
         if block.get("type") == "tool_use":
             return {**block, "input": value, INPUT_JSON: block[INPUT_JSON] or "{}"}
         return {**{key: item for key, item in block.items() if key != INPUT_JSON}, "input": value}
+
+
+def error_body(status: int, code: str | None, message: str) -> Wire:
+    """An error as Anthropic's clients expect it."""
+    return {"type": "error", "error": {"type": _ERROR_TYPES.get(status, "api_error"), "message": message}}
+
+
+def is_error(kind: str, body: Mapping[str, Any]) -> bool:
+    """Whether an event is an error."""
+    return kind == "error"
+
+
+def is_end(event: Event) -> bool:
+    """Whether an event ends the answer."""
+    return b"message_stop" in event.data[:200] and event.json().get("type") == "message_stop"

@@ -1,7 +1,34 @@
 """The Chat Completions dialect, of OpenAI and of everybody compatible with it."""
 
-from leporello.dialects.chat.decode import decode_reply, decode_request
-from leporello.dialects.chat.encode import encode_request
-from leporello.dialects.chat.reply import Assembler, encode_reply, reply_events
+from leporello.dialects.chat.decode import OUTPUT_CAPS, decode_reply, decode_request
+from leporello.dialects.chat.encode import NAME, encode_items, encode_request, encode_tools
+from leporello.dialects.chat.merge import ChatMerge, can_call, insert_hidden
+from leporello.dialects.chat.reply import DONE, Assembler, encode_reply, error_body, is_end, is_error, reply_events
+from leporello.dialects.dialect import Api, Dialect, FieldNames, ItemRules, RecallRules, StreamRules
 
-__all__ = ["Assembler", "decode_reply", "decode_request", "encode_reply", "encode_request", "reply_events"]
+OPENAI_CHAT = Dialect(
+    name=NAME,
+    api=Api("openai", "/v1/chat/completions"),
+    fields=FieldNames("messages", OUTPUT_CAPS, reply="choices"),
+    encode_request=encode_request,
+    decode_request=decode_request,
+    encode_reply=encode_reply,
+    decode_reply=decode_reply,
+    is_reply=lambda body: "choices" in body,
+    reply_events=reply_events,
+    assembler=Assembler,
+    items=ItemRules(encode_items),
+    stream=StreamRules(is_end, is_error, error_body, named=False, end_mark=DONE),
+    recall=RecallRules(lambda hidden, fields: ChatMerge(hidden), insert_hidden, encode_tools, can_call),
+    error_body=error_body,
+)
+
+__all__ = [
+    "OPENAI_CHAT",
+    "Assembler",
+    "decode_reply",
+    "decode_request",
+    "encode_reply",
+    "encode_request",
+    "reply_events",
+]

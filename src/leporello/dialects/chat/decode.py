@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.dialects.base import STATE, DecodedRequest, Dialect, Target, Wire, WireReply, new_state
-from leporello.dialects.chat.encode import REASONING_FIELDS
-from leporello.dialects.tools import as_chat_tool
+from leporello.dialects.base import STATE, Target, Wire, WireReply, new_state
+from leporello.dialects.chat.encode import NAME, REASONING_FIELDS
+from leporello.dialects.request import DecodedRequest
 from leporello.messages import Message, parse_json
 
+OUTPUT_CAPS = ("max_completion_tokens", "max_tokens")
 _OWN_FIELDS = frozenset(("role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations", "name"))
 _CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
 
@@ -24,14 +25,7 @@ def decode_reply(wire: Mapping[str, Any], target: Target) -> WireReply:
     if finish in ("stop", "function_call") and message.get("tool_calls"):
         # Several compatible servers end a turn with calls by `stop`.
         finish = "tool_calls"
-    usage = wire.get("usage") or choice.get("usage")
-    return WireReply(
-        message,
-        finish,
-        usage if isinstance(usage, Mapping) else None,
-        str(wire.get("model") or target.model),
-        str(wire.get("id") or ""),
-    )
+    return WireReply.read(wire, message, finish, wire.get("usage") or choice.get("usage"), target)
 
 
 def assistant_message(raw: Mapping[str, Any], target: Target, finish: str = "stop") -> Message:
@@ -47,9 +41,7 @@ def assistant_message(raw: Mapping[str, Any], target: Target, finish: str = "sto
         message["content"] = ""
     fields = {key: value for key, value in raw.items() if key not in _OWN_FIELDS and value not in (None, "", [])}
     if fields or extras:
-        message[STATE] = new_state(
-            message, Dialect.OPENAI_CHAT, target, {"fields": fields, **({"calls": extras} if extras else {})}
-        )
+        message[STATE] = new_state(message, NAME, target, {"fields": fields, **({"calls": extras} if extras else {})})
     return message
 
 
@@ -79,16 +71,7 @@ def decode_request(wire: Mapping[str, Any], provider: str = "") -> DecodedReques
     target = Target(provider, str(wire.get("model") or ""))
     listed = [message for message in wire.get("messages") or () if isinstance(message, dict)]
     messages = [_kept(message, target) for message in listed]
-    known = ("messages", "tools", "model", "max_tokens", "max_completion_tokens", "stream")
-    return DecodedRequest(
-        messages,
-        list(range(len(messages))),
-        [as_chat_tool(tool) for tool in wire.get("tools") or () if isinstance(tool, Mapping)],
-        target.model,
-        wire.get("max_completion_tokens") or wire.get("max_tokens"),
-        bool(wire.get("stream")),
-        {key: value for key, value in wire.items() if key not in known},
-    )
+    return DecodedRequest.read(wire, messages, list(range(len(messages))), OUTPUT_CAPS, ("messages",))
 
 
 def _kept(message: Message, target: Target) -> Message:
@@ -96,4 +79,4 @@ def _kept(message: Message, target: Target) -> Message:
         return message
     fields = {key: message[key] for key in REASONING_FIELDS if key in message}
     plain = {key: value for key, value in message.items() if key not in fields}
-    return {**plain, STATE: new_state(plain, Dialect.OPENAI_CHAT, target, {"fields": fields})}
+    return {**plain, STATE: new_state(plain, NAME, target, {"fields": fields})}

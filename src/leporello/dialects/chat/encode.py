@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from leporello.dialects.base import STATE, Dialect, Target, Wire, state_for, without
-from leporello.dialects.names import CHAT_IDS, MISTRAL_IDS, IdPlan, plan_ids, wire_name
+from leporello.dialects.base import STATE, Target, Wire, state_for, without
+from leporello.dialects.names import IdPlan, IdRule, digest_escape, plan_ids, wire_name
 from leporello.dialects.parts import as_json_text, file_note, text_part, valid_arguments
-from leporello.dialects.tools import chat_tools
-from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, role_of
+from leporello.dialects.tools import chat_function, function_of
+from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, result_id, role_of
 
+NAME = "openai_chat"
 MARK = "cache_control"
 NATIVE_PARTS = frozenset(("text", "image_url", "input_audio", "file", "refusal"))
 _ANTHROPIC_ONLY = frozenset(("search_result", "container_upload", "tool_reference", "browser_state"))
@@ -145,6 +148,14 @@ REASONING_FIELDS = (
 )
 """Fields of an assistant message in which compatible endpoints carry reasoning, and want it back."""
 
+
+def _nine(payload: str) -> str:
+    return hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()[:9]
+
+
+IDS = IdRule(re.compile(r".{1,40}", re.DOTALL), digest_escape, unique_in_request=False)
+MISTRAL_IDS = IdRule(re.compile(r"[a-zA-Z0-9]{9}"), _nine)
+
 _OURS = (STATE, "is_error", "annotations")
 
 
@@ -159,14 +170,30 @@ def encode_request(
     """The body of `POST /chat/completions`."""
     if not target.cache_marks:
         messages = [unmarked(message) for message in messages]
-    plan = plan_ids(messages, MISTRAL_IDS if target.family == "mistral" else CHAT_IDS)
+    plan = plan_ids(messages, MISTRAL_IDS if target.family == "mistral" else IDS)
     listed = [message for index in range(len(messages)) for message in _messages(messages, index, plan, target)]
     wire: Wire = {"model": target.model, "messages": place_marks(listed) if target.cache_marks else listed}
     if tools:
-        wire["tools"] = chat_tools(tools)
+        wire["tools"] = encode_tools(tools)
     if max_tokens is not None:
         wire["max_completion_tokens" if target.native else "max_tokens"] = max_tokens
     return {**wire, **(options or {})}
+
+
+def encode_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
+    """Tools for Chat Completions; ones already in that form are the same objects."""
+    return [_tool(tool) for tool in tools]
+
+
+def _tool(tool: Mapping[str, Any]) -> Wire:
+    is_function = isinstance(tool.get("function"), Mapping) and "cache_control" not in tool
+    function = function_of(tool)
+    fits = function is not None and wire_name(function.name) == function.name
+    if (is_function and fits) or isinstance(tool.get("custom"), Mapping):
+        return tool if isinstance(tool, dict) else dict(tool)
+    if function is None:
+        return dict(tool)
+    return {"type": "function", "function": chat_function(function, wire_name(function.name))}
 
 
 def _messages(messages: Messages, index: int, plan: IdPlan, target: Target) -> Iterator[Message]:
@@ -213,7 +240,7 @@ def _part(raw: Any, target: Target) -> Any:
 
 
 def _assistant(message: Message, ids: Sequence[str], target: Target) -> Message:
-    state = state_for(message, Dialect.OPENAI_CHAT, target)
+    state = state_for(message, NAME, target)
     wire = _content(without(message, *REASONING_FIELDS), target)
     if isinstance(wire.get("content"), list):
         wire = {**wire, "content": _assistant_parts(wire["content"])}
@@ -313,3 +340,19 @@ def _images_of_results(messages: Messages, last: int, plan: IdPlan) -> Iterator[
             shown.extend(kept)
     if shown:
         yield {"role": "user", "content": shown}
+
+
+def encode_items(messages: Sequence[Message], target: Target) -> list[Wire]:
+    """Messages as items of the list, under the ids they have."""
+    listed: list[Wire] = encode_request(messages, target=target)["messages"]
+    return [_with_ids(item, messages[0]) for item in listed] if len(messages) == 1 else listed
+
+
+def _with_ids(item: Wire, message: Message) -> Wire:
+    """Long ids are not shortened here as they would be for a history of another provider's."""
+    if is_result(message) and "tool_call_id" in item:
+        return {**item, "tool_call_id": result_id(message)}
+    if item.get("tool_calls"):
+        named = zip(item["tool_calls"], calls_of(message), strict=True)
+        return {**item, "tool_calls": [{**call, "id": own.id} for call, own in named]}
+    return item

@@ -7,9 +7,23 @@ from typing import Any
 
 from leporello.dialects.base import StreamIncomplete, Target, Wire
 from leporello.dialects.chat.encode import encode_request
+from leporello.dialects.parts import pieces
+from leporello.dialects.sse import Event
 from leporello.messages import Message, parse_json
 from leporello.usage import CanonicalUsage
 
+DONE = b"data: [DONE]\n\n"
+_ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "invalid_request_error",
+    415: "invalid_request_error",
+    431: "invalid_request_error",
+    429: "rate_limit_error",
+}
 _FINISH = {"pause": "stop", "context_window_exceeded": "length"}
 
 
@@ -48,14 +62,14 @@ def wire_usage(usage: CanonicalUsage) -> Wire:
     }
 
 
-def reply_events(reply: Mapping[str, Any], include_usage: bool = True) -> Iterator[Wire]:
-    """The chunks that stream an answer."""
+def reply_events(reply: Mapping[str, Any]) -> Iterator[Wire]:
+    """The chunks that stream an answer; the last tells the usage if it is known."""
     head = {key: reply[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
     choice = reply["choices"][0]
     for delta in _deltas(choice["message"]):
         yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]}
-    if include_usage:
+    if "usage" in reply:
         yield {**head, "choices": [], "usage": reply["usage"]}
 
 
@@ -63,7 +77,7 @@ def _deltas(message: Mapping[str, Any]) -> Iterator[Wire]:
     yield {"role": "assistant"}
     for key, value in message.items():
         if key == "content" and isinstance(value, str):
-            for piece in _pieces(value):
+            for piece in pieces(value):
                 yield {"content": piece}
         elif key == "tool_calls":
             for index, call in enumerate(value):
@@ -79,12 +93,8 @@ def _call_deltas(index: int, call: Mapping[str, Any]) -> Iterator[Wire]:
         return
     opened = {**call, "index": index, "function": {"name": function["name"], "arguments": ""}}
     yield {"tool_calls": [opened]}
-    for piece in _pieces(function["arguments"]):
+    for piece in pieces(function["arguments"]):
         yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
-
-
-def _pieces(text: str, size: int = 16) -> Iterator[str]:
-    return (text[start : start + size] for start in range(0, len(text), size))
 
 
 class Assembler:
@@ -185,3 +195,23 @@ def _join(into: Wire, delta: Mapping[str, Any], once: tuple[str, ...] = ()) -> N
             into[key] = [*old, *value]
         elif not (key in once and old and not value):
             into[key] = value
+
+
+def error_body(status: int, code: str | None, message: str) -> Wire:
+    """An error as OpenAI's clients expect it."""
+    kind = _ERROR_TYPES.get(status, "server_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def is_error(kind: str, body: Mapping[str, Any]) -> bool:
+    """Whether an event is an error: one has no type here."""
+    return kind == "error" or bool(body.get("error"))
+
+
+def is_end(event: Event) -> bool:
+    """Whether an event ends the answer."""
+    if event.data.strip() == b"[DONE]":
+        return True
+    choices = event.json().get("choices") if b'"finish_reason"' in event.data else None
+    listed = choices if isinstance(choices, list) else ()
+    return any(isinstance(choice, Mapping) and choice.get("finish_reason") for choice in listed)

@@ -1,7 +1,48 @@
 """The dialect of OpenAI's Responses API."""
 
-from leporello.dialects.responses.decode import decode_reply, decode_request
-from leporello.dialects.responses.encode import encode_request
-from leporello.dialects.responses.reply import Assembler, encode_reply, reply_events
+from leporello.dialects.chat.reply import error_body
+from leporello.dialects.dialect import Api, Dialect, FieldNames, ItemRules, RecallRules, StreamRules
+from leporello.dialects.responses.decode import OUTPUT_CAPS, decode_reply, decode_request, is_item, is_stateful
+from leporello.dialects.responses.encode import NAME, encode_items, encode_request, encode_tools
+from leporello.dialects.responses.merge import ResponsesMerge, insert_hidden
+from leporello.dialects.responses.reply import (
+    ANNOUNCED,
+    Assembler,
+    encode_reply,
+    error_event,
+    is_end,
+    is_error,
+    reply_events,
+)
 
-__all__ = ["Assembler", "decode_reply", "decode_request", "encode_reply", "encode_request", "reply_events"]
+OPENAI_RESPONSES = Dialect(
+    name=NAME,
+    api=Api("openai", "/v1/responses"),
+    fields=FieldNames("input", OUTPUT_CAPS, reply="output"),
+    encode_request=encode_request,
+    decode_request=decode_request,
+    encode_reply=encode_reply,
+    decode_reply=decode_reply,
+    is_reply=lambda body: body.get("object") == "response" or "output" in body,
+    reply_events=reply_events,
+    assembler=Assembler,
+    items=ItemRules(encode_items, is_item, is_stateful),
+    stream=StreamRules(is_end, is_error, error_event, opening=frozenset(ANNOUNCED)),
+    recall=RecallRules(
+        lambda hidden, fields: ResponsesMerge(hidden, stored=fields.get("store") is not False),
+        insert_hidden,
+        encode_tools,
+        lambda fields: not fields.get("background"),
+    ),
+    error_body=error_body,
+)
+
+__all__ = [
+    "OPENAI_RESPONSES",
+    "Assembler",
+    "decode_reply",
+    "decode_request",
+    "encode_reply",
+    "encode_request",
+    "reply_events",
+]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from leporello.dialects.base import STATE, DecodedRequest, Dialect, Target, Wire, WireReply, new_state
-from leporello.dialects.tools import as_chat_tool
+from leporello.dialects.base import STATE, Target, Wire, WireReply, new_state
+from leporello.dialects.request import DecodedRequest
+from leporello.dialects.responses.encode import NAME
 from leporello.messages import Message, parse_json
 
-_CALLS = ("function_call", "custom_tool_call")
+OUTPUT_CAPS = ("max_output_tokens",)
+CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _TRANSPORT = ("id", "status")
 """Names of items at a provider that stores them; ours are not stored."""
@@ -24,14 +26,7 @@ def decode_reply(wire: Mapping[str, Any], target: Target) -> WireReply:
     reason = str(details.get("reason")) if isinstance(details, Mapping) else ""
     message = assistant_message(output if isinstance(output, list) else [], target, cut)
     finish = _INCOMPLETE.get(reason, "length") if cut else ("tool_calls" if message.get("tool_calls") else "stop")
-    usage = wire.get("usage")
-    return WireReply(
-        message,
-        finish,
-        usage if isinstance(usage, Mapping) else None,
-        str(wire.get("model") or target.model),
-        str(wire.get("id") or ""),
-    )
+    return WireReply.read(wire, message, finish, wire.get("usage"), target)
 
 
 def assistant_message(items: Iterable[Any], target: Target, cut: bool = False) -> Message:
@@ -46,7 +41,7 @@ def assistant_message(items: Iterable[Any], target: Target, cut: bool = False) -
     if turn.calls:
         message["tool_calls"] = turn.calls
     if turn.layout != _plain_layout(len(turn.texts), len(turn.calls)):
-        message[STATE] = new_state(message, Dialect.OPENAI_RESPONSES, target, {"layout": turn.layout})
+        message[STATE] = new_state(message, NAME, target, {"layout": turn.layout})
     return message
 
 
@@ -75,7 +70,7 @@ class _Turn:
             self.layout.append(
                 _entry({"message": self._parts(item.get("content"))}, item, ("type", "role", "content", *_TRANSPORT))
             )
-        elif kind in _CALLS:
+        elif kind in CALLS:
             raw = item.get("arguments" if kind == "function_call" else "input")
             text = raw if isinstance(raw, str) else ""
             if cut and kind == "function_call" and text.strip() and parse_json(text) is None:
@@ -129,16 +124,21 @@ def decode_request(wire: Mapping[str, Any], provider: str = "") -> DecodedReques
             messages.append(assistant_message(items[start:stop], target))
         else:
             messages.append(_input_message(first))
-    known = ("instructions", "input", "tools", "model", "max_output_tokens", "stream")
-    return DecodedRequest(
-        messages,
-        origins,
-        [as_chat_tool(tool) for tool in wire.get("tools") or () if isinstance(tool, Mapping)],
-        target.model,
-        wire.get("max_output_tokens"),
-        bool(wire.get("stream")),
-        {key: value for key, value in wire.items() if key not in known},
-    )
+    return DecodedRequest.read(wire, messages, origins, OUTPUT_CAPS, ("instructions", "input"))
+
+
+def is_item(item: Mapping[str, Any]) -> bool:
+    """Whether an item of a request is one of this API."""
+    return isinstance(item.get("type", "message"), str)
+
+
+def is_stateful(fields: Mapping[str, Any]) -> bool:
+    """Whether the provider keeps (part of) the conversation: only what is new is in the request."""
+    if any(fields.get(name) for name in ("previous_response_id", "conversation", "prompt")):
+        return True
+    items = fields.get("input")
+    listed = items if isinstance(items, list) else ()
+    return any(isinstance(item, dict) and item.get("type") == "item_reference" for item in listed)
 
 
 def _spans(items: Sequence[Any]) -> list[tuple[int, int]]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from leporello.dialects.base import Dialect, Target, Wire, state_for
+from leporello.dialects.base import Target, Wire, state_for
 from leporello.dialects.chat.encode import chat_part, unmarked
-from leporello.dialects.names import RESPONSES_IDS, IdPlan, plan_ids, wire_name
+from leporello.dialects.names import IdPlan, IdRule, digest_escape, plan_ids, wire_name
 from leporello.dialects.parts import as_json_text, note
-from leporello.dialects.tools import responses_choice, responses_tools
-from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, role_of
+from leporello.dialects.tools import function_of
+from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, result_id, role_of
 
+NAME = "openai_responses"
+IDS = IdRule(re.compile(r".{1,64}", re.DOTALL), digest_escape)
 _ELSEWHERE = frozenset(
     ("tool_choice", "response_format", "reasoning_effort", "verbosity", "stream_options", "stop", "n", "late_system")
 )
@@ -21,7 +24,7 @@ def request_options(options: Mapping[str, Any]) -> Wire:
     """The extra fields of a request. `stop` has no counterpart there and is left out."""
     wire: Wire = {key: value for key, value in options.items() if key not in _ELSEWHERE}
     if options.get("tool_choice") is not None:
-        wire["tool_choice"] = responses_choice(options["tool_choice"])
+        wire["tool_choice"] = _tool_choice(options["tool_choice"])
     if options.get("reasoning_effort") is not None:
         wire["reasoning"] = {**(wire.get("reasoning") or {}), "effort": options["reasoning_effort"]}
     text = dict(wire.get("text") or {})
@@ -52,18 +55,45 @@ def encode_request(
         start = 1
         if messages[0]["content"]:
             wire["instructions"] = messages[0]["content"]
-    plan = plan_ids(messages, RESPONSES_IDS)
+    plan = plan_ids(messages, IDS)
     custom = _custom_calls(messages, plan)
     wire["input"] = [
         item for index in range(start, len(messages)) for item in _items(messages[index], index, plan, custom, target)
     ]
     if tools:
-        wire["tools"] = responses_tools(tools)
+        wire["tools"] = encode_tools(tools)
     if max_tokens is not None:
         wire["max_output_tokens"] = max_tokens
     if target.native:
         wire.update({"store": False, "include": ["reasoning.encrypted_content"]})
     return {**wire, **request_options(options or {})}
+
+
+def encode_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
+    """Tools for Responses, where `strict` must be said because its default is the other way round."""
+    return [_tool(tool) for tool in tools]
+
+
+def _tool(tool: Mapping[str, Any]) -> Wire:
+    custom = tool.get("custom")
+    if isinstance(custom, Mapping):
+        return {"type": "custom", **custom}
+    function = function_of(tool)
+    if function is None or (tool.get("type") == "function" and "strict" in tool and "name" in tool):
+        return dict(tool)
+    wire: Wire = {"type": "function", "name": wire_name(function.name)}
+    if function.description is not None:
+        wire["description"] = function.description
+    return {**wire, "parameters": function.parameters, "strict": bool(function.strict)}
+
+
+def _tool_choice(choice: Any) -> Any:
+    """`tool_choice` of the chat form for Responses, which has one level less."""
+    if isinstance(choice, Mapping) and isinstance(choice.get("function"), Mapping):
+        return {"type": "function", "name": choice["function"].get("name")}
+    if isinstance(choice, Mapping) and isinstance(choice.get("custom"), Mapping):
+        return {"type": "custom", "name": choice["custom"].get("name")}
+    return choice
 
 
 def _custom_calls(messages: Messages, plan: IdPlan) -> frozenset[str]:
@@ -131,7 +161,7 @@ def _assistant(message: Message, ids: Sequence[str], custom: frozenset[str], tar
     calls = [
         _call(call.name, call.arguments, wire_id, custom) for call, wire_id in zip(calls_of(message), ids, strict=True)
     ]
-    state = state_for(message, Dialect.OPENAI_RESPONSES, target)
+    state = state_for(message, NAME, target)
     layout = state.get("layout") if state else None
     items = _by_layout(layout, message, calls) if isinstance(layout, list) else []
     if items:
@@ -202,3 +232,13 @@ def _resent(entry: Mapping[str, Any]) -> Wire:
 def _resendable(item: Mapping[str, Any]) -> bool:
     """Reasoning is worth something only with its encrypted or open content; other items are as they came."""
     return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
+
+
+def encode_items(messages: Sequence[Message], target: Target) -> list[Wire]:
+    """Messages as items of the list; those of one message under the ids it has."""
+    items: list[Wire] = encode_request(messages, target=target)["input"]
+    if len(messages) != 1:
+        return items
+    message = messages[0]
+    ids = iter([result_id(message)] if is_result(message) else [call.id for call in calls_of(message)])
+    return [{**item, "call_id": next(ids, item["call_id"])} if "call_id" in item else item for item in items]

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leporello.dialects.base import StreamIncomplete, Target, Wire
+from leporello.dialects.parts import pieces
 from leporello.dialects.responses.encode import encode_request
+from leporello.dialects.sse import Event
 from leporello.messages import Message, parse_json
 from leporello.usage import CanonicalUsage
 
@@ -81,19 +83,16 @@ def _deltas(item: Mapping[str, Any], index: int) -> Iterator[Wire]:
     place = {"item_id": item.get("id", ""), "output_index": index}
     if item.get("type") == "message":
         for position, part in enumerate(item["content"]):
-            for piece in _pieces(str(part.get("text", ""))):
+            for piece in pieces(str(part.get("text", ""))):
                 kind = "response.output_text.delta"
                 yield {"type": kind, **place, "content_index": position, "delta": piece, "logprobs": []}
     elif item.get("type") == "function_call":
-        for piece in _pieces(item["arguments"]):
+        for piece in pieces(item["arguments"]):
             yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
 
 
-def _pieces(text: str, size: int = 16) -> Iterator[str]:
-    return (text[start : start + size] for start in range(0, len(text), size))
-
-
-_LAST = ("response.completed", "response.incomplete", "response.failed")
+ANNOUNCED = ("response.created", "response.in_progress", "response.queued")
+LAST = ("response.completed", "response.incomplete", "response.failed")
 
 
 class Assembler:
@@ -114,7 +113,7 @@ class Assembler:
         if kind == "response.output_item.done" and isinstance(event.get("item"), Mapping):
             index = event.get("output_index")
             self._items[index if isinstance(index, int) else len(self._items)] = dict(event["item"])
-        elif kind in _LAST and isinstance(event.get("response"), Mapping):
+        elif kind in LAST and isinstance(event.get("response"), Mapping):
             self._response = dict(event["response"])
             self.error = self._response.get("error") if kind == "response.failed" else None
         elif kind == "error":
@@ -140,3 +139,18 @@ def _check(item: Any) -> None:
     arguments = str(item.get("arguments") or "").strip()
     if arguments.startswith("{") and not arguments.endswith("}") and parse_json(arguments) is None:
         raise StreamIncomplete(f"the arguments of call {item.get('name')!r} end in the middle")
+
+
+def error_event(status: int, code: str | None, message: str) -> Wire:
+    """An error inside a stream that has begun."""
+    return {"type": "error", "code": code, "message": message, "param": None, "sequence_number": 0}
+
+
+def is_error(kind: str, body: Mapping[str, Any]) -> bool:
+    """Whether an event is an error."""
+    return kind in ("error", "response.failed")
+
+
+def is_end(event: Event) -> bool:
+    """Whether an event ends the answer."""
+    return any(kind.encode() in event.data[:200] for kind in LAST) and event.json().get("type") in LAST

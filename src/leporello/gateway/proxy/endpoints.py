@@ -15,7 +15,7 @@ import aiohttp
 from starlette.types import Receive, Scope, Send
 from yarl import URL
 
-from leporello.dialects import Dialect
+from leporello.dialects import Dialect, dialect_of_headers
 from leporello.errors import LeporelloError
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import BrowserCheck, Client, Keys, identify
@@ -27,7 +27,7 @@ from leporello.gateway.proxy.relay import ClientGone, Outlet, relay_stream, rela
 from leporello.gateway.proxy.request import WireRequest, read_request
 from leporello.gateway.proxy.rewrite import Action, RequestRewriter, Rewrite
 from leporello.gateway.proxy.streams import Tally
-from leporello.gateway.proxy.upstream import ApiPath, Upstreams, read_reply, sent_headers, upstream_url
+from leporello.gateway.proxy.upstream import Upstreams, read_reply, sent_headers, upstream_url
 from leporello.providers.errors import classify
 from leporello.usage import CanonicalUsage
 
@@ -89,7 +89,7 @@ class Proxy:
 class ProxyEndpoint:
     """Serves one path of one dialect; subclasses say how."""
 
-    def __init__(self, proxy: Proxy, dialect: Dialect | None, path: ApiPath) -> None:
+    def __init__(self, proxy: Proxy, dialect: Dialect, path: str) -> None:
         self.proxy = proxy
         self.dialect = dialect
         self.path = path
@@ -162,7 +162,6 @@ class ModelEndpoint(ProxyEndpoint):
     """`chat/completions`, `responses` and `messages`."""
 
     async def _understood(self, call: ProxyCall) -> WireRequest:
-        assert self.dialect is not None
         if len(call.data) < LARGE:
             return read_request(self.dialect, call.data)
         return await self.proxy.thread(read_request, self.dialect, call.data)
@@ -176,7 +175,7 @@ class ModelEndpoint(ProxyEndpoint):
             self.proxy.planner.plan, request, call.client, upstream, call.headers.get(NAME_HEADER, "")
         )
         self.proxy.metrics.planning.observe(time.perf_counter() - began)
-        headers = sent_headers(call.headers, call.client, upstream, self.dialect is Dialect.ANTHROPIC)
+        headers = sent_headers(call.headers, call.client, upstream, self.dialect.api.bearer)
         url = upstream_url(upstream, self.path, call.query)
         while True:
             entry.done, entry.conversation = plan.done.value, plan.conversation
@@ -187,7 +186,6 @@ class ModelEndpoint(ProxyEndpoint):
             plan = again
 
     def _upstream(self, request: WireRequest) -> Upstream:
-        assert self.dialect is not None
         found = self.proxy.config.upstream(request.model, self.dialect)
         if found is None:
             raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
@@ -210,7 +208,7 @@ class ModelEndpoint(ProxyEndpoint):
                 if tally.error is not None and not outlet.started:
                     return await self._refused_in_stream(plan, tally.error, outlet)
             else:
-                usage = await relay_whole(outlet, response, plan.request.dialect, about)
+                usage = await relay_whole(outlet, response, about)
                 self.proxy.afterwards(plan, usage)
         return None
 
@@ -268,7 +266,7 @@ class CountEndpoint(ModelEndpoint):
         name = call.headers.get(NAME_HEADER, "")
         plan = await self.proxy.thread(self.proxy.planner.preview, request, call.client, upstream, name)
         entry.done = plan.done.value
-        headers = sent_headers(call.headers, call.client, upstream, anthropic=True)
+        headers = sent_headers(call.headers, call.client, upstream, self.dialect.api.bearer)
         url = upstream_url(upstream, self.path, call.query)
         async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
             body = await read_reply(response)
@@ -282,13 +280,13 @@ class ModelsEndpoint(ProxyEndpoint):
     """`/v1/models`: what the upstream of the asked dialect offers."""
 
     async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
-        """Ask the upstream; the header every Anthropic client sends tells which API is meant."""
-        dialect = Dialect.ANTHROPIC if "anthropic-version" in call.headers else Dialect.OPENAI_CHAT
+        """Ask the upstream; the client's headers tell which API is meant."""
+        dialect = dialect_of_headers(call.headers)
         upstream = self.proxy.config.upstream(call.model, dialect)
         if upstream is None:
             raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
         entry.done = Action.PASSED.value
-        headers = sent_headers(call.headers, call.client, upstream, dialect is Dialect.ANTHROPIC)
+        headers = sent_headers(call.headers, call.client, upstream, dialect.api.bearer)
         url = upstream_url(upstream, self.path, call.query, call.model)
         async with self.proxy.upstreams.call("GET", url, headers, None) as response:
             body = await read_reply(response)

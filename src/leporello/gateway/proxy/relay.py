@@ -100,12 +100,12 @@ class Outlet:
         kept = [(name, value) for name, value in headers if name != b"content-type"]
         await self.answer(response.status, [*kept, *fault.headers()], fault.body(dialect))
 
-    async def fail(self, fault: ApiError, dialect: Dialect | None) -> None:
+    async def fail(self, fault: ApiError, dialect: Dialect) -> None:
         """An error of ours: as the answer, or as the last event of one that has begun."""
         if not self.started:
             await self.answer(fault.status, fault.headers(), fault.body(dialect))
         elif not self.finished:
-            await self.write(fault.event(dialect or Dialect.OPENAI_CHAT))
+            await self.write(fault.event(dialect))
             await self.finish()
 
 
@@ -116,9 +116,7 @@ def _is_json(body: bytes) -> bool:
         return False
 
 
-async def relay_whole(
-    outlet: Outlet, response: aiohttp.ClientResponse, dialect: Dialect, about: Headers
-) -> CanonicalUsage | None:
+async def relay_whole(outlet: Outlet, response: aiohttp.ClientResponse, about: Headers) -> CanonicalUsage | None:
     """An answer that does not stream, and its usage."""
     body = await read_reply(response)
     try:

@@ -17,16 +17,16 @@ from leporello.agent.session import Chosen, choose_model, summariser_for
 from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.state import ATTEMPTS_KEY
-from leporello.dialects import Dialect
+from leporello.dialects.merge import HiddenCall
+from leporello.dialects.request import Body
 from leporello.errors import ConfigError, FixedPartTooLarge
 from leporello.fingerprint import start
 from leporello.gateway.auth import Client
 from leporello.gateway.config import Upstream
 from leporello.gateway.proxy.conversations import CachedConversation, ConversationHint, ProxiedConversations
 from leporello.gateway.proxy.overlay import apply_view, is_folded, with_footers, without_thinking
-from leporello.gateway.proxy.recall.hidden_calls import MOST_KEPT, STATE_KEY, HiddenCall
-from leporello.gateway.proxy.recall.tool_offer import RecallAnswers, can_offer, with_tools
-from leporello.gateway.proxy.request import LIST, OUTPUT_FIELDS, Body, WireRequest
+from leporello.gateway.proxy.recall.tool_offer import MOST_KEPT, STATE_KEY, RecallAnswers, can_offer, with_tools
+from leporello.gateway.proxy.request import WireRequest
 from leporello.models import LearnedLimits, cost, model_facts
 from leporello.models.limits import limits_of
 from leporello.providers.error_rules import ErrorKind
@@ -59,10 +59,10 @@ def lowered(data: bytes, request: WireRequest, allowed: int) -> bytes | None:
     `allowed` may be an estimate that can't be right, because it would have let the cap pass or leaves nothing: then
     half of the cap is tried.
     """
-    body = Body.read(data, LIST[request.dialect])
+    body = Body.read(data, request.dialect.fields.conversation)
     if body is None:
         return None
-    names = [name for name in OUTPUT_FIELDS[request.dialect] if name in body.fields]
+    names = [name for name in request.dialect.fields.output_caps if name in body.fields]
     caps = [orjson.loads(body.fields[name]) for name in names]
     wanted = min((cap for cap in caps if isinstance(cap, int) and not isinstance(cap, bool)), default=0)
     least = max(LEAST_OUTPUT, _thinking(request) + 1)
@@ -233,11 +233,11 @@ class RequestRewriter:
         if not is_folded(lines):
             return plan
         caching_settings = self.settings.prompt_caching
-        claude = caching.cache_use(request.model, dialect=request.dialect.value).native
+        claude = caching.cache_use(request.model, dialect=request.dialect.name).native
         shown = with_footers(lines, callable_here=plan.recall)
         body = apply_view(request, shown, ttl=caching_settings.cache_ttl, lay_marks=claude)
         if live.thoughtless:
-            body = without_thinking(body)
+            body = without_thinking(body, request.dialect)
         if plan.recall:
             body = with_tools(body, request, self._asides(live))
         return replace(plan, body=body, done=Action.FOLDED, offered=plan.recall)
@@ -315,10 +315,10 @@ class RequestRewriter:
 
     def _without_thinking(self, plan: Rewrite) -> Rewrite | None:
         assert plan.live is not None
-        if plan.request.dialect is not Dialect.ANTHROPIC or plan.live.thoughtless:
+        if plan.request.dialect.items.without_thinking is None or plan.live.thoughtless:
             return None
         plan.live.thoughtless = True
-        body = without_thinking(plan.body)
+        body = without_thinking(plan.body, plan.request.dialect)
         return replace(plan, body=body, done=Action.RECOVERED, recoveries=plan.recoveries + 1)
 
     def settle(self, plan: Rewrite, usages: Sequence[CanonicalUsage]) -> None:

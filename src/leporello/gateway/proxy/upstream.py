@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from enum import StrEnum
 from types import TracebackType
 from urllib.parse import quote
 
@@ -34,7 +33,7 @@ _NOT_RETURNED = _HOP | frozenset(
 MOST_REPLY = 64 * 1024 * 1024
 
 
-def sent_headers(headers: Mapping[str, str], client: Client, upstream: Upstream, anthropic: bool) -> dict[str, str]:
+def sent_headers(headers: Mapping[str, str], client: Client, upstream: Upstream, bearer: bool) -> dict[str, str]:
     """What goes on to the provider: everything but addresses, cookies and keys; then the one key that belongs there."""
     kept = {
         name: value
@@ -43,7 +42,8 @@ def sent_headers(headers: Mapping[str, str], client: Client, upstream: Upstream,
     }
     kept["accept-encoding"] = "identity"
     key = client.upstream_key or upstream.key
-    bearer = client.upstream_scheme == "bearer" if client.upstream_key else not anthropic
+    if client.upstream_key:
+        bearer = client.upstream_scheme == "bearer"
     if key and bearer:
         kept["authorization"] = f"Bearer {key}"
     elif key:
@@ -127,17 +127,10 @@ _QUERY_SAFE = "!$&'()*+,;=:@/?-._~%"
 _DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
 
 
-class ApiPath(StrEnum):
-    """The paths of upstreams that are ever asked; the gateway serves the same ones."""
-
-    CHAT = "/v1/chat/completions"
-    RESPONSES = "/v1/responses"
-    MESSAGES = "/v1/messages"
-    COUNT_TOKENS = "/v1/messages/count_tokens"
-    MODELS = "/v1/models"
+MODELS_PATH = "/v1/models"
 
 
-def upstream_url(upstream: Upstream, path: ApiPath, query: bytes = b"", model: str = "") -> URL:
+def upstream_url(upstream: Upstream, path: str, query: bytes = b"", model: str = "") -> URL:
     """The address of an API path at an upstream; with a model's name, that of the model below the path."""
     # Base addresses come with and without the version.
     address = upstream.base_url.removesuffix("/v1") + path

@@ -1,6 +1,6 @@
 """The rounds behind one answer: what the model asks of its past is answered here, until it speaks to the client.
 
-    exchange = Exchange(proxy, plan, url, headers, outlet)
+    exchange = ToolLoop(proxy, plan, url, headers, outlet)
     error = await exchange.first(response)     # the answer to the request as it was planned
     await exchange.rest()                      # further rounds, and the end
 
@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import orjson
 
-from leporello.dialects import Dialect
 from leporello.dialects.base import StreamIncomplete, Wire
+from leporello.dialects.merge import ReplyTurn
+from leporello.dialects.request import Body
+from leporello.dialects.sse import Event, EventReader
 from leporello.gateway.api_errors import ApiError, RequestRefused
-from leporello.gateway.proxy.recall.merge import ReplyMerge, ReplyTurn
-from leporello.gateway.proxy.recall.merge_anthropic import AnthropicMerge
-from leporello.gateway.proxy.recall.merge_chat import ChatMerge
-from leporello.gateway.proxy.recall.merge_responses import ResponsesMerge
 from leporello.gateway.proxy.recall.tool_offer import NO_ROOM, closed
 from leporello.gateway.proxy.relay import BROKEN, HOLD_SECONDS, Headers, Outlet
-from leporello.gateway.proxy.request import LIST, Body, WireRequest
-from leporello.gateway.proxy.streams import Event, EventReader, Tally, usage_of
+from leporello.gateway.proxy.streams import Tally, usage_of
 from leporello.gateway.proxy.upstream import fault_of, read_reply, returned_headers
 from leporello.providers.errors import classify
+from leporello.recall.tools import TOOL_NAMES
 from leporello.usage import CanonicalUsage
 
 if TYPE_CHECKING:
@@ -46,17 +44,6 @@ GARBAGE = ApiError(502, "upstream_garbage", "The model's server sent something t
 
 NONSENSE = (AttributeError, KeyError, TypeError, ValueError, IndexError)
 """What an answer causes that is JSON and yet nothing of the dialect."""
-ANSWERS = {Dialect.OPENAI_CHAT: "choices", Dialect.OPENAI_RESPONSES: "output", Dialect.ANTHROPIC: "content"}
-"""The list that every answer of a dialect has."""
-
-
-def merge_for(request: WireRequest) -> ReplyMerge:
-    """The weave of a request's dialect."""
-    if request.dialect is Dialect.ANTHROPIC:
-        return AnthropicMerge()
-    if request.dialect is Dialect.OPENAI_CHAT:
-        return ChatMerge()
-    return ResponsesMerge(stored=request.fields.get("store") is not False)
 
 
 class ToolLoop:
@@ -68,7 +55,8 @@ class ToolLoop:
         self._url = url
         self._headers = headers
         self._outlet = outlet
-        self._weave = merge_for(plan.request)
+        self._dialect = plan.request.dialect
+        self._merge = self._dialect.recall.merge(TOOL_NAMES, plan.request.fields)
         self._answers = proxy.planner.answers(plan)
         self._items: list[Wire] = []
         """What the rounds so far add to the request."""
@@ -106,14 +94,14 @@ class ToolLoop:
             await self._put_aside(turn)
         if not self._streams:
             status, headers = self._head
-            await self._outlet.answer(status, headers, orjson.dumps(self._weave.whole()))
+            await self._outlet.answer(status, headers, orjson.dumps(self._merge.whole()))
             return
-        await self._give(self._weave.ending(), at_once=True)
+        await self._give(self._merge.ending(), at_once=True)
         await self._outlet.finish()
 
     def _turn(self) -> ReplyTurn:
         try:
-            return self._weave.turn()
+            return self._merge.turn()
         except StreamIncomplete:
             raise RequestRefused(BROKEN) from None
 
@@ -122,10 +110,10 @@ class ToolLoop:
     async def _continued(self, turn: ReplyTurn) -> bool:
         """Results go to the model, and its next answer is taken; False when the client was given an error instead."""
         texts = await self._proxy.thread(self._answered, turn)
-        carried = self._weave.carried()
+        carried = self._merge.carried()
         for attempt in (texts, [NO_ROOM] * len(texts)):
-            results = [self._weave.result(call, text) for call, text in zip(turn.calls, attempt, strict=True)]
-            added = [*carried, *self._weave.answered(results)]
+            results = [self._merge.result(call, text) for call, text in zip(turn.calls, attempt, strict=True)]
+            added = [*carried, *self._merge.answered(results)]
             async with self._proxy.upstreams.call("POST", self._url, self._headers, self._body(added)) as response:
                 if response.status < 400:
                     self._items += added
@@ -155,7 +143,7 @@ class ToolLoop:
 
     def _body(self, added: list[Wire]) -> bytes:
         request = self._plan.request
-        body = Body.read(self._plan.body, LIST[request.dialect])
+        body = Body.read(self._plan.body, self._dialect.fields.conversation)
         assert body is not None
         items = [*body.items, *map(orjson.dumps, [*self._items, *added])]
         return body.with_items(items, **(closed(body, request) if self.recalls == MOST_ROUNDS else {}))
@@ -169,18 +157,18 @@ class ToolLoop:
                 raise RequestRefused(GARBAGE) from None
             if not isinstance(reply, dict):
                 raise RequestRefused(GARBAGE)
-            if not isinstance(reply.get(ANSWERS[self._plan.request.dialect]), list):
+            if not isinstance(reply.get(self._dialect.fields.reply), list):
                 # An error inside a success: the client's library knows what to make of it.
                 await self._outlet.answer(*self._head, body)
                 self._over = True
                 return None
             try:
-                self._weave.take(reply)
+                self._merge.take(reply)
             except NONSENSE as error:
                 raise RequestRefused(GARBAGE) from error
             self._count(usage_of(reply))
             return None
-        tally = Tally(self._plan.request.dialect)
+        tally = Tally(self._dialect)
         try:
             await self._pump(response.content, tally)
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -209,11 +197,11 @@ class ToolLoop:
         while piece := await self._piece(content):
             self._deadline = self._deadline or time.monotonic() + HOLD_SECONDS
             tally.feed(piece)
-            await self._give(self._woven(reader.feed(piece)))
+            await self._give(self._merged(reader.feed(piece)))
 
-    def _woven(self, events: Iterable[Event]) -> bytes:
+    def _merged(self, events: Iterable[Event]) -> bytes:
         try:
-            return b"".join(map(self._weave.feed, events))
+            return b"".join(map(self._merge.feed, events))
         except NONSENSE as error:
             raise RequestRefused(GARBAGE) from error
 
@@ -235,17 +223,18 @@ class ToolLoop:
             await self._outlet.write(data)
             return
         self._outlet.keep(data)
-        if self._weave.visible or at_once:
+        if self._merge.visible or at_once:
             await self._outlet.release(more=True)
 
     async def _failed(self, response: aiohttp.ClientResponse, body: bytes) -> None:
         """An inner call was refused: the provider's words, as an answer or as the last event of one that has begun."""
-        dialect = self._plan.request.dialect
         if not self._outlet.started:
             about = [pair for pair in self._head[1] if pair[0].startswith(b"x-leporello")]
-            await self._outlet.refusal(response, body, dialect, about)
+            await self._outlet.refusal(response, body, self._dialect, about)
             return
-        await self._outlet.fail(ApiError(response.status, "upstream_error", _words(body, response.status)), dialect)
+        await self._outlet.fail(
+            ApiError(response.status, "upstream_error", _words(body, response.status)), self._dialect
+        )
 
     # -- calls beside the client's own
 
@@ -254,7 +243,7 @@ class ToolLoop:
         asides = [
             {
                 "call": call.wire,
-                "result": self._weave.result(call, text),
+                "result": self._merge.result(call, text),
                 "before": call.before,
                 "last": turn.others[-1],
             }

@@ -10,14 +10,13 @@ import orjson
 
 from leporello.conversation.artifacts import StoredArchive
 from leporello.dialects import Dialect
-from leporello.dialects.tools import anthropic_tools, chat_tools, responses_tools
-from leporello.gateway.proxy.recall.hidden_calls import HiddenCall, with_hidden_calls
-from leporello.gateway.proxy.recall.merge import RecallCall, is_ours
-from leporello.gateway.proxy.request import LIST, Body, WireRequest
+from leporello.dialects.merge import HiddenCall, RecallCall
+from leporello.dialects.request import Body
+from leporello.gateway.proxy.request import WireRequest
 from leporello.messages import parse_json
 from leporello.recall.base import DEFAULT_TOKENS
 from leporello.recall.paging import json_text
-from leporello.recall.tools import LEAST_TOKENS, SCHEMAS, RecallTools, openai_tools
+from leporello.recall.tools import LEAST_TOKENS, SCHEMAS, TOOL_NAMES, RecallTools, openai_tools
 from leporello.store import Store
 from leporello.tokens import TokenCounter
 
@@ -52,8 +51,6 @@ class RecallAnswers:
 
 MOST_TOOLS = 128
 """More than so many the APIs don't take."""
-_OTHER_FORMS = ("functions", "function_call", "prediction", "audio", "web_search_options", "logprobs")
-"""Fields of Chat Completions beside which calls are refused, or could not be hidden."""
 
 
 def can_offer(request: WireRequest) -> bool:
@@ -62,13 +59,13 @@ def can_offer(request: WireRequest) -> bool:
     tools = fields.get("tools")
     if tools is not None and not isinstance(tools, list):
         return False
-    if len(tools or ()) + len(SCHEMAS) > MOST_TOOLS or any(is_ours(name) for name in _names(tools or ())):
+    if len(tools or ()) + len(SCHEMAS) > MOST_TOOLS or any(name in TOOL_NAMES for name in _names(tools or ())):
         return False
     if _forbids(fields.get("tool_choice")):
         return False
     if not tools and _fixed_form(fields):
         return False
-    return _FITS[request.dialect](request)
+    return request.dialect.recall.can_call(fields)
 
 
 def _names(tools: list[Any] | tuple[()]) -> Iterator[Any]:
@@ -91,53 +88,48 @@ def _fixed_form(fields: Mapping[str, Any]) -> bool:
     return any(isinstance(form, Mapping) and form.get("type", "text") != "text" for form in inner)
 
 
-def _fits_chat(request: WireRequest) -> bool:
-    fields = request.fields
-    modalities = fields.get("modalities") or ()
-    return fields.get("n") in (None, 1) and "audio" not in modalities and not any(map(fields.get, _OTHER_FORMS))
-
-
-def _fits_responses(request: WireRequest) -> bool:
-    return not request.fields.get("background")
-
-
-def _fits_claude(request: WireRequest) -> bool:
-    """The beginning of an answer that the model only completes leaves no room for a call."""
-    return request.messages[-1].get("role") != "assistant"
-
-
-_FITS = {
-    Dialect.OPENAI_CHAT: _fits_chat,
-    Dialect.OPENAI_RESPONSES: _fits_responses,
-    Dialect.ANTHROPIC: _fits_claude,
-}
-
-
 @cache
 def _ours(dialect: Dialect) -> bytes:
     """Our tools as the inside of a list."""
-    written = {
-        Dialect.OPENAI_CHAT: chat_tools,
-        Dialect.OPENAI_RESPONSES: responses_tools,
-        Dialect.ANTHROPIC: anthropic_tools,
-    }
-    return orjson.dumps(written[dialect](openai_tools()))[1:-1]
+    return orjson.dumps(dialect.recall.encode_tools(openai_tools()))[1:-1]
 
 
-def with_tools(data: bytes, request: WireRequest, asides: Sequence[HiddenCall] = ()) -> bytes:
+STATE_KEY = "gateway.asides"
+"""The state key under which a conversation keeps its hidden calls."""
+MOST_KEPT = 64
+"""Older ones have long been folded away."""
+
+
+def with_hidden_calls(dialect: Dialect, items: Sequence[bytes], hidden: Sequence[HiddenCall]) -> list[bytes]:
+    """The list with all hidden calls whose turn is in it.
+
+    A model may call our tools and the client's in one answer. The client must run its own before the model goes on, so
+    it gets the answer with those alone; ours are answered here and kept. When the client comes back with its results,
+    call and result stand in the request again as the model wrote them, and in every later one that shows that turn.
+    """
+    turns: dict[str, list[HiddenCall]] = {}
+    for call in hidden:
+        if any(str(call["last"]).encode() in item for item in items):
+            turns.setdefault(str(call["last"]), []).append(call)
+    if not turns:
+        return list(items)
+    waiting: list[HiddenCall] = []
+    return [made for item in items for made in dialect.recall.insert(item, turns, waiting)]
+
+
+def with_tools(data: bytes, request: WireRequest, hidden: Sequence[HiddenCall] = ()) -> bytes:
     """The body with the tools behind the client's own, and with what was asked of them beside the client's calls."""
-    body = Body.read(data, LIST[request.dialect])
+    body = Body.read(data, request.dialect.fields.conversation)
     if body is None:
         return data
     given = body.fields.get("tools", b"null").strip()
     ours = _ours(request.dialect)
     listed = given[:-1] + b"," + ours + b"]" if request.fields.get("tools") else b"[" + ours + b"]"
-    return body.with_items(with_hidden_calls(request.dialect, body.items, asides), tools=listed)
+    return body.with_items(with_hidden_calls(request.dialect, body.items, hidden), tools=listed)
 
 
 def closed(body: Body, request: WireRequest) -> Mapping[str, bytes]:
     """Fields of a last round, in which our tools can't be called: they are gone, or nothing can be called at all."""
     if request.fields.get("tools"):
         return {"tools": orjson.dumps(request.fields["tools"])}
-    none: Any = {"type": "none"} if request.dialect is Dialect.ANTHROPIC else "none"
-    return {"tools": body.fields["tools"], "tool_choice": orjson.dumps(none)}
+    return {"tools": body.fields["tools"], "tool_choice": orjson.dumps(request.dialect.recall.no_choice)}

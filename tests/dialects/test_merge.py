@@ -1,4 +1,4 @@
-"""Several answers of a model woven into one: streamed or whole, wherever a stream is cut, the client gets the same."""
+"""Several answers of a model merged into one: streamed or whole, wherever a stream is cut, the client gets the same."""
 
 from __future__ import annotations
 
@@ -10,24 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.dialects import Dialect, anthropic, chat, responses
-from leporello.gateway.proxy.recall.merge import ReplyMerge, summed
-from leporello.gateway.proxy.recall.merge_anthropic import AnthropicMerge
-from leporello.gateway.proxy.recall.merge_chat import ChatMerge
-from leporello.gateway.proxy.recall.merge_responses import ResponsesMerge
-from leporello.gateway.proxy.streams import EventReader
+from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
+from leporello.dialects.merge import ReplyMerge, summed
+from leporello.dialects.sse import EventReader
 
 Part = tuple[str, str]
-WEAVES: dict[Dialect, Callable[[], ReplyMerge]] = {
-    Dialect.OPENAI_CHAT: ChatMerge,
-    Dialect.OPENAI_RESPONSES: lambda: ResponsesMerge(stored=False),
-    Dialect.ANTHROPIC: AnthropicMerge,
-}
-CODECS: dict[Dialect, Any] = {
-    Dialect.OPENAI_CHAT: chat,
-    Dialect.OPENAI_RESPONSES: responses,
-    Dialect.ANTHROPIC: anthropic,
-}
+HIDDEN = frozenset(("lcm_grep",))
+EVERY_DIALECT = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
 words = st.text("abü\n ", min_size=1, max_size=40).filter(str.strip)
 texts = st.tuples(st.just("text"), words)
 thoughts = st.tuples(st.just("think"), words)
@@ -42,16 +31,21 @@ last = st.lists(thoughts | texts, max_size=3).flatmap(
 answers = st.tuples(st.lists(inner, max_size=3), last).map(lambda pair: [*pair[0], pair[1]])
 
 
+def merge_of(dialect: Dialect) -> ReplyMerge:
+    """The merge for a request whose answer the provider does not keep."""
+    return dialect.recall.merge(HIDDEN, {"store": False})
+
+
 def reply(dialect: Dialect, number: int, parts: Sequence[Part]) -> dict[str, Any]:
     """One answer of the model's server."""
     calls = any(kind in ("read", "lcm_grep") for kind, _ in parts)
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is ANTHROPIC:
         content = [_block(number, place, part) for place, part in enumerate(parts)]
         usage = {"input_tokens": 10, "output_tokens": 3}
         stop = "tool_use" if calls else "end_turn"
         head = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "m"}
         return {**head, "content": content, "stop_reason": stop, "stop_sequence": None, "usage": usage}
-    if dialect is Dialect.OPENAI_RESPONSES:
+    if dialect is OPENAI_RESPONSES:
         output = [_item(place, part) for place, part in enumerate(parts)]
         usage = {"input_tokens": 10, "output_tokens": 3, "total_tokens": 13}
         return {"id": f"resp_{number}", "created_at": number, "status": "completed", "output": output, "usage": usage}
@@ -95,44 +89,44 @@ def _call(number: int, place: int, part: Part) -> dict[str, Any]:
 def stream(dialect: Dialect, whole: dict[str, Any]) -> bytes:
     """The same answer as a stream."""
     data = b""
-    for event in CODECS[dialect].reply_events(whole):
-        name = b"" if dialect is Dialect.OPENAI_CHAT else f"event: {event['type']}\n".encode()
+    for event in dialect.reply_events(whole):
+        name = b"" if dialect is OPENAI_CHAT else f"event: {event['type']}\n".encode()
         data += name + b"data: " + json.dumps(event).encode() + b"\n\n"
-    return data + (b"data: [DONE]\n\n" if dialect is Dialect.OPENAI_CHAT else b"")
+    return data + (b"data: [DONE]\n\n" if dialect is OPENAI_CHAT else b"")
 
 
-def woven(dialect: Dialect, replies: Sequence[dict[str, Any]], cut: int | None = None) -> bytes:
+def merged(dialect: Dialect, replies: Sequence[dict[str, Any]], cut: int | None = None) -> bytes:
     """What a client reads; each stream is cut in two at the same place."""
-    weave = WEAVES[dialect]()
+    merge = merge_of(dialect)
     data = b""
     for whole in replies:
         reader, raw = EventReader(), stream(dialect, whole)
         for piece in (raw[:cut], raw[cut:]) if cut is not None else (raw,):
-            data += b"".join(map(weave.feed, reader.feed(piece)))
-        weave.turn()
-    return data + weave.ending()
+            data += b"".join(map(merge.feed, reader.feed(piece)))
+        merge.turn()
+    return data + merge.ending()
 
 
 def read(dialect: Dialect, data: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The answer a client puts together, and its events."""
-    assembler = CODECS[dialect].Assembler()
+    assembler = dialect.assembler()
     events = [json.loads(event.data) for event in EventReader().feed(data) if event.data != b"[DONE]"]
     for event in events:
         assembler.feed(event)
     return assembler.reply(), events
 
 
-@pytest.mark.parametrize("dialect", WEAVES)
+@EVERY_DIALECT
 @given(rounds=answers)
 def test_streamed_or_whole(dialect: Dialect, rounds: list[list[Part]]) -> None:
     """Both ways say the same; nothing of ours is left, nothing of the client's is lost, what was used is added."""
     replies = [reply(dialect, number, parts) for number, parts in enumerate(rounds)]
-    weave = WEAVES[dialect]()
+    merge = merge_of(dialect)
     for whole in replies:
-        weave.take(whole)
-        weave.turn()
-    expected = weave.whole()
-    data = woven(dialect, replies)
+        merge.take(whole)
+        merge.turn()
+    expected = merge.whole()
+    data = merged(dialect, replies)
     found, events = read(dialect, data)
     assert b"lcm_grep" not in data
     assert "lcm_grep" not in json.dumps(expected)
@@ -174,28 +168,28 @@ def _same_responses(expected: dict[str, Any], found: dict[str, Any], events: lis
 
 
 CHECKS: dict[Dialect, Callable[[Any, Any, Any], None]] = {
-    Dialect.OPENAI_CHAT: _same_chat,
-    Dialect.OPENAI_RESPONSES: _same_responses,
-    Dialect.ANTHROPIC: _same_claude,
+    OPENAI_CHAT: _same_chat,
+    OPENAI_RESPONSES: _same_responses,
+    ANTHROPIC: _same_claude,
 }
 
 
-@pytest.mark.parametrize("dialect", WEAVES)
+@EVERY_DIALECT
 def test_cut_at_every_byte(dialect: Dialect) -> None:
     """Wherever the streams of two rounds are cut, the client reads the same bytes."""
     first: list[Part] = [("think", "hm"), ("text", "Grüße"), ("lcm_grep", "port")]
     second: list[Part] = [("think", "ah"), ("text", "Es ist 世界."), ("read", "a"), ("lcm_grep", "b"), ("read", "c")]
     replies = [reply(dialect, number, parts) for number, parts in enumerate((first, second))]
-    expected = woven(dialect, replies)
+    expected = merged(dialect, replies)
     longest = max(len(stream(dialect, whole)) for whole in replies)
     for cut in range(1, longest):
-        assert woven(dialect, replies, cut) == expected
+        assert merged(dialect, replies, cut) == expected
 
 
-@pytest.mark.parametrize("dialect", WEAVES)
-def test_nothing_to_weave(dialect: Dialect) -> None:
+@EVERY_DIALECT
+def test_nothing_to_merge(dialect: Dialect) -> None:
     """An answer without calls of ours reaches the client as it came: the same events, in the same order."""
     whole = reply(dialect, 0, [("think", "hm"), ("text", "Hello, you."), ("read", "a")])
     raw = stream(dialect, whole)
     given = [json.loads(event.data) for event in EventReader().feed(raw) if event.data != b"[DONE]"]
-    assert read(dialect, woven(dialect, [whole]))[1] == given
+    assert read(dialect, merged(dialect, [whole]))[1] == given

@@ -1,4 +1,4 @@
-"""One answer of Anthropic Messages, woven of several.
+"""One answer of Anthropic Messages, merged of several.
 
 Thinking behind an inner exchange is not shown: its signature is bound to calls that the client does not have, and the
 provider would refuse it when the client sends it back. The thinking before the first exchange stays.
@@ -6,33 +6,25 @@ provider would refuse it when the client sends it back. The thinking before the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from leporello.dialects.anthropic import Assembler
-from leporello.dialects.anthropic.blocks import THINKING
+import orjson
+
+from leporello.dialects.anthropic.blocks import THINKING, blocks_in
 from leporello.dialects.anthropic.decode import INPUT_JSON
+from leporello.dialects.anthropic.reply import Assembler
 from leporello.dialects.base import Wire
+from leporello.dialects.merge import HiddenCall, RecallCall, ReplyMerge, with_calls
 from leporello.dialects.parts import json_text
-from leporello.gateway.proxy.recall.merge import (
-    RecallCall,
-    ReplyTurn,
-    as_it_came,
-    is_ours,
-    parsed,
-    summed,
-    written,
-)
-from leporello.gateway.proxy.streams import Event
+from leporello.dialects.sse import Event, encode_event
 
 
-class AnthropicMerge:
+class AnthropicMerge(ReplyMerge):
     """Content blocks keep their order; their indices are counted through all rounds."""
 
-    def __init__(self) -> None:
-        self.visible = False
-        self._replies: list[Wire] = []
-        self._assembler: Assembler | None = None
+    def __init__(self, hidden: Collection[str]) -> None:
+        super().__init__(hidden)
         self._places: dict[int, int | None] = {}
         """For each block of this round the index the client knows it by; None for what is not shown."""
         self._shown = 0
@@ -40,21 +32,21 @@ class AnthropicMerge:
 
     def feed(self, event: Event) -> bytes:
         """Blocks of ours are left out, the others renumbered; the end is held back until it is the end."""
-        body = parsed(event)
+        body = event.json()
         kind = body.get("type")
         if self._assembler is None:
             self._assembler, self._places, self._end = Assembler(), {}, []
         if kind in ("error", None):
-            return as_it_came(event)
+            return event.encode()
         self._assembler.feed(body)
         if kind == "message_start":
-            return as_it_came(event) if not self._replies else b""
+            return event.encode() if not self._replies else b""
         if kind in ("message_delta", "message_stop"):
             self._end.append(event)
             return b""
         if kind == "content_block_start":
             self._place(body)
-        return self._renumbered(event, body) if "index" in body else as_it_came(event)
+        return self._renumbered(event, body) if "index" in body else event.encode()
 
     def _place(self, body: Wire) -> None:
         if self._is_hidden(body.get("content_block") or {}, bool(self._replies)):
@@ -68,46 +60,31 @@ class AnthropicMerge:
         place = self._places.get(body["index"], body["index"])
         if place is None:
             return b""
-        return as_it_came(event) if place == body["index"] else written({**body, "index": place}, event.name)
+        return event.encode() if place == body["index"] else encode_event({**body, "index": place}, event.name)
 
-    @staticmethod
-    def _is_hidden(block: Wire, later: bool) -> bool:
+    def _is_hidden(self, block: Wire, later: bool) -> bool:
         kind = block.get("type")
-        return (kind == "tool_use" and is_ours(block.get("name"))) or (later and kind in THINKING)
+        return (kind == "tool_use" and block.get("name") in self._hidden) or (later and kind in THINKING)
 
-    def take(self, reply: Wire) -> None:
-        """An answer that did not stream."""
-        self._replies.append(reply)
-
-    def turn(self) -> ReplyTurn:
-        """What the last answer asks for."""
-        if self._assembler is not None:
-            self._replies.append(self._assembler.reply())
-            self._assembler = None
-        if self._replies[-1].get("stop_reason") != "tool_use":
-            return ReplyTurn()
-        calls: list[RecallCall] = []
-        others: list[str] = []
-        for block in reversed(self._blocks(self._replies[-1])):
-            if block.get("type") != "tool_use":
-                continue
-            if is_ours(block.get("name")):
-                text = block.get(INPUT_JSON) or json_text(block.get("input"))
-                calls.insert(0, RecallCall(block["id"], block["name"], text, _sendable(block), (others or [""])[0]))
-            else:
-                others.insert(0, str(block.get("id")))
-        return ReplyTurn(tuple(calls), tuple(others))
-
-    @staticmethod
-    def _blocks(reply: Wire) -> list[Wire]:
-        content = reply.get("content")
-        return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    def _calls(self, reply: Wire) -> list[RecallCall]:
+        if reply.get("stop_reason") != "tool_use":
+            return []
+        return [
+            RecallCall(
+                str(block.get("id")),
+                str(block.get("name")),
+                block.get(INPUT_JSON) or json_text(block.get("input")),
+                _sendable(block),
+            )
+            for block in _blocks(reply)
+            if block.get("type") == "tool_use"
+        ]
 
     def carried(self) -> list[Wire]:
         """The turn with its thinking and signatures; only text that says nothing is left out, which the API refuses."""
         blocks = [
             _sendable(block)
-            for block in self._blocks(self._replies[-1])
+            for block in _blocks(self._replies[-1])
             if block.get("type") != "text" or str(block.get("text", "")).strip()
         ]
         return [{"role": "assistant", "content": blocks}]
@@ -136,25 +113,22 @@ class AnthropicMerge:
         return [
             _sendable(block)
             for number, reply in enumerate(self._replies)
-            for block in self._blocks(reply)
+            for block in _blocks(reply)
             if not self._is_hidden(block, number > 0)
         ]
-
-    def _usage(self) -> Any:
-        return summed(reply.get("usage") for reply in self._replies)
 
     def ending(self) -> bytes:
         """As it came when there was one round and nothing is hidden; else with the sum of all rounds."""
         found = b""
         for event in self._end:
-            body = parsed(event)
+            body = event.json()
             if body.get("type") == "message_delta":
                 if len(self._replies) > 1:
                     body["usage"] = self._usage()
                 body["delta"] = {**(body.get("delta") or {}), **self._stop()}
-                found += written(body, event.name)
+                found += encode_event(body, event.name)
             else:
-                found += as_it_came(event)
+                found += event.encode()
         return found
 
     def whole(self) -> Wire:
@@ -170,3 +144,31 @@ class AnthropicMerge:
 
 def _sendable(block: Wire) -> Wire:
     return {key: value for key, value in block.items() if key != INPUT_JSON} if INPUT_JSON in block else block
+
+
+def _blocks(reply: Wire) -> list[Wire]:
+    content = reply.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def insert_hidden(item: bytes, turns: Mapping[str, list[HiddenCall]], waiting: list[HiddenCall]) -> list[bytes]:
+    """A turn with its hidden calls; their results wait for the turn that follows it."""
+    if waiting:
+        turn = orjson.loads(item)
+        results = [own["result"] for own in waiting]
+        waiting.clear()
+        return [orjson.dumps({**turn, "content": [*results, *blocks_in(turn)]})]
+    if b'"tool_use"' not in item:
+        return [item]
+    turn = orjson.loads(item)
+    calls = [str(block.get("id")) for block in _blocks(turn) if block.get("type") == "tool_use"]
+    hidden = [own for id in calls for own in turns.get(id, ())]
+    if not hidden:
+        return [item]
+    waiting += hidden
+    return [orjson.dumps({**turn, "content": with_calls(turn["content"], hidden)})]
+
+
+def can_call(fields: Mapping[str, Any]) -> bool:
+    """The beginning of an answer that the model only completes leaves no room for a call."""
+    return bool(fields["messages"][-1].get("role") != "assistant")

@@ -11,24 +11,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.dialects import STATE, Dialect, StreamIncomplete, Target, anthropic, chat, responses
+from leporello.dialects import (
+    ANTHROPIC,
+    DIALECTS,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    STATE,
+    Dialect,
+    StreamIncomplete,
+    Target,
+)
 from leporello.messages import Message, role_of
 from leporello.turns import validate
 from tests.support.checks import cut_points
 from tests.support.strategies import conversations, nasty_conversations
 from tests.support.wire import VIOLATIONS
 
-CODECS: dict[Dialect, Any] = {
-    Dialect.ANTHROPIC: anthropic,
-    Dialect.OPENAI_CHAT: chat,
-    Dialect.OPENAI_RESPONSES: responses,
-}
 TARGETS = {
-    Dialect.ANTHROPIC: Target("anthropic", "claude-sonnet-5"),
-    Dialect.OPENAI_CHAT: Target("openai", "gpt-6-sol", native=True),
-    Dialect.OPENAI_RESPONSES: Target("openai", "gpt-6-sol", native=True),
+    ANTHROPIC: Target("anthropic", "claude-sonnet-5"),
+    OPENAI_CHAT: Target("openai", "gpt-6-sol", native=True),
+    OPENAI_RESPONSES: Target("openai", "gpt-6-sol", native=True),
 }
-DIALECTS = pytest.mark.parametrize("dialect", list(Dialect), ids=str)
+EVERY_DIALECT = pytest.mark.parametrize("dialect", list(DIALECTS.values()), ids=str)
 TOOLS = [
     {"type": "function", "function": {"name": "read_file", "description": "Read", "parameters": {"type": "object"}}},
     {"name": "lcm_grep", "description": "Search", "parameters": {"type": "object", "properties": {}}},
@@ -38,15 +42,14 @@ TOOLS = [
 
 def encode(dialect: Dialect, messages: list[Message], **kwargs: Any) -> dict[str, Any]:
     """The wire request of a dialect."""
-    wire: dict[str, Any] = CODECS[dialect].encode_request(messages, target=TARGETS[dialect], **kwargs)
-    return wire
+    return dialect.encode_request(messages, target=TARGETS[dialect], **kwargs)
 
 
 def flat(dialect: Dialect, wire: dict[str, Any]) -> list[Any]:
     """A request's content as one list, without cache marks: what a cached prefix is made of."""
-    if dialect is Dialect.OPENAI_CHAT:
+    if dialect is OPENAI_CHAT:
         return list(wire["messages"])
-    if dialect is Dialect.OPENAI_RESPONSES:
+    if dialect is OPENAI_RESPONSES:
         return [wire.get("instructions"), *wire["input"]]
     blocks: list[Any] = [wire.get("system")]
     for turn in wire["messages"]:
@@ -54,7 +57,7 @@ def flat(dialect: Dialect, wire: dict[str, Any]) -> list[Any]:
     return blocks
 
 
-@DIALECTS
+@EVERY_DIALECT
 @given(messages=conversations(open_calls=False))
 def test_valid_conversations_are_accepted(dialect: Dialect, messages: list[Message]) -> None:
     """What is valid in the chat form is valid on every wire, by the rules of the real server."""
@@ -62,7 +65,7 @@ def test_valid_conversations_are_accepted(dialect: Dialect, messages: list[Messa
     assert VIOLATIONS[dialect](wire) == []
 
 
-@DIALECTS
+@EVERY_DIALECT
 @given(messages=nasty_conversations())
 def test_nothing_makes_a_codec_fail(dialect: Dialect, messages: list[Message]) -> None:
     """Whatever history there is, there is a request, it is JSON, and the history is as it was."""
@@ -72,7 +75,7 @@ def test_nothing_makes_a_codec_fail(dialect: Dialect, messages: list[Message]) -
     assert messages == before
 
 
-@DIALECTS
+@EVERY_DIALECT
 @given(messages=nasty_conversations())
 def test_whatever_pairs_is_accepted(dialect: Dialect, messages: list[Message]) -> None:
     """Odd contents, ids and arguments never make a request invalid: only pairing and order are the caller's."""
@@ -86,7 +89,7 @@ def test_whatever_pairs_is_accepted(dialect: Dialect, messages: list[Message]) -
     assert [problem for problem in problems if "tool" not in problem] == []
 
 
-@DIALECTS
+@EVERY_DIALECT
 @given(messages=conversations(open_calls=False), data=st.data())
 def test_the_prefix_never_changes(dialect: Dialect, messages: list[Message], data: st.DataObject) -> None:
     """A conversation that grew begins with exactly what was sent before (promise 15 on the wire)."""
@@ -98,14 +101,14 @@ def test_the_prefix_never_changes(dialect: Dialect, messages: list[Message], dat
     assert long[: len(short)] == short
 
 
-@DIALECTS
+@EVERY_DIALECT
 @given(messages=conversations(open_calls=False))
 def test_a_request_reads_back(dialect: Dialect, messages: list[Message]) -> None:
     """Decoding a request and encoding it again gives the same request: nothing is lost, nothing drifts."""
     wire = encode(dialect, messages, tools=TOOLS, max_tokens=100)
-    decoded = CODECS[dialect].decode_request(wire, TARGETS[dialect].provider)
+    decoded = dialect.decode_request(wire, TARGETS[dialect].provider)
     assert len(decoded.origins) == len(decoded.messages)
-    again = CODECS[dialect].encode_request(
+    again = dialect.encode_request(
         decoded.messages, decoded.tools, target=TARGETS[dialect], max_tokens=decoded.max_tokens, options=decoded.rest
     )
     assert again == wire
@@ -134,7 +137,7 @@ CHAT_REPLY = {
     ]
 }
 REPLIES = {
-    Dialect.ANTHROPIC: {
+    ANTHROPIC: {
         "content": [
             SIGNED,
             {"type": "text", "text": "Look."},
@@ -144,8 +147,8 @@ REPLIES = {
         ],
         "stop_reason": "tool_use",
     },
-    Dialect.OPENAI_CHAT: CHAT_REPLY,
-    Dialect.OPENAI_RESPONSES: {
+    OPENAI_CHAT: CHAT_REPLY,
+    OPENAI_RESPONSES: {
         "status": "completed",
         "output": [
             ENCRYPTED,
@@ -166,28 +169,28 @@ REPLIES = {
 
 def history(dialect: Dialect) -> list[Message]:
     """A conversation in which the model thought before it called a tool."""
-    reply = CODECS[dialect].decode_reply(REPLIES[dialect], TARGETS[dialect]).message
+    reply = dialect.decode_reply(REPLIES[dialect], TARGETS[dialect]).message
     call = reply["tool_calls"][0]["id"]
     return [{"role": "user", "content": "Go"}, reply, {"role": "tool", "tool_call_id": call, "content": "a.py"}]
 
 
 def test_thinking_goes_back_unchanged_and_in_its_place() -> None:
     """Signed blocks, their order among texts and calls, and fields of a call are as they came."""
-    wire = encode(Dialect.ANTHROPIC, history(Dialect.ANTHROPIC))
-    assert wire["messages"][1]["content"] == REPLIES[Dialect.ANTHROPIC]["content"]
-    items = encode(Dialect.OPENAI_RESPONSES, history(Dialect.OPENAI_RESPONSES))["input"]
+    wire = encode(ANTHROPIC, history(ANTHROPIC))
+    assert wire["messages"][1]["content"] == REPLIES[ANTHROPIC]["content"]
+    items = encode(OPENAI_RESPONSES, history(OPENAI_RESPONSES))["input"]
     assert [item["type"] for item in items[1:5]] == ["reasoning", "message", "reasoning", "function_call"]
     assert items[1] == ENCRYPTED
     assert items[2]["phase"] == "commentary"
     assert "id" not in items[2]
-    said = encode(Dialect.OPENAI_CHAT, history(Dialect.OPENAI_CHAT))["messages"][1]
+    said = encode(OPENAI_CHAT, history(OPENAI_CHAT))["messages"][1]
     assert said["reasoning_content"] == "c2lnbmVk"
     assert said["tool_calls"][0]["extra_content"]
 
 
 def others(dialect: Dialect) -> Iterator[tuple[Dialect, Target]]:
     """Every receiver but the one that wrote the state."""
-    for other in Dialect:
+    for other in DIALECTS.values():
         if other is not dialect:
             yield other, TARGETS[other]
             yield other, TARGETS[dialect]
@@ -195,17 +198,17 @@ def others(dialect: Dialect) -> Iterator[tuple[Dialect, Target]]:
     yield dialect, Target(TARGETS[dialect].provider, "qwen3-coder")
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_nobody_else_sees_it(dialect: Dialect) -> None:
     """Another provider, family or dialect gets neither the state nor a trace of it, and accepts the request."""
     for other, target in others(dialect):
-        wire = CODECS[other].encode_request(history(dialect), target=target)
+        wire = other.encode_request(history(dialect), target=target)
         assert "c2lnbmVk" not in json.dumps(wire)
         assert STATE not in json.dumps(wire)
         assert VIOLATIONS[other](wire) == []
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_state_of_a_changed_message_is_gone_whole(dialect: Dialect) -> None:
     """When something shortened the turn since, its signed blocks are not sent at all."""
     messages = history(dialect)
@@ -250,30 +253,30 @@ def plain(message: Message) -> Message:
     }
 
 
-@DIALECTS
+@EVERY_DIALECT
 @given(message=assistants())
 def test_an_answer_arrives_as_it_was(dialect: Dialect, message: Message) -> None:
     """Whole or as a stream, an answer decodes to the message that was encoded."""
-    codec, target = CODECS[dialect], TARGETS[dialect]
-    body = codec.encode_reply(message, target=target, finish_reason=finish_of(message))
-    whole = codec.decode_reply(body, target)
-    assembler = codec.Assembler()
-    text = "".join(assembler.feed(json.loads(json.dumps(event))) for event in codec.reply_events(body))
-    streamed = codec.decode_reply(assembler.reply(), target)
+    target = TARGETS[dialect]
+    body = dialect.encode_reply(message, target=target, finish_reason=finish_of(message))
+    whole = dialect.decode_reply(body, target)
+    assembler = dialect.assembler()
+    text = "".join(assembler.feed(json.loads(json.dumps(event))) for event in dialect.reply_events(body))
+    streamed = dialect.decode_reply(assembler.reply(), target)
     assert plain(whole.message) == plain(streamed.message) == plain(message)
     assert whole.finish_reason == streamed.finish_reason == finish_of(message)
     assert text == (message["content"] or "")
 
 
-@DIALECTS
+@EVERY_DIALECT
 @given(message=assistants(), data=st.data())
 def test_a_cut_stream_is_an_error(dialect: Dialect, message: Message, data: st.DataObject) -> None:
     """Cut anywhere before its end, a stream is never taken for a whole answer, least of all with half a call."""
-    codec, target = CODECS[dialect], TARGETS[dialect]
-    events = list(codec.reply_events(codec.encode_reply(message, target=target, finish_reason=finish_of(message))))
+    target = TARGETS[dialect]
+    events = list(dialect.reply_events(dialect.encode_reply(message, target=target, finish_reason=finish_of(message))))
     # The usage chunk of a chat stream comes after the answer's end.
     end = next(k for k, event in enumerate(events) if _is_end(event))
-    assembler = codec.Assembler()
+    assembler = dialect.assembler()
     for event in events[: data.draw(st.integers(0, end))]:
         assembler.feed(event)
     with pytest.raises(StreamIncomplete):
@@ -287,10 +290,10 @@ def _is_end(event: dict[str, Any]) -> bool:
     return event["type"] in ("message_stop", "response.completed")
 
 
-@DIALECTS
+@EVERY_DIALECT
 def test_half_a_call_at_the_output_limit_is_no_call(dialect: Dialect) -> None:
     """A call whose arguments the output limit cut is left out; the reason says `length`."""
-    codec, target = CODECS[dialect], TARGETS[dialect]
+    target = TARGETS[dialect]
     message = {
         "role": "assistant",
         "content": "Writing.",
@@ -298,13 +301,13 @@ def test_half_a_call_at_the_output_limit_is_no_call(dialect: Dialect) -> None:
             {"id": "c1", "type": "function", "function": {"name": "w", "arguments": '{"text": "abcdefgh"}'}}
         ],
     }
-    body = codec.encode_reply(message, target=target, finish_reason="length")
-    events = [json.loads(json.dumps(event).replace('defgh\\"}', "")) for event in codec.reply_events(body)]
+    body = dialect.encode_reply(message, target=target, finish_reason="length")
+    events = [json.loads(json.dumps(event).replace('defgh\\"}', "")) for event in dialect.reply_events(body)]
     events = [event for event in events if not _is_tail(event)]
-    assembler = codec.Assembler()
+    assembler = dialect.assembler()
     for event in events:
         assembler.feed(event)
-    reply = codec.decode_reply(assembler.reply(), target)
+    reply = dialect.decode_reply(assembler.reply(), target)
     assert reply.finish_reason == "length"
     assert "tool_calls" not in reply.message
     assert reply.message["content"] == "Writing."

@@ -7,17 +7,24 @@ from pathlib import Path
 import pytest
 
 from leporello.caching import LAYOUTS
-from leporello.dialects import Dialect, Target, anthropic, chat, responses
+from leporello.dialects import (
+    ANTHROPIC,
+    DIALECTS,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    Dialect,
+    Target,
+)
 from leporello.errors import InputError
 from leporello.importers import load_sessions
 from leporello.messages import Message
 from leporello.turns import open_group, validate
 from tests.support.wire import VIOLATIONS
 
-CODECS = {
-    Dialect.ANTHROPIC: (anthropic, Target("anthropic", "claude-sonnet-5")),
-    Dialect.OPENAI_CHAT: (chat, Target("openai", "gpt-6-sol", native=True)),
-    Dialect.OPENAI_RESPONSES: (responses, Target("openai", "gpt-6-sol", native=True)),
+TARGETS = {
+    ANTHROPIC: Target("anthropic", "claude-sonnet-5"),
+    OPENAI_CHAT: Target("openai", "gpt-6-sol", native=True),
+    OPENAI_RESPONSES: Target("openai", "gpt-6-sol", native=True),
 }
 SHAPES = {"neighbours", "late_system", "bad_arguments", "no_user"}
 """Faults that the codecs mend; pairing is the caller's."""
@@ -40,14 +47,13 @@ def recorded(real_sessions: Path) -> list[list[Message]]:
     return found
 
 
-@pytest.mark.parametrize("dialect", list(Dialect), ids=str)
+@pytest.mark.parametrize("dialect", list(DIALECTS.values()), ids=str)
 def test_accepted(dialect: Dialect, recorded: list[list[Message]]) -> None:
     """No real server would refuse the request."""
     assert recorded
-    codec, target = CODECS[dialect]
     refused = []
     for messages in recorded:
         for layout in LAYOUTS.values():
-            marked = layout(messages) if dialect is Dialect.ANTHROPIC else messages
-            refused += VIOLATIONS[dialect](codec.encode_request(marked, target=target))
+            marked = layout(messages) if dialect is ANTHROPIC else messages
+            refused += VIOLATIONS[dialect](dialect.encode_request(marked, target=TARGETS[dialect]))
     assert refused[:3] == []

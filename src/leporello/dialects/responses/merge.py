@@ -1,4 +1,4 @@
-"""One answer of the Responses API, woven of several.
+"""One answer of the Responses API, merged of several.
 
 A reasoning item belongs to the item behind it: the provider refuses it without. So reasoning is shown when something
 that is shown follows it in the same round, and left out together with a call of ours.
@@ -6,35 +6,25 @@ that is shown follows it in the same round, and left out together with a call of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from leporello.dialects.base import Wire
-from leporello.dialects.responses import Assembler
-from leporello.gateway.proxy.recall.merge import (
-    RecallCall,
-    ReplyTurn,
-    as_it_came,
-    is_ours,
-    parsed,
-    summed,
-    written,
-)
-from leporello.gateway.proxy.streams import Event
-
-ANNOUNCED = ("response.created", "response.in_progress", "response.queued")
-LAST = ("response.completed", "response.incomplete", "response.failed")
+from leporello.dialects.merge import HiddenCall, RecallCall, ReplyMerge
+from leporello.dialects.responses.decode import CALLS
+from leporello.dialects.responses.reply import ANNOUNCED, LAST, Assembler
+from leporello.dialects.sse import Event, encode_event
 
 
-class ResponsesMerge:
+class ResponsesMerge(ReplyMerge):
     """Items keep their order; their indices and the numbers of the events are counted through all rounds."""
 
-    def __init__(self, *, stored: bool) -> None:
-        self.visible = False
+    def __init__(self, hidden: Collection[str], *, stored: bool) -> None:
+        super().__init__(hidden)
         self._stored = stored
         """Whether the provider keeps the response: then the id of the last one is the one to continue from."""
-        self._replies: list[Wire] = []
-        self._assembler: Assembler | None = None
         self._places: dict[int, int | None] = {}
         self._shown = 0
         self._number = 0
@@ -49,13 +39,13 @@ class ResponsesMerge:
 
     def feed(self, event: Event) -> bytes:
         """Calls of ours are left out, everything else renumbered; the last event is held back until it is the end."""
-        body = parsed(event)
+        body = event.json()
         kind = str(body.get("type") or "")
         if self._assembler is None:
             self._assembler, self._places, self._last = Assembler(), {}, None
             self._waiting, self._withheld = [], False
         if not kind or kind == "error":
-            return as_it_came(event)
+            return event.encode()
         self._assembler.feed(body)
         if kind in LAST:
             self._last = body
@@ -70,7 +60,7 @@ class ResponsesMerge:
         response = body.get("response")
         if isinstance(response, dict):
             self._created = self._created or response
-            body = {**body, "response": _without_ours(response)}
+            body = {**body, "response": self._without_hidden(response)}
         return self._numbered(body, event)
 
     def _item(self, body: Wire, event: Event) -> bytes:
@@ -78,7 +68,7 @@ class ResponsesMerge:
         released = b""
         if body["type"] == "response.output_item.added":
             item = body.get("item") or {}
-            if is_ours(item.get("name")) and item.get("type") == "function_call":
+            if self._is_hidden(item):
                 self._places[index], self._withheld = None, True
             elif item.get("type") != "reasoning":
                 released = self._released()
@@ -129,30 +119,24 @@ class ResponsesMerge:
         if "sequence_number" in body:
             body = {**body, "sequence_number": self._number}
             self._number += 1
-        if event is not None and body == parsed(event):
-            return as_it_came(event)
-        return written(body, str(body.get("type")))
+        if event is not None and body == event.json():
+            return event.encode()
+        return encode_event(body, str(body.get("type")))
 
-    def take(self, reply: Wire) -> None:
-        """An answer that did not stream."""
-        self._replies.append(reply)
-
-    def turn(self) -> ReplyTurn:
-        """What the last answer asks for."""
-        if self._assembler is not None:
-            self._replies.append(self._assembler.reply())
-            self._assembler = None
-        if self._replies[-1].get("status") not in ("completed", None):
-            return ReplyTurn()
-        calls: list[RecallCall] = []
-        others: list[str] = []
-        for item in reversed(_items(self._replies[-1])):
-            if _is_our_call(item):
-                text, before = str(item.get("arguments") or ""), (others or [""])[0]
-                calls.insert(0, RecallCall(str(item.get("call_id")), item["name"], text, item, before))
-            elif item.get("type") in ("function_call", "custom_tool_call"):
-                others.insert(0, str(item.get("call_id")))
-        return ReplyTurn(tuple(calls), tuple(others))
+    def _calls(self, reply: Wire) -> list[RecallCall]:
+        if reply.get("status") not in ("completed", None):
+            return []
+        return [
+            RecallCall(
+                str(item.get("call_id")),
+                # A tool that takes free text is the client's, whatever its name.
+                str(item.get("name")) if item.get("type") == "function_call" else "",
+                str(item.get("arguments") or ""),
+                item,
+            )
+            for item in _items(reply)
+            if item.get("type") in CALLS
+        ]
 
     def carried(self) -> list[Wire]:
         """The items as they came; reasoning that nobody keeps and that is not in the answer can't be sent back."""
@@ -169,10 +153,6 @@ class ResponsesMerge:
         """An item."""
         return {"type": "function_call_output", "call_id": call.id, "output": text}
 
-    def answered(self, results: Sequence[Wire]) -> list[Wire]:
-        """The items themselves."""
-        return list(results)
-
     # -- the end
 
     def ending(self) -> bytes:
@@ -185,13 +165,13 @@ class ResponsesMerge:
         """The last answer with the items of all rounds."""
         first, last = self._replies[0], self._replies[-1]
         shown: Wire = {
-            **_without_ours(last),
+            **self._without_hidden(last),
             "output": [
                 self._named(item, number)
                 for number, reply in enumerate(self._replies)
-                for item in visible(_items(reply))
+                for item in self._visible(_items(reply))
             ],
-            "usage": summed(reply.get("usage") for reply in self._replies),
+            "usage": self._usage(),
         }
         created = first.get("created_at", self._created.get("created_at"))
         if created is not None:
@@ -200,21 +180,31 @@ class ResponsesMerge:
             shown["id"] = first["id"]
         return shown
 
+    def _visible(self, items: Sequence[Wire]) -> list[Wire]:
+        """The items that a client gets: without hidden calls, and without reasoning that led to nothing else."""
+        kept: list[Wire] = []
+        waiting: list[Wire] = []
+        withheld = False
+        for item in items:
+            if item.get("type") == "reasoning":
+                waiting.append(item)
+            elif self._is_hidden(item):
+                withheld = True
+            else:
+                kept += [*waiting, item]
+                waiting, withheld = [], False
+        return kept if withheld else [*kept, *waiting]
 
-def visible(items: Sequence[Wire]) -> list[Wire]:
-    """The items that a client gets: without calls of ours, and without reasoning that led to nothing else."""
-    kept: list[Wire] = []
-    waiting: list[Wire] = []
-    withheld = False
-    for item in items:
-        if item.get("type") == "reasoning":
-            waiting.append(item)
-        elif _is_our_call(item):
-            withheld = True
-        else:
-            kept += [*waiting, item]
-            waiting, withheld = [], False
-    return kept if withheld else [*kept, *waiting]
+    def _is_hidden(self, item: Wire) -> bool:
+        return item.get("type") == "function_call" and item.get("name") in self._hidden
+
+    def _without_hidden(self, response: Wire) -> Wire:
+        """A response tells the tools it was given; the client is told its own."""
+        tools = response.get("tools")
+        if not isinstance(tools, list):
+            return response
+        kept = [tool for tool in tools if not (isinstance(tool, dict) and tool.get("name") in self._hidden)]
+        return {**response, "tools": kept}
 
 
 def _items(reply: Wire) -> list[Wire]:
@@ -222,13 +212,16 @@ def _items(reply: Wire) -> list[Wire]:
     return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
 
 
-def _is_our_call(item: Wire) -> bool:
-    return item.get("type") == "function_call" and is_ours(item.get("name"))
-
-
-def _without_ours(response: Wire) -> Wire:
-    """A response tells the tools it was given; the client is told its own."""
-    tools = response.get("tools")
-    if not isinstance(tools, list):
-        return response
-    return {**response, "tools": [tool for tool in tools if not (isinstance(tool, dict) and is_ours(tool.get("name")))]}
+def insert_hidden(item: bytes, turns: Mapping[str, list[HiddenCall]], _: list[HiddenCall]) -> list[bytes]:
+    """A call with the hidden ones that stood around it; results follow the last of the turn."""
+    if b'"call_id"' not in item:
+        return [item]
+    call = orjson.loads(item)
+    if call.get("type") not in CALLS:
+        return [item]
+    id = str(call.get("call_id"))
+    before = [own for hidden in turns.values() for own in hidden if own["before"] == id]
+    behind = [own for own in turns.get(id, ()) if not own["before"]]
+    made = [*(orjson.dumps(own["call"]) for own in before), item]
+    made += [orjson.dumps(own["call"]) for own in behind]
+    return [*made, *(orjson.dumps(own["result"]) for own in turns.get(id, ()))]

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from leporello.caching import anchored, system_and_3
 from leporello.dialects import STATE, Target, anthropic, responses
 from leporello.dialects import chat as openai_chat
+from leporello.dialects.anthropic.encode import IDS as ANTHROPIC_IDS
 from leporello.dialects.base import drop_state, state_keys
+from leporello.dialects.chat.encode import IDS as CHAT_IDS
+from leporello.dialects.chat.encode import MISTRAL_IDS
 from leporello.dialects.names import (
-    ANTHROPIC_IDS,
-    CHAT_IDS,
-    MISTRAL_IDS,
-    RESPONSES_IDS,
     original_id,
     plan_ids,
 )
 from leporello.dialects.parts import RAW_ARGUMENTS, arguments_object, arguments_text, valid_arguments
+from leporello.dialects.responses.encode import IDS as RESPONSES_IDS
 from leporello.messages import Message
 from tests.support.strategies import conversations
 from tests.support.wire import anthropic_violations, chat_violations, responses_violations

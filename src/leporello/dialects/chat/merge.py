@@ -1,24 +1,17 @@
-"""One answer of Chat Completions, woven of several. Texts of two rounds are parted by a blank line."""
+"""One answer of Chat Completions, merged of several. Texts of two rounds are parted by a blank line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from leporello.dialects.base import Wire
-from leporello.dialects.chat import Assembler
-from leporello.gateway.proxy.recall.merge import (
-    RecallCall,
-    ReplyTurn,
-    as_it_came,
-    is_ours,
-    parsed,
-    summed,
-    written,
-)
-from leporello.gateway.proxy.streams import Event
+import orjson
 
-DONE = b"data: [DONE]\n\n"
+from leporello.dialects.base import Wire
+from leporello.dialects.chat.reply import DONE, Assembler
+from leporello.dialects.merge import HiddenCall, RecallCall, ReplyMerge, ReplyTurn, with_calls
+from leporello.dialects.sse import Event, encode_event
+
 GAP = "\n\n"
 CALLS = ("tool_calls", "function_call", "stop")
 """How an answer with calls may end; several compatible servers say `stop`."""
@@ -26,17 +19,15 @@ _BOUND = ("reasoning_details", "reasoning_opaque")
 """Signed reasoning, which is worth nothing to a client that does not have the calls before it."""
 
 
-class ChatMerge:
+class ChatMerge(ReplyMerge):
     """Chunks keep the id of the first round; tool calls are counted without ours."""
 
-    def __init__(self) -> None:
-        self.visible = False
-        self._replies: list[Wire] = []
-        self._assembler: Assembler | None = None
+    def __init__(self, hidden: Collection[str]) -> None:
+        super().__init__(hidden)
         self._head: Wire = {}
         self._places: dict[int, int | None] = {}
         """For each call of this round the index the client knows it by; None for ours."""
-        self._calls = 0
+        self._shown = 0
         self._texted = False
         """Whether the client has words of an earlier round."""
         self._finish: Wire | None = None
@@ -48,9 +39,9 @@ class ChatMerge:
             self._assembler, self._places, self._finish = Assembler(), {}, None
         if event.data.strip() == b"[DONE]":
             return b""
-        chunk = parsed(event)
+        chunk = event.json()
         if not chunk or chunk.get("error"):
-            return as_it_came(event)
+            return event.encode()
         self._assembler.feed(chunk)
         if not self._head:
             self._head = {key: chunk[key] for key in ("id", "created") if key in chunk}
@@ -60,7 +51,7 @@ class ChatMerge:
                 self._usage_chunk = {**chunk, **self._head}
             return b""
         changed = self._changed(chunk, choices[0])
-        return as_it_came(event) if changed is chunk else written({**changed, **self._head}) if changed else b""
+        return event.encode() if changed is chunk else encode_event({**changed, **self._head}) if changed else b""
 
     def _changed(self, chunk: Wire, choice: Wire) -> Wire | None:
         """What the client gets of a chunk: the same object when nothing is changed, None for nothing."""
@@ -96,36 +87,27 @@ class ChatMerge:
             index = call.get("index", 0)
             name = (call.get("function") or {}).get("name")
             if index not in self._places or (call.get("id") and name):
-                self._places[index] = None if is_ours(name) else self._calls
-                self._calls += not is_ours(name)
+                hidden = name in self._hidden
+                self._places[index] = None if hidden else self._shown
+                self._shown += not hidden
             place = self._places[index]
             if place is not None:
                 kept.append({**call, "index": place} if place != index else call)
         return kept
 
-    def take(self, reply: Wire) -> None:
-        """An answer that did not stream."""
-        self._replies.append(reply)
-
     def turn(self) -> ReplyTurn:
         """What the last answer asks for."""
-        if self._assembler is not None:
-            self._replies.append(self._assembler.reply())
-            self._assembler = None
-            self._texted = bool(self._text())
-        reply = self._replies[-1]
+        turn = super().turn()
+        self._texted = bool(self._text())
+        return turn
+
+    def _calls(self, reply: Wire) -> list[RecallCall]:
         if _choice(reply).get("finish_reason") not in CALLS:
-            return ReplyTurn()
-        calls: list[RecallCall] = []
-        others: list[str] = []
-        for call in reversed(_calls(reply)):
-            function = call.get("function") or {}
-            if is_ours(function.get("name")):
-                text = str(function.get("arguments") or "")
-                calls.insert(0, RecallCall(str(call.get("id")), function["name"], text, call, (others or [""])[0]))
-            else:
-                others.insert(0, str(call.get("id")))
-        return ReplyTurn(tuple(calls), tuple(others))
+            return []
+        return [
+            RecallCall(str(call.get("id")), name, str((call.get("function") or {}).get("arguments") or ""), call)
+            for name, call in _named_calls(reply)
+        ]
 
     def carried(self) -> list[Wire]:
         """The message with reasoning and whatever else the server gave it."""
@@ -136,10 +118,6 @@ class ChatMerge:
         """A message."""
         return {"role": "tool", "tool_call_id": call.id, "content": text}
 
-    def answered(self, results: Sequence[Wire]) -> list[Wire]:
-        """The messages themselves."""
-        return list(results)
-
     # -- the end
 
     def _text(self) -> str:
@@ -149,11 +127,10 @@ class ChatMerge:
     def _reason(self) -> Any:
         """Why it ended; an answer whose only calls were ours has simply stopped."""
         reason = _choice(self._replies[-1]).get("finish_reason")
-        left = any(not is_ours((call.get("function") or {}).get("name")) for call in _calls(self._replies[-1]))
-        return "stop" if reason in CALLS and not left else reason
+        return "stop" if reason in CALLS and not self._left() else reason
 
-    def _usage(self) -> Any:
-        return summed(reply.get("usage") for reply in self._replies)
+    def _left(self) -> list[Wire]:
+        return [call for name, call in _named_calls(self._replies[-1]) if name not in self._hidden]
 
     def ending(self) -> bytes:
         """The last chunk, the usage of all rounds where the server gave it, and the mark of the end."""
@@ -163,9 +140,9 @@ class ChatMerge:
             chunk = {**self._finish, "choices": [choice]}
             if chunk.get("usage"):
                 chunk["usage"] = self._usage()
-            found += written(chunk)
+            found += encode_event(chunk)
         if self._usage_chunk is not None:
-            found += written({**self._usage_chunk, "usage": self._usage()})
+            found += encode_event({**self._usage_chunk, "usage": self._usage()})
         return found + DONE
 
     def whole(self) -> Wire:
@@ -176,7 +153,7 @@ class ChatMerge:
             for key, value in _message(reply).items():
                 if key not in ("tool_calls", "content") and not (number and key in _BOUND):
                     message[key] = _longer(message.get(key), value) if key != "role" else value
-        calls = [call for call in _calls(last) if not is_ours((call.get("function") or {}).get("name"))]
+        calls = self._left()
         message["content"] = self._text() or _message(last).get("content")
         if calls:
             message["tool_calls"] = calls
@@ -203,6 +180,31 @@ def _message(reply: Wire) -> Wire:
     return message if isinstance(message, dict) else {}
 
 
-def _calls(reply: Wire) -> list[Wire]:
+def _named_calls(reply: Wire) -> Iterator[tuple[str, Wire]]:
     listed = _message(reply).get("tool_calls")
-    return [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
+    for call in listed if isinstance(listed, list) else ():
+        if isinstance(call, dict):
+            yield str((call.get("function") or {}).get("name") or ""), call
+
+
+def insert_hidden(item: bytes, turns: Mapping[str, list[HiddenCall]], _: list[HiddenCall]) -> list[bytes]:
+    """A message with the hidden calls of its turn, their results behind it."""
+    if b'"tool_calls"' not in item:
+        return [item]
+    message = orjson.loads(item)
+    calls = message.get("tool_calls") or ()
+    hidden = [own for call in calls if isinstance(call, Mapping) for own in turns.get(str(call.get("id")), ())]
+    if not hidden or message.get("role") != "assistant":
+        return [item]
+    message["tool_calls"] = with_calls(calls, hidden)
+    return [orjson.dumps(message), *(orjson.dumps(own["result"]) for own in hidden)]
+
+
+_OTHER_FORMS = ("functions", "function_call", "prediction", "audio", "web_search_options", "logprobs")
+"""Fields beside which calls are refused, or could not be hidden."""
+
+
+def can_call(fields: Mapping[str, Any]) -> bool:
+    """Whether one answer with hidden calls can be given to a request."""
+    modalities = fields.get("modalities") or ()
+    return fields.get("n") in (None, 1) and "audio" not in modalities and not any(map(fields.get, _OTHER_FORMS))
