@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from leporello.config import Home, load_settings
-from leporello.dialects import Dialect
+from leporello.dialects import OPENAI_CHAT
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.config import Upstream
 from leporello.gateway.proxy.conversations import ConversationCache
@@ -62,7 +62,7 @@ def _timed(planner: RequestRewriter, window: int, numbers: range, turns: int) ->
         for turn in range(turns + 1):
             body = orjson.dumps({"model": "gpt-4o", "messages": [*said, {"role": "user", "content": "Next."}]})
             began = time.perf_counter()
-            planner.plan(read_request(Dialect.OPENAI_CHAT, body), client, upstream)
+            planner.plan(read_request(OPENAI_CHAT, body), client, upstream)
             if turn:
                 took.append(time.perf_counter() - began)
             size = len(body)

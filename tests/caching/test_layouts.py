@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leporello import caching
 from leporello.caching import LAYOUTS, MARK, anchored, cache_options, cache_use, marker, status_line, system_and_3
-from leporello.dialects import Target, anthropic, chat
+from leporello.dialects import ANTHROPIC, OPENAI_CHAT, Target
 from leporello.errors import ConfigError
 from leporello.messages import Message, is_instruction
 from leporello.models.facts import CacheRules
@@ -84,7 +84,7 @@ def test_at_most_four_and_nothing_else_changes(layout: str, messages: list[Messa
     marked = LAYOUTS[layout](messages, ttl)
     assert len(marks(marked)) - len(marks(messages)) <= caching.MAX_BREAKPOINTS
     assert messages == before
-    wire, plain = (anthropic.encode_request(listed, target=CLAUDE) for listed in (marked, messages))
+    wire, plain = (ANTHROPIC.encode_request(listed, target=CLAUDE) for listed in (marked, messages))
     assert unmarked(wire) == unmarked(plain)
 
 
@@ -98,7 +98,7 @@ def unmarked(wire: dict[str, Any]) -> Any:
 @given(messages=conversations(open_calls=False))
 def test_the_wire_accepts_every_layout(layout: str, ttl: str, messages: list[Message]) -> None:
     """Marks stand on blocks that may carry them, an hour's before five minutes'."""
-    wire = anthropic.encode_request(LAYOUTS[layout](messages, ttl), target=CLAUDE)
+    wire = ANTHROPIC.encode_request(LAYOUTS[layout](messages, ttl), target=CLAUDE)
     assert anthropic_violations(wire) == []
     if wire.get("system"):
         assert wire["system"][-1][MARK]
@@ -109,7 +109,7 @@ def test_an_empty_instruction_carries_no_mark(layout: str) -> None:
     """It is not sent: the mark stands on the last one that is."""
     said = {"role": "system", "content": "Be brief."}
     messages = [said, {"role": "developer", "content": ""}, {"role": "user", "content": "hello"}]
-    wire = anthropic.encode_request(LAYOUTS[layout](messages, "5m"), target=CLAUDE)
+    wire = ANTHROPIC.encode_request(LAYOUTS[layout](messages, "5m"), target=CLAUDE)
     assert wire["system"][-1][MARK]
 
 
@@ -117,7 +117,7 @@ def test_an_empty_instruction_carries_no_mark(layout: str) -> None:
 def test_the_router_accepts_every_layout(messages: list[Message]) -> None:
     """Through a chat endpoint marks stand on text parts."""
     target = Target("openrouter", "anthropic/claude-sonnet-5", cache_marks=True, native=True)
-    wire = chat.encode_request(system_and_3(messages, native=False), target=target)
+    wire = OPENAI_CHAT.encode_request(system_and_3(messages, native=False), target=target)
     assert chat_violations(wire, marks=True) == []
 
 
@@ -153,7 +153,7 @@ def test_anchored_never_misses(steps: list[int], ttl: str) -> None:
     messages: list[Message] = [{"role": "system", "content": "Rules"}, {"role": "user", "content": "Go"}]
     sent = 0
     for number, calls in enumerate(steps):
-        row = blocks(anthropic.encode_request(anchored(messages, ttl), target=CLAUDE))
+        row = blocks(ANTHROPIC.encode_request(anchored(messages, ttl), target=CLAUDE))
         assert cache.bill(row, now=float(number)).read >= sent
         sent = len(row)
         messages += turn(number, calls)
@@ -166,9 +166,9 @@ def test_system_and_3_misses_after_many_parallel_calls() -> None:
         cache = CacheSim(RULES)
         messages: list[Message] = [{"role": "system", "content": "Rules"}, {"role": "user", "content": "Go"}]
         messages += turn(0, 3)
-        cache.bill(blocks(anthropic.encode_request(LAYOUTS[layout](messages), target=CLAUDE)), now=0.0)
+        cache.bill(blocks(ANTHROPIC.encode_request(LAYOUTS[layout](messages), target=CLAUDE)), now=0.0)
         messages += turn(1, calls)
-        wire = anthropic.encode_request(LAYOUTS[layout](messages), target=CLAUDE)
+        wire = ANTHROPIC.encode_request(LAYOUTS[layout](messages), target=CLAUDE)
         return cache.bill(blocks(wire), now=1.0).read
 
     assert read(10, "system_and_3") == read(10, "anchored") == 8
@@ -184,7 +184,7 @@ def test_a_mark_moves_to_what_can_carry_it() -> None:
         {"role": "tool", "tool_call_id": "c1", "content": "out"},
         {"role": "tool", "tool_call_id": "c2", "content": ""},
     ]
-    wire = anthropic.encode_request(system_and_3(messages), target=CLAUDE)
+    wire = ANTHROPIC.encode_request(system_and_3(messages), target=CLAUDE)
     assert [MARK in block for block in wire["messages"][1]["content"]] == [False, True]
     # The empty result gives its mark to the result before it, which already has one.
     assert [MARK in block for block in wire["messages"][2]["content"]] == [True, False]

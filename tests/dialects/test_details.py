@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.caching import anchored, system_and_3
-from leporello.dialects import STATE, Target, anthropic, responses
-from leporello.dialects import chat as openai_chat
+from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, STATE, Target
 from leporello.dialects.anthropic.encode import IDS as ANTHROPIC_IDS
 from leporello.dialects.base import drop_state, state_keys
 from leporello.dialects.chat.encode import IDS as CHAT_IDS
@@ -70,9 +69,9 @@ def test_ids_that_come_again_are_told_apart(rule: Any) -> None:
 def test_two_calls_with_one_id_are_accepted() -> None:
     """Every server takes a turn in which the model used one id twice."""
     messages = group("same", "same")
-    assert anthropic_violations(anthropic.encode_request(messages, target=CLAUDE)) == []
-    assert chat_violations(openai_chat.encode_request(messages, target=OPENAI)) == []
-    assert responses_violations(responses.encode_request(messages, target=OPENAI)) == []
+    assert anthropic_violations(ANTHROPIC.encode_request(messages, target=CLAUDE)) == []
+    assert chat_violations(OPENAI_CHAT.encode_request(messages, target=OPENAI)) == []
+    assert responses_violations(OPENAI_RESPONSES.encode_request(messages, target=OPENAI)) == []
 
 
 def test_lengths_and_alphabets() -> None:
@@ -80,7 +79,7 @@ def test_lengths_and_alphabets() -> None:
     long = "x" * 200
     assert len(plan_ids(group(long), CHAT_IDS).calls[1][0]) <= 40
     assert len(plan_ids(group(long), RESPONSES_IDS).calls[1][0]) <= 64
-    wire = openai_chat.encode_request(group("call_abc-1"), target=Target("mistral", "mistral-large"))
+    wire = OPENAI_CHAT.encode_request(group("call_abc-1"), target=Target("mistral", "mistral-large"))
     assert MISTRAL_IDS.fits.fullmatch(wire["messages"][1]["tool_calls"][0]["id"])
     assert wire["messages"][2]["tool_call_id"] == wire["messages"][1]["tool_calls"][0]["id"]
 
@@ -114,15 +113,15 @@ def test_images_everywhere() -> None:
     """An image of the user and one in a result reach every dialect in its own form."""
     image = {"type": "image_url", "image_url": {"url": PNG, "detail": "high"}}
     messages = [*group("c1", content=[{"type": "text", "text": "shot"}, image]), {"role": "user", "content": [image]}]
-    wire = anthropic.encode_request(messages, target=CLAUDE)
+    wire = ANTHROPIC.encode_request(messages, target=CLAUDE)
     block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     assert wire["messages"][2]["content"][0]["content"][1] == block
     assert wire["messages"][2]["content"][1] == block
-    items = responses.encode_request(messages, target=OPENAI)["input"]
+    items = OPENAI_RESPONSES.encode_request(messages, target=OPENAI)["input"]
     shown = {"type": "input_image", "image_url": PNG, "detail": "high"}
     assert items[2]["output"][1] == shown
     assert items[3]["content"] == [shown]
-    chat = openai_chat.encode_request(messages, target=OPENAI)["messages"]
+    chat = OPENAI_CHAT.encode_request(messages, target=OPENAI)["messages"]
     assert chat[2]["content"][1]["text"] == "[image: shown in the next message]"
     assert chat[3] == {"role": "user", "content": [{"type": "text", "text": "[From the result of c1:]"}, image]}
     assert chat_violations({"model": "m", "messages": chat}) == []
@@ -135,13 +134,13 @@ def test_files_and_sound() -> None:
     ref = {"type": "file", "file": {"file_id": "file-9"}}
     sound = {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}}
     messages: list[Message] = [{"role": "user", "content": [pdf, txt, ref, sound]}]
-    blocks = anthropic.encode_request(messages, target=CLAUDE)["messages"][0]["content"]
+    blocks = ANTHROPIC.encode_request(messages, target=CLAUDE)["messages"][0]["content"]
     assert [block["type"] for block in blocks] == ["document", "document", "text", "text"]
     assert blocks[1]["source"] == {"type": "text", "media_type": "text/plain", "data": "hi"}
     assert "file-9" in blocks[2]["text"]
     assert "audio" in blocks[3]["text"]
-    assert openai_chat.encode_request(messages, target=OPENAI)["messages"][0] is messages[0]
-    parts = responses.encode_request(messages, target=OPENAI)["input"][0]["content"]
+    assert OPENAI_CHAT.encode_request(messages, target=OPENAI)["messages"][0] is messages[0]
+    parts = OPENAI_RESPONSES.encode_request(messages, target=OPENAI)["input"][0]["content"]
     assert [part["type"] for part in parts] == ["input_file", "input_file", "input_file", "input_audio"]
 
 
@@ -149,10 +148,10 @@ def test_unknown_parts() -> None:
     """A compatible endpoint gets them as they are, the vendors' own get them as text: nothing is lost."""
     part = {"type": "video_url", "video_url": {"url": "https://example.com/v.mp4"}}
     messages: list[Message] = [{"role": "user", "content": [part]}]
-    assert openai_chat.encode_request(messages, target=LOCAL)["messages"][0]["content"] == [part]
-    said = openai_chat.encode_request(messages, target=OPENAI)["messages"][0]["content"][0]
+    assert OPENAI_CHAT.encode_request(messages, target=LOCAL)["messages"][0]["content"] == [part]
+    said = OPENAI_CHAT.encode_request(messages, target=OPENAI)["messages"][0]["content"][0]
     assert json.loads(said["text"]) == part
-    block = anthropic.encode_request(messages, target=CLAUDE)["messages"][0]["content"][0]
+    block = ANTHROPIC.encode_request(messages, target=CLAUDE)["messages"][0]["content"][0]
     assert json.loads(block["text"]) == part
 
 
@@ -160,9 +159,9 @@ def test_a_failed_result_says_so_where_it_can() -> None:
     """`is_error` is Anthropic's; other dialects never see the key."""
     messages = group("c1")
     messages[-1]["is_error"] = True
-    assert anthropic.encode_request(messages, target=CLAUDE)["messages"][2]["content"][0]["is_error"] is True
-    assert "is_error" not in json.dumps(openai_chat.encode_request(messages, target=OPENAI))
-    decoded = anthropic.decode_request(anthropic.encode_request(messages, target=CLAUDE))
+    assert ANTHROPIC.encode_request(messages, target=CLAUDE)["messages"][2]["content"][0]["is_error"] is True
+    assert "is_error" not in json.dumps(OPENAI_CHAT.encode_request(messages, target=OPENAI))
+    decoded = ANTHROPIC.decode_request(ANTHROPIC.encode_request(messages, target=CLAUDE))
     assert decoded.messages[-1]["is_error"] is True
 
 
@@ -173,14 +172,14 @@ def test_refusals() -> None:
         {"role": "assistant", "content": None, "refusal": "I can't help with that."},
         {"role": "user", "content": "y"},
     ]
-    blocks = anthropic.encode_request(messages, target=CLAUDE)["messages"][1]["content"]
+    blocks = ANTHROPIC.encode_request(messages, target=CLAUDE)["messages"][1]["content"]
     assert blocks == [{"type": "text", "text": "I can't help with that."}]
-    assert openai_chat.encode_request(messages, target=OPENAI)["messages"][1] is messages[1]
+    assert OPENAI_CHAT.encode_request(messages, target=OPENAI)["messages"][1] is messages[1]
     wire = {"status": "completed", "output": [{"type": "message", "role": "assistant", "content": [
         {"type": "refusal", "refusal": "No."}]}]}  # fmt: skip
-    reply = responses.decode_reply(wire, OPENAI).message
+    reply = OPENAI_RESPONSES.decode_reply(wire, OPENAI).message
     assert reply["refusal"] == "No."
-    again = responses.encode_request([messages[0], reply, messages[2]], target=OPENAI)["input"][1]
+    again = OPENAI_RESPONSES.encode_request([messages[0], reply, messages[2]], target=OPENAI)["input"][1]
     assert again["content"] == [{"type": "refusal", "refusal": "No."}]
 
 
@@ -188,12 +187,12 @@ def test_spoken_answers() -> None:
     """OpenAI gets its own recording by id, everybody else the transcript."""
     said: Message = {"role": "assistant", "content": None, "audio": {"id": "a1", "data": "aGk=", "transcript": "Hello"}}
     messages = [{"role": "user", "content": "x"}, said, {"role": "user", "content": "y"}]
-    assert openai_chat.encode_request(messages, target=OPENAI)["messages"][1]["audio"] == {"id": "a1"}
-    assert openai_chat.encode_request(messages, target=LOCAL)["messages"][1] == {
+    assert OPENAI_CHAT.encode_request(messages, target=OPENAI)["messages"][1]["audio"] == {"id": "a1"}
+    assert OPENAI_CHAT.encode_request(messages, target=LOCAL)["messages"][1] == {
         "role": "assistant",
         "content": "Hello",
     }
-    assert anthropic.encode_request(messages, target=CLAUDE)["messages"][1]["content"][0]["text"] == "Hello"
+    assert ANTHROPIC.encode_request(messages, target=CLAUDE)["messages"][1]["content"][0]["text"] == "Hello"
 
 
 # --- instructions and order ---------------------------------------------------------------------------------------
@@ -209,15 +208,15 @@ def test_instructions() -> None:
         {"role": "assistant", "content": "y"},
         {"role": "user", "content": "z"},
     ]
-    wire = anthropic.encode_request(messages, target=CLAUDE)
+    wire = ANTHROPIC.encode_request(messages, target=CLAUDE)
     assert [block["text"] for block in wire["system"]] == ["One", "Two"]
     assert wire["messages"][0]["content"][1]["text"] == "<system-message>\nThree\n</system-message>"
-    kept = anthropic.encode_request(messages, target=CLAUDE, options={"late_system": "system"})
+    kept = ANTHROPIC.encode_request(messages, target=CLAUDE, options={"late_system": "system"})
     assert [turn["role"] for turn in kept["messages"]] == ["user", "system", "assistant", "user"]
     assert anthropic_violations(kept) == []
-    roles = [message["role"] for message in openai_chat.encode_request(messages, target=LOCAL)["messages"]]
+    roles = [message["role"] for message in OPENAI_CHAT.encode_request(messages, target=LOCAL)["messages"]]
     assert roles == ["system", "system", "user", "system", "assistant", "user"]
-    assert openai_chat.encode_request(messages, target=OPENAI)["messages"][1]["role"] == "developer"
+    assert OPENAI_CHAT.encode_request(messages, target=OPENAI)["messages"][1]["role"] == "developer"
 
 
 @pytest.mark.parametrize(
@@ -233,13 +232,13 @@ def test_instructions() -> None:
 )
 def test_anthropic_always_has_a_valid_order(messages: list[Message]) -> None:
     """The first turn is the user's, turns alternate, none is empty, a prefill ends in a letter."""
-    assert anthropic_violations(anthropic.encode_request(messages, target=CLAUDE)) == []
+    assert anthropic_violations(ANTHROPIC.encode_request(messages, target=CLAUDE)) == []
 
 
 def test_parallel_results_stand_together() -> None:
     """All results of a turn and what the user said after them are one user turn, results first."""
     messages = [*group("c1", "c2"), {"role": "user", "content": "and?"}]
-    last = anthropic.encode_request(messages, target=CLAUDE)["messages"][2]["content"]
+    last = ANTHROPIC.encode_request(messages, target=CLAUDE)["messages"][2]["content"]
     assert [block["type"] for block in last] == ["tool_result", "tool_result", "text"]
 
 
@@ -255,13 +254,13 @@ def test_tools_in_all_forms() -> None:
         {"type": "custom", "custom": {"name": "d"}},
     ]
     ask: list[Message] = [{"role": "user", "content": "x"}]
-    wire = anthropic.encode_request(ask, [*tools, {"type": "web_search_20260318", "name": "web_search"}], target=CLAUDE)
+    wire = ANTHROPIC.encode_request(ask, [*tools, {"type": "web_search_20260318", "name": "web_search"}], target=CLAUDE)
     assert anthropic_violations(wire) == []
     assert wire["tools"][4] == {"type": "web_search_20260318", "name": "web_search"}
-    chat = openai_chat.encode_request(ask, tools, target=OPENAI)
+    chat = OPENAI_CHAT.encode_request(ask, tools, target=OPENAI)
     assert chat_violations(chat) == []
     assert chat["tools"][0] is tools[0]
-    answers = responses.encode_request(ask, tools, target=OPENAI)
+    answers = OPENAI_RESPONSES.encode_request(ask, tools, target=OPENAI)
     assert responses_violations(answers) == []
     assert [tool["strict"] for tool in answers["tools"][:3]] == [True, False, False]
     assert answers["tools"][3] == {"type": "custom", "name": "d"}
@@ -280,14 +279,14 @@ def test_options_by_their_chat_names() -> None:
         "temperature": 0.5,
     }
     ask: list[Message] = [{"role": "user", "content": "x"}]
-    wire = anthropic.encode_request(ask, target=CLAUDE, options=options)
+    wire = ANTHROPIC.encode_request(ask, target=CLAUDE, options=options)
     assert wire["tool_choice"] == {"type": "tool", "name": "ls", "disable_parallel_tool_use": True}
     assert wire["stop_sequences"] == ["END"]
     assert wire["metadata"] == {"user_id": "u1"}
     assert wire["output_config"] == {"format": {"type": "json_schema", "schema": {"type": "object"}}, "effort": "high"}
     assert wire["temperature"] == 0.5
     assert anthropic_violations(wire) == []
-    answers = responses.encode_request(ask, target=OPENAI, options=options)
+    answers = OPENAI_RESPONSES.encode_request(ask, target=OPENAI, options=options)
     assert answers["tool_choice"] == {"type": "function", "name": "ls"}
     assert answers["reasoning"] == {"effort": "high"}
     assert answers["text"]["format"]["name"] == "n"
@@ -303,11 +302,11 @@ def test_free_text_calls() -> None:
         {"role": "assistant", "content": None, "tool_calls": [custom]},
         {"role": "tool", "tool_call_id": "c1", "content": "ok"},
     ]
-    items = responses.encode_request(messages, target=OPENAI)["input"]
+    items = OPENAI_RESPONSES.encode_request(messages, target=OPENAI)["input"]
     assert [item["type"] for item in items[1:]] == ["custom_tool_call", "custom_tool_call_output"]
-    assert responses.decode_request({"input": items}).messages == messages
-    assert openai_chat.encode_request(messages, target=OPENAI)["messages"][1] is messages[1]
-    block = anthropic.encode_request(messages, target=CLAUDE)["messages"][1]["content"][0]
+    assert OPENAI_RESPONSES.decode_request({"input": items}).messages == messages
+    assert OPENAI_CHAT.encode_request(messages, target=OPENAI)["messages"][1] is messages[1]
+    block = ANTHROPIC.encode_request(messages, target=CLAUDE)["messages"][1]["content"][0]
     assert block["input"] == {RAW_ARGUMENTS: "*** raw"}
 
 
@@ -315,8 +314,8 @@ def test_reasoning_without_its_content_is_not_sent() -> None:
     """A reasoning item that only the provider's memory could complete is left out, with nothing dangling."""
     output = [{"type": "reasoning", "id": "rs_1", "summary": []}, {"type": "message", "role": "assistant", "content": [
         {"type": "output_text", "text": "Hi", "annotations": []}]}]  # fmt: skip
-    reply = responses.decode_reply({"status": "completed", "output": output}, OPENAI).message
-    wire = responses.encode_request([{"role": "user", "content": "x"}, reply], target=OPENAI)
+    reply = OPENAI_RESPONSES.decode_reply({"status": "completed", "output": output}, OPENAI).message
+    wire = OPENAI_RESPONSES.encode_request([{"role": "user", "content": "x"}, reply], target=OPENAI)
     assert [item.get("type") for item in wire["input"]] == [None, "message"]
     assert responses_violations(wire) == []
 
@@ -333,7 +332,7 @@ def test_dropping_state_by_name() -> None:
 @given(messages=conversations(open_calls=False))
 def test_marks_never_reach_dialects_without_them(messages: list[Message]) -> None:
     """The same request with and without marks, to the byte, where marks mean nothing."""
-    for codec in (openai_chat, responses):
+    for codec in (OPENAI_CHAT, OPENAI_RESPONSES):
         plain = codec.encode_request(messages, target=OPENAI)
         for layout in (system_and_3, anchored):
             assert _texts(codec.encode_request(layout(messages), target=OPENAI)) == _texts(plain)
@@ -357,7 +356,7 @@ def _texts(wire: dict[str, Any]) -> dict[str, Any]:
 @given(messages=conversations(open_calls=False))
 def test_chat_messages_that_need_no_change_are_the_same_objects(messages: list[Message]) -> None:
     """Nothing is re-encoded that doesn't have to be."""
-    wire = openai_chat.encode_request(messages, target=OPENAI)["messages"]
+    wire = OPENAI_CHAT.encode_request(messages, target=OPENAI)["messages"]
     for message in messages:
         if isinstance(message["content"], str) and message["role"] in ("system", "user", "developer"):
             assert any(sent is message for sent in wire)

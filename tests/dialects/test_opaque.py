@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.dialects import STATE, Target, anthropic, responses
+from leporello.dialects import ANTHROPIC, OPENAI_RESPONSES, STATE, Target
 from leporello.messages import Message, calls_of
 from tests.support.wire import anthropic_violations, responses_violations
 
@@ -36,11 +36,11 @@ def history(reply: Message) -> list[Message]:
 def test_anthropic_turns(drawn: list[dict[str, Any]]) -> None:
     """Thinking, citations, server tools and calls come back in their order with every field."""
     blocks = [{**block, "id": f"toolu_{k}"} if block["type"] == "tool_use" else block for k, block in enumerate(drawn)]
-    reply = anthropic.decode_reply({"content": blocks, "stop_reason": "end_turn"}, CLAUDE).message
-    wire = anthropic.encode_request(history(reply), target=CLAUDE)
+    reply = ANTHROPIC.decode_reply({"content": blocks, "stop_reason": "end_turn"}, CLAUDE).message
+    wire = ANTHROPIC.encode_request(history(reply), target=CLAUDE)
     assert wire["messages"][1]["content"] == blocks
     assert anthropic_violations(wire) == []
-    elsewhere = anthropic.encode_request(history(reply), target=Target("bedrock", "claude-sonnet-5"))
+    elsewhere = ANTHROPIC.encode_request(history(reply), target=Target("bedrock", "claude-sonnet-5"))
     kinds = {block["type"] for turn in elsewhere["messages"] for block in turn["content"]}
     assert kinds <= {"text", "tool_use", "tool_result"}
     assert anthropic_violations(elsewhere) == []
@@ -66,8 +66,8 @@ ITEMS = st.one_of(
 def test_responses_turns(drawn: list[dict[str, Any]]) -> None:
     """Reasoning, phases, calls and free-text calls come back in their order; trailing reasoning is left out."""
     items = [{**item, "call_id": f"call_{k}"} if "call" in item["type"] else item for k, item in enumerate(drawn)]
-    reply = responses.decode_reply({"status": "completed", "output": items}, OPENAI).message
-    wire = responses.encode_request(history(reply), target=OPENAI)
+    reply = OPENAI_RESPONSES.decode_reply({"status": "completed", "output": items}, OPENAI).message
+    wire = OPENAI_RESPONSES.encode_request(history(reply), target=OPENAI)
     expected = list(items)
     while expected and expected[-1]["type"] == "reasoning":
         expected.pop()

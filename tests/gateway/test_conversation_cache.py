@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from leporello.agent.session import Chosen
 from leporello.background import ThreadQueue
 from leporello.config import Home, Settings, load_settings
-from leporello.dialects import Dialect
+from leporello.dialects import OPENAI_CHAT
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.background import BackgroundWork, DeferredCompactions
 from leporello.gateway.config import Upstream
@@ -153,7 +153,7 @@ def sent_bodies(store: Store, settings: Settings, *, evicts: bool, turns: int = 
         else:
             said = [*said, {"role": "user", "content": f"Question {turn} about part_{turn}.py: " + "word " * 120}]
         data = orjson.dumps({"model": "gpt-4o", "messages": said})
-        plan = rewriter.plan(read_request(Dialect.OPENAI_CHAT, data), ME, upstream)
+        plan = rewriter.plan(read_request(OPENAI_CHAT, data), ME, upstream)
         sent.append(plan.body)
         # As many tokens as a server would count that is near to our own estimate.
         rewriter.settle(plan, [CanonicalUsage(input_tokens=len(plan.body) // 5, output_tokens=20)])

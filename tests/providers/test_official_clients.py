@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from leporello.caching import LAYOUTS
-from leporello.dialects import DIALECTS, Dialect, Target, anthropic, responses
-from leporello.dialects import chat as openai_chat
+from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
@@ -52,7 +51,7 @@ def test_chat_requests(server: StubServer, messages: list[Message]) -> None:
     """`client.chat.completions.create` takes what the codec makes, and the server takes what the client sends."""
     client = openai_client.OpenAI(api_key="x", base_url=server.url + "/v1", max_retries=0)
     target = Target("openai", "gpt-6-sol", native=True)
-    wire = sendable(openai_chat.encode_request(messages, TOOLS, target=target, max_tokens=50))
+    wire = sendable(OPENAI_CHAT.encode_request(messages, TOOLS, target=target, max_tokens=50))
     with client:
         reply = client.chat.completions.create(**wire)
     assert reply.choices[0].message.content == "Yes."
@@ -65,7 +64,7 @@ def test_responses_requests(server: StubServer, messages: list[Message]) -> None
     """`client.responses.create` likewise."""
     client = openai_client.OpenAI(api_key="x", base_url=server.url + "/v1", max_retries=0)
     target = Target("openai", "gpt-6-sol", native=True)
-    wire = sendable(responses.encode_request(messages, TOOLS, target=target, max_tokens=50))
+    wire = sendable(OPENAI_RESPONSES.encode_request(messages, TOOLS, target=target, max_tokens=50))
     with client:
         reply = client.responses.create(**wire)
     assert reply.output_text == "Yes."
@@ -79,7 +78,7 @@ def test_anthropic_requests(server: StubServer, layout: str, messages: list[Mess
     """`client.messages.create` likewise, with cache marks of either layout in their places."""
     client = anthropic_client.Anthropic(api_key="x", base_url=server.url, max_retries=0)
     target = Target("anthropic", "claude-sonnet-5")
-    wire = sendable(anthropic.encode_request(LAYOUTS[layout](messages), TOOLS, target=target, max_tokens=50))
+    wire = sendable(ANTHROPIC.encode_request(LAYOUTS[layout](messages), TOOLS, target=target, max_tokens=50))
     with client:
         reply = client.messages.create(**wire)
     assert reply.content[0].to_dict() == {"type": "text", "text": "Yes."}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from leporello.dialects import Dialect
+from leporello.dialects import OPENAI_CHAT, Dialect
 from leporello.testing.stub_server import Step, StubServer
 from tests.support.wire import VIOLATIONS, chat_violations
 
@@ -16,7 +16,7 @@ def strict_server(
     """With `router`, chat requests may carry cache marks and reasoning, as OpenRouter takes them."""
 
     def violations(dialect: Dialect, body: Mapping[str, Any]) -> list[str]:
-        if router and dialect is Dialect.OPENAI_CHAT:
+        if router and dialect is OPENAI_CHAT:
             return chat_violations(body, marks=True, reasoning=True)
         return VIOLATIONS[dialect](body)
 

@@ -23,8 +23,7 @@ from agents import FunctionTool
 
 from leporello.config import Settings, load_settings
 from leporello.conversation import Conversation
-from leporello.dialects import responses
-from leporello.dialects.base import Target
+from leporello.dialects import OPENAI_RESPONSES, Target
 from leporello.recall.tools import SCHEMAS, openai_tools
 from leporello.store import Store, open_store
 from leporello.store.records import Metadata
@@ -103,13 +102,13 @@ class LeporelloSession:
         return self._encoded(self.talk.request(tools).messages) if self.talk.view.lines else []
 
     def _encoded(self, messages: Sequence[Any]) -> list[Any]:
-        wire = responses.encode_request(messages, target=Target("openai", self._model))
+        wire = OPENAI_RESPONSES.encode_request(messages, target=Target("openai", self._model))
         items: list[Any] = wire["input"]
         return items
 
     def _add(self, items: Sequence[Any]) -> None:
         plain = [item if isinstance(item, dict) else item.model_dump(exclude_unset=True) for item in items]
-        decoded = responses.decode_request({"model": self._model, "input": plain}, "openai")
+        decoded = OPENAI_RESPONSES.decode_request({"model": self._model, "input": plain}, "openai")
         if decoded.messages:
             self.talk.append(*decoded.messages)
 

@@ -56,6 +56,20 @@ class WireReply:
         )
 
 
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "invalid_request_error",
+    415: "invalid_request_error",
+    431: "invalid_request_error",
+    429: "rate_limit_error",
+}
+"""What the vendors call an error of a status."""
+
+
 class StreamIncomplete(ValueError):
     """A stream ended before its end: a cut connection, or half a tool call."""
 

@@ -11,7 +11,6 @@ from leporello.dialects.merge import HiddenCall, ReplyMerge
 from leporello.dialects.request import Body, DecodedRequest, OverlayItem
 from leporello.dialects.sse import Event
 from leporello.messages import Message, Messages
-from leporello.usage import CanonicalUsage
 
 
 class EncodeRequest(Protocol):
@@ -25,20 +24,6 @@ class EncodeRequest(Protocol):
         target: Target,
         max_tokens: int | None = None,
         options: Mapping[str, Any] | None = None,
-    ) -> Wire: ...
-
-
-class EncodeReply(Protocol):
-    """A message as the body of an answer."""
-
-    def __call__(
-        self,
-        message: Message,
-        *,
-        target: Target,
-        finish_reason: str = "stop",
-        usage: CanonicalUsage | None = None,
-        id: str = ...,
     ) -> Wire: ...
 
 
@@ -117,11 +102,13 @@ class StreamRules:
     """What the events of a stream mean."""
 
     is_end: Callable[[Event], bool]
-    is_error: Callable[[str, Mapping[str, Any]], bool]
-    """Whether an event, by its kind and body, is an error instead of an answer."""
     error_event: ErrorShape
-    opening: frozenset[str] = frozenset(("ping",))
+    opening: tuple[str, ...] = ("ping",)
     """Kinds of events that come before anything of the answer."""
+    errors: tuple[str, ...] = ("error",)
+    """Kinds of events that are an error."""
+    bare_errors: bool = False
+    """Whether an error may come without a kind."""
     named: bool = True
     """Whether events carry their kind as a name."""
     end_mark: bytes = b""
@@ -152,7 +139,8 @@ class Dialect:
     fields: FieldNames
     encode_request: EncodeRequest
     decode_request: Callable[[Mapping[str, Any], str], DecodedRequest]
-    encode_reply: EncodeReply
+    encode_reply: Callable[..., Wire]
+    """The body of an answer: `(message, *, target, finish_reason="stop", usage=None, id=...)`."""
     decode_reply: Callable[[Mapping[str, Any], Target], WireReply]
     is_reply: Callable[[Mapping[str, Any]], bool]
     """Whether a body is an answer in this dialect."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from leporello.caching import MARK
 from leporello.dialects.base import Wire
 from leporello.dialects.parts import as_json_text, data_url, decoded_text, file_note, note, text_part
-
-MARK = "cache_control"
 
 USER_BLOCKS = frozenset(("text", "image", "document", "search_result", "container_upload", "tool_result"))
 RESULT_BLOCKS = frozenset(("text", "image", "document", "search_result", "tool_reference", "browser_state"))

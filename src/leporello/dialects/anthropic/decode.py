@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leporello.dialects.anthropic.blocks import MARK, part_of
+from leporello.caching import MARK
+from leporello.dialects.anthropic.blocks import part_of
 from leporello.dialects.anthropic.encode import NAME
 from leporello.dialects.base import STATE, Target, Wire, WireReply, new_state
 from leporello.dialects.names import original_id

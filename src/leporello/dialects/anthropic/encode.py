@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.dialects.anthropic.blocks import MARK, RESULT_BLOCKS, block_of, can_carry
+from leporello.caching import MARK
+from leporello.dialects.anthropic.blocks import RESULT_BLOCKS, block_of, can_carry
 from leporello.dialects.base import Target, Wire, state_for
 from leporello.dialects.names import IdPlan, IdRule, hex_escape, plan_ids, wire_name
 from leporello.dialects.parts import arguments_object, note, text_part
@@ -32,7 +33,6 @@ _ELSEWHERE = frozenset(
 
 
 def request_options(options: Mapping[str, Any]) -> Wire:
-    """The extra fields of a request."""
     wire: Wire = {key: value for key, value in options.items() if key not in _ELSEWHERE}
     choice = _tool_choice(options.get("tool_choice"), options.get("parallel_tool_calls"))
     if choice is not None:
@@ -122,7 +122,6 @@ def encode_request(
 
 
 def encode_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
-    """Tools for Anthropic Messages."""
     return [_tool(tool) for tool in tools]
 
 

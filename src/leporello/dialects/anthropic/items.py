@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from leporello.dialects.anthropic.blocks import MARK, THINKING, blocks_in, can_carry
+from leporello.caching import MARK
+from leporello.dialects.anthropic.blocks import THINKING, blocks_in, can_carry
 from leporello.dialects.anthropic.encode import encode_request
 from leporello.dialects.base import Target, Wire
 from leporello.dialects.parts import text_part

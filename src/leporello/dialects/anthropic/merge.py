@@ -90,14 +90,10 @@ class AnthropicMerge(ReplyMerge):
         return [{"role": "assistant", "content": blocks}]
 
     def result(self, call: RecallCall, text: str) -> Wire:
-        """A block."""
         return {"type": "tool_result", "tool_use_id": call.id, "content": text}
 
     def answered(self, results: Sequence[Wire]) -> list[Wire]:
-        """One turn with all of them."""
         return [{"role": "user", "content": list(results)}]
-
-    # -- the end
 
     def _stop(self) -> Wire:
         """Why it ended; a turn whose only calls were ours has simply ended."""

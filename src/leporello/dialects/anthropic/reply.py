@@ -7,25 +7,13 @@ from typing import Any
 
 from leporello.dialects.anthropic.decode import INPUT_JSON
 from leporello.dialects.anthropic.encode import encode_request
-from leporello.dialects.base import StreamIncomplete, Target, Wire
+from leporello.dialects.base import ERROR_TYPES, StreamIncomplete, Target, Wire
 from leporello.dialects.parts import json_text, pieces
 from leporello.dialects.sse import Event
 from leporello.messages import Message, parse_json
 from leporello.usage import CanonicalUsage
 
-_ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    413: "request_too_large",
-    415: "invalid_request_error",
-    431: "invalid_request_error",
-    429: "rate_limit_error",
-    503: "overloaded_error",
-    529: "overloaded_error",
-}
+_ERROR_TYPES = {**ERROR_TYPES, 413: "request_too_large", 503: "overloaded_error", 529: "overloaded_error"}
 _STOP = {
     "stop": "end_turn",
     "tool_calls": "tool_use",
@@ -44,7 +32,6 @@ def encode_reply(
     usage: CanonicalUsage | None = None,
     id: str = "msg_1",
 ) -> Wire:
-    """The body of an answer."""
     turn = encode_request([{"role": "user", "content": "."}, message], target=target)["messages"][1:]
     return {
         "id": id,
@@ -59,7 +46,6 @@ def encode_reply(
 
 
 def wire_usage(usage: CanonicalUsage) -> Wire:
-    """Counts in this dialect's names."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -70,7 +56,6 @@ def wire_usage(usage: CanonicalUsage) -> Wire:
 
 
 def reply_events(reply: Mapping[str, Any]) -> Iterator[Wire]:
-    """The events that stream an answer."""
     usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
     opened = {**reply, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
     yield {"type": "message_start", "message": opened}
@@ -118,7 +103,6 @@ class Assembler:
         self.events = 0
 
     def feed(self, event: Mapping[str, Any]) -> str:
-        """Take one event; the text it adds to the answer."""
         self.events += 1
         kind = event.get("type")
         if kind == "message_start":
@@ -177,15 +161,8 @@ class Assembler:
 
 
 def error_body(status: int, code: str | None, message: str) -> Wire:
-    """An error as Anthropic's clients expect it."""
     return {"type": "error", "error": {"type": _ERROR_TYPES.get(status, "api_error"), "message": message}}
 
 
-def is_error(kind: str, body: Mapping[str, Any]) -> bool:
-    """Whether an event is an error."""
-    return kind == "error"
-
-
 def is_end(event: Event) -> bool:
-    """Whether an event ends the answer."""
     return b"message_stop" in event.data[:200] and event.json().get("type") == "message_stop"

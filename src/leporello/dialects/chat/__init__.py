@@ -3,7 +3,7 @@
 from leporello.dialects.chat.decode import OUTPUT_CAPS, decode_reply, decode_request
 from leporello.dialects.chat.encode import NAME, encode_items, encode_request, encode_tools
 from leporello.dialects.chat.merge import ChatMerge, can_call, insert_hidden
-from leporello.dialects.chat.reply import DONE, Assembler, encode_reply, error_body, is_end, is_error, reply_events
+from leporello.dialects.chat.reply import DONE, Assembler, encode_reply, error_body, is_end, reply_events
 from leporello.dialects.dialect import Api, Dialect, FieldNames, ItemRules, RecallRules, StreamRules
 
 OPENAI_CHAT = Dialect(
@@ -18,17 +18,9 @@ OPENAI_CHAT = Dialect(
     reply_events=reply_events,
     assembler=Assembler,
     items=ItemRules(encode_items),
-    stream=StreamRules(is_end, is_error, error_body, named=False, end_mark=DONE),
+    stream=StreamRules(is_end, error_body, bare_errors=True, named=False, end_mark=DONE),
     recall=RecallRules(lambda hidden, fields: ChatMerge(hidden), insert_hidden, encode_tools, can_call),
     error_body=error_body,
 )
 
-__all__ = [
-    "OPENAI_CHAT",
-    "Assembler",
-    "decode_reply",
-    "decode_request",
-    "encode_reply",
-    "encode_request",
-    "reply_events",
-]
+__all__ = ["OPENAI_CHAT"]

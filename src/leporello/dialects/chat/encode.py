@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from leporello.caching import MARK, without_marks
 from leporello.dialects.base import STATE, Target, Wire, state_for, without
 from leporello.dialects.names import IdPlan, IdRule, digest_escape, plan_ids, wire_name
 from leporello.dialects.parts import as_json_text, file_note, text_part, valid_arguments
@@ -14,7 +15,6 @@ from leporello.dialects.tools import chat_function, function_of
 from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, result_id, role_of
 
 NAME = "openai_chat"
-MARK = "cache_control"
 NATIVE_PARTS = frozenset(("text", "image_url", "input_audio", "file", "refusal"))
 _ANTHROPIC_ONLY = frozenset(("search_result", "container_upload", "tool_reference", "browser_state"))
 
@@ -93,12 +93,11 @@ def _document(part: Mapping[str, Any]) -> Wire:
 
 def place_marks(messages: list[Message]) -> list[Message]:
     """The messages with each mark where the wire wants it, all text as parts."""
-    placed = list(messages)
+    placed = without_marks(messages)
     waiting: list[Any] = []
     for index in range(len(placed) - 1, -1, -1):
-        message = placed[index]
-        waiting.extend(_marks(message))
-        message = _as_parts(_unmarked(message))
+        waiting.extend(_marks(messages[index]))
+        message = _as_parts(placed[index])
         if waiting:
             carrying = _marked(message, waiting[0])
             if carrying is not None:
@@ -113,14 +112,6 @@ def _marks(message: Message) -> list[Any]:
     parts = content if isinstance(content, list) else []
     found = [part[MARK] for part in parts if isinstance(part, Mapping) and part.get(MARK)]
     return ([message[MARK]] if message.get(MARK) else []) + found[-1:]
-
-
-def _unmarked(message: Message) -> Message:
-    plain = without(message, MARK)
-    content = plain.get("content")
-    if isinstance(content, list) and any(isinstance(part, Mapping) and MARK in part for part in content):
-        return {**plain, "content": [without(part, MARK) if isinstance(part, dict) else part for part in content]}
-    return plain
 
 
 def _as_parts(message: Message) -> Message:
@@ -186,7 +177,7 @@ def encode_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
 
 
 def _tool(tool: Mapping[str, Any]) -> Wire:
-    is_function = isinstance(tool.get("function"), Mapping) and "cache_control" not in tool
+    is_function = isinstance(tool.get("function"), Mapping) and MARK not in tool
     function = function_of(tool)
     fits = function is not None and wire_name(function.name) == function.name
     if (is_function and fits) or isinstance(tool.get("custom"), Mapping):

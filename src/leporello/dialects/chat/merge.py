@@ -96,7 +96,6 @@ class ChatMerge(ReplyMerge):
         return kept
 
     def turn(self) -> ReplyTurn:
-        """What the last answer asks for."""
         turn = super().turn()
         self._texted = bool(self._text())
         return turn
@@ -115,10 +114,7 @@ class ChatMerge(ReplyMerge):
         return [{"role": "assistant", "content": None, **message}]
 
     def result(self, call: RecallCall, text: str) -> Wire:
-        """A message."""
         return {"role": "tool", "tool_call_id": call.id, "content": text}
-
-    # -- the end
 
     def _text(self) -> str:
         said = (_message(reply).get("content") for reply in self._replies)

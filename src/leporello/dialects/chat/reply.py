@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leporello.dialects.base import StreamIncomplete, Target, Wire
+from leporello.dialects.base import ERROR_TYPES, StreamIncomplete, Target, Wire
 from leporello.dialects.chat.encode import encode_request
 from leporello.dialects.parts import pieces
 from leporello.dialects.sse import Event
@@ -13,17 +13,6 @@ from leporello.messages import Message, parse_json
 from leporello.usage import CanonicalUsage
 
 DONE = b"data: [DONE]\n\n"
-_ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    413: "invalid_request_error",
-    415: "invalid_request_error",
-    431: "invalid_request_error",
-    429: "rate_limit_error",
-}
 _FINISH = {"pause": "stop", "context_window_exceeded": "length"}
 
 
@@ -35,7 +24,6 @@ def encode_reply(
     usage: CanonicalUsage | None = None,
     id: str = "chatcmpl-1",
 ) -> Wire:
-    """The body of an answer."""
     body = encode_request([message], target=target)["messages"][0]
     choice = {"index": 0, "message": body, "finish_reason": _FINISH.get(finish_reason, finish_reason), "logprobs": None}
     return {
@@ -110,7 +98,6 @@ class Assembler:
         self.events = 0
 
     def feed(self, chunk: Mapping[str, Any]) -> str:
-        """Take one chunk; the text it adds to the answer."""
         self.events += 1
         for key in ("id", "model", "created", "system_fingerprint"):
             if chunk.get(key):
@@ -198,18 +185,11 @@ def _join(into: Wire, delta: Mapping[str, Any], once: tuple[str, ...] = ()) -> N
 
 
 def error_body(status: int, code: str | None, message: str) -> Wire:
-    """An error as OpenAI's clients expect it."""
-    kind = _ERROR_TYPES.get(status, "server_error")
+    kind = ERROR_TYPES.get(status, "server_error")
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def is_error(kind: str, body: Mapping[str, Any]) -> bool:
-    """Whether an event is an error: one has no type here."""
-    return kind == "error" or bool(body.get("error"))
-
-
 def is_end(event: Event) -> bool:
-    """Whether an event ends the answer."""
     if event.data.strip() == b"[DONE]":
         return True
     choices = event.json().get("choices") if b'"finish_reason"' in event.data else None

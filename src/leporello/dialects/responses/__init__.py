@@ -11,7 +11,6 @@ from leporello.dialects.responses.reply import (
     encode_reply,
     error_event,
     is_end,
-    is_error,
     reply_events,
 )
 
@@ -27,7 +26,7 @@ OPENAI_RESPONSES = Dialect(
     reply_events=reply_events,
     assembler=Assembler,
     items=ItemRules(encode_items, is_item, is_stateful),
-    stream=StreamRules(is_end, is_error, error_event, opening=frozenset(ANNOUNCED)),
+    stream=StreamRules(is_end, error_event, opening=ANNOUNCED, errors=("error", "response.failed")),
     recall=RecallRules(
         lambda hidden, fields: ResponsesMerge(hidden, stored=fields.get("store") is not False),
         insert_hidden,
@@ -37,12 +36,4 @@ OPENAI_RESPONSES = Dialect(
     error_body=error_body,
 )
 
-__all__ = [
-    "OPENAI_RESPONSES",
-    "Assembler",
-    "decode_reply",
-    "decode_request",
-    "encode_reply",
-    "encode_request",
-    "reply_events",
-]
+__all__ = ["OPENAI_RESPONSES"]

@@ -150,10 +150,7 @@ class ResponsesMerge(ReplyMerge):
         ]
 
     def result(self, call: RecallCall, text: str) -> Wire:
-        """An item."""
         return {"type": "function_call_output", "call_id": call.id, "output": text}
-
-    # -- the end
 
     def ending(self) -> bytes:
         """The last event, with the whole answer in it."""

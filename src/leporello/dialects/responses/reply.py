@@ -23,7 +23,6 @@ def encode_reply(
     usage: CanonicalUsage | None = None,
     id: str = "resp_1",
 ) -> Wire:
-    """The body of an answer."""
     items = encode_request([message], target=target)["input"]
     cut = finish_reason in ("length", "content_filter", "context_window_exceeded")
     reason = "content_filter" if finish_reason == "content_filter" else "max_output_tokens"
@@ -105,7 +104,6 @@ class Assembler:
         self.events = 0
 
     def feed(self, event: Mapping[str, Any]) -> str:
-        """Take one event; the text it adds to the answer."""
         self.events += 1
         kind = str(event.get("type", ""))
         if kind == "response.output_text.delta":
@@ -146,11 +144,5 @@ def error_event(status: int, code: str | None, message: str) -> Wire:
     return {"type": "error", "code": code, "message": message, "param": None, "sequence_number": 0}
 
 
-def is_error(kind: str, body: Mapping[str, Any]) -> bool:
-    """Whether an event is an error."""
-    return kind in ("error", "response.failed")
-
-
 def is_end(event: Event) -> bool:
-    """Whether an event ends the answer."""
     return any(kind.encode() in event.data[:200] for kind in LAST) and event.json().get("type") in LAST

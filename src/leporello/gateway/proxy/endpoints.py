@@ -1,7 +1,4 @@
-"""The proxy's endpoints: a request in, rewritten, sent, recovered when it is too long.
-
-Its answer relayed as it comes.
-"""
+"""The endpoints of the proxy: requests are rewritten, sent, recovered when too long, and answers relayed."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 import aiohttp
@@ -27,7 +25,7 @@ from leporello.gateway.proxy.relay import ClientGone, Outlet, relay_stream, rela
 from leporello.gateway.proxy.request import WireRequest, read_request
 from leporello.gateway.proxy.rewrite import Action, RequestRewriter, Rewrite
 from leporello.gateway.proxy.streams import Tally
-from leporello.gateway.proxy.upstream import Upstreams, read_reply, sent_headers, upstream_url
+from leporello.gateway.proxy.upstream import Upstreams, read_reply, sent_headers, upstream_url, verdict_on
 from leporello.providers.errors import classify
 from leporello.usage import CanonicalUsage
 
@@ -35,7 +33,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 NAME_HEADER = "x-leporello-conversation"
-MOST_ERROR = 256 * 1024
 LARGE = 128 * 1024
 """Bytes from which on a body is read beside the event loop: others are served meanwhile."""
 STORE_FAULT = ApiError(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.", 2)
@@ -121,7 +118,9 @@ class ProxyEndpoint:
                 config = self.proxy.config
                 encoding = headers.get("content-encoding", "").strip().lower()
                 data = await read_body(receive, config.max_body, config.body_timeout, encoding)
-            work = asyncio.create_task(self.serve(ProxyCall(scope, headers, client, data), outlet, entry))
+            model = str(scope.get("path_params", {}).get("model", "")).strip("/")
+            call = ProxyCall(headers, client, data, scope.get("query_string", b""), model)
+            work = asyncio.create_task(self.serve(call, outlet, entry))
             gone = asyncio.create_task(_disconnected(receive))
             try:
                 await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -139,18 +138,16 @@ class ProxyEndpoint:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, slots=True)
 class ProxyCall:
     """One request as it arrived."""
 
-    __slots__ = ("client", "data", "headers", "model", "query")
-
-    def __init__(self, scope: Scope, headers: dict[str, str], client: Client, data: bytes) -> None:
-        self.query: bytes = scope.get("query_string", b"")
-        self.model = str(scope.get("path_params", {}).get("model", "")).strip("/")
-        """The model that the path names."""
-        self.headers = headers
-        self.client = client
-        self.data = data
+    headers: dict[str, str]
+    client: Client
+    data: bytes
+    query: bytes
+    model: str
+    """The model that the path names."""
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -232,8 +229,7 @@ class ModelEndpoint(ProxyEndpoint):
 
     async def _refused(self, plan: Rewrite, response: aiohttp.ClientResponse, outlet: Outlet) -> Rewrite | None:
         body = await read_reply(response)
-        verdict = classify(response.status, body[:MOST_ERROR], dict(response.headers), now=time.time())
-        mended = await self.proxy.thread(self.proxy.planner.recover, plan, verdict)
+        mended = await self.proxy.thread(self.proxy.planner.recover, plan, verdict_on(response, body))
         if mended is not None:
             return mended
         await outlet.refusal(response, body, plan.request.dialect, headers_about(plan))

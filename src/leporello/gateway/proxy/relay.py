@@ -9,7 +9,7 @@ import orjson
 from starlette.types import Send
 
 from leporello.dialects import Dialect
-from leporello.gateway.api_errors import ApiError, refuse
+from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.proxy.streams import Tally, usage_of
 from leporello.gateway.proxy.upstream import fault_of, read_reply, returned_headers
 from leporello.usage import CanonicalUsage
@@ -18,6 +18,7 @@ HOLD_SECONDS = 5.0
 """How long the announcement of an answer is held back to see whether an error follows it."""
 
 MOST_HELD = 4 * 1024 * 1024
+GARBAGE = ApiError(502, "upstream_garbage", "The model's server sent something that is no answer.")
 BROKEN = ApiError(502, "upstream_broken", "The model's server ended the answer before it was whole.")
 
 Headers = list[tuple[bytes, bytes]]
@@ -44,9 +45,26 @@ class Outlet:
         self._head = status, headers
         self._held = []
 
-    def keep(self, data: bytes) -> None:
-        """Hold a piece of it back."""
-        self._held.append(data)
+    async def give(self, data: bytes) -> None:
+        """A piece of the answer: sent when it has begun, else held back."""
+        if self.started:
+            await self.write(data)
+        else:
+            self._held.append(data)
+
+    async def wait_for(self, content: aiohttp.StreamReader, deadline: float | None) -> bytes:
+        """The next bytes from upstream. While nothing is sent an error can still be told by its status, but only until
+        the deadline."""
+        if self.started or deadline is None:
+            return await content.readany()
+        pending = asyncio.ensure_future(content.readany())
+        try:
+            await asyncio.wait((pending,), timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
+            if not pending.done():
+                await self.release(more=True)
+            return await pending
+        finally:
+            pending.cancel()
 
     async def release(self, *, more: bool = False) -> None:
         """Send what was held back."""
@@ -122,7 +140,7 @@ async def relay_whole(outlet: Outlet, response: aiohttp.ClientResponse, about: H
     try:
         usage = usage_of(orjson.loads(body))
     except ValueError:
-        raise refuse(502, "upstream_garbage", "The model's server sent something that is no answer.") from None
+        raise RequestRefused(GARBAGE) from None
     await outlet.whole(response, body, about)
     return usage
 
@@ -177,29 +195,14 @@ class WholeEvents:
 async def _opened(outlet: Outlet, content: aiohttp.StreamReader, tally: Tally, whole: WholeEvents) -> bool:
     """Hold the announcement back until the answer begins; False when an error came instead of it."""
     deadline = asyncio.get_running_loop().time() + HOLD_SECONDS
-    pending: asyncio.Task[bytes] | None = None
     while not tally.opened:
-        pending = pending or asyncio.create_task(content.readany())
-        if not outlet.started and tally.events:
-            wait = deadline - asyncio.get_running_loop().time()
-            await asyncio.wait((pending,), timeout=max(0.0, wait))
-            if not pending.done():
-                await outlet.release(more=True)
-        try:
-            piece = await pending
-        except asyncio.CancelledError:
-            pending.cancel()
-            raise
-        pending = None
+        piece = await outlet.wait_for(content, deadline if tally.events else None)
         if not piece:
             if not outlet.started and not tally.events:
-                raise refuse(502, "upstream_garbage", "The model's server sent something that is no answer.")
+                raise RequestRefused(GARBAGE)
             break
         tally.feed(piece)
-        if outlet.started:
-            await outlet.write(whole.feed(piece))
-        else:
-            outlet.keep(whole.feed(piece))
+        await outlet.give(whole.feed(piece))
     if tally.error is not None and not outlet.started:
         return False
     if not outlet.started:

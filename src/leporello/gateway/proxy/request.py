@@ -36,17 +36,6 @@ class WireRequest:
         name = self.fields.get("model")
         return name if isinstance(name, str) else ""
 
-    @property
-    def stream(self) -> bool:
-        """Whether the client wants events."""
-        return self.fields.get("stream") is True
-
-    @property
-    def max_output(self) -> int | None:
-        """The longest answer the client wants."""
-        found = (self.fields.get(name) for name in self.dialect.fields.output_caps)
-        return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), None)
-
     def body(self) -> Body | None:
         """The request's text, taken apart."""
         return Body.read(self.data, self.dialect.fields.conversation)

@@ -33,11 +33,13 @@ class Tally:
         """Whether the server itself told, anywhere in the stream, that it can't go on."""
         self.events = 0
 
-    def feed(self, data: bytes) -> None:
-        """Take bytes of the stream."""
-        for event in self._reader.feed(data):
-            self.events += 1
+    def feed(self, data: bytes) -> list[Event]:
+        """Take bytes of the stream; the events that are whole now."""
+        found = list(self._reader.feed(data))
+        self.events += len(found)
+        for event in found:
             self._event(event)
+        return found
 
     def _event(self, event: Event) -> None:
         if event.name == "error" or (b'"error"' in event.data and event.json().get("error")):
@@ -52,7 +54,7 @@ class Tally:
     def _first(self, event: Event) -> None:
         body = event.json()
         kind = event.name or str(body.get("type") or "")
-        if self._rules.is_error(kind, body):
+        if kind in self._rules.errors or (self._rules.bare_errors and body.get("error")):
             self.error = body
         self.opened = self.error is not None or kind not in self._rules.opening
 

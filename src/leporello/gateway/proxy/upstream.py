@@ -6,6 +6,7 @@ Headers without what is private to either side.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -17,6 +18,7 @@ from yarl import URL
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client
 from leporello.gateway.config import GatewayConfig, Upstream
+from leporello.providers.errors import ErrorVerdict, classify
 
 _HOP = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
@@ -31,6 +33,7 @@ _NOT_RETURNED = _HOP | frozenset(
     "access-control-allow-origin".split()
 )
 MOST_REPLY = 64 * 1024 * 1024
+MOST_ERROR = 256 * 1024
 
 
 def sent_headers(headers: Mapping[str, str], client: Client, upstream: Upstream, bearer: bool) -> dict[str, str]:
@@ -119,6 +122,11 @@ async def read_reply(response: aiohttp.ClientResponse) -> bytes:
             raise refuse(502, "upstream_too_large", "The model's server sent more than any answer needs.")
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def verdict_on(response: aiohttp.ClientResponse, body: bytes) -> ErrorVerdict:
+    """What a refusal means."""
+    return classify(response.status, body[:MOST_ERROR], dict(response.headers), now=time.time())
 
 
 LONGEST_NAME = 500

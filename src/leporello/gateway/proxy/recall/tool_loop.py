@@ -10,8 +10,7 @@ Nothing is locked while the model is waited for, and nothing of a round enters t
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -20,13 +19,11 @@ import orjson
 from leporello.dialects.base import StreamIncomplete, Wire
 from leporello.dialects.merge import ReplyTurn
 from leporello.dialects.request import Body
-from leporello.dialects.sse import Event, EventReader
 from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.proxy.recall.tool_offer import NO_ROOM, closed
-from leporello.gateway.proxy.relay import BROKEN, HOLD_SECONDS, Headers, Outlet
+from leporello.gateway.proxy.relay import BROKEN, GARBAGE, HOLD_SECONDS, Headers, Outlet
 from leporello.gateway.proxy.streams import Tally, usage_of
-from leporello.gateway.proxy.upstream import fault_of, read_reply, returned_headers
-from leporello.providers.errors import classify
+from leporello.gateway.proxy.upstream import fault_of, read_reply, returned_headers, verdict_on
 from leporello.recall.tools import TOOL_NAMES
 from leporello.usage import CanonicalUsage
 
@@ -38,10 +35,6 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 8
 """Inner calls for one answer; in the last of them the tools can't be called any more."""
-MOST_ERROR = 256 * 1024
-GARBAGE = ApiError(502, "upstream_garbage", "The model's server sent something that is no answer.")
-
-
 NONSENSE = (AttributeError, KeyError, TypeError, ValueError, IndexError)
 """What an answer causes that is JSON and yet nothing of the dialect."""
 
@@ -119,8 +112,7 @@ class ToolLoop:
                     self._items += added
                     return await self._went_on(response)
                 body = await read_reply(response)
-                verdict = classify(response.status, body[:MOST_ERROR], dict(response.headers), now=time.time())
-                if not verdict.foldable or attempt is not texts:
+                if not verdict_on(response, body).foldable or attempt is not texts:
                     await self._failed(response, body)
                     return False
         return False
@@ -162,10 +154,7 @@ class ToolLoop:
                 await self._outlet.answer(*self._head, body)
                 self._over = True
                 return None
-            try:
-                self._merge.take(reply)
-            except NONSENSE as error:
-                raise RequestRefused(GARBAGE) from error
+            self._merge.take(reply)
             self._count(usage_of(reply))
             return None
         tally = Tally(self._dialect)
@@ -193,37 +182,17 @@ class ToolLoop:
             self.usages.append(usage)
 
     async def _pump(self, content: aiohttp.StreamReader, tally: Tally) -> None:
-        reader = EventReader()
-        while piece := await self._piece(content):
-            self._deadline = self._deadline or time.monotonic() + HOLD_SECONDS
-            tally.feed(piece)
-            await self._give(self._merged(reader.feed(piece)))
-
-    def _merged(self, events: Iterable[Event]) -> bytes:
-        try:
-            return b"".join(map(self._merge.feed, events))
-        except NONSENSE as error:
-            raise RequestRefused(GARBAGE) from error
-
-    async def _piece(self, content: aiohttp.StreamReader) -> bytes:
-        """The next bytes. While nothing is shown an error can still be told by its status, but not for long."""
-        if self._outlet.started or self._deadline is None:
-            return await content.readany()
-        pending = asyncio.ensure_future(content.readany())
-        try:
-            await asyncio.wait((pending,), timeout=max(0.0, self._deadline - time.monotonic()))
-            if not pending.done():
-                await self._outlet.release(more=True)
-            return await pending
-        finally:
-            pending.cancel()
+        while piece := await self._outlet.wait_for(content, self._deadline):
+            self._deadline = self._deadline or asyncio.get_running_loop().time() + HOLD_SECONDS
+            try:
+                merged = b"".join(map(self._merge.feed, tally.feed(piece)))
+            except NONSENSE as error:
+                raise RequestRefused(GARBAGE) from error
+            await self._give(merged)
 
     async def _give(self, data: bytes, *, at_once: bool = False) -> None:
-        if self._outlet.started:
-            await self._outlet.write(data)
-            return
-        self._outlet.keep(data)
-        if self._merge.visible or at_once:
+        await self._outlet.give(data)
+        if not self._outlet.started and (self._merge.visible or at_once):
             await self._outlet.release(more=True)
 
     async def _failed(self, response: aiohttp.ClientResponse, body: bytes) -> None:
