@@ -137,6 +137,12 @@ class ProxyEndpoint:
         """Answer one request."""
         raise NotImplementedError
 
+    def _upstream(self, model: str, dialect: Dialect) -> Upstream:
+        found = self.proxy.config.upstream(model, dialect)
+        if found is None:
+            raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class ProxyCall:
@@ -166,7 +172,7 @@ class ModelEndpoint(ProxyEndpoint):
     async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
         """Plan, send, recover, relay."""
         request = await self._understood(call)
-        upstream = self._upstream(request)
+        upstream = self._upstream(request.model, self.dialect)
         began = time.perf_counter()
         plan = await self.proxy.thread(
             self.proxy.planner.plan, request, call.client, upstream, call.headers.get(NAME_HEADER, "")
@@ -181,12 +187,6 @@ class ModelEndpoint(ProxyEndpoint):
             if again is None:
                 return
             plan = again
-
-    def _upstream(self, request: WireRequest) -> Upstream:
-        found = self.proxy.config.upstream(request.model, self.dialect)
-        if found is None:
-            raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
-        return found
 
     async def _attempt(self, plan: Rewrite, url: URL, headers: dict[str, str], outlet: Outlet) -> Rewrite | None:
         """Send a plan and relay what comes; another plan when this one was refused and can be mended."""
@@ -205,7 +205,7 @@ class ModelEndpoint(ProxyEndpoint):
                 if tally.error is not None and not outlet.started:
                     return await self._refused_in_stream(plan, tally.error, outlet)
             else:
-                usage = await relay_whole(outlet, response, about)
+                usage = await relay_whole(outlet, response, plan.request.dialect, about)
                 self.proxy.afterwards(plan, usage)
         return None
 
@@ -232,7 +232,7 @@ class ModelEndpoint(ProxyEndpoint):
         mended = await self.proxy.thread(self.proxy.planner.recover, plan, verdict_on(response, body))
         if mended is not None:
             return mended
-        await outlet.refusal(response, body, plan.request.dialect, headers_about(plan))
+        await outlet.whole(response, body, plan.request.dialect, headers_about(plan))
         return None
 
     async def _refused_in_stream(self, plan: Rewrite, error: object, outlet: Outlet) -> Rewrite | None:
@@ -258,18 +258,14 @@ class CountEndpoint(ModelEndpoint):
     async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
         """Count what would be sent; nothing is stored."""
         request = await self._understood(call)
-        upstream = self._upstream(request)
+        upstream = self._upstream(request.model, self.dialect)
         name = call.headers.get(NAME_HEADER, "")
         plan = await self.proxy.thread(self.proxy.planner.preview, request, call.client, upstream, name)
         entry.done = plan.done.value
         headers = sent_headers(call.headers, call.client, upstream, self.dialect.api.bearer)
         url = upstream_url(upstream, self.path, call.query)
         async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
-            body = await read_reply(response)
-            if response.status >= 400:
-                await outlet.refusal(response, body, request.dialect, headers_about(plan))
-            else:
-                await outlet.whole(response, body, headers_about(plan))
+            await outlet.whole(response, await read_reply(response), self.dialect, headers_about(plan))
 
 
 class ModelsEndpoint(ProxyEndpoint):
@@ -278,15 +274,9 @@ class ModelsEndpoint(ProxyEndpoint):
     async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
         """Ask the upstream; the client's headers tell which API is meant."""
         dialect = dialect_of_headers(call.headers)
-        upstream = self.proxy.config.upstream(call.model, dialect)
-        if upstream is None:
-            raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
+        upstream = self._upstream(call.model, dialect)
         entry.done = Action.PASSED.value
         headers = sent_headers(call.headers, call.client, upstream, dialect.api.bearer)
         url = upstream_url(upstream, self.path, call.query, call.model)
         async with self.proxy.upstreams.call("GET", url, headers, None) as response:
-            body = await read_reply(response)
-            if response.status >= 400:
-                await outlet.refusal(response, body, dialect, [])
-            else:
-                await outlet.whole(response, body, [])
+            await outlet.whole(response, await read_reply(response), dialect, [])

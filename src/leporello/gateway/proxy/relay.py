@@ -102,14 +102,10 @@ class Outlet:
         self.finished = True
         await self._body(body, more=False)
 
-    async def whole(self, response: aiohttp.ClientResponse, body: bytes, about: Headers) -> None:
-        """An upstream's answer as it came."""
-        await self.answer(response.status, [*returned_headers(response.headers), *about], body)
-
-    async def refusal(self, response: aiohttp.ClientResponse, body: bytes, dialect: Dialect, about: Headers) -> None:
-        """An upstream's refusal: its own words where they are JSON, ours where it sent a page or nothing."""
+    async def whole(self, response: aiohttp.ClientResponse, body: bytes, dialect: Dialect, about: Headers) -> None:
+        """An upstream's answer as it came; where it refused with a page or nothing, an error of ours."""
         headers = [*returned_headers(response.headers), *about]
-        if _is_json(body):
+        if response.status < 400 or _is_json(body):
             await self.answer(response.status, headers, body)
             return
         fault = ApiError(
@@ -134,14 +130,16 @@ def _is_json(body: bytes) -> bool:
         return False
 
 
-async def relay_whole(outlet: Outlet, response: aiohttp.ClientResponse, about: Headers) -> CanonicalUsage | None:
+async def relay_whole(
+    outlet: Outlet, response: aiohttp.ClientResponse, dialect: Dialect, about: Headers
+) -> CanonicalUsage | None:
     """An answer that does not stream, and its usage."""
     body = await read_reply(response)
     try:
         usage = usage_of(orjson.loads(body))
     except ValueError:
         raise RequestRefused(GARBAGE) from None
-    await outlet.whole(response, body, about)
+    await outlet.whole(response, body, dialect, about)
     return usage
 
 

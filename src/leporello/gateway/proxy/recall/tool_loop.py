@@ -199,7 +199,7 @@ class ToolLoop:
         """An inner call was refused: the provider's words, as an answer or as the last event of one that has begun."""
         if not self._outlet.started:
             about = [pair for pair in self._head[1] if pair[0].startswith(b"x-leporello")]
-            await self._outlet.refusal(response, body, self._dialect, about)
+            await self._outlet.whole(response, body, self._dialect, about)
             return
         await self._outlet.fail(
             ApiError(response.status, "upstream_error", _words(body, response.status)), self._dialect
