@@ -59,7 +59,7 @@ def test_commands_work_in_a_pipe(desk: Desk) -> None:
     ran = piped(desk, "hi\n/context\n/usage\n/export talk.jsonl\n/quit\nnever sent\n")
     assert ran.returncode == 0
     assert "of 128,000 tokens" in ran.stdout
-    assert "1 calls" in ran.stdout
+    assert "1 call," in ran.stdout
     assert (desk.work / "talk.jsonl").read_text().count("\n") == 2
     assert len(stored(desk)) == 2
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from leporello.agent.commands_store import sessions
 from leporello.conversation import Conversation
-from leporello.present.output import LEAST_COLUMN, breadth, fitted
+from leporello.present.output import LEAST_COLUMN, fitted
+from leporello.present.text import breadth
 from leporello.store import open_store
 from leporello.store.records import Metadata, ModelCall
 from leporello.usage import CanonicalUsage

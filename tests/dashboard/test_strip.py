@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.events import Span, ViewEntry
+from leporello.gateway.dashboard.actions import local
 from leporello.gateway.dashboard.charts import HEIGHT, MOST_BARS, TOP, nice_top, usage_charts
-from leporello.gateway.dashboard.formatting import money, piece, short_count, slug, unslug, visible
-from leporello.gateway.dashboard.login import local
+from leporello.gateway.dashboard.http import slug, unslug
 from leporello.gateway.dashboard.timeline import (
     Scale,
     SegmentKind,
@@ -17,8 +17,10 @@ from leporello.gateway.dashboard.timeline import (
     sources_of,
     view_segments,
 )
-from leporello.gateway.dashboard.view_models import texts_of
+from leporello.gateway.dashboard.view_models import piece, texts_of
 from leporello.messages import Message
+from leporello.present.numbers import money, short_count
+from leporello.present.text import visible
 from leporello.store.records import FoldMark, Generation, UsageTotals
 from leporello.usage import CanonicalUsage
 from tests.store.contract.base import ODD_IDS

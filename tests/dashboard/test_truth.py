@@ -11,13 +11,14 @@ from urllib.parse import urljoin
 import httpx2
 import pytest
 
-from leporello.agent.commands_context import headline, rows, window_use
 from leporello.config import load_settings
 from leporello.conversation import Conversation
 from leporello.conversation.rendering import sent_messages
 from leporello.events import Span
-from leporello.gateway.dashboard.formatting import clock, count, money, percent, short_count, visible
 from leporello.messages import Message, calls_of, role_of
+from leporello.present.numbers import clock, count, money, percent, short_count
+from leporello.present.text import visible
+from leporello.present.window import headline, rows, window_use
 from leporello.providers.base import ModelReply
 from leporello.store.records import InsightsQuery, Metadata
 from leporello.testing.sessions import generate

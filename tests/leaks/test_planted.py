@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from leporello.agent.commands_store import sessions
-from leporello.chat.status import resume_summary
+from leporello.chat.app import resume_summary
 from leporello.config import Home, Settings, load_settings
 from leporello.conversation import Conversation
 from leporello.events import CompactionEvent

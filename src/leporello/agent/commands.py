@@ -7,18 +7,16 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from leporello.agent.commands_context import draw, explain, window_use
 from leporello.agent.commands_store import config, insights, pin, plugins, sessions, unpin, usage
 from leporello.conversation import Conversation
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
-from leporello.events import CompactionReport, Outcome
 from leporello.plugins.context import PluginCommandCall
+from leporello.present.records import compaction_line
+from leporello.present.window import draw, explain, window_use
 
 DRAWN_WIDTH = 76
 SURELY = 0.7
 """How much a word with more behind it must look like a command to be taken for one: `/bin is full` is a sentence."""
-REPEATED = 2
-"""From so many compactions on, the user is told how many there were."""
 SEARCH_TOKENS = 1_500
 SEARCH_SHOWN = 10
 ALL = "--all"
@@ -140,28 +138,9 @@ def help_text(known: Mapping[str, SlashCommand], columns: int = 0) -> str:
     return "\n".join(lines)
 
 
-def describe_report(report: CompactionReport, compactions: int = 0) -> str:
-    """One line about an attempt; from the second compaction of a conversation on, it says how many there were."""
-    if report.outcome is Outcome.COMMITTED:
-        saved = 1 - report.tokens_after / max(1, report.tokens_before)
-        line = (
-            f"Folded {report.covered}: {report.tokens_before:,} → {report.tokens_after:,} tokens ({saved:.0%} less) "
-            f"in {report.seconds:.1f} s, {report.summariser or 'model-free'}"
-        )
-        often = f"; folded {compactions} times so far, /new starts afresh" if compactions >= REPEATED else ""
-        return "\n".join([f"{line}{often}.", *report.warnings])
-    words = {
-        Outcome.NOTHING_TO_DO: "Nothing to fold yet.",
-        Outcome.NO_GAIN: "Not folded: it would not have helped.",
-        Outcome.BLOCKED: "Folding is not possible now.",
-        Outcome.FAILED: "Folding failed; nothing was changed.",
-    }
-    return " ".join([words[report.outcome], report.reason, *report.warnings]).strip()
-
-
 def _compress(talk: Conversation, argument: str) -> str:
     report = talk.compact(argument)
-    return describe_report(report, talk.compressions)
+    return compaction_line(report, talk.compressions)
 
 
 def _undo(talk: Conversation, _: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 from typing import Any
 
 from leporello.config import Settings
@@ -11,9 +10,11 @@ from leporello.conversation import Conversation
 from leporello.ledger import user_text
 from leporello.messages import text_of
 from leporello.plugins.host import PluginStatus
+from leporello.present.numbers import moment, percent, plural
+from leporello.present.records import cost_text, usage_line
 from leporello.redact import redact
-from leporello.store import Store
-from leporello.store.records import ConversationFilter, ConversationRecord, InsightsQuery, UsageTotals
+from leporello.store.base import Store
+from leporello.store.records import ConversationFilter, ConversationRecord, InsightsQuery
 
 SHOWN_CHARS = 60
 TITLE_CHARS = 40
@@ -28,24 +29,7 @@ _SECONDS_PER_DAY = 86_400
 
 def usage(talk: Conversation, _: str) -> str:
     """What this conversation used so far."""
-    totals = talk.usage
-    return f"{_used(totals)} · folded {talk.compressions} times"
-
-
-def price(totals: UsageTotals) -> str:
-    """Dollars, or that nobody knows."""
-    if totals.calls <= totals.unpriced_calls:
-        return "cost unknown"
-    more = " and more" if totals.unpriced_calls else ""
-    return f"cost ${totals.cost:.4f}{more}"
-
-
-def _used(totals: UsageTotals) -> str:
-    used = totals.usage
-    return (
-        f"{totals.calls:,} calls · {used.prompt_tokens:,} prompt tokens ({totals.cache_hit_rate:.0%} from the cache) · "
-        f"{used.output_tokens:,} output tokens · {price(totals)}"
-    )
+    return f"{usage_line(talk.usage)}, folded {plural(talk.compressions, 'time')}"
 
 
 def insights(talk: Conversation, argument: str) -> str:
@@ -53,12 +37,14 @@ def insights(talk: Conversation, argument: str) -> str:
     days = int(argument) if argument.isdecimal() and int(argument) else DAYS
     found = talk.store.usage.insights(InsightsQuery(since=time.time() - days * _SECONDS_PER_DAY))
     lines = [
-        f"Last {days} days: {found.conversations:,} conversations, {found.messages:,} messages",
-        _used(found.totals),
+        f"Last {plural(days, 'day')}: {plural(found.conversations, 'conversation')}, "
+        f"{plural(found.messages, 'message')}",
+        usage_line(found.totals),
     ]
     models = sorted(found.by_model.items(), key=lambda item: -item[1].usage.total_tokens)
     for name, totals in models[:LISTED]:
-        lines.append(f"  {_short(name or '(no name)', 28):28} {totals.usage.total_tokens:>12,} tokens  {price(totals)}")
+        tokens = totals.usage.total_tokens
+        lines.append(f"  {_short(name or '(no name)', 28):28} {tokens:>12,} tokens, cost {cost_text(totals)}")
     tools = sorted(found.by_tool.items(), key=lambda item: -item[1].calls)
     if tools:
         lines.append("tools: " + ", ".join(f"{name} {use.calls:,}" for name, use in tools[:LISTED]))
@@ -66,7 +52,7 @@ def insights(talk: Conversation, argument: str) -> str:
     done = folds.attempts.get("committed", 0)
     if done:
         saved = 1 - folds.tokens_after / max(1, folds.tokens_before)
-        lines.append(f"folded {done:,} times, {saved:.0%} smaller on average, {folds.undone:,} undone")
+        lines.append(f"folded {plural(done, 'time')}, {percent(saved)} smaller on average, {folds.undone:,} undone")
     return "\n".join(lines)
 
 
@@ -115,16 +101,10 @@ def sessions(talk: Conversation, argument: str) -> str:
     for place, record in enumerate(records, 1):
         here = "*" if record.id == talk.id else " "
         about = title_of(record.metadata.title) or first_words(talk.store, record)
-        row = f"{here}{place:>2}  {_short(record.id, wide):{wide}}  {_when(record):16}  {record.messages:>8,}  "
+        active = moment(record.updated_at)
+        row = f"{here}{place:>2}  {_short(record.id, wide):{wide}}  {active:16}  {record.messages:>8,}  "
         lines.append(row + _short(about, max(8, LINE_CHARS - len(row))))
     return "\n".join(lines)
-
-
-def _when(record: ConversationRecord) -> str:
-    try:
-        return datetime.fromtimestamp(record.updated_at).strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, ValueError, OSError):
-        return f"{record.updated_at:.0f}"  # a recorded session may carry any number as its time
 
 
 def recent(store: Store, count: int, platform: str | None = None) -> list[ConversationRecord]:

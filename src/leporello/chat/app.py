@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -19,20 +19,26 @@ from leporello.agent.commands import (
     plugin_commands,
     run_command,
 )
-from leporello.agent.commands_context import window_use
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
 from leporello.agent.session import choose_model, open_agent
 from leporello.cancel import CancelToken
 from leporello.chat.repl import soft_interrupts
-from leporello.chat.status import ChatStatus, error_hint, resume_summary
+from leporello.chat.status import ChatStatus
 from leporello.chat.ui import ChatOptions, Ui
+from leporello.conversation import Conversation
 from leporello.dialects import DIALECTS
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.events import Span
 from leporello.local.provider import LocalProvider
-from leporello.messages import is_result
-from leporello.store import Store, open_store
+from leporello.messages import calls_of, is_result, role_of, text_of
+from leporello.present.error_hints import error_hint
+from leporello.present.numbers import plural
+from leporello.present.text import one_line
+from leporello.present.window import window_use
+from leporello.redact import redact
+from leporello.store import open_store
+from leporello.store.base import Store
 from leporello.tools.approval import ApprovalAnswer
 from leporello.tools.base import ApprovalRequest
 from leporello.tools.terminal import BackgroundJobs
@@ -50,14 +56,55 @@ _ENDINGS = {
 }
 
 
+SHOWN_ASK = 200
+SHOWN_ANSWER = 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeSummary:
+    """The newest request, its answer when there is one, and how the conversation stands."""
+
+    ask: str
+    answer: str
+    unanswered: bool
+    line: str
+
+
+def resume_summary(talk: Conversation) -> ResumeSummary:
+    """Read from the newest messages only."""
+    lines = talk.view.lines
+    ask = ""
+    answer = ""
+    for line in reversed(lines):
+        if line.fold:
+            continue
+        role = role_of(line.message)
+        if role == "assistant" and not answer and not ask and not calls_of(line.message):
+            answer = text_of(line.message).strip()
+        elif role == "user":
+            ask = text_of(line.message)
+            break
+    folded = f", folded {talk.compressions}×" if talk.compressions else ""
+    return ResumeSummary(
+        _cut(one_line(redact(ask)), SHOWN_ASK),
+        _cut(redact(answer), SHOWN_ANSWER),
+        bool(ask) and not answer,
+        f"{talk.id} · {plural(talk.view.last, 'message')}{folded}",
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most].rstrip() + " …"
+
+
 class Chat:
     """One user, one conversation at a time."""
 
     def __init__(
-        self, options: ChatOptions, face: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None, store: Store
+        self, options: ChatOptions, ui: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None, store: Store
     ) -> None:
         self._options = options
-        self._face = face
+        self._ui = ui
         self._ask = ask
         self._store = store
         self._chosen = choose_model(options.settings)
@@ -74,13 +121,11 @@ class Chat:
         self.status = self._measured()
 
     @classmethod
-    def open(
-        cls, options: ChatOptions, face: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None = None
-    ) -> Chat:
+    def open(cls, options: ChatOptions, ui: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None = None) -> Chat:
         """Open the store and the conversation that the options name."""
         store = open_store(options.settings.store_url)
         try:
-            return cls(options, face, ask, store)
+            return cls(options, ui, ask, store)
         except BaseException:
             store.close()
             raise
@@ -147,7 +192,7 @@ class Chat:
         running = self._agent.jobs.running()
         self._agent.jobs.close()
         for job in running:
-            self._face.note(f"Stopped the background command {job.id}: {job.command}")
+            self._ui.note(f"Stopped the background command {job.id}: {job.command}")
         conversation.leave(reason)
         conversation.close()
         if self._begun and not self._store.log.count(conversation.id):
@@ -177,16 +222,16 @@ class Chat:
         hints = [WINDOW_HINT] if limits.window_assumed else []
         return "\n".join([" · ".join(parts), *hints, *self._agent.talk.troubles])
 
-    def show_recap(self) -> None:
+    def show_resume_summary(self) -> None:
         """What the resumed conversation was about."""
         found = resume_summary(self._agent.talk)
-        self._face.note(found.line)
+        self._ui.note(found.line)
         if found.ask:
-            self._face.note(f"› {found.ask}")
+            self._ui.note(f"› {found.ask}")
         if found.answer:
-            self._face.answer(found.answer)
+            self._ui.answer(found.answer)
         elif found.unanswered:
-            self._face.note("That was not answered yet. It goes along with your next message.")
+            self._ui.note("That was not answered yet. It goes along with your next message.")
 
     def warm_up(self) -> None:
         """Load what the first call needs: the vendor's client takes longer to import than all the rest."""
@@ -209,7 +254,7 @@ class Chat:
                 self._turn(text)
         except (KeyboardInterrupt, Cancelled):
             self._agent.talk.refresh()
-            self._face.note("Stopped; nothing was changed.")
+            self._ui.note("Stopped; nothing was changed.")
         except LeporelloError as error:
             self._failure(error)
         self.status = self._measured()
@@ -220,24 +265,24 @@ class Chat:
         found = parse_known(text, self.commands)
         if found == ("context", ""):
             self._agent.measure()
-            self._face.window(window_use(self._agent.talk))
+            self._ui.window(window_use(self._agent.talk))
             return True
         if found == ("help", ""):
-            self._face.say(help_text(self.commands, self._face.width))
+            self._ui.say(help_text(self.commands, self._ui.width))
             return True
         if found is not None and found[0] == "compress":
             answer = self._fold(text)
         else:
             answer = run_command(self._agent.talk, text, self.commands)
         if answer:
-            self._face.say(answer)
+            self._ui.say(answer)
         return answer is not None
 
     def _fold(self, text: str) -> str | None:
         conversation = self._agent.talk
         conversation.cancel = CancelToken()
         try:
-            with self._face.working("Folding the conversation"), soft_interrupts(conversation.cancel, lambda: False):
+            with self._ui.working("Folding the conversation"), soft_interrupts(conversation.cancel, lambda: False):
                 return run_command(conversation, text, self.commands)
         finally:
             conversation.cancel = None
@@ -248,7 +293,7 @@ class Chat:
         if not self._agent.talk.view.last:
             self._store.conversations.update(self._agent.talk.id, title=title_of(text))
         try:
-            with self._face.turn() as view, soft_interrupts(token, lambda: view.uninterruptible):
+            with self._ui.turn() as view, soft_interrupts(token, lambda: view.uninterruptible):
                 ended = self._agent.turn(text, view, token)
         except LeporelloError:
             self._agent.close_open_calls("Error: the turn ended before this call had a result")
@@ -259,20 +304,20 @@ class Chat:
 
     def _remark(self, ended: TurnEnded) -> None:
         if ended.reason in _ENDINGS:
-            self._face.note(_ENDINGS[ended.reason])
+            self._ui.note(_ENDINGS[ended.reason])
         elif ended.reason != "interrupted" and not ended.text.strip():
-            self._face.note("The model gave no answer.")
+            self._ui.note("The model gave no answer.")
 
     def _failure(self, error: LeporelloError) -> None:
         self.failed = True
         chosen = self._chosen
-        self._face.error(error_hint(error, chosen.model, chosen.provider_name, chosen.base_url))
+        self._ui.error(error_hint(error, chosen.model, chosen.provider_name, chosen.base_url))
 
     def _watch(self, event: AgentEvent) -> None:
         if isinstance(event, ToolFinished):
             self._newest_output = event.message
         elif isinstance(event, Notice) and not self._in_turn:
-            self._face.warn(event.text)
+            self._ui.warn(event.text)
 
     def _measured(self) -> ChatStatus:
         conversation = self._agent.talk
@@ -339,7 +384,7 @@ class Chat:
         if id == self._agent.talk.id:
             return "That is this conversation."
         self._switch(id, "exit")
-        self.show_recap()
+        self.show_resume_summary()
         return ""
 
     def _model(self, name: str) -> str:

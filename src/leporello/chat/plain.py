@@ -1,4 +1,4 @@
-"""The plain face: no control codes, no redrawing. For pipes, scripts, screen readers and dumb terminals.
+"""The plain user interface: no control codes, no redrawing. For pipes, scripts, screen readers and dumb terminals.
 
 Answers go to stdout as they stream, raw Markdown and nothing else; all remarks go to stderr.
 """
@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from leporello.agent.commands import describe_report
-from leporello.agent.commands_context import WindowUse, draw
 from leporello.agent.events import (
     AgentEvent,
     Compacted,
@@ -20,14 +18,15 @@ from leporello.agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from leporello.chat.turn_view import duration, fold_note, preview, short_outcome
-from leporello.events import Outcome
+from leporello.chat.tool_preview import fold_note, preview, short_outcome
+from leporello.present.numbers import duration
+from leporello.present.records import ROUTINE, compaction_line
 from leporello.present.text import clean, one_line
+from leporello.present.window import WindowUse, draw
 from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 
 WIDTH = 76
-_ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
 _ANSWERS = {"y": Decision.YES, "yes": Decision.YES, "a": Decision.ALWAYS, "always": Decision.ALWAYS}
 
 
@@ -55,8 +54,8 @@ class PlainTurn:
             self._targets[event.id] = one_line(event.summary)
         elif isinstance(event, ToolFinished):
             self._tool(event)
-        elif isinstance(event, Compacted) and event.event.report.outcome not in _ROUTINE:
-            _err(describe_report(event.event.report, event.event.compactions))
+        elif isinstance(event, Compacted) and event.event.report.outcome not in ROUTINE:
+            _err(compaction_line(event.event.report, event.event.compactions))
         elif isinstance(event, Notice):
             _err(event.text)
         elif isinstance(event, TurnEnded) and event.reason == "interrupted":

@@ -221,9 +221,9 @@ class Prompt:
             self._session.app.exit(exception=failure)
 
     def _shown(self, _: object) -> None:
-        told, self._once_shown = self._once_shown, None
-        if told is not None:
-            told()
+        callback, self._once_shown = self._once_shown, None
+        if callback is not None:
+            callback()
 
     def _make_room(self, buffer: Buffer) -> None:
         """Room for a menu only while there may be one: otherwise the status line stands right below the text."""

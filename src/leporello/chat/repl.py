@@ -15,7 +15,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from leporello.cancel import CancelToken
-from leporello.chat.prompt import ProjectFiles
 from leporello.chat.status import ChatStatus
 from leporello.chat.ui import ChatOptions
 from leporello.config import colours_wanted
@@ -75,11 +74,11 @@ class Lazy(Generic[T]):
 
 
 @contextmanager
-def soft_interrupts(token: CancelToken, must_insist: Callable[[], bool]) -> Iterator[None]:
+def soft_interrupts(token: CancelToken, uninterruptible: Callable[[], bool]) -> Iterator[None]:
     """While inside, SIGINT cancels the token; where nothing listens to it, or the second time, it raises as usual."""
 
     def interrupted(number: int, frame: FrameType | None) -> None:
-        if token.cancelled or must_insist():
+        if token.cancelled or uninterruptible():
             raise KeyboardInterrupt
         # Not here: the interrupted code may hold the very locks that cancelling needs.
         threading.Thread(target=token.cancel, name="leporello-cancel", daemon=True).start()
@@ -92,13 +91,13 @@ def soft_interrupts(token: CancelToken, must_insist: Callable[[], bool]) -> Iter
 
 
 @contextmanager
-def orderly_end() -> Iterator[None]:
+def orderly_exit() -> Iterator[None]:
     """While inside, SIGTERM and SIGHUP leave through the front door: the terminal is given back as it was."""
 
-    def told_to_end(number: int, frame: FrameType | None) -> None:
+    def end(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    before = {number: signal.signal(number, told_to_end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
@@ -115,21 +114,21 @@ def chat_plainly(options: ChatOptions) -> bool:
     A line is a message; one that ends with a backslash goes on in the next.
     """
     person = sys.stdin.isatty()
-    face = import_module("leporello.chat.plain").PlainUi(person)
-    chat: Chat = import_module("leporello.chat.app").Chat.open(options, face, face.ask if person else None)
-    well = True
+    ui = import_module("leporello.chat.plain").PlainUi(person)
+    chat: Chat = import_module("leporello.chat.app").Chat.open(options, ui, ui.ask if person else None)
+    ok = True
     try:
         if options.resume or options.go_on:
-            chat.show_recap()
+            chat.show_resume_summary()
         for text in _lines(person):
             if text.strip():
-                going_on = chat.take(text)
-                well = well and not chat.failed
-                if not going_on:
+                stay = chat.take(text)
+                ok = ok and not chat.failed
+                if not stay:
                     break
     finally:
         chat.close()
-    return well
+    return ok
 
 
 def _lines(person: bool) -> Iterator[str]:
@@ -159,21 +158,21 @@ def _lines(person: bool) -> Iterator[str]:
 
 def chat_on_terminal(options: ChatOptions) -> bool:
     """The prompt first, the rest behind it."""
-    with orderly_end():
-        front = _Front(options)
+    with orderly_exit():
+        repl = _Repl(options)
         try:
-            front.run()
+            repl.run()
         finally:
-            front.close()
+            repl.close()
     return True
 
 
-class _Front:
+class _Repl:
     def __init__(self, options: ChatOptions) -> None:
         prompt = import_module("leporello.chat.prompt")  # of the extra: plain chats must not need it
         self._options = options
         self._status = ChatStatus(options.model, note="opening …")
-        files = ProjectFiles(options.workdir)
+        files = prompt.ProjectFiles(options.workdir)
         self._prompt = prompt.Prompt(
             options.history,
             prompt.ChatCompleter(self._commands, self._arguments, files),
@@ -188,7 +187,7 @@ class _Front:
         if self._options.resume or self._options.go_on:
             chat = self._opening.result()
             self._prompt.flush()
-            chat.show_recap()
+            chat.show_resume_summary()
         asked_to_leave = False
         while True:
             try:
@@ -216,8 +215,8 @@ class _Front:
             chat.close()
 
     def _open(self) -> Chat:
-        face = import_module("leporello.chat.terminal").TerminalUi()
-        chat: Chat = import_module("leporello.chat.app").Chat.open(self._options, face, face.ask)
+        ui = import_module("leporello.chat.terminal").TerminalUi()
+        chat: Chat = import_module("leporello.chat.app").Chat.open(self._options, ui, ui.ask)
         return chat
 
     def _opened(self, chat: Chat) -> None:

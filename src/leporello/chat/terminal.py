@@ -14,11 +14,11 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 from rich.text import Text
 
-from leporello.agent.commands_context import WindowPart, WindowUse, bar, headline, rows
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, joined, terminal_size
 from leporello.chat.turn_view import TerminalTurn
 from leporello.config import colours_wanted
 from leporello.present.text import clean, one_line
+from leporello.present.window import WindowPart, WindowUse, bar, headline, rows
 from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 
@@ -103,14 +103,14 @@ class TerminalUi:
     """A terminal with colours, a live area and single-key questions."""
 
     def __init__(self) -> None:
-        self._painter = Renderer()
+        self._renderer = Renderer()
         self._area = LiveArea(_write, terminal_size)
         self._turn: TerminalTurn | None = None
 
     @property
     def width(self) -> int:
         """Columns that are painted on."""
-        return self._painter.width
+        return self._renderer.width
 
     def say(self, text: str) -> None:
         """The answer of a command, as it is."""
@@ -133,22 +133,22 @@ class TerminalUi:
         blocks = BlockStream()
         blocks.feed(text)
         for block in blocks.end():
-            self._area.print(joined(self._painter.markdown(block)) + "\n")
+            self._area.print(joined(self._renderer.markdown(block)) + "\n")
 
     def window(self, use: WindowUse) -> None:
         """One bar for the whole window, then a line for each part."""
-        width = self._painter.width
+        width = self._renderer.width
         self._show(Text(f"\n{headline(use)}", style="bold"))
         drawn = Text()
         for part, cells in bar(use, min(width, 76)):
-            inbox_message = "░" if part is WindowPart.FREE else "█"
-            drawn.append((inbox_message if self._painter.colours else LETTERS[part]) * cells, COLOURS[part])
+            block = "░" if part is WindowPart.FREE else "█"
+            drawn.append((block if self._renderer.colours else LETTERS[part]) * cells, COLOURS[part])
         self._show(drawn)
         table = rows(use)
         names = max((len(part.value) for part, _, _ in table), default=0)
         for part, tokens, remark in table:
             line = Text(no_wrap=True, overflow="ellipsis")
-            mark = ("░" if part is WindowPart.FREE else "█") if self._painter.colours else LETTERS[part]
+            mark = ("░" if part is WindowPart.FREE else "█") if self._renderer.colours else LETTERS[part]
             line.append(f"{mark} ", COLOURS[part])
             line.append(f"{part.value:{names}} {tokens:>9,} {tokens / max(1, use.window):>4.0%}")
             line.append(f"  {remark}" if remark else "", "dim")
@@ -158,7 +158,7 @@ class TerminalUi:
     @contextmanager
     def turn(self) -> Iterator[TerminalTurn]:
         """The view of one turn; keys typed meanwhile are not echoed and wait for the next prompt."""
-        view = TerminalTurn(self._area, self._painter)
+        view = TerminalTurn(self._area, self._renderer)
         self._turn = view
         self._area.print("\n")
         try:
@@ -170,7 +170,7 @@ class TerminalUi:
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
         """A spinner with the time it takes."""
-        view = TerminalTurn(self._area, self._painter, label)
+        view = TerminalTurn(self._area, self._renderer, label)
         with _no_echo(), view:
             yield
 
@@ -209,7 +209,7 @@ class TerminalUi:
             self._show(Text(f"  {line.expandtabs(4)}", style=style))
 
     def _show(self, text: Text) -> None:
-        self._area.print(joined(self._painter.paint(text)))
+        self._area.print(joined(self._renderer.paint(text)))
 
 
 def _write(text: str) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from leporello.agent.commands import describe_report
 from leporello.agent.events import (
     AgentEvent,
     CallFinished,
@@ -23,74 +22,16 @@ from leporello.agent.events import (
     TurnEnded,
 )
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, joined, terminal_size
-from leporello.chat.status import short_count
-from leporello.events import Outcome
+from leporello.chat.tool_preview import fold_note, preview, short_outcome
+from leporello.present.numbers import duration, short_count
+from leporello.present.records import ROUTINE, compaction_line
 from leporello.present.text import clean, one_line
-
-PREVIEW_LINES = 4
-_QUIET = ("read_file", "todo", "memory", "lcm_grep", "lcm_describe", "lcm_expand")
-"""Their output is for the model; the line says enough."""
-_FROM_THE_END = ("terminal", "jobs")
-"""What a command says last tells most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """The lines of an output that are shown, and how many are not."""
-
-    lines: tuple[str, ...]
-    hidden: int
-    at_start: bool
-    """Whether the hidden lines stand before the shown ones."""
-
-
-def preview(event: ToolFinished) -> Preview:
-    """What is shown of an output."""
-    lines = [line.rstrip() for line in clean(event.output).strip("\n").splitlines()]
-    if event.name in _QUIET and event.ok:
-        return Preview((), len(lines), False)
-    if not event.ok and lines and one_line(lines[0]) == one_line(event.outcome):
-        lines = lines[1:]
-    if lines == ["(no output)"]:
-        lines = []
-    if len(lines) <= PREVIEW_LINES + 1:
-        return Preview(tuple(lines), 0, False)
-    at_start = event.name in _FROM_THE_END
-    shown = lines[-PREVIEW_LINES:] if at_start else lines[:PREVIEW_LINES]
-    return Preview(tuple(shown), len(lines) - len(shown), at_start)
-
-
-def fold_note(event: ToolFinished, found: Preview) -> str:
-    """How to open what is not shown; empty when all is."""
-    if not found.hidden:
-        return ""
-    if not found.lines:
-        return f"{found.hidden:,} {'line' if found.hidden == 1 else 'lines'} · /expand {event.message}"
-    return f"… {found.hidden:,} more lines · /expand {event.message}"
-
-
-def short_outcome(outcome: str) -> str:
-    """How a call ended, in the fewest words."""
-    text = one_line(outcome).removeprefix("Error: ").partition(";")[0]
-    return "not allowed" if " was not allowed: " in text else text
-
-
-def duration(seconds: float) -> str:
-    """`0.3 s`, `12 s`, `2 m 5 s`."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{int(seconds) // 60} m {int(seconds) % 60} s"
-
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TICK = 0.1
 REDRAW = 0.05
 OUTPUT_LINES = 3
 STOP_HINT = "Ctrl-C stops"
-ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
-"""Automatic attempts that found nothing to do are no news for a person."""
 
 
 @dataclass(slots=True)
@@ -109,9 +50,9 @@ class _Running:
 class TerminalTurn:
     """Shows one turn. Use it as a context manager: the area is gone when it ends, whatever happened."""
 
-    def __init__(self, area: LiveArea, painter: Renderer, label: str = "Thinking") -> None:
+    def __init__(self, area: LiveArea, renderer: Renderer, label: str = "Thinking") -> None:
         self._area = area
-        self._painter = painter
+        self._renderer = renderer
         self._blocks = BlockStream()
         self._lock = threading.RLock()
         self._running: list[_Running] = []
@@ -206,7 +147,7 @@ class TerminalTurn:
         report = event.event.report
         if report.outcome not in ROUTINE:
             style = "cyan" if report.committed else "yellow"
-            said = describe_report(report, event.event.compactions)
+            said = compaction_line(report, event.event.compactions)
             self._print(Text(f"{clean(said)}\n", style=style))
         self._begin("Thinking")
 
@@ -226,7 +167,7 @@ class TerminalTurn:
             self._asked_at = None
 
     def _print(self, text: Text) -> None:
-        self._area.print(joined(self._painter.paint(text)))
+        self._area.print(joined(self._renderer.paint(text)))
 
     def _end_text(self) -> None:
         finished = self._painted(self._blocks.end())
@@ -234,7 +175,7 @@ class TerminalTurn:
             self._area.print(finished, self._live())
 
     def _painted(self, blocks: list[str]) -> str:
-        painted = (self._painter.markdown(block) for block in blocks)
+        painted = (self._renderer.markdown(block) for block in blocks)
         return "".join(joined(lines) + "\n" for lines in painted if lines)
 
     def _draw(self) -> None:
@@ -250,12 +191,12 @@ class TerminalTurn:
         lines: list[ScreenLine] = []
         if self._blocks.rest.strip():
             _, rows = terminal_size()
-            lines += self._painter.markdown(self._blocks.preview())[-max(1, rows - 6) :]
+            lines += self._renderer.markdown(self._blocks.preview())[-max(1, rows - 6) :]
             lines.append(ScreenLine("", 0))
         for running in self._running:
             lines += self._running_lines(running)
         if not self._running or all(running.ended for running in self._running):
-            lines += self._painter.paint(self._spinner())
+            lines += self._renderer.paint(self._spinner())
         return lines
 
     def _spinner(self) -> Text:
@@ -274,13 +215,13 @@ class TerminalTurn:
         took = duration((running.ended or now) - running.began - running.waited)
         text.append("• " if running.ended else f"{_frame(now)} ", "cyan")
         text.append(name, "bold")
-        text.append(f" {_cut(target, self._painter.width - len(name) - len(took) - 20)}")
+        text.append(f" {_cut(target, self._renderer.width - len(name) - len(took) - 20)}")
         text.append(f" · {took}" + ("" if running.ended else f" · {STOP_HINT}"), "dim")
-        lines = self._painter.paint(text)
+        lines = self._renderer.paint(text)
         if not running.ended:
             shown = [*running.output, running.partial] if running.partial.strip() else list(running.output)
             for line in shown[-OUTPUT_LINES:]:
-                lines += self._painter.paint(_output_line(line))
+                lines += self._renderer.paint(_output_line(line))
         return lines
 
     def _tool_lines(self, event: ToolFinished, target: str, seconds: float) -> list[ScreenLine]:
@@ -288,7 +229,7 @@ class TerminalTurn:
         took = duration(seconds)
         outcome = short_outcome(event.outcome)
         end = f" · {took}"
-        room = self._painter.width - len(event.name) - len(end) - 4
+        room = self._renderer.width - len(event.name) - len(end) - 4
         outcome = _cut(outcome, max(12, room // 2))
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append("✓ " if event.ok else "✗ ", "green" if event.ok else "red")
@@ -300,13 +241,13 @@ class TerminalTurn:
         note = fold_note(event, found)
         if note and not found.lines:
             text.append(f" · {note}", "dim")
-        lines = self._painter.paint(text)
+        lines = self._renderer.paint(text)
         if found.lines:
             body = [_output_line(line) for line in found.lines]
             if note:
                 body.insert(0 if found.at_start else len(body), _output_line(note))
             for line in body:
-                lines += self._painter.paint(line)
+                lines += self._renderer.paint(line)
         return [*lines, ScreenLine("", 0)]
 
     def _tick(self) -> None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from leporello.agent.commands_context import WindowUse
-from leporello.agent.events import AgentEvent
 from leporello.config import Settings
-from leporello.tools.approval import ApprovalAnswer
-from leporello.tools.base import ApprovalRequest
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the prompt must stand before any of these is loaded
     from leporello.agent.commands import SlashCommand
+    from leporello.agent.events import AgentEvent
+    from leporello.present.window import WindowUse
+    from leporello.tools.approval import ApprovalAnswer
+    from leporello.tools.base import ApprovalRequest
 
 
 HISTORY_FILE = "history"

@@ -35,7 +35,7 @@ _UNIX = "termios"
 @click.option("--plain", is_flag=True, help="No colours, no redrawing: lines in, lines out.")
 @pass_context
 def command(
-    frame: CommandContext,
+    context: CommandContext,
     model: str | None,
     go_on: bool,
     resume: str | None,
@@ -49,7 +49,7 @@ def command(
     """
     if resume and go_on:
         raise click.UsageError("--continue and --resume name two conversations; give one of them.")
-    settings = frame.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
+    settings = context.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
     if not settings.model.default:
         note(f"No model is set yet.\n\n{WAYS}")
         return ExitCode.BAD_INPUT

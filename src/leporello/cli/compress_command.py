@@ -17,8 +17,8 @@ from leporello.engines.lcm import LcmSettings, read_settings
 from leporello.events import CompactionReport, Outcome
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
+from leporello.present.numbers import plural
 from leporello.present.output import json_option, note, print_json, warn
-from leporello.present.text import plural
 
 
 @click.command("compress")
@@ -33,7 +33,7 @@ from leporello.present.text import plural
 @json_option
 @pass_context
 def command(
-    frame: CommandContext,
+    context: CommandContext,
     source: str,
     window: int | None,
     model: str | None,
@@ -56,7 +56,7 @@ def command(
     if out is not None and not force:
         must_be_another(out, source, "--force replaces it, and what is folded is then gone; another name keeps it.")
     document = read_document(source, encoding)
-    limits = _limits(frame.settings, window, model)
+    limits = _limits(context.settings, window, model)
     result = compress_within(
         document.messages,
         limits,
@@ -65,8 +65,8 @@ def command(
         tools=document.tools,
         system=document.system,
         engine=engine,
-        key=_key(frame.home),
-        lcm=_lcm_settings(frame.settings) if engine == "lcm" else None,
+        key=_key(context.home),
+        lcm=_lcm_settings(context.settings) if engine == "lcm" else None,
     )
     _write(document.with_messages(result.messages), result, limits, out, as_json)
     if not as_json:

@@ -21,12 +21,12 @@ _MOST_NEAR = 5
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @json_option
 @pass_context
-def command(frame: CommandContext, keys: tuple[str, ...], as_json: bool) -> None:
+def command(context: CommandContext, keys: tuple[str, ...], as_json: bool) -> None:
     """Show every setting with its value and where it comes from, or only the KEYs named.
 
     API keys are never shown, only where they are.
     """
-    settings = frame.settings
+    settings = context.settings
     names = [name for key in keys for name in _named(settings, key)] if keys else list(settings)
     shown = {name: masked_value(name, settings.get(name)) for name in names}
     free = {

@@ -13,9 +13,10 @@ from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.store_access import file_of, open_existing, store_option
 from leporello.errors import StoreCorrupt
+from leporello.present.numbers import plural, size
 from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong
-from leporello.present.text import plural, safe, short, size, words_of
-from leporello.store import Store
+from leporello.present.text import safe, short, words_of
+from leporello.store.base import Store
 from leporello.store.records import Checkup, Finding, Severity
 
 _MOST_SHOWN = 50
@@ -28,16 +29,16 @@ _ADVICE = re.compile(r"\s{0,8}Run `leporello doctor`[^.]{0,400}\.")
 @store_option
 @json_option
 @pass_context
-def command(frame: CommandContext, repair: bool, quick: bool, url: str | None, as_json: bool) -> ExitCode:
+def command(context: CommandContext, repair: bool, quick: bool, url: str | None, as_json: bool) -> ExitCode:
     """Check the store: every message and artifact against its hash, chains, views, indexes, sizes.
 
     Exit codes: 0 all is well, 1 something was found.
     """
-    file = file_of(url or frame.settings.store_url)
+    file = file_of(url or context.settings.store_url)
     where = "the store" if file is None else str(file)
     opened = True
     try:
-        with open_existing(frame, url) as store:
+        with open_existing(context, url) as store:
             where = store.url
             found = _examine(store, repair, deep=not quick)
     except StoreCorrupt as error:

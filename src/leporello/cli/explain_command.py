@@ -28,9 +28,9 @@ _USED = (
 @click.option("--model", metavar="NAME", help="The model to explain; the configured one when left out.")
 @json_option
 @pass_context
-def command(frame: CommandContext, model: str | None, as_json: bool) -> None:
+def command(context: CommandContext, model: str | None, as_json: bool) -> None:
     """Show window, reserve, threshold and caps, and where each comes from."""
-    settings = frame.settings
+    settings = context.settings
     name = model or settings.model.default
     limits = limits_of(settings, model, served_window=own_window(name))
     if as_json:

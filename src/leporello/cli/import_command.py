@@ -23,9 +23,11 @@ from leporello.importers import (
     looks_recorded,
 )
 from leporello.importers.into_store import Change, Stored, import_sessions
+from leporello.present.numbers import plural
 from leporello.present.output import json_option, note, print_json, print_table, progress, warn
-from leporello.present.text import plural, safe
-from leporello.store import Store, open_store
+from leporello.present.text import safe
+from leporello.store import open_store
+from leporello.store.base import Store
 
 _SUFFIXES = (".json", ".jsonl", ".traj", ".md")
 _COUNTED = re.compile(r"(.*) \((\d+)\)\Z", re.DOTALL)
@@ -86,7 +88,12 @@ class _Outcome:
 @json_option
 @pass_context
 def command(
-    frame: CommandContext, files: tuple[Path, ...], url: str | None, encoding: str | None, verbose: bool, as_json: bool
+    context: CommandContext,
+    files: tuple[Path, ...],
+    url: str | None,
+    encoding: str | None,
+    verbose: bool,
+    as_json: bool,
 ) -> ExitCode:
     """Put recorded sessions into the store.
 
@@ -99,7 +106,7 @@ def command(
     done = _Outcome()
     paths = [path for given in files for path in _expand(given, done)]
     if paths:
-        with open_store(url or frame.settings.store_url) as store, progress("Files imported:") as line:
+        with open_store(url or context.settings.store_url) as store, progress("Files imported:") as line:
             for number, path in enumerate(paths, 1):
                 try:
                     done.rows += _import(store, path, encoding)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
 
 import click
 
@@ -20,10 +18,9 @@ from leporello.cli.store_access import (
     open_for_listing,
     store_option,
 )
-from leporello.present.conversation_details import totals_json, usage_line
+from leporello.present.numbers import bar, iso, money, percent, plural
 from leporello.present.output import (
     GAP,
-    breadth,
     json_option,
     note,
     print_json,
@@ -32,7 +29,8 @@ from leporello.present.output import (
     strong,
     terminal_width,
 )
-from leporello.present.text import iso, plural, short
+from leporello.present.records import cost_text, insights_json, usage_line
+from leporello.present.text import breadth, short
 from leporello.store.records import (
     CompactionTotals,
     ConversationFilter,
@@ -45,7 +43,6 @@ from leporello.store.records import (
 _BAR = 24
 _WIDE = 120
 _NAME = 40
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _SECONDS_PER_DAY = 86_400
 
 
@@ -58,7 +55,7 @@ _SECONDS_PER_DAY = 86_400
 @json_option
 @pass_context
 def command(
-    frame: CommandContext,
+    context: CommandContext,
     days: int,
     platform: str | None,
     conversation: str | None,
@@ -73,7 +70,7 @@ def command(
     """
     today = int(time.time()) // _SECONDS_PER_DAY
     since = float((today - days + 1) * _SECONDS_PER_DAY)
-    with open_for_listing(frame, url) as store:
+    with open_for_listing(context, url) as store:
         bring_index_up_to_date(store)
         only = None if conversation is None else find(store, conversation)
         query = InsightsQuery(since=since, conversation=only.id if only else None, platform=platform)
@@ -95,25 +92,6 @@ def command(
 
 def _day(seconds: float) -> str:
     return iso(seconds)[:10]
-
-
-def insights_json(insights: Insights) -> dict[str, Any]:
-    """Everything, for programs."""
-    groups = {
-        "by_day": insights.by_day,
-        "by_model": insights.by_model,
-        "by_platform": insights.by_platform,
-        "by_purpose": insights.by_purpose,
-    }
-    return {
-        "conversations": insights.conversations,
-        "sessions": insights.sessions,
-        "messages": insights.messages,
-        "totals": totals_json(insights.totals),
-        **{name: {key: totals_json(totals) for key, totals in group.items()} for name, group in groups.items()},
-        "by_tool": {name: asdict(use) for name, use in insights.by_tool.items()},
-        "compactions": asdict(insights.compactions),
-    }
 
 
 def _print(insights: Insights, top: int) -> None:
@@ -143,8 +121,8 @@ def _usage_table(title: str, group: Sequence[tuple[str, UsageTotals]]) -> None:
             f"{totals.calls:,}",
             f"{totals.usage.prompt_tokens:,}",
             f"{totals.usage.output_tokens:,}",
-            f"{totals.cache_hit_rate:.0%}",
-            _cost(totals),
+            percent(totals.cache_hit_rate),
+            cost_text(totals),
         )
         for name, totals in group
     ]
@@ -161,16 +139,9 @@ def _barred(rows: Sequence[tuple[str, ...]], headings: tuple[str, ...], values: 
     if columns < len(measure):
         print_table(rows, headings, numbers, shrinking=(0,))
         return
-    most = max(values)
-    drawn = [(*row, bar(value, most, min(columns, _BAR))) for row, value in zip(rows, values, strict=True)]
+    most = max(1, *values)
+    drawn = [(*row, bar(value / most, min(columns, _BAR))) for row, value in zip(rows, values, strict=True)]
     print_table(drawn, (*headings, measure), numbers)
-
-
-def _cost(totals: UsageTotals) -> str:
-    if totals.unpriced_calls == totals.calls:
-        return "unknown"
-    # More than that: the price of some calls is not known.
-    return f"${totals.cost:,.2f}" + ("+" if totals.unpriced_calls else "")
 
 
 def _tool_table(tools: Mapping[str, ToolUse], top: int) -> None:
@@ -197,14 +168,6 @@ def _print_compactions(totals: CompactionTotals) -> None:
     if totals.tokens_before:
         kept = totals.tokens_after / totals.tokens_before
         say(
-            f"{totals.tokens_before:,} tokens became {totals.tokens_after:,} ({kept:.0%}), "
-            f"in {totals.seconds:,.1f} s, for ${totals.cost:,.4f}"
+            f"{totals.tokens_before:,} tokens became {totals.tokens_after:,} ({percent(kept)}), "
+            f"in {totals.seconds:,.1f} s, for {money(totals.cost)}"
         )
-
-
-def bar(value: int, most: int, columns: int) -> str:
-    """A small bar of block letters, so many columns for the largest value; anything above 0 can be seen."""
-    if value <= 0 or most <= 0:
-        return ""
-    eighths = max(1, round(columns * 8 * value / most))
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

@@ -24,7 +24,7 @@ PORT = 8765
 @click.option("--store", "url", metavar="URL", help="The store, instead of the configured one.")
 @click.option("--read-only", is_flag=True, help="Offer no tools that add to the store or fold.")
 @pass_context
-def command(frame: CommandContext, http: bool, host: str, port: int, url: str | None, read_only: bool) -> ExitCode:
+def command(context: CommandContext, http: bool, host: str, port: int, url: str | None, read_only: bool) -> ExitCode:
     """Let an MCP client search, open, import and fold stored conversations.
 
     In a client's settings: command `leporello`, arguments `mcp`. With --http the address is http://HOST:PORT/mcp.
@@ -37,8 +37,8 @@ def command(frame: CommandContext, http: bool, host: str, port: int, url: str | 
         from leporello.mcp.service import RecallService  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed. Install it with: pip install 'leporello[mcp]'") from None
-    with open_store(url or frame.settings.store_url) as store:
-        server = make_server(RecallService(store, frame.settings), read_only=read_only)
+    with open_store(url or context.settings.store_url) as store:
+        server = make_server(RecallService(store, context.settings), read_only=read_only)
         if http:
             note(f"Serving http://{host}:{port}/mcp (Ctrl-C ends it)")
             server.run("streamable-http", host=host, port=port)

@@ -27,7 +27,7 @@ HERMES_HOME = "~/.hermes"
 @click.group("plugins", invoke_without_command=True)
 @click.pass_context
 @pass_context
-def command(frame: CommandContext, ctx: click.Context) -> None:
+def command(context: CommandContext, ctx: click.Context) -> None:
     """Engines and other plugins: list them, choose one, examine one.
 
     Without a command it lets you pick an engine on a terminal, and lists them elsewhere. An engine is a folder in
@@ -36,17 +36,17 @@ def command(frame: CommandContext, ctx: click.Context) -> None:
     if ctx.invoked_subcommand is not None:
         return
     if sys.stdin.isatty() and sys.stdout.isatty():
-        _pick(frame)
+        _pick(context)
     else:
-        _print_list(_listing(frame))
+        _print_list(_listing(context))
 
 
 @command.command("list")
 @json_option
 @pass_context
-def list_command(frame: CommandContext, as_json: bool) -> ExitCode:
+def list_command(context: CommandContext, as_json: bool) -> ExitCode:
     """Show every engine and plugin, its state, and why it is not loaded."""
-    listed = _listing(frame)
+    listed = _listing(context)
     if as_json:
         print_json([asdict(line) for line in listed])
     else:
@@ -57,9 +57,9 @@ def list_command(frame: CommandContext, as_json: bool) -> ExitCode:
 @command.command("use")
 @click.argument("name")
 @pass_context
-def use_command(frame: CommandContext, name: str) -> ExitCode:
+def use_command(context: CommandContext, name: str) -> ExitCode:
     """Fold conversations with the engine NAME from now on. It is loaded once before it is written down."""
-    _use(frame, name)
+    _use(context, name)
     return ExitCode.OK
 
 
@@ -67,11 +67,11 @@ def use_command(frame: CommandContext, name: str) -> ExitCode:
 @click.argument("name")
 @json_option
 @pass_context
-def doctor_command(frame: CommandContext, name: str, as_json: bool) -> ExitCode:
+def doctor_command(context: CommandContext, name: str, as_json: bool) -> ExitCode:
     """Examine the engine NAME: one line for each promise that hosts rely on. Exit code 4 when one is broken."""
-    _must_exist(PluginHost(frame.settings), name)
+    _must_exist(PluginHost(context.settings), name)
     lines = []
-    for line in _examined(frame, name):
+    for line in _examined(context, name):
         lines.append(line)
         if not as_json:
             mark = click.style("ok    ", fg="green") if line["kept"] else click.style("BROKEN", fg="red")
@@ -107,10 +107,10 @@ def install_command(host: str, folder: Path | None, as_json: bool) -> ExitCode:
 # -- parts
 
 
-def _listing(frame: CommandContext) -> list[PluginRow]:
+def _listing(context: CommandContext) -> list[PluginRow]:
     """Everything that is there; the chosen engine is loaded, so that its state is true."""
-    host = PluginHost(frame.settings)
-    chosen = frame.settings.engine
+    host = PluginHost(context.settings)
+    chosen = context.settings.engine
     if chosen != DEFAULT_ENGINE:
         try:
             hosted = host.guest(chosen)
@@ -147,28 +147,28 @@ def _about(line: PluginRow) -> str:
     return safe(" · ".join(filter(None, (line.why, line.description, line.where))))
 
 
-def _pick(frame: CommandContext) -> None:
-    listed = [line for line in _listing(frame) if line.kind != "general" and line.status is not PluginStatus.MISSING]
+def _pick(context: CommandContext) -> None:
+    listed = [line for line in _listing(context) if line.kind != "general" and line.status is not PluginStatus.MISSING]
     for number, line in enumerate(listed, 1):
         here = strong("*") if line.status is PluginStatus.IN_USE else " "
         say(f"{here} {number}  {safe(line.name)}  {dim(line.kind)}  {_about(line)}")
     picked = click.prompt("Which engine shall fold?", type=click.IntRange(1, len(listed)), err=True)
-    _use(frame, listed[picked - 1].name)
+    _use(context, listed[picked - 1].name)
 
 
-def _use(frame: CommandContext, name: str) -> None:
-    settings = frame.settings_with({"context.engine": name})
+def _use(context: CommandContext, name: str) -> None:
+    settings = context.settings_with({"context.engine": name})
     host = PluginHost(settings)
     _must_exist(host, name)
     if name != DEFAULT_ENGINE:
         hosted = host.guest(name)
         if hosted is not None:
             hosted.guest.close()
-    write_setting(frame.home, "context.engine", name)
-    note(f"context.engine is {name} now ({frame.home.config_file}). Conversations that are open keep theirs.")
-    source = frame.settings.source("context.engine")
+    write_setting(context.home, "context.engine", name)
+    note(f"context.engine is {name} now ({context.home.config_file}). Conversations that are open keep theirs.")
+    source = context.settings.source("context.engine")
     if source.origin.value in ("environment", "flag"):
-        warn(f"For this run it is still {frame.settings.engine}: {source}.")
+        warn(f"For this run it is still {context.settings.engine}: {source}.")
 
 
 def _must_exist(host: PluginHost, name: str) -> None:
@@ -178,10 +178,10 @@ def _must_exist(host: PluginHost, name: str) -> None:
         raise InputError(f"There is no engine {name!r}. There are: {', '.join(map(safe, there))}.")
 
 
-def _examined(frame: CommandContext, name: str) -> Iterator[dict[str, Any]]:
-    unsafe = ["unsafe"] if frame.settings.allow_unsafe_plugins else []
+def _examined(context: CommandContext, name: str) -> Iterator[dict[str, Any]]:
+    unsafe = ["unsafe"] if context.settings.allow_unsafe_plugins else []
     # In a process of its own: a plugin under examination may hang, print or exit.
-    command_line = [sys.executable, "-m", "leporello.testing.engine_doctor", name, str(frame.home.path), *unsafe]
+    command_line = [sys.executable, "-m", "leporello.testing.engine_doctor", name, str(context.home.path), *unsafe]
     ended = False
     with subprocess.Popen(command_line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None

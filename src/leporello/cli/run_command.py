@@ -9,7 +9,7 @@ import click
 import orjson
 
 from leporello.agent.agent import Agent
-from leporello.agent.commands import COMMANDS, answer_command, describe_report, parse_known, plugin_commands
+from leporello.agent.commands import COMMANDS, answer_command, parse_known, plugin_commands
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import choose_model, open_agent
@@ -19,17 +19,16 @@ from leporello.cli.files import read_text
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.cli.store_access import find
 from leporello.errors import InputError, LeporelloError
-from leporello.events import Outcome
 from leporello.present.output import dim, json_option, json_text, note, warn
-from leporello.store import Store, open_store
+from leporello.present.records import ROUTINE, compaction_line, usage_line
+from leporello.store import open_store
+from leporello.store.base import Store
 from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 
 PLATFORM = "cli"
 """Where these conversations come from, as those of `chat`; imported ones have names of their own."""
 ENDED = "exit"
-_ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
-"""Automatic attempts that found nothing to do are no news for a person."""
 
 
 @click.command("run")
@@ -44,7 +43,7 @@ _ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
 @json_option
 @pass_context
 def command(
-    frame: CommandContext,
+    context: CommandContext,
     prompt: str,
     model: str | None,
     go_on: bool,
@@ -64,7 +63,7 @@ def command(
     text = read_text("-").text if prompt == "-" else prompt
     if not text.strip():
         raise click.UsageError("PROMPT is empty: say what the agent shall do.")
-    settings = frame.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
+    settings = context.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
     chosen = choose_model(settings)
     with open_store(settings.store_url) as store:
         id = _which(store, go_on, resume)
@@ -99,7 +98,7 @@ def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
     agent.measure()
     if command[0] == "compress":
         report = agent.talk.compact(command[1])
-        _say(describe_report(report, agent.talk.compressions), as_json, outcome=report.outcome.value)
+        _say(compaction_line(report, agent.talk.compressions), as_json, outcome=report.outcome.value)
         return code_of(report.outcome)
     answered = answer_command(agent.talk, prompt, more)
     if answered is None:
@@ -137,13 +136,8 @@ def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
 
 
 def _summary(agent: Agent) -> str:
-    totals = agent.talk.usage
-    price = f", ${totals.cost:.4f}" if totals.calls > totals.unpriced_calls else ""
-    return (
-        f"{agent.talk.id}: {totals.calls} calls, {totals.usage.prompt_tokens:,} prompt tokens "
-        f"({totals.cache_hit_rate:.0%} cached), {totals.usage.output_tokens:,} output tokens{price}. "
-        f"Go on with: leporello run --resume {agent.talk.id} ..."
-    )
+    id = agent.talk.id
+    return f"{id}: {usage_line(agent.talk.usage)}. Continue with: leporello run --resume {id} ..."
 
 
 def _which(store: Store, go_on: bool, resume: str | None) -> str | None:
@@ -164,8 +158,8 @@ def _print(event: AgentEvent) -> None:
         note(dim(f"→ {event.summary}"))
     elif isinstance(event, ToolFinished) and not event.ok:
         note(dim(f"  {event.name} failed"))
-    elif isinstance(event, Compacted) and event.event.report.outcome not in _ROUTINE:
-        note(dim(describe_report(event.event.report, event.event.compactions)))
+    elif isinstance(event, Compacted) and event.event.report.outcome not in ROUTINE:
+        note(dim(compaction_line(event.event.report, event.event.compactions)))
     elif isinstance(event, Notice):
         warn(event.text)
 

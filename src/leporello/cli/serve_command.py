@@ -24,7 +24,7 @@ from leporello.present.output import note
 @click.option("--list-keys", is_flag=True, help="Print the names of all keys, and end.")
 @pass_context
 def command(
-    frame: CommandContext,
+    context: CommandContext,
     host: str | None,
     port: int | None,
     url: str | None,
@@ -48,24 +48,26 @@ def command(
     except ImportError as error:
         raise InputError(f"The server needs more packages ({error.name}): pip install 'leporello[gateway]'") from None
 
-    home = frame.home.path
-    if add_key or remove_key or list_keys:
-        keys = Keys.load(home)
-        if list_keys:
-            for key in keys.keys:
-                click.echo(key.name)
-        if remove_key:
-            keys.remove(remove_key).save(home)
-            note(f"The key {remove_key} is removed; a running server goes on with it until it is started again.")
-        if add_key:
-            made, secret = keys.add(add_key, agent=not no_agent, operator=operator, recall=recall)
-            note(f"The key of {add_key}; it is not shown again:")
-            # Shown before it is kept: a key that nobody saw would be of no use and in the way.
-            click.echo(secret)
-            made.save(home)
-        return ExitCode.OK
-    flags: dict[str, object] = {"gateway.host": host, "gateway.port": port, "store.url": url}
-    if upstream:
-        flags["gateway.upstreams"] = {"upstream": {"base_url": upstream, "models": "*"}}
-    run(Setup(str(home), {**frame.flags, **{key: value for key, value in flags.items() if value is not None}}, workers))
+    home = context.home.path
+    if list_keys:
+        for key in Keys.load(home).keys:
+            click.echo(key.name)
+    if remove_key:
+        Keys.load(home).remove(remove_key).save(home)
+        note(f"Removed the key {remove_key}; a running server accepts it until it is restarted.")
+    if add_key:
+        made, secret = Keys.load(home).add(add_key, agent=not no_agent, operator=operator, recall=recall)
+        note(f"The key of {add_key}; it is not shown again:")
+        # Shown before it is saved: a key that nobody saw would be useless and block the name.
+        click.echo(secret)
+        made.save(home)
+    if not (add_key or remove_key or list_keys):
+        run(Setup(str(home), {**context.flags, **_flags(host, port, url, upstream)}, workers))
     return ExitCode.OK
+
+
+def _flags(host: str | None, port: int | None, url: str | None, upstream: str | None) -> dict[str, object]:
+    """The settings that the options stand for."""
+    upstreams = {"upstream": {"base_url": upstream, "models": "*"}} if upstream else None
+    given = {"gateway.host": host, "gateway.port": port, "store.url": url, "gateway.upstreams": upstreams}
+    return {key: value for key, value in given.items() if value is not None}

@@ -22,8 +22,8 @@ from leporello.cli.store_access import (
 )
 from leporello.errors import InputError
 from leporello.messages import ROLES
-from leporello.present.conversation_details import conversation_json, details_json, print_details, read_details
-from leporello.present.export import json_lines, markdown
+from leporello.present.conversation import details_json, json_lines, markdown, print_details, read_details
+from leporello.present.numbers import moment, parse_age, parse_moment, plural
 from leporello.present.output import (
     dim,
     json_option,
@@ -35,7 +35,8 @@ from leporello.present.output import (
     strong,
     terminal_width,
 )
-from leporello.present.text import iso, moment, parse_age, parse_moment, plural, safe, short
+from leporello.present.records import conversation_json, hit_json
+from leporello.present.text import safe, short
 from leporello.store.records import (
     ConversationFilter,
     ConversationKind,
@@ -74,7 +75,7 @@ def command(ctx: click.Context) -> None:
 @json_option
 @pass_context
 def list_(
-    frame: CommandContext,
+    context: CommandContext,
     platform: str | None,
     owner: str | None,
     kind: str | None,
@@ -88,7 +89,7 @@ def list_(
     On a narrow terminal long ids and titles are cut, and platform and model are left out.
     """
     where = ConversationFilter(platform=platform, owner=owner, kind=ConversationKind(kind) if kind else None)
-    with open_for_listing(frame, url) as store:
+    with open_for_listing(context, url) as store:
         page = store.conversations.page(where, limit, cursor)
         nothing = "" if page.conversations else NONE_YET if is_empty(store) else "No conversations match."
     if as_json:
@@ -133,9 +134,9 @@ def _list_row(record: ConversationRecord, whole: bool) -> tuple[str, ...]:
 @store_option
 @json_option
 @pass_context
-def show(frame: CommandContext, id: str, last: int, url: str | None, as_json: bool) -> ExitCode:
+def show(context: CommandContext, id: str, last: int, url: str | None, as_json: bool) -> ExitCode:
     """Show one conversation: its chain, metadata, usage, folds and newest messages."""
-    with open_existing(frame, url) as store:
+    with open_existing(context, url) as store:
         details = read_details(store, find(store, id), last)
     if as_json:
         print_json(details_json(details))
@@ -163,7 +164,7 @@ def show(frame: CommandContext, id: str, last: int, url: str | None, as_json: bo
 @json_option
 @pass_context
 def search(
-    frame: CommandContext,
+    context: CommandContext,
     query: str,
     conversation: str | None,
     roles: tuple[str, ...],
@@ -182,7 +183,7 @@ def search(
             f"--exact finds pieces of at least {LEAST_FRAGMENT} letters, and {query.strip()!r} is shorter. "
             "Give more of it, or leave --exact out to look for whole words."
         )
-    with open_for_listing(frame, url) as store:
+    with open_for_listing(context, url) as store:
         asked = SearchQuery(
             text=query,
             conversation=None if conversation is None else find(store, conversation).id,
@@ -196,25 +197,12 @@ def search(
         hits = store.index.search(asked)
         nothing = "" if hits else NONE_YET if is_empty(store) else "Nothing found."
     if as_json:
-        print_json({"query": query, "hits": [_hit_json(hit) for hit in hits]})
+        print_json({"query": query, "hits": [hit_json(hit) for hit in hits]})
     elif nothing:
         note(nothing)
     else:
         _print_hits(hits)
     return ExitCode.OK
-
-
-def _hit_json(hit: Hit) -> dict[str, object]:
-    return {
-        "conversation": hit.conversation,
-        "id": hit.id,
-        "role": hit.role,
-        "tool": hit.tool,
-        "at": iso(hit.created_at),
-        "score": round(hit.score, 4),
-        "snippet": hit.snippet,
-        "text": hit.text,
-    }
 
 
 def _print_hits(hits: list[Hit]) -> None:
@@ -237,7 +225,7 @@ def _print_hits(hits: list[Hit]) -> None:
 @store_option
 @pass_context
 def export(
-    frame: CommandContext, id: str, form: str, view: bool, out: Path | None, force: bool, url: str | None
+    context: CommandContext, id: str, form: str, view: bool, out: Path | None, force: bool, url: str | None
 ) -> ExitCode:
     """Write a conversation out: every message with its id and time, as JSON lines or as Markdown.
 
@@ -245,7 +233,7 @@ def export(
     """
     if out is not None and not force:
         must_be_new(out, "--force replaces it.")
-    with open_existing(frame, url) as store:
+    with open_existing(context, url) as store:
         record = find(store, id)
         pieces = json_lines(store, record, view) if form == "jsonl" else markdown(store, record, view)
         if out is None:
@@ -265,9 +253,9 @@ def export(
 @click.argument("title")
 @store_option
 @pass_context
-def rename(frame: CommandContext, id: str, title: str, url: str | None) -> ExitCode:
+def rename(context: CommandContext, id: str, title: str, url: str | None) -> ExitCode:
     """Give a conversation another title."""
-    with open_existing(frame, url) as store:
+    with open_existing(context, url) as store:
         record = store.conversations.update(find(store, id).id, title=title)
     note(f'{short(record.id, _ID)} is now called "{short(record.metadata.title, _TITLE)}".')
     return ExitCode.OK
@@ -278,9 +266,9 @@ def rename(frame: CommandContext, id: str, title: str, url: str | None) -> ExitC
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
 @pass_context
-def delete(frame: CommandContext, id: str, yes: bool, url: str | None) -> ExitCode:
+def delete(context: CommandContext, id: str, yes: bool, url: str | None) -> ExitCode:
     """Remove a conversation with all it has: messages, folds, artifacts, counters. It can't be undone."""
-    with open_existing(frame, url) as store:
+    with open_existing(context, url) as store:
         record = find(store, id)
         what = (
             f"{short(record.id, _ID)} ({plural(record.messages, 'message')}, {short(record.metadata.title, _TITLE)!r})"
@@ -301,13 +289,13 @@ def delete(frame: CommandContext, id: str, yes: bool, url: str | None) -> ExitCo
 @store_option
 @json_option
 @pass_context
-def prune(frame: CommandContext, age: str, yes: bool, url: str | None, as_json: bool) -> ExitCode:
+def prune(context: CommandContext, age: str, yes: bool, url: str | None, as_json: bool) -> ExitCode:
     """Delete old conversations. Open ones and those with a pin stay.
 
     First shows what would go, then asks. Without a terminal nothing is deleted unless --yes is given.
     """
     before = time.time() - parse_age(age)
-    with open_for_listing(frame, url) as store:
+    with open_for_listing(context, url) as store:
         old = [store.conversations.resolve(id) for id in store.conversations.prune(before, dry_run=True)]
         if old and not as_json:
             _print_list(tuple(old))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 import click
 
-from leporello.chat.status import error_hint
 from leporello.cli.context import WAYS, CommandContext, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_line
@@ -21,6 +20,7 @@ from leporello.errors import InputError, LeporelloError
 from leporello.local.install import SMOLLM2, install
 from leporello.local.provider import NAME, client_dialect, local_provider
 from leporello.messages import text_of
+from leporello.present.error_hints import error_hint
 from leporello.present.output import Progress, dim, json_option, note, print_json, say, strong
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
@@ -125,7 +125,7 @@ TRIES = 3
 @json_option
 @pass_context
 def command(
-    frame: CommandContext,
+    context: CommandContext,
     local: bool,
     provider: str | None,
     base_url: str | None,
@@ -141,26 +141,26 @@ def command(
     only you can read, the rest to config.yaml. With --local, fetch a small model that needs no key.
     """
     if local:
-        _local(frame, as_json)
+        _local(context, as_json)
         return ExitCode.OK
     given = provider or base_url or model
     if not given and not sys.stdin.isatty():
         note(f"Nothing was set up: there is nobody to ask, and no flag says what to take.\n\n{WAYS}")
         return ExitCode.BAD_INPUT
-    settings = frame.settings
+    settings = context.settings
     if not given:
-        return _ask(frame, settings)
+        return _ask(context, settings)
     choice = _from_flags(settings, provider, base_url, api, model)
     if key_stdin:
         choice = replace(choice, key=read_line().strip(), new_key=True)
     if not choice.key and choice.provider != OWN:
         raise InputError(f"There is no key for {choice.provider} yet. Pipe it in with --key-stdin.")
     answer, seconds = ("", 0.0) if no_test else try_model(choice)
-    keep(frame.home, choice)
+    keep(context.home, choice)
     if as_json:
         print_json({"provider": choice.provider, "model": choice.model, "answer": answer, "seconds": seconds})
     else:
-        _done(frame, choice, seconds)
+        _done(context, choice, seconds)
     return ExitCode.OK
 
 
@@ -180,12 +180,12 @@ def _from_flags(
 # -- asking
 
 
-def _ask(frame: CommandContext, settings: Settings) -> ExitCode:
+def _ask(context: CommandContext, settings: Settings) -> ExitCode:
     say(MENU)
     picked = click.prompt("Number", type=click.Choice(list(PROVIDERS)), show_choices=False)
     provider = PROVIDERS[picked]
     if provider == NAME:
-        _local(frame, as_json=False)
+        _local(context, as_json=False)
         return ExitCode.OK
     choice = _own_server() if provider == OWN else known_choice(settings, provider)
     for _ in range(TRIES):
@@ -197,8 +197,8 @@ def _ask(frame: CommandContext, settings: Settings) -> ExitCode:
             note(str(error))
             choice = replace(choice, key="", new_key=False)
             continue
-        keep(frame.home, choice)
-        _done(frame, choice, seconds)
+        keep(context.home, choice)
+        _done(context, choice, seconds)
         return ExitCode.OK
     note("Nothing was kept.")
     return ExitCode.FAILED
@@ -237,26 +237,26 @@ def _ask_model(choice: ModelChoice) -> str:
     return str(click.prompt("Model", default=default)).strip()
 
 
-def _done(frame: CommandContext, choice: ModelChoice, seconds: float) -> None:
+def _done(context: CommandContext, choice: ModelChoice, seconds: float) -> None:
     took = f" It answered in {seconds:.1f} s." if seconds else ""
-    where = f" The key is in {frame.home.keys_file}, readable by you only." if choice.new_key and choice.key else ""
-    note(f"{choice.model} is set in {frame.home.config_file}.{took}{where}")
+    where = f" The key is in {context.home.keys_file}, readable by you only." if choice.new_key and choice.key else ""
+    note(f"{choice.model} is set in {context.home.config_file}.{took}{where}")
     say("It is ready: leporello chat")
 
 
 # -- the model on this machine
 
 
-def _local(frame: CommandContext, as_json: bool) -> None:
+def _local(context: CommandContext, as_json: bool) -> None:
     client_dialect()  # without a client the download would be for nothing
-    folder = frame.home.models_dir
+    folder = context.home.models_dir
     shown = _Shown()
     try:
         fetched = install(folder, shown)
     finally:
         shown.close()
     note(f"{SMOLLM2.title} is in {folder}." if fetched else f"{SMOLLM2.title} was already in {folder}.")
-    answer, seconds = _try_local(frame)
+    answer, seconds = _try_local(context)
     if as_json:
         print_json({"model": NAME, "folder": folder, "fetched": fetched, "answer": answer, "seconds": seconds})
         return
@@ -264,9 +264,9 @@ def _local(frame: CommandContext, as_json: bool) -> None:
     say(f"It is ready: leporello chat --model {NAME}")
 
 
-def _try_local(frame: CommandContext) -> tuple[str, float]:
+def _try_local(context: CommandContext) -> tuple[str, float]:
     """One question to the model: what was fetched really works."""
-    provider = local_provider(frame.home.models_dir)
+    provider = local_provider(context.home.models_dir)
     asked = [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": QUESTION}]
     started = time.monotonic()
     try:

@@ -8,7 +8,7 @@ from leporello.agent.commands import SlashCommand
 from leporello.cli.files import must_be_new, open_atomically
 from leporello.conversation import Conversation
 from leporello.errors import InputError
-from leporello.present.export import json_lines, markdown
+from leporello.present.conversation import json_lines, markdown
 from leporello.present.text import safe
 
 _WRITERS = {".md": markdown, ".jsonl": json_lines}

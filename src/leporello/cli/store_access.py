@@ -13,9 +13,11 @@ import click
 
 from leporello.cli.context import CommandContext
 from leporello.errors import InputError, NotFound
-from leporello.present.output import ELLIPSIS, progress, warn
-from leporello.present.text import plural, short
-from leporello.store import Store, StoreOptions, open_store, sqlite_path
+from leporello.present.numbers import plural
+from leporello.present.output import progress, warn
+from leporello.present.text import ELLIPSIS, short
+from leporello.store import open_store, sqlite_path
+from leporello.store.base import Store, StoreOptions
 from leporello.store.records import ConversationFilter, ConversationRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,9 +41,9 @@ def store_option(function: F) -> F:
     return click.option("--store", "url", metavar="URL", help="The store, instead of the configured one.")(function)
 
 
-def open_existing(frame: CommandContext, url: str | None = None, read_only: bool = False) -> Store:
+def open_existing(context: CommandContext, url: str | None = None, read_only: bool = False) -> Store:
     """Open a store that must be there: a mistyped name is an error, not a new empty store."""
-    address = url or frame.settings.store_url
+    address = url or context.settings.store_url
     path = file_of(address)
     if path is not None and not path.exists():
         raise InputError(
@@ -52,18 +54,18 @@ def open_existing(frame: CommandContext, url: str | None = None, read_only: bool
 
 
 @contextmanager
-def open_for_listing(frame: CommandContext, url: str | None) -> Iterator[Store]:
+def open_for_listing(context: CommandContext, url: str | None) -> Iterator[Store]:
     """The store for a command that lists what there is.
 
     Before the first conversation the configured store has no file: then it is an empty one, which leaves no trace. A
     store that was named must be there.
     """
-    path = file_of(frame.settings.store_url)
+    path = file_of(context.settings.store_url)
     if url is None and path is not None and not path.exists():
         with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/empty.db") as store:
             yield store
         return
-    with open_existing(frame, url) as store:
+    with open_existing(context, url) as store:
         yield store
 
 

@@ -14,8 +14,9 @@ from leporello.cli.doctor_command import print_sizes
 from leporello.cli.exits import ExitCode
 from leporello.cli.store_access import bring_index_up_to_date, conversations, file_of, open_existing, store_option
 from leporello.errors import InputError
+from leporello.present.numbers import plural, size
 from leporello.present.output import json_option, note, print_json, print_table, progress, say
-from leporello.present.text import plural, safe, size
+from leporello.present.text import safe
 from leporello.store import open_store
 from leporello.store.sql.copying import copy_store
 
@@ -34,9 +35,9 @@ def command(ctx: click.Context) -> None:
 @store_option
 @json_option
 @pass_context
-def info(frame: CommandContext, url: str | None, as_json: bool) -> ExitCode:
+def info(context: CommandContext, url: str | None, as_json: bool) -> ExitCode:
     """Show where the store is, how much it holds and what takes the space."""
-    with open_existing(frame, url) as store:
+    with open_existing(context, url) as store:
         held = list(conversations(store))
         facts = {
             "store": store.url,
@@ -67,7 +68,7 @@ def _fact(value: object) -> str:
 @click.argument("target", metavar="DST")
 @json_option
 @pass_context
-def copy(frame: CommandContext, source: str, target: str, as_json: bool) -> ExitCode:
+def copy(context: CommandContext, source: str, target: str, as_json: bool) -> ExitCode:
     """Copy every conversation of SRC into DST, for example from a SQLite file to postgresql://...
 
     SRC may be in use. Each conversation is copied whole or not at all and compared with its original; an interrupted
@@ -76,7 +77,7 @@ def copy(frame: CommandContext, source: str, target: str, as_json: bool) -> Exit
     """
     if _same_file(source, target):
         raise InputError("SRC and DST are the same store.")
-    with open_existing(frame, source, read_only=True) as first, open_store(target) as second:
+    with open_existing(context, source, read_only=True) as first, open_store(target) as second:
         with progress("Conversations copied:") as line:
             copied = copy_store(first, second, line.update)
         bring_index_up_to_date(second)
@@ -112,14 +113,14 @@ def _same_file(source: str, target: str) -> bool:
 @store_option
 @json_option
 @pass_context
-def backup(frame: CommandContext, destination: Path, url: str | None, as_json: bool) -> ExitCode:
+def backup(context: CommandContext, destination: Path, url: str | None, as_json: bool) -> ExitCode:
     """Write a complete copy to the new SQLite file DEST, while the store is in use.
 
     The file appears when it is complete, never overwrites another, and can be read only by you.
     """
     if destination.exists():
         raise _taken(destination)
-    with open_existing(frame, url) as store, progress("Backed up:") as line:
+    with open_existing(context, url) as store, progress("Backed up:") as line:
         try:
             folder = Path(tempfile.mkdtemp(dir=destination.parent, prefix=f".{destination.name}."))
         except OSError as error:

@@ -18,6 +18,7 @@ from leporello.importers import load_sessions
 from leporello.importers.into_store import import_sessions
 from leporello.ledger.user_text import one_line
 from leporello.messages import decode_json, text_of
+from leporello.present.records import compaction_json
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.recall.paging import full_text
 from leporello.recall.stored import RecallScope, StoreRecall
@@ -86,12 +87,8 @@ class RecallService:
             report = talk.compact(focus)
         return {
             "conversation": record.id,
-            "outcome": report.outcome.value,
-            "reason": report.reason,
+            **compaction_json(report),
             "fold": report.fold or None,
-            "covered": str(report.covered) if report.covered else None,
-            "tokens_before": report.tokens_before,
-            "tokens_after": report.tokens_after,
             "warnings": list(report.warnings),
         }
 

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from unicodedata import combining, east_asian_width
 
 import click
 import orjson
 
 from leporello.config import colours_wanted
+from leporello.present.text import as_json, breadth, cut, escaped
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Beyond what JSON escapes by itself: the second set of control characters, which terminals obey as well, and
-# characters that turn the direction of writing or hide text.
-_UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]")
-
-
 GAP = "  "
-ELLIPSIS = "…"
 LEAST_COLUMN = 12
 """A column that is cut keeps so much."""
 
@@ -52,7 +45,7 @@ def json_text(value: Any, indent: bool = False) -> str:
             text = json.dumps(value, default=str, allow_nan=False)
         except ValueError:
             text = json.dumps(_finite(value), default=str)
-    return _UNSEEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return escaped(text, as_json)
 
 
 def _finite(value: Any) -> Any:
@@ -135,22 +128,6 @@ def fitted(table: list[tuple[str, ...]], room: int, shrinking: Sequence[int]) ->
 def _widths(table: list[tuple[str, ...]]) -> list[int]:
     columns = max((len(row) for row in table), default=0)
     return [max((breadth(row[column]) for row in table if column < len(row)), default=0) for column in range(columns)]
-
-
-def cut(text: str, columns: int) -> str:
-    """A text in at most so many columns; what was cut off shows as an ellipsis."""
-    if breadth(text) <= columns:
-        return text
-    while text and breadth(text) >= columns:
-        text = text[:-1]
-    return text + ELLIPSIS
-
-
-def breadth(text: str) -> int:
-    """How many columns a text takes on a terminal: letters of East Asia take two, accents none."""
-    if text.isascii():
-        return len(text)
-    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text if not combining(letter))
 
 
 class Progress:

@@ -1,134 +1,122 @@
-"""Texts on their way to a terminal: nothing may move the cursor or change colours; times.
+"""Text from anywhere, made safe to show.
 
-Sizes and numbers for people.
+One table says which characters are dangerous: those that drive a terminal, hide text, turn the direction of a line or
+are half of a character. Terminals show them as escapes (`\\x1b`), pages as signs (`␛`, `‹U+202E›`), JSON as `\\u001b`.
 """
 
 from __future__ import annotations
 
+import json
 import re
-import time
-from datetime import UTC, datetime
+from collections.abc import Callable
+from unicodedata import combining, east_asian_width
 
-from leporello.errors import InputError
-from leporello.present.output import breadth
+ELLIPSIS = "…"
 
-# Colours of a program's output say little without the rest of its screen: they are taken out, not shown as escapes.
+_DANGEROUS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+# Colours of a program's output say little without the rest of its screen: they are removed, not shown as escapes.
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 
 
-def clean(text: str) -> str:
-    """Lines without anything a terminal would obey; what is taken out is shown as an escape."""
-    return _IN_BLOCK.sub(_as_escape, _COLOURS.sub("", text.replace("\r\n", "\n")))
-
-
-def one_line(text: str) -> str:
-    """The same, with runs of blanks as one."""
-    return clean(" ".join(text.split()))
-
-
-def _as_escape(match: re.Match[str]) -> str:
-    number = ord(match.group())
+def as_escape(character: str) -> str:
+    """The escape of a Python string, for terminals."""
+    number = ord(character)
+    if character == "\r":
+        return "\\r"
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
-CUT = "..."
+def as_sign(character: str) -> str:
+    """A visible sign, for pages; half of a character is shown as a replacement character."""
+    number = ord(character)
+    if number < 0x20:
+        return chr(0x2400 + number)
+    if number == 0x7F:
+        return "\u2421"
+    return "\ufffd" if 0xD800 <= number < 0xE000 else f"\u2039U+{number:04X}\u203a"
 
-_DANGEROUS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
-_IN_LINE = re.compile(f"[\t\n{_DANGEROUS}]")
-_IN_BLOCK = re.compile(f"[{_DANGEROUS}]")
-_SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
-_AGE = re.compile(r"([0-9]{1,40})\s*([a-z]+)")
-_DAY = 86_400.0
-_UNITS = {"h": 3_600.0, "d": _DAY, "w": 7 * _DAY, "m": 30 * _DAY, "y": 365 * _DAY}
-_LONGEST_AGE = 1_000_000 * _DAY
+def as_json(character: str) -> str:
+    """The escape of a JSON string."""
+    return json.dumps(character)[1:-1]
+
+
+def escaped(text: str, write: Callable[[str], str] = as_escape) -> str:
+    """The text with every dangerous character written out; tabs and line feeds stay."""
+    return _DANGEROUS.sub(lambda match: write(match.group()), text)
+
+
+# -- for terminals
 
 
 def safe(text: str) -> str:
-    """One line without anything a terminal would obey."""
-    return _IN_LINE.sub(_escaped, text)
+    """One line: tabs and line feeds are escaped too."""
+    return escaped(text).replace("\t", "\\t").replace("\n", "\\n")
 
 
 def safe_block(text: str) -> str:
-    """Several lines without anything a terminal would obey; tabs and line ends stay."""
-    return _IN_BLOCK.sub(_escaped, text.replace("\r\n", "\n"))
+    """Several lines: tabs and line feeds stay."""
+    return escaped(text.replace("\r\n", "\n"))
 
 
-def _escaped(match: re.Match[str]) -> str:
-    inbox_message = match.group()
-    number = ord(inbox_message)
-    if inbox_message in _SHORT:
-        return _SHORT[inbox_message]
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+def clean(text: str) -> str:
+    """Several lines of a program's output: `safe_block` without colour codes."""
+    return safe_block(_COLOURS.sub("", text))
+
+
+def one_line(text: str) -> str:
+    """`clean`, with runs of white space as one space."""
+    return clean(" ".join(text.split()))
 
 
 def short(text: str, columns: int) -> str:
-    """The beginning of a text as one safe line of at most so many columns."""
+    """The beginning of a text as one safe line of at most `columns` columns."""
     # A little more than can be shown is enough to look at: titles may be megabytes.
     line = safe(text[: columns + 1])
-    if breadth(line) <= columns and len(text) <= columns:
-        return line
-    while line and breadth(line) > columns - len(CUT):
-        line = line[:-1]
-    return line + CUT
+    return line if breadth(line) <= columns and len(text) <= columns else _cut(line, columns)
 
 
 def words_of(text: str, columns: int) -> str:
-    """The beginning of a text of many lines as one safe line, blanks joined."""
+    """The beginning of a text of many lines as one safe line, with runs of white space as one space."""
     enough = columns * 8
-    return short(" ".join(text[:enough].split()) + (CUT if len(text) > enough else ""), columns)
+    return short(" ".join(text[:enough].split()) + (ELLIPSIS if len(text) > enough else ""), columns)
 
 
-def moment(seconds: float) -> str:
-    """A time for people, in their own time zone."""
-    try:
-        return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, ValueError, OSError):
-        # A recorded session may carry any number as its time.
-        return f"{seconds:.0f}"
+def cut(text: str, columns: int) -> str:
+    """A text in at most `columns` columns; an ellipsis marks what was cut off."""
+    return text if breadth(text) <= columns else _cut(text, columns)
 
 
-def iso(seconds: float) -> str:
-    """A time for programs: UTC, to the millisecond."""
-    try:
-        text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return f"{seconds:.3f}"
-    return text.replace("+00:00", "Z")
+def _cut(text: str, columns: int) -> str:
+    while text and breadth(text) >= columns:
+        text = text[:-1]
+    return text + ELLIPSIS
 
 
-def parse_age(text: str) -> float:
-    """`90d`, `12h`, `4w`, `6m` (months of 30 days) or `1y` as seconds."""
-    match = _AGE.fullmatch(text.strip().lower())
-    if match is None or match[2] not in _UNITS:
-        raise InputError(f"{text!r} is no age. Write a number and one of h, d, w, m, y: 90d is ninety days.")
-    return min(int(match[1]) * _UNITS[match[2]], _LONGEST_AGE)
+def breadth(text: str) -> int:
+    """How many columns a text takes on a terminal: East Asian wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text if not combining(letter))
 
 
-def parse_moment(text: str) -> float:
-    """A date, a date with a time (in the local zone unless it names one), or an age before now, as epoch seconds."""
-    if _AGE.fullmatch(text.strip().lower()):
-        return time.time() - parse_age(text)
-    try:
-        return datetime.fromisoformat(text.strip()).timestamp()
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"{text!r} is no time. Write 2026-01-31, 2026-01-31T18:00 or an age such as 7d.") from error
+# -- for pages; the templates escape HTML
 
 
-def size(count: int) -> str:
-    """Bytes in the unit that suits them."""
-    value = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000:
-            return f"{count:,} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:,.1f} TB"
+def visible(text: str) -> str:
+    """Several lines: dangerous characters are shown as signs."""
+    return escaped(text.replace("\r\n", "\n"), as_sign)
 
 
-def plural(count: int, one: str, many: str = "") -> str:
-    """`1 message`, `2,000 messages`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def visible_line(text: str, most: int) -> str:
+    """The beginning of a text as one line of at most `most` characters, cut between words where possible."""
+    line = " ".join(visible(text[: most * 4]).split())
+    if len(line) <= most:
+        return line
+    whole = line[: most - 1].rpartition(" ")[0]
+    return (whole if len(whole) > most // 2 else line[: most - 1]).rstrip(" .,;:") + ELLIPSIS

@@ -53,7 +53,7 @@ class User:
 
 
 class DashboardAuth:
-    """Checks visitors of one gateway."""
+    """Sessions of one gateway: signing in and out, and checks against other origins."""
 
     def __init__(
         self, keys: Keys, store: Store, browsers: BrowserCheck, clock: Callable[[], float] = time.time
@@ -64,7 +64,7 @@ class DashboardAuth:
         self._clock = clock
         self._tries: OrderedDict[str, list[float]] = OrderedDict()
 
-    def visitor(self, cookies: Mapping[str, str]) -> User | None:
+    def user(self, cookies: Mapping[str, str]) -> User | None:
         """Who sent a request; None when they must show a key first."""
         cookie = cookies.get(COOKIE, "")
         if not self.keys:
@@ -73,9 +73,9 @@ class DashboardAuth:
                 return User(known)
             session = _new_session()
             return User(session, fresh=f"open.{session}")
-        return self._signed(cookie)
+        return self._signed_user(cookie)
 
-    def _signed(self, cookie: str) -> User | None:
+    def _signed_user(self, cookie: str) -> User | None:
         signed, _, signature = cookie.rpartition(".")
         mark, session, expiry = [*signed.split("."), "", "", ""][:3]
         if not expiry.isdecimal() or len(expiry) > 12 or int(expiry) < self._clock():
@@ -90,7 +90,7 @@ class DashboardAuth:
             return None
         if self._store.state.get(None, SIGNED_OUT + session) is not None:
             return None
-        return _visitor(found, session, int(expiry))
+        return _user(found, session, int(expiry))
 
     def sign_in(self, typed: str, address: str) -> User | None:
         """The session of whoever typed a right key; None for a wrong one. Refused after too many."""
@@ -101,7 +101,7 @@ class DashboardAuth:
             return None
         session, expires = _new_session(), int(self._clock()) + LIFE_SECONDS
         signed = f"{_mark(key)}.{session}.{expires}"
-        made = _visitor(key, session, expires)
+        made = _user(key, session, expires)
         return User(
             session, made.name, made.owner, expires, made.secret, fresh=f"{signed}.{_sign(made.secret, signed)}"
         )
@@ -120,15 +120,15 @@ class DashboardAuth:
         while len(self._tries) > MOST_ADDRESSES:
             self._tries.popitem(last=False)
 
-    def sign_out(self, visitor: User) -> None:
+    def sign_out(self, user: User) -> None:
         """End a session for every worker. A store that can't be written still ends it in this browser."""
         now = self._clock()
         try:
             for name, expires in self._store.state.items(None).items():
                 if name.startswith(SIGNED_OUT) and (not isinstance(expires, int) or expires < now):
                     self._store.state.remove(None, name)
-            if visitor.expires:
-                self._store.state.set(None, SIGNED_OUT + visitor.session, visitor.expires)
+            if user.expires:
+                self._store.state.set(None, SIGNED_OUT + user.session, user.expires)
         except StoreError:
             return
 
@@ -136,16 +136,16 @@ class DashboardAuth:
         """No other name of this machine, no page of another origin."""
         self._browsers.check(headers)
 
-    def check_change(self, headers: Mapping[str, str], visitor: User | None, token: str) -> None:
+    def check_change(self, headers: Mapping[str, str], user: User | None, token: str) -> None:
         """Only a page of ours may change something: same scheme, name and port, and it holds the token."""
         self._browsers.check_origin(headers)
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise refuse(403, "cross_origin", "This must be sent by a page of the dashboard itself.")
-        if visitor is not None and not hmac.compare_digest(visitor.token.encode(), token.encode("utf-8", "replace")):
+        if user is not None and not hmac.compare_digest(user.token.encode(), token.encode("utf-8", "replace")):
             raise refuse(403, "stale_form", "This page is out of date. Load it again, and try once more.")
 
 
-def _visitor(key: Key, session: str, expires: int) -> User:
+def _user(key: Key, session: str, expires: int) -> User:
     return User(session, key.name, None if key.operator else key.name, expires, _secret(key))
 
 

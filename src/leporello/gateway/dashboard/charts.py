@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from leporello.config import Settings
 from leporello.gateway.dashboard.auth import User
-from leporello.gateway.dashboard.formatting import count, money, percent, short_count
 from leporello.models.limits import limits_of
+from leporello.present.numbers import count, money, percent, short_count
 from leporello.redact.settings import masked_value
 from leporello.store import Store
 from leporello.store.records import Insights, InsightsQuery, UsageTotals
@@ -242,12 +242,12 @@ class InsightsPage:
     """The share of tokens that folding took away."""
 
 
-def report(store: Store, visitor: User, days: int, now: float) -> InsightsPage:
+def report(store: Store, user: User, days: int, now: float) -> InsightsPage:
     """What was used in the last days. Counts of messages and tools are as new as the search index."""
     today = datetime.fromtimestamp(now, UTC).date()
     first = today - timedelta(days=days - 1)
     since = datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp()
-    found = store.usage.insights(InsightsQuery(since=since, owner=visitor.owner, catch_up=False))
+    found = store.usage.insights(InsightsQuery(since=since, owner=user.owner, catch_up=False))
     points: list[Point] = []
     for back in range(days - 1, -1, -1):
         date = today - timedelta(days=back)
@@ -280,17 +280,17 @@ class SettingsPage:
     store: str
 
 
-def settings_page(settings: Settings, store: Store, visitor: User, model: str) -> SettingsPage:
-    """Every value and its source; visitors who are no operators see how conversations are folded, and no more."""
+def settings_page(settings: Settings, store: Store, user: User, model: str) -> SettingsPage:
+    """Every value and its source; users who are not operators see only how conversations are folded."""
     sections: dict[str, list[SettingRow]] = {}
     for name in settings:
-        if not visitor.operator and not name.startswith(_FOR_EVERYBODY):
+        if not user.operator and not name.startswith(_FOR_EVERYBODY):
             continue
         source = settings.source(name)
-        where = source.where if visitor.operator else ""
+        where = source.where if user.operator else ""
         shown = SettingRow(name, _plain(masked_value(name, settings.get(name))), source.origin.value, where)
         sections.setdefault(name.partition(".")[0], []).append(shown)
-    if visitor.operator:
+    if user.operator:
         for name, section in settings.free_sections.items():
             shown = SettingRow(name, _plain(masked_value(name, dict(section))), "file", "")
             sections.setdefault(name.partition(".")[0], []).append(shown)
@@ -300,9 +300,9 @@ def settings_page(settings: Settings, store: Store, visitor: User, model: str) -
         name,
         limits_of(settings, name or None).explain(),
         sections,
-        keys if visitor.operator else [],
-        str(settings.home.path) if visitor.operator else "",
-        str(masked_value("store.url", store.url)) if visitor.operator else "",
+        keys if user.operator else [],
+        str(settings.home.path) if user.operator else "",
+        str(masked_value("store.url", store.url)) if user.operator else "",
     )
 
 

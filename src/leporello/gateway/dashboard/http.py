@@ -1,9 +1,12 @@
-"""Requests and answers of the dashboard: who asks, what may pass, and the headers that keep a page to itself."""
+"""HTTP of the dashboard: requests with their user, rendered pages, security headers, session cookies."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import hashlib
+import re
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -22,11 +25,13 @@ from starlette.routing import Route
 from leporello.errors import InputError, LeporelloError, NotFound
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client, Key
-from leporello.gateway.dashboard import formatting
 from leporello.gateway.dashboard.auth import COOKIE, LIFE_SECONDS, DashboardAuth, User
 from leporello.gateway.dashboard.reader import DashboardReader
 from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog
+from leporello.present.numbers import clock, count, duration, iso, money, percent, short_count
+from leporello.present.records import cost_text
+from leporello.present.text import visible, visible_line
 from leporello.store.records import ConversationRecord
 from leporello.tokens import TokenCounter
 
@@ -51,46 +56,66 @@ HEADERS = {
 }
 STORE_FAULT = ApiError(503, "store_unavailable", "The store can't be read now. Try again in a moment.")
 
+_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+=-]{0,199}")
+
 Handler = Callable[["PageRequest"], Response] | Callable[["PageRequest"], Awaitable[Response]]
+
+
+def slug(id: str) -> str:
+    """An id as a part of an address; ids are any text, addresses are not."""
+    if _PLAIN_ID.fullmatch(id):
+        return id
+    return "~" + base64.urlsafe_b64encode(id.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+
+
+def unslug(part: str) -> str:
+    """The id behind a part of an address; what is none of ours is taken as it stands, and will not be found."""
+    if not part.startswith("~"):
+        return part
+    try:
+        data = base64.urlsafe_b64decode(part[1:] + "=" * (-len(part[1:]) % 4))
+        return data.decode("utf-8", "surrogatepass")
+    except (binascii.Error, ValueError):
+        return part
 
 
 @dataclass(slots=True)
 class PageRequest:
-    """One request of somebody who may look."""
+    """One request of a user who is signed in, or needs no key."""
 
-    request: Request
-    visitor: User
-    frame: PageServer
+    http: Request
+    user: User
+    server: PageServer
     form: dict[str, str] = field(default_factory=dict)
 
     @property
     def part(self) -> bool:
         """Whether only the part itself is wanted."""
-        return PART_HEADER in self.request.headers
+        return PART_HEADER in self.http.headers
 
     def query(self, name: str) -> str:
         """A word of the address, short."""
-        return self.request.query_params.get(name, "")[:1_000].strip()
+        return self.http.query_params.get(name, "")[:1_000].strip()
 
     def number(self, name: str, default: int) -> int:
         """A whole number of the address."""
-        text = self.request.query_params.get(name, "")
+        text = self.http.query_params.get(name, "")
         return int(text) if text.isascii() and text.isdecimal() and len(text) <= 12 else default
 
     def path_number(self, name: str) -> int:
         """A whole number of the path."""
-        text = str(self.request.path_params[name])
+        text = str(self.http.path_params[name])
         if not text.isascii() or not text.isdecimal() or len(text) > 12:
             raise refuse(404, "not_found", "There is no such page.")
         return int(text)
 
     def record(self) -> ConversationRecord:
-        """The conversation the path names, if this visitor may see it."""
-        return self.frame.reader.record(self.visitor, formatting.unslug(self.request.path_params["slug"]))
+        """The conversation the path names, if this user may see it."""
+        return self.server.reader.record(self.user, unslug(self.http.path_params["slug"]))
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page, or only its part."""
-        return self.frame.render(template, self.visitor, status, part=self.part, **values)
+        return self.server.render(template, self.user, status, part=self.part, **values)
 
 
 @dataclass(slots=True)
@@ -98,13 +123,13 @@ class PageServer:
     """What all pages share."""
 
     reader: DashboardReader
-    door: DashboardAuth
+    auth: DashboardAuth
     metrics: Metrics
     body_timeout: float
     gate: Gate = field(default_factory=lambda: Gate(REQUESTS_A_MINUTE, MOST_AT_ONCE, time.monotonic))
 
     def route(self, path: str, handler: Handler, *, change: bool = False) -> Route:
-        """A path for visitors; one that changes something takes a form with the token of the session."""
+        """A path for users; one that changes something takes a form with the token of the session."""
         method = "POST" if change else "GET"
 
         async def endpoint(request: Request) -> Response:
@@ -116,30 +141,30 @@ class PageServer:
         return Route(path, endpoint, methods=[method])
 
     async def _answer(self, request: Request, handler: Handler, change: bool, entry: RequestLog) -> Response:
-        visitor: User | None = None
+        user: User | None = None
         try:
-            self.door.check_page(request.headers)
-            visitor = await asyncio.to_thread(self.door.visitor, request.cookies)
-            if visitor is None:
+            self.auth.check_page(request.headers)
+            user = await asyncio.to_thread(self.auth.user, request.cookies)
+            if user is None:
                 return self._to_sign_in(request, change)
-            entry.key = visitor.name
-            visit = PageRequest(request, visitor, self)
+            entry.key = user.name
+            page_request = PageRequest(request, user, self)
             if change:
-                visit.form = await self.read_form(request)
-                self.door.check_change(request.headers, visitor, visit.form.get("token", ""))
-            with self.gate.passing(Client(Key(visitor.name, ""), visitor.name or "dashboard")):
-                reply = await _run(handler, visit)
+                page_request.form = await self.read_form(request)
+                self.auth.check_change(request.headers, user, page_request.form.get("token", ""))
+            with self.gate.passing(Client(Key(user.name, ""), user.name or "dashboard")):
+                reply = await _run(handler, page_request)
         except RequestRefused as refused:
             entry.problem = refused.fault.code
-            reply = self.problem(request, visitor, refused.fault)
+            reply = self.problem(request, user, refused.fault)
         except NotFound:
-            reply = self.problem(request, visitor, ApiError(404, "not_found", "It is not there any more."))
+            reply = self.problem(request, user, ApiError(404, "not_found", "It is not there any more."))
         except InputError as error:
-            reply = self.problem(request, visitor, ApiError(400, "invalid_request", str(error)))
+            reply = self.problem(request, user, ApiError(400, "invalid_request", str(error)))
         except LeporelloError as error:
             entry.problem = type(error).__name__
-            reply = self.problem(request, visitor, STORE_FAULT)
-        return self.sealed(request, reply, visitor)
+            reply = self.problem(request, user, STORE_FAULT)
+        return self.with_headers(request, reply, user)
 
     async def read_form(self, request: Request) -> dict[str, str]:
         """The fields of a small form."""
@@ -158,34 +183,34 @@ class PageServer:
     def _to_sign_in(self, request: Request, change: bool) -> Response:
         if change or PART_HEADER in request.headers:
             fault = ApiError(401, "signed_out", "You are signed out. Load the page again to sign in.")
-            return self.sealed(request, self.problem(request, None, fault), None)
+            return self.with_headers(request, self.problem(request, None, fault), None)
         wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         target = "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
-        return self.sealed(request, RedirectResponse(target, 303), None)
+        return self.with_headers(request, RedirectResponse(target, 303), None)
 
-    def problem(self, request: Request, visitor: User | None, fault: ApiError) -> Response:
+    def problem(self, request: Request, user: User | None, fault: ApiError) -> Response:
         """An error as a page, or as a line where only a part was wanted."""
         part = PART_HEADER in request.headers
-        reply = self.render("problem.html", visitor, fault.status, part=part, fault=fault)
+        reply = self.render("problem.html", user, fault.status, part=part, error=fault)
         if fault.retry_after is not None:
             reply.headers["retry-after"] = str(max(1, round(fault.retry_after)))
         if fault.status == 408:
             reply.headers["connection"] = "close"
         return reply
 
-    def sealed(self, request: Request, reply: Response, visitor: User | None) -> Response:
+    def with_headers(self, request: Request, reply: Response, user: User | None) -> Response:
         """With the headers of every page, and the cookie of a session that has just begun."""
         for name, value in HEADERS.items():
             reply.headers.setdefault(name, value)
-        if visitor is not None and visitor.fresh:
-            set_session(request, reply, visitor.fresh)
+        if user is not None and user.fresh:
+            set_session(request, reply, user.fresh)
         return reply
 
-    def render(self, template: str, visitor: User | None, status: int = 200, **values: Any) -> Response:
+    def render(self, template: str, user: User | None, status: int = 200, **values: Any) -> Response:
         """A template as an answer."""
         page = self.environment.get_template(template)
-        known = bool(self.door.keys)
-        text = page.render(visitor=visitor, signed=known, version=asset_version(), **values)
+        known = bool(self.auth.keys)
+        text = page.render(user=user, signed=known, version=asset_version(), **values)
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8")
 
     @property
@@ -208,16 +233,17 @@ class _Templates:
             lstrip_blocks=True,
         )
         made.filters.update(
-            count=formatting.count,
-            short=formatting.short_count,
-            money=formatting.money,
-            percent=formatting.percent,
-            bytes=formatting.byte_size,
-            iso=formatting.iso,
-            clock=formatting.clock,
-            slug=formatting.slug,
-            visible=formatting.visible,
-            line=formatting.one_line,
+            count=count,
+            short=short_count,
+            money=money,
+            cost=cost_text,
+            percent=percent,
+            duration=duration,
+            iso=iso,
+            clock=clock,
+            slug=slug,
+            visible=visible,
+            line=visible_line,
         )
         return made
 
@@ -258,11 +284,11 @@ def asset_version() -> str:
     return _templates.version
 
 
-async def _run(handler: Handler, visit: PageRequest) -> Response:
+async def _run(handler: Handler, page_request: PageRequest) -> Response:
     if iscoroutinefunction(handler):
-        made: Response = await handler(visit)
+        made: Response = await handler(page_request)
         return made
-    return await asyncio.to_thread(handler, visit)  # type: ignore[arg-type]
+    return await asyncio.to_thread(handler, page_request)  # type: ignore[arg-type]
 
 
 def set_session(request: Request, reply: Response, value: str) -> None:

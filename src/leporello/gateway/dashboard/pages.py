@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from importlib.resources import files
-from typing import Any
 
 import orjson
 from markupsafe import Markup, escape
@@ -15,22 +14,22 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from leporello.agent.commands_context import headline, rows
 from leporello.errors import InputError, LeporelloError
 from leporello.events import Span
 from leporello.gateway.api_errors import json_body, refuse
 from leporello.gateway.auth import BrowserCheck, Keys
 from leporello.gateway.config import GatewayConfig
-from leporello.gateway.dashboard.actions import DashboardService, actions
+from leporello.gateway.dashboard.actions import DashboardService, actions, sign_routes
 from leporello.gateway.dashboard.auth import DashboardAuth
 from leporello.gateway.dashboard.charts import RANGES, report, settings_page
-from leporello.gateway.dashboard.formatting import digest, piece, slug, unslug, visible
-from leporello.gateway.dashboard.http import HEADERS, PageRequest, PageServer, warm_up
-from leporello.gateway.dashboard.login import sign_routes
+from leporello.gateway.dashboard.http import HEADERS, PageRequest, PageServer, slug, unslug, warm_up
 from leporello.gateway.dashboard.reader import COUNTED_AT_ONCE, SEARCH_HITS, DashboardReader
-from leporello.gateway.dashboard.view_models import SearchHit, texts_of
+from leporello.gateway.dashboard.view_models import SearchHit, digest, piece, texts_of
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.sessions.sessions import Sessions
+from leporello.present.records import api_message
+from leporello.present.text import visible
+from leporello.present.window import headline, rows
 from leporello.store.records import ConversationFilter, ConversationRecord, SearchQuery
 from leporello.text_features.words import query_words
 
@@ -41,26 +40,26 @@ STREAM_SECONDS = 6.0
 AGAIN_MILLISECONDS = 400
 
 
-def live_routes(frame: PageServer) -> list[BaseRoute]:
+def live_routes(server: PageServer) -> list[BaseRoute]:
     """`/live` for the list, `/c/…/live` for a conversation."""
-    return [frame.route("/live", _list_events), frame.route("/c/{slug}/live", _conversation_events)]
+    return [server.route("/live", _list_events), server.route("/c/{slug}/live", _conversation_events)]
 
 
-async def _list_events(visit: PageRequest) -> Response:
-    stamp = partial(visit.frame.reader.list_stamp, visit.visitor)
-    return await _answer(visit, stamp, STEP_SECONDS if visit.visitor.operator else SELDOM_SECONDS)
+async def _list_events(request: PageRequest) -> Response:
+    stamp = partial(request.server.reader.list_stamp, request.user)
+    return await _answer(request, stamp, STEP_SECONDS if request.user.operator else SELDOM_SECONDS)
 
 
-async def _conversation_events(visit: PageRequest) -> Response:
-    record = await asyncio.to_thread(visit.record)
-    return await _answer(visit, partial(visit.frame.reader.stamp, record.id), STEP_SECONDS)
+async def _conversation_events(request: PageRequest) -> Response:
+    record = await asyncio.to_thread(request.record)
+    return await _answer(request, partial(request.server.reader.stamp, record.id), STEP_SECONDS)
 
 
-async def _answer(visit: PageRequest, stamp: Callable[[], str], pause: float) -> Response:
-    if "once" in visit.request.query_params:
+async def _answer(request: PageRequest, stamp: Callable[[], str], pause: float) -> Response:
+    if "once" in request.http.query_params:
         return Response(orjson.dumps({"stamp": await asyncio.to_thread(stamp)}), media_type="application/json")
-    seen = visit.request.headers.get("last-event-id") or visit.query("seen")
-    return StreamingResponse(_events(visit.request, stamp, seen, pause), 200, HEADERS, "text/event-stream")
+    seen = request.http.headers.get("last-event-id") or request.query("seen")
+    return StreamingResponse(_events(request.http, stamp, seen, pause), 200, HEADERS, "text/event-stream")
 
 
 async def _events(request: Request, stamp: Callable[[], str], seen: str, pause: float) -> AsyncIterator[bytes]:
@@ -96,33 +95,33 @@ AROUND = 8
 def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Metrics) -> list[BaseRoute]:
     """All paths of the dashboard, about the store of these sessions."""
     reader = DashboardReader(sessions.store, sessions.settings, config.window)
-    context = PageServer(
+    server = PageServer(
         reader, DashboardAuth(keys, sessions.store, BrowserCheck(keys, config.origins)), metrics, config.body_timeout
     )
-    hands = DashboardService(reader, sessions)
+    service = DashboardService(reader, sessions)
     warm_up()
     one = "/c/{slug}"
     return [
         Route("/assets/{name}", _asset, methods=["GET"]),
-        *sign_routes(context),
-        context.route("/", _list),
-        context.route("/search", _search),
-        context.route("/insights", _insights),
-        context.route("/settings", _settings),
-        context.route(one, _conversation),
-        context.route(f"{one}/window", _window),
-        context.route(f"{one}/usage", _usage),
-        context.route(f"{one}/fold/{{fold}}", _fold),
-        context.route(f"{one}/messages", _messages),
-        context.route(f"{one}/view", _view),
-        context.route(f"{one}/view/{{place}}/text", _view_text),
-        context.route(f"{one}/shown", _shown),
-        context.route(f"{one}/m/{{number}}", _message),
-        context.route(f"{one}/m/{{number}}/text", _text),
-        context.route(f"{one}/compactions/{{number}}", _compaction),
-        context.route(f"{one}/export", _export),
-        *live_routes(context),
-        *actions(context, hands),
+        *sign_routes(server),
+        server.route("/", _list),
+        server.route("/search", _search),
+        server.route("/insights", _insights),
+        server.route("/settings", _settings),
+        server.route(one, _conversation),
+        server.route(f"{one}/window", _window),
+        server.route(f"{one}/usage", _usage),
+        server.route(f"{one}/fold/{{fold}}", _fold),
+        server.route(f"{one}/messages", _messages),
+        server.route(f"{one}/view", _view),
+        server.route(f"{one}/view/{{place}}/text", _view_text),
+        server.route(f"{one}/shown", _shown),
+        server.route(f"{one}/m/{{number}}", _message),
+        server.route(f"{one}/m/{{number}}/text", _text),
+        server.route(f"{one}/compactions/{{number}}", _compaction),
+        server.route(f"{one}/export", _export),
+        *live_routes(server),
+        *actions(server, service),
     ]
 
 
@@ -138,14 +137,14 @@ async def _asset(request: Request) -> Response:
 # -- many conversations
 
 
-def _list(visit: PageRequest) -> Response:
-    where = ConversationFilter(platform=visit.query("platform") or None, model=visit.query("model") or None)
-    cursor = visit.query("after") or None
+def _list(request: PageRequest) -> Response:
+    where = ConversationFilter(platform=request.query("platform") or None, model=request.query("model") or None)
+    cursor = request.query("after") or None
     try:
-        listed, following = visit.frame.reader.page(visit.visitor, where, cursor)
+        listed, following = request.server.reader.page(request.user, where, cursor)
     except InputError:
         raise refuse(400, "invalid_request", "This is not a page of the list. Begin at its top.") from None
-    return visit.render(
+    return request.render(
         "list.html",
         listed=listed,
         following=following,
@@ -157,11 +156,11 @@ def _list(visit: PageRequest) -> Response:
     )
 
 
-def _search(visit: PageRequest) -> Response:
-    text = visit.query("q")
-    within = visit.query("in")
-    reader = visit.frame.reader
-    record = reader.record(visit.visitor, unslug(within)) if within else None
+def _search(request: PageRequest) -> Response:
+    text = request.query("q")
+    within = request.query("in")
+    reader = request.server.reader
+    record = reader.record(request.user, unslug(within)) if within else None
     found: list[SearchHit] = []
     pending = 0
     if text:
@@ -169,13 +168,13 @@ def _search(visit: PageRequest) -> Response:
             text,
             conversation=record.id if record else None,
             limit=SEARCH_HITS,
-            platform=visit.query("platform") or None,
-            model=visit.query("model") or None,
-            owner=visit.visitor.owner,
+            platform=request.query("platform") or None,
+            model=request.query("model") or None,
+            owner=request.user.owner,
             catch_up=False,
         )
-        found, pending = reader.search(visit.visitor, query)
-    return visit.render(
+        found, pending = reader.search(request.user, query)
+    return request.render(
         "search.html", text=text, found=found, pending=pending, record=record, marked=lambda line: marked(line, text)
     )
 
@@ -198,131 +197,130 @@ def marked(line: str, query: str) -> Markup:
     return Markup("").join([*out, escape(shown[place:])])
 
 
-def _insights(visit: PageRequest) -> Response:
-    days = visit.number("days", 30)
+def _insights(request: PageRequest) -> Response:
+    days = request.number("days", 30)
     if days not in RANGES:
         days = 30
-    reader = visit.frame.reader
+    reader = request.server.reader
     pending = reader.catch_up(COUNTED_AT_ONCE)
-    made = report(reader.store, visit.visitor, days, reader.clock())
-    return visit.render("insights.html", report=made, ranges=RANGES, pending=pending)
+    made = report(reader.store, request.user, days, reader.clock())
+    return request.render("insights.html", report=made, ranges=RANGES, pending=pending)
 
 
-def _settings(visit: PageRequest) -> Response:
-    reader = visit.frame.reader
-    page = settings_page(reader.settings, reader.store, visit.visitor, visit.query("model"))
-    return visit.render("settings.html", page=page)
+def _settings(request: PageRequest) -> Response:
+    reader = request.server.reader
+    page = settings_page(reader.settings, reader.store, request.user, request.query("model"))
+    return request.render("settings.html", page=page)
 
 
 # -- one conversation
 
 
-def _conversation(visit: PageRequest) -> Response:
-    record = visit.record()
-    return visit.render("conversation.html", it=visit.frame.reader.overview(record), record=record)
+def _conversation(request: PageRequest) -> Response:
+    record = request.record()
+    return request.render("conversation.html", it=request.server.reader.overview(record), record=record)
 
 
-def _window(visit: PageRequest) -> Response:
-    record = visit.record()
-    use = visit.frame.reader.window(record)
+def _window(request: PageRequest) -> Response:
+    record = request.record()
+    use = request.server.reader.window(record)
     table = [(part.name.lower(), part.value, tokens, remark) for part, tokens, remark in rows(use)]
-    return visit.render("window.html", record=record, use=use, table=table, headline=headline(use))
+    return request.render("window.html", record=record, use=use, table=table, headline=headline(use))
 
 
-def _usage(visit: PageRequest) -> Response:
-    record = visit.record()
-    return visit.render("usage.html", record=record, charts=visit.frame.reader.usage(record))
+def _usage(request: PageRequest) -> Response:
+    record = request.record()
+    return request.render("usage.html", record=record, charts=request.server.reader.usage(record))
 
 
-def _fold(visit: PageRequest) -> Response:
-    record = visit.record()
-    opened = visit.frame.reader.opened(record, unslug(visit.request.path_params["fold"]))
-    return visit.render("fold.html", record=record, it=opened, is_span=lambda source: isinstance(source, Span))
+def _fold(request: PageRequest) -> Response:
+    record = request.record()
+    opened = request.server.reader.opened(record, unslug(request.http.path_params["fold"]))
+    return request.render("fold.html", record=record, it=opened, is_span=lambda source: isinstance(source, Span))
 
 
-def _messages(visit: PageRequest) -> Response:
-    record = visit.record()
-    span = Span(visit.number("first", 1), visit.number("last", record.messages))
-    stretch = visit.frame.reader.stretch(record, span, visit.number("from", span.first))
-    return visit.render("messages.html", record=record, it=stretch, wanted=0)
+def _messages(request: PageRequest) -> Response:
+    record = request.record()
+    span = Span(request.number("first", 1), request.number("last", record.messages))
+    stretch = request.server.reader.stretch(record, span, request.number("from", span.first))
+    return request.render("messages.html", record=record, it=stretch, wanted=0)
 
 
-def _shown(visit: PageRequest) -> Response:
+def _shown(request: PageRequest) -> Response:
     """A span of messages as the model sees it."""
-    record = visit.record()
-    span = Span(visit.number("first", 1), visit.number("last", record.messages))
-    stretch = visit.frame.reader.shown(record, span, visit.number("from", span.first))
-    return visit.render("messages.html", record=record, it=stretch, wanted=0)
+    record = request.record()
+    span = Span(request.number("first", 1), request.number("last", record.messages))
+    stretch = request.server.reader.shown(record, span, request.number("from", span.first))
+    return request.render("messages.html", record=record, it=stretch, wanted=0)
 
 
-def _view(visit: PageRequest) -> Response:
+def _view(request: PageRequest) -> Response:
     """Everything the model sees, word for word."""
-    record = visit.record()
-    stretch = visit.frame.reader.view(record, visit.number("from", 1))
-    return visit.render("view.html", record=record, it=stretch, wanted=0)
+    record = request.record()
+    stretch = request.server.reader.view(record, request.number("from", 1))
+    return request.render("view.html", record=record, it=stretch, wanted=0)
 
 
-def _view_text(visit: PageRequest) -> Response:
+def _view_text(request: PageRequest) -> Response:
     """The next piece of a long text that the model sees."""
-    record = visit.record()
-    place, generation = visit.path_number("place"), visit.number("generation", 0)
-    message = visit.frame.reader.sent_message(record, generation, place)
-    as_written = bool(visit.query("as_written"))
+    record = request.record()
+    place, generation = request.path_number("place"), request.number("generation", 0)
+    message = request.server.reader.sent_message(record, generation, place)
+    as_written = bool(request.query("as_written"))
     query = f"generation={generation}&" + ("as_written=1&" if as_written else "")
-    return _piece(visit, record, texts_of(message, as_written), f"view/{place}/text?{query}", f"Place {place}")
+    return _piece(request, record, texts_of(message, as_written), f"view/{place}/text?{query}", f"Place {place}")
 
 
-def _message(visit: PageRequest) -> Response:
+def _message(request: PageRequest) -> Response:
     """One message among its neighbours."""
-    record = visit.record()
-    number = visit.path_number("number")
+    record = request.record()
+    number = request.path_number("number")
     if not 1 <= number <= record.messages:
         raise refuse(404, "no_such_message", f"This conversation has no message m{number}.")
-    alone = bool(visit.query("alone"))
+    alone = bool(request.query("alone"))
     span = Span(number, number) if alone else Span(1, record.messages)
-    stretch = visit.frame.reader.stretch(record, span, number if alone else max(1, number - AROUND))
-    return visit.render("messages.html", record=record, it=stretch, wanted=number)
+    stretch = request.server.reader.stretch(record, span, number if alone else max(1, number - AROUND))
+    return request.render("messages.html", record=record, it=stretch, wanted=number)
 
 
-def _text(visit: PageRequest) -> Response:
+def _text(request: PageRequest) -> Response:
     """The next piece of a long text."""
-    record = visit.record()
-    stored = visit.frame.reader.store.log.message(record.id, visit.path_number("number"))
-    return _piece(visit, record, texts_of(stored.message), f"m/{stored.number}/text?", stored.id)
+    record = request.record()
+    stored = request.server.reader.store.log.message(record.id, request.path_number("number"))
+    return _piece(request, record, texts_of(stored.message), f"m/{stored.number}/text?", stored.id)
 
 
 def _piece(
-    visit: PageRequest, record: ConversationRecord, texts: Sequence[tuple[str, str, str]], address: str, name: str
+    request: PageRequest, record: ConversationRecord, texts: Sequence[tuple[str, str, str]], address: str, name: str
 ) -> Response:
-    index = visit.number("block", 0)
+    index = request.number("block", 0)
     if index >= len(texts):
         raise refuse(404, "no_such_part", "This message has no such part.")
-    start = visit.number("from", 0)
+    start = request.number("from", 0)
     shown = piece(texts[index][2], start)
-    return visit.render(
+    return request.render(
         "text.html", record=record, name=name, address=f"{address}block={index}&from=", start=start, shown=shown
     )
 
 
-def _compaction(visit: PageRequest) -> Response:
-    record = visit.record()
-    it = visit.frame.reader.comparison(record, visit.path_number("number"))
-    return visit.render("compaction.html", record=record, it=it, title=visit.frame.reader.title(record))
+def _compaction(request: PageRequest) -> Response:
+    record = request.record()
+    it = request.server.reader.comparison(record, request.path_number("number"))
+    return request.render("compaction.html", record=record, it=it, title=request.server.reader.title(record))
 
 
-def _export(visit: PageRequest) -> Response:
+def _export(request: PageRequest) -> Response:
     """Every message with its id and time, one to a line, read while it is sent."""
-    record = visit.record()
+    record = request.record()
     name = _ODD.sub("-", slug(record.id))[:80] or "conversation"
     headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}.jsonl"'}
-    return StreamingResponse(_lines(visit, record.id), 200, headers, "application/x-ndjson")
+    return StreamingResponse(_lines(request, record.id), 200, headers, "application/x-ndjson")
 
 
-def _lines(visit: PageRequest, id: str) -> Iterator[bytes]:
+def _lines(request: PageRequest, id: str) -> Iterator[bytes]:
     batch: list[bytes] = []
-    for stored in visit.frame.reader.store.log.iterate(id):
-        line: dict[str, Any] = {"id": stored.id, "created_at": stored.created_at, "message": stored.message}
-        batch.append(json_body(line) + b"\n")
+    for stored in request.server.reader.store.log.iterate(id):
+        batch.append(json_body(api_message(stored)) + b"\n")
         if len(batch) == _EXPORT_BATCH:
             yield b"".join(batch)
             batch.clear()

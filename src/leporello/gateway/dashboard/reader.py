@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from leporello.agent.commands_context import WindowContext, WindowPart, WindowUse, divide
 from leporello.config import Settings
 from leporello.conversation.rendering import RenderedView, sent_messages
 from leporello.conversation.state import METER_KEY
@@ -16,7 +15,6 @@ from leporello.events import Span
 from leporello.gateway.api_errors import refuse
 from leporello.gateway.dashboard.auth import User
 from leporello.gateway.dashboard.charts import Chart, Point, usage_charts
-from leporello.gateway.dashboard.formatting import digest, one_line
 from leporello.gateway.dashboard.timeline import (
     MOST_REMEMBERED,
     LogSizeCache,
@@ -39,6 +37,7 @@ from leporello.gateway.dashboard.view_models import (
     Overview,
     PlacedMessage,
     SearchHit,
+    digest,
     message_rows,
     summary_sections,
     view_rows,
@@ -46,6 +45,8 @@ from leporello.gateway.dashboard.view_models import (
 from leporello.gateway.proxy.conversations import PLATFORM as PROXY
 from leporello.messages import Message, role_of, text_of
 from leporello.models.limits import limits_of
+from leporello.present.text import visible_line
+from leporello.present.window import WindowContext, WindowPart, WindowUse, divide
 from leporello.redact import redact
 from leporello.store import Store
 from leporello.store.records import (
@@ -73,7 +74,7 @@ TITLE = 90
 
 
 class DashboardReader:
-    """Reads for visitors; each sees only what is theirs."""
+    """Reads for users; each sees only their own conversations."""
 
     def __init__(
         self,
@@ -87,17 +88,17 @@ class DashboardReader:
         self.settings = settings
         self.clock = clock
         self._served_window = served_window
-        self._book = LogSizeCache(store)
+        self._sizes = LogSizeCache(store)
         self._uses: dict[tuple[str, str], WindowUse] = {}
         self._indexing = threading.Lock()
 
     # -- many conversations
 
     def page(
-        self, visitor: User, where: ConversationFilter, cursor: str | None
+        self, user: User, where: ConversationFilter, cursor: str | None
     ) -> tuple[list[ConversationRow], str | None]:
         """A page of conversations, newest activity first."""
-        scoped = ConversationFilter(platform=where.platform, model=where.model, owner=visitor.owner)
+        scoped = ConversationFilter(platform=where.platform, model=where.model, owner=user.owner)
         found: Page = self.store.conversations.page(scoped, PAGE_ROWS, cursor)
         return [self.listed(record) for record in found.conversations], found.cursor
 
@@ -111,14 +112,14 @@ class DashboardReader:
 
     def title(self, record: ConversationRecord) -> str:
         """What a conversation is called."""
-        return one_line(record.metadata.title, TITLE) or self._opening(record)
+        return visible_line(record.metadata.title, TITLE) or self._opening(record)
 
     def _opening(self, record: ConversationRecord) -> str:
         first = self.store.log.span(record.id, Span(1, 4)) if record.messages else []
         said = next((item for item in first if role_of(item.message) == "user"), None)
-        return one_line(redact(text_of(said.message)), TITLE) if said else ""
+        return visible_line(redact(text_of(said.message)), TITLE) if said else ""
 
-    def search(self, visitor: User, query: SearchQuery) -> tuple[list[SearchHit], int]:
+    def search(self, user: User, query: SearchQuery) -> tuple[list[SearchHit], int]:
         """Hits, best first, and how many messages are not searchable yet."""
         pending = self.catch_up(INDEXED_AT_ONCE)
         hits = self.store.index.search(query)
@@ -153,13 +154,13 @@ class DashboardReader:
 
     # -- one conversation
 
-    def record(self, visitor: User, id: str) -> ConversationRecord:
-        """A conversation this visitor may see; any other does not exist for them."""
+    def record(self, user: User, id: str) -> ConversationRecord:
+        """A conversation this user may see; any other is not found."""
         try:
             found = self.store.conversations.resolve(id)
         except NotFound:
             found = None
-        if found is None or (visitor.owner is not None and found.metadata.owner != visitor.owner):
+        if found is None or (user.owner is not None and found.metadata.owner != user.owner):
             raise refuse(404, "no_such_conversation", "There is no conversation with this id.")
         return found
 
@@ -190,9 +191,9 @@ class DashboardReader:
         measure = self.store.state.get(id, METER_KEY)
         return digest(record, totals, newest[0].number if newest else 0, pins, measure)
 
-    def list_stamp(self, visitor: User) -> str:
+    def list_stamp(self, user: User) -> str:
         """Changes whenever the first page of the list would."""
-        return digest(self.store.conversations.page(ConversationFilter(owner=visitor.owner), PAGE_ROWS).conversations)
+        return digest(self.store.conversations.page(ConversationFilter(owner=user.owner), PAGE_ROWS).conversations)
 
     def overview(self, record: ConversationRecord) -> Overview:
         """Everything the first screen of a conversation shows."""
@@ -200,7 +201,7 @@ class DashboardReader:
         pulse = self.store.conversations.pulse(record.id)
         step = self.store.views.generation(record.id, pulse.generation)
         measure = self.measure(record)
-        sizes = self._book.sizes(record, pulse.messages, measure.counter, shown_numbers(step, pulse.messages))
+        sizes = self._sizes.sizes(record, pulse.messages, measure.counter, shown_numbers(step, pulse.messages))
         scale = Scale(sizes.of, measure.counter.message, sizes.counted)
         marks = {mark.id: mark for mark in self.store.views.fold_marks(record.id)}
         seen = view_segments(step, pulse.messages, marks, scale)
@@ -252,7 +253,7 @@ class DashboardReader:
         except NotFound:
             raise refuse(404, "no_such_fold", "This conversation has no such fold.") from None
         counter = self.measure(record).counter
-        sizes = self._book.sizes(record, record.messages, counter)
+        sizes = self._sizes.sizes(record, record.messages, counter)
         # What was taken back before this fold was made did not go into it.
         standing = {*self.store.views.in_force(record.id, fold.generation), fold.generation}
         marks = [mark for mark in self.store.views.fold_marks(record.id) if mark.generation in standing]
@@ -348,7 +349,7 @@ class DashboardReader:
         marks = {mark.id: mark for mark in self.store.views.fold_marks(record.id)}
         counter = self.measure(record).counter
         shown = {*shown_numbers(before, after.base_last), *shown_numbers(after, after.base_last)}
-        sizes = self._book.sizes(record, max(record.messages, after.base_last), counter, shown)
+        sizes = self._sizes.sizes(record, max(record.messages, after.base_last), counter, shown)
         scale = Scale(sizes.of, counter.message, sizes.counted)
         sides = [view_segments(step, after.base_last, marks, scale) for step in (before, after)]
         told = attempt.report.tokens_before, attempt.report.tokens_after

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leporello.agent.commands_context import WindowUse
 from leporello.conversation.rendering import SentMessage
 from leporello.events import Span
-from leporello.gateway.dashboard.formatting import FIRST_CHARACTERS, TextPiece, one_line, piece
 from leporello.gateway.dashboard.timeline import PlacedSegment, SegmentKind, TimelineSegment
 from leporello.messages import (
     Message,
@@ -22,6 +21,8 @@ from leporello.messages import (
     role_of,
 )
 from leporello.models import Limits
+from leporello.present.text import visible, visible_line
+from leporello.present.window import WindowUse
 from leporello.store.records import (
     Attempt,
     ConversationRecord,
@@ -36,8 +37,37 @@ from leporello.store.records import (
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter
 
+FIRST_CHARACTERS = 1_500
+"""How much of a text a page shows at first."""
+PIECE_CHARACTERS = 20_000
+"""How much more is fetched at a time."""
 LEAST_SHOWN = 200
 _NAMED = 60
+
+
+def digest(*values: object) -> str:
+    """A short text that stands for values and changes with them."""
+    return hashlib.blake2b(repr(values).encode("utf-8", "backslashreplace"), digest_size=9).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """A stretch of a long text."""
+
+    text: str
+    following: int
+    """Where the next piece begins; 0 when this is the end."""
+    left: int
+    """Characters that are not shown yet."""
+
+
+def piece(text: str, start: int = 0, most: int = PIECE_CHARACTERS) -> TextPiece:
+    """A stretch of a text, as it is shown. A little more is not worth another click."""
+    end = start + most
+    if end + most // 10 >= len(text):
+        end = len(text)
+    left = len(text) - end
+    return TextPiece(visible(text[start:end]), end if left else 0, left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +193,7 @@ def _row(message: Message, names: Mapping[str, str], counter: TokenCounter, as_w
     role = "tool" if is_result(message) else role_of(message)
     who = ""
     if role == "tool":
-        who = one_line(names.get(result_id(message)) or str(message.get("name") or ""), _NAMED)
+        who = visible_line(names.get(result_id(message)) or str(message.get("name") or ""), _NAMED)
     left = FIRST_CHARACTERS
     blocks = []
     for index, (kind, title, text) in enumerate(texts_of(message, as_written)):
@@ -193,7 +223,7 @@ def texts_of(message: Message, as_written: bool = False) -> list[tuple[str, str,
         else:
             found.append(("data", part.kind.value, _json(part.raw)))
     for call in calls_of(message):
-        found.append(("call", one_line(call.name, _NAMED) or "call", laid_out(call.arguments)))
+        found.append(("call", visible_line(call.name, _NAMED) or "call", laid_out(call.arguments)))
     return found
 
 

@@ -26,6 +26,7 @@ from leporello.gateway.proxy.endpoints import STORE_FAULT, Proxy
 from leporello.gateway.sessions.openapi import Compress, NewConversation, NewMessage, Renamed
 from leporello.gateway.sessions.sessions import Sessions
 from leporello.gateway.sessions.worker import ConversationWorker, PendingMessage
+from leporello.present.records import api_message
 from leporello.redact import redact
 from leporello.store.records import ConversationRecord
 
@@ -228,7 +229,7 @@ async def _messages(request: SessionRequest) -> Response:
     count = request.number("count", 50, 1, MOST_MESSAGES)
     log = request.sessions.store.log
     found = await asyncio.to_thread(lambda: list(log.iterate(record.id, first, first + count - 1)))
-    listed = [{"id": stored.id, "created_at": stored.created_at, "message": stored.message} for stored in found]
+    listed = [api_message(stored) for stored in found]
     return _json({"messages": listed, "total": record.messages})
 
 
@@ -282,10 +283,7 @@ async def _export(request: SessionRequest) -> Response:
     log = request.sessions.store.log
 
     def lines() -> bytes:
-        return b"".join(
-            json_body({"id": stored.id, "created_at": stored.created_at, "message": stored.message}) + b"\n"
-            for stored in log.iterate(record.id)
-        )
+        return b"".join(json_body(api_message(stored)) + b"\n" for stored in log.iterate(record.id))
 
     return Response(await asyncio.to_thread(lines), media_type="application/x-ndjson")
 
