@@ -100,7 +100,7 @@ def test_the_best_match_is_the_last(talk: Conversation) -> None:
     every = str(run_command(talk, "/search --all harbour"))
     assert re.findall(r"\[(m\d+)\]", every) == ids[::-1]
     assert " more: " not in every
-    assert "Say what to look for" in str(run_command(talk, "/search --all"))
+    assert "Write what to look for" in str(run_command(talk, "/search --all"))
 
 
 @pytest.mark.parametrize("typed", ["/exit", "/q", "/quit", "exit", "quit", ":q", "Exit "])

@@ -298,7 +298,7 @@ def test_durations() -> None:
         (ErrorVerdict(ErrorKind.QUOTA, status=402), ("no credit", "/model")),
         (ErrorVerdict(ErrorKind.RATE_LIMIT, status=429), ("too often", "Wait")),
         (ErrorVerdict(ErrorKind.MALFORMED, status=404), ("does not know the model m", "/model")),
-        (ErrorVerdict(ErrorKind.TRANSIENT, status=503), ("failed for the moment", "kept")),
+        (ErrorVerdict(ErrorKind.TRANSIENT, status=503), ("is temporarily failing", "kept")),
         (ErrorVerdict(ErrorKind.CONTENT_POLICY), ("content policy",)),
     ],
 )

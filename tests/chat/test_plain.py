@@ -104,7 +104,7 @@ def test_going_on_in_a_pipe(desk: Desk) -> None:
     assert "No conversation has the id" in unknown.stderr
     nothing = piped(Desk(_other(desk)), "hi\n", "--continue", "--model", "scripted:demo")
     assert nothing.returncode == 2
-    assert "no conversation to go on with" in nothing.stderr
+    assert "no conversation to continue" in nothing.stderr
 
 
 def _other(desk: Desk) -> Path:

@@ -255,18 +255,18 @@ def test_folding_by_hand_with_a_topic(desk: Desk) -> None:
     seen.wait_prompt()
     assert "folded 1×" in seen.display
     seen.say("/undo")
-    seen.wait("taken back")
+    seen.wait("compaction is undone")
     seen.wait_prompt()
     assert "folded" not in seen.display.splitlines()[-1], "what was taken back is not counted"
     seen.say("/compress")
     seen.wait_count("Folded m", 2)
     seen.wait_prompt()
-    assert "starts afresh" not in seen.text
+    assert "starts a new conversation" not in seen.text
     for number in range(8, 12):
         seen.say(f"question {number} about harbours")
         seen.wait(f"Answer {number}.")
     seen.say("/compress")
-    seen.wait("folded 2 times so far", "starts afresh.")
+    seen.wait("folded 2 times so far", "a new conversation.")
     seen.say("/expand f1")
     seen.wait("[m7] user", "[m8] assistant")
     seen.say("/search port of pier 3")
@@ -466,7 +466,7 @@ def test_no_network(desk: Desk) -> None:
 def test_no_key(desk: Desk) -> None:
     """Without a key the three ways to a model are told."""
     seen = desk.start("chat", env={"OPENAI_API_KEY": ""})
-    seen.wait("Three ways to a model", "leporello setup --local", "scripted:demo")
+    seen.wait("Three ways to get a model", "leporello setup --local", "scripted:demo")
     assert seen.ended() == 2
 
 
@@ -534,7 +534,7 @@ def test_going_on_with_another_model(desk: Desk) -> None:
     seen.say("one")
     seen.wait("First.")
     seen.say("/model gpt-4o-mini")
-    seen.wait("Going on with gpt-4o-mini")
+    seen.wait("Continuing with gpt-4o-mini")
     seen.say("two")
     seen.wait("Second.")
     assert [body["model"] for body in server.bodies()] == ["gpt-4o", "gpt-4o-mini"]
@@ -670,7 +670,7 @@ def test_background_commands_end_with_the_conversation(desk: Desk) -> None:
     seen.say("start a server")
     seen.wait("Started.")
     seen.say("/model gpt-4o-mini")
-    seen.wait("Going on with")
+    seen.wait("Continuing with")
     seen.say("is it there?")
     seen.wait("Runs.", "│ j1")
     assert seen.leave() == 0

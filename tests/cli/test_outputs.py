@@ -46,7 +46,7 @@ def test_compress_does_not_write_over_the_only_transcript(session: Path, run_cli
     for name, out in _spellings(session).items():
         ran = run_cli("compress", session, "--window", "16000", "--out", out)
         assert ran.code == 2, name
-        assert "is the file that is read, and nothing was written. --force" in ran.err, name
+        assert "is the input file; nothing was written. --force" in ran.err, name
         assert session.read_bytes() == before, name
 
 
@@ -61,7 +61,7 @@ def test_compress_from_standard_input_does_not_either(session: Path) -> None:
             check=False,
         )
     assert ran.returncode == 2
-    assert "is the file that is read" in ran.stderr
+    assert "is the input file" in ran.stderr
     assert session.read_bytes() == before
 
 
@@ -86,7 +86,7 @@ def test_a_bank_does_not_replace_its_session(session: Path, run_cli: RunCli) -> 
     before = session.read_bytes()
     ran = run_cli("exam", "--make", session, "--out", session)
     assert ran.code == 2
-    assert "is the file that is read" in ran.err
+    assert "is the input file" in ran.err
     assert session.read_bytes() == before
 
 

@@ -102,7 +102,7 @@ def test_asking_on_a_terminal(tmp_path: Path) -> None:
     with strict_server([BAD_KEY, Say("ready")], answers={"/v1/models": models}) as server:
         seen = Terminal(["setup"], env=environment(home), cwd=tmp_path)
         try:
-            seen.wait("Who shall answer?", "Number")
+            seen.wait("Which provider should answer?", "Number")
             seen.key("4\n")
             seen.wait("Address")
             seen.key(f"{server.url}/v1\n")

@@ -431,7 +431,7 @@ class TestDoctor:
         """Clean, exit code 0, with counts and sizes."""
         ran = cli("doctor")
         assert ran.code == 0
-        assert "All is well." in ran.out
+        assert "No problems found." in ran.out
         answer = json.loads(cli("doctor", "--json").out)
         assert (answer["clean"], answer["conversations"], answer["findings"]) == (True, 3, [])
         assert answer["sizes"]["messages"] > 0

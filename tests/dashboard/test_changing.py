@@ -51,7 +51,7 @@ def test_compress_and_undo(house: House, page: Page) -> None:
     attempt = house.store.views.attempts("build-42", 1)[0]
     assert (attempt.report.focus, attempt.report.trigger) == ("the release", "manual")
     page.get_by_role("button", name="Undo last fold").click()
-    expect(page.locator("#said")).to_contain_text("taken back")
+    expect(page.locator("#said")).to_contain_text("undone")
     expect(page.locator(f'details[data-key="fold-f{folds + 1}"]')).to_have_count(0)
     expect(page.locator(f'details[data-key="fold-f{folds}"]')).to_be_visible()
     assert page.evaluate("window.same")

@@ -28,7 +28,7 @@ ELSEWHERE = {
     "init": "An AGENTS.md in the project's folder is read at the start of a conversation.",
     "login": "Outside of the chat, provider, model and key: leporello setup",
     "new": "A conversation begins where no id of an earlier one is given.",
-    "memory": "Ask for it in your message: the agent keeps what it shall remember.",
+    "memory": "Ask for it in your message: the agent saves what it should remember.",
     "permissions": "The setting is tools.approval; /config tools.approval shows it.",
     "setup": "Outside of the chat, provider, model and key: leporello setup",
     "version": "Outside of the chat: leporello --version",
@@ -56,7 +56,6 @@ def parse(text: str) -> tuple[str, str] | None:
 
 
 def aliases(known: Mapping[str, SlashCommand]) -> dict[str, str]:
-    """Every alias with the name of its command."""
     return {alias: name for name, command in known.items() for alias in command.aliases if alias not in known}
 
 
@@ -111,7 +110,6 @@ def answer_command(
 
 
 def unknown(name: str, known: Mapping[str, SlashCommand]) -> str:
-    """What is said about a command that does not exist."""
     near = _nearest(name, known)
     hint = ELSEWHERE.get(name) or (f"Did you mean /{near}?" if near else "/help lists all commands.")
     return f"There is no command /{name}. {hint}"
@@ -147,8 +145,8 @@ def _undo(talk: Conversation, _: str) -> str:
     try:
         view = talk.undo()
     except NotFound as error:
-        raise NotFound("There is no folding to take back: this conversation shows all its messages.") from error
-    return f"The last folding is taken back; {len(view.lines)} messages are shown again."
+        raise NotFound("There is no compaction to undo: this conversation shows all its messages.") from error
+    return f"The last compaction is undone; {len(view.lines)} messages are shown again."
 
 
 def _context(talk: Conversation, argument: str) -> str:
@@ -164,7 +162,7 @@ def _search(talk: Conversation, argument: str) -> str:
     option, _, rest = argument.partition(" ")
     words, shown = (rest.strip(), None) if option == ALL else (argument, SEARCH_SHOWN)
     if not words:
-        return "Say what to look for: /search port of the staging server"
+        return "Write what to look for: /search port of the staging server"
     windows = talk.search(words, SEARCH_TOKENS)
     if not windows:
         return "Nothing was found."
@@ -178,7 +176,7 @@ def _search(talk: Conversation, argument: str) -> str:
 
 def _expand(talk: Conversation, argument: str) -> str:
     if not argument:
-        return "Say what to open: /expand m12, /expand m10-m20 or /expand f3"
+        return "Write what to open: /expand m12, /expand m10-m20 or /expand f3"
     id, _, page = argument.partition(" ")
     opened = talk.expand(id, int(page) if page.isdecimal() else 1)
     body = "\n\n".join(f"[{piece['id']}] {piece['role']}\n{piece['text']}" for piece in opened["messages"])
@@ -190,7 +188,7 @@ COMMANDS: dict[str, SlashCommand] = {
     "compress": SlashCommand(
         "fold older messages into a summary; the topic is kept in detail", _compress, "[topic]", ("compact",)
     ),
-    "undo": SlashCommand("take the last fold back", _undo),
+    "undo": SlashCommand("undo the last compaction", _undo),
     "context": SlashCommand(
         "where the window goes; --explain: limits and sources", _context, "[--explain]", ("status", "tokens")
     ),

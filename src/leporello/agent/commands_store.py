@@ -28,12 +28,10 @@ _SECONDS_PER_DAY = 86_400
 
 
 def usage(talk: Conversation, _: str) -> str:
-    """What this conversation used so far."""
     return f"{usage_line(talk.usage)}, folded {plural(talk.compressions, 'time')}"
 
 
 def insights(talk: Conversation, argument: str) -> str:
-    """What everything in the store used in the last days."""
     days = int(argument) if argument.isdecimal() and int(argument) else DAYS
     found = talk.store.usage.insights(InsightsQuery(since=time.time() - days * _SECONDS_PER_DAY))
     lines = [
@@ -60,7 +58,6 @@ def insights(talk: Conversation, argument: str) -> str:
 
 
 def pin(talk: Conversation, argument: str) -> str:
-    """Pin a message, or show what is pinned."""
     if not argument:
         pins = talk.pins.all()
         if not pins:
@@ -73,9 +70,8 @@ def pin(talk: Conversation, argument: str) -> str:
 
 
 def unpin(talk: Conversation, argument: str) -> str:
-    """Let a pinned message go."""
     if not argument:
-        return "Say which: /unpin m12"
+        return "Name a message: /unpin m12"
     return f"{argument} is no longer pinned." if talk.pins.remove(argument) else f"{argument} was not pinned."
 
 
@@ -137,7 +133,6 @@ def title_of(text: str) -> str:
 
 
 def plugins(talk: Conversation, _: str) -> str:
-    """Engines and plugins that are there, and what is wrong with them."""
     listed = talk.plugins.listing()
     width = max(len(line.name) for line in listed)
     lines = []
@@ -149,7 +144,6 @@ def plugins(talk: Conversation, _: str) -> str:
 
 
 def config(talk: Conversation, argument: str) -> str:
-    """One setting, or those that somebody set."""
     settings = talk.settings
     if argument:
         return _setting(settings, argument)

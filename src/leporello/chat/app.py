@@ -50,8 +50,8 @@ WITHOUT_SLASH = {"exit": "/quit", "quit": "/quit", ":q": "/quit", ":wq": "/quit"
 """What people type at a prompt by habit; it is never meant for the model."""
 WINDOW_HINT = "This model's window is not known: model.context_length in config.yaml sets it."
 _ENDINGS = {
-    "length": "The answer reached its longest length. Say `go on` for the rest.",
-    "steps": "The turn was ended after very many steps. Say `go on` to continue.",
+    "length": "The answer reached its maximum length. Write `go on` for the rest.",
+    "steps": "The turn was stopped after too many steps. Write `go on` to continue.",
     "content_filter": "The provider's filter ended the answer.",
 }
 
@@ -98,8 +98,6 @@ def _cut(text: str, most: int) -> str:
 
 
 class Chat:
-    """One user, one conversation at a time."""
-
     def __init__(
         self, options: ChatOptions, ui: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None, store: Store
     ) -> None:
@@ -122,7 +120,6 @@ class Chat:
 
     @classmethod
     def open(cls, options: ChatOptions, ui: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None = None) -> Chat:
-        """Open the store and the conversation that the options name."""
         store = open_store(options.settings.store_url)
         try:
             return cls(options, ui, ask, store)
@@ -132,7 +129,6 @@ class Chat:
 
     @property
     def agent(self) -> Agent:
-        """The agent of the present conversation."""
         return self._agent
 
     @property
@@ -149,7 +145,7 @@ class Chat:
             return None
         newest = recent(self._store, 1, PLATFORM)
         if not newest:
-            raise InputError("There is no conversation to go on with yet. Start one with: leporello chat")
+            raise InputError("There is no conversation to continue yet. Start one with: leporello chat")
         return newest[0].id
 
     def _opened(self, id: str | None, jobs: BackgroundJobs | None = None) -> Agent:
@@ -223,7 +219,6 @@ class Chat:
         return "\n".join([" · ".join(parts), *hints, *self._agent.talk.troubles])
 
     def show_resume_summary(self) -> None:
-        """What the resumed conversation was about."""
         found = resume_summary(self._agent.talk)
         self._ui.note(found.line)
         if found.ask:
@@ -342,15 +337,15 @@ class Chat:
         return {
             "expand": replace(COMMANDS["expand"], run=lambda _, argument: self._expand(argument)),
             "new": SlashCommand(
-                "begin another conversation; this one stays in /sessions",
+                "start another conversation; this one stays in /sessions",
                 lambda _, __: self._new(),
                 aliases=("clear", "reset"),
             ),
             "resume": SlashCommand(
-                "go on with an earlier conversation", lambda _, id: self._resume(id), "[id|number]", ("continue",)
+                "continue an earlier conversation", lambda _, id: self._resume(id), "[id|number]", ("continue",)
             ),
             "model": SlashCommand(
-                "show the model, or go on with another one", lambda _, name: self._model(name), "[name]", ("models",)
+                "show the model, or switch to another one", lambda _, name: self._model(name), "[name]", ("models",)
             ),
             "quit": SlashCommand(
                 "leave; `leporello chat --continue` comes back", lambda _, __: self._quit(), aliases=("exit", "q")
@@ -379,7 +374,7 @@ class Chat:
 
     def _resume(self, wanted: str) -> str:
         if not wanted:
-            return COMMANDS["sessions"].run(self._agent.talk, "") + "\nGo on with one of them: /resume NUMBER"
+            return COMMANDS["sessions"].run(self._agent.talk, "") + "\nContinue one of them: /resume NUMBER"
         id = self._find(wanted)
         if id == self._agent.talk.id:
             return "That is this conversation."
@@ -400,7 +395,7 @@ class Chat:
         conversation.close()
         self._agent = self._opened(conversation.id, self._agent.jobs)
         self._store.conversations.update(conversation.id, model=self._chosen.model)
-        return f"Going on with {self._chosen.model}, window {self._agent.talk.limits.window_text}."
+        return f"Continuing with {self._chosen.model}, window {self._agent.talk.limits.window_text}."
 
     def _quit(self) -> str:
         self._leaving = True

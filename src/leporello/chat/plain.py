@@ -31,8 +31,6 @@ _ANSWERS = {"y": Decision.YES, "yes": Decision.YES, "a": Decision.ALWAYS, "alway
 
 
 class PlainTurn:
-    """Prints one turn as it happens."""
-
     def __init__(self) -> None:
         self._targets: dict[str, str] = {}
         self._open_line = False
@@ -62,7 +60,6 @@ class PlainTurn:
             _err("Stopped.")
 
     def end_line(self) -> None:
-        """Finish the line that text left open."""
         if self._open_line:
             _out("\n")
             self._open_line = False
@@ -90,15 +87,12 @@ class PlainUi:
         _out(clean(text) + "\n")
 
     def note(self, text: str) -> None:
-        """To stderr."""
         _err(text)
 
     def warn(self, text: str) -> None:
-        """To stderr."""
         _err(text)
 
     def error(self, text: str) -> None:
-        """To stderr."""
         _err(text)
 
     def answer(self, text: str) -> None:
@@ -106,12 +100,10 @@ class PlainUi:
         _err(text)
 
     def window(self, use: WindowUse) -> None:
-        """The picture in plain letters."""
         self.say(draw(use, WIDTH))
 
     @contextmanager
     def turn(self) -> Iterator[PlainTurn]:
-        """The view of one turn."""
         self._turn = PlainTurn()
         try:
             yield self._turn
@@ -121,7 +113,6 @@ class PlainUi:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """One line when it begins."""
         _err(f"{label} ...")
         yield
 

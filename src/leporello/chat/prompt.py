@@ -128,7 +128,6 @@ class ChatCompleter(Completer):
         self._files = files
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """What may follow the text before the cursor."""
         text = document.text_before_cursor
         mention = _MENTION.search(text)
         if mention:

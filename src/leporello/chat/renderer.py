@@ -42,7 +42,6 @@ _PARSER = parser()
 
 
 def parse(text: str) -> list[Token]:
-    """The tokens of a text."""
     return _PARSER.parse(text)
 
 
@@ -53,7 +52,6 @@ class BlockStream:
         self._rest = ""
 
     def feed(self, piece: str) -> None:
-        """More text."""
         self._rest += piece
 
     @property
@@ -117,8 +115,6 @@ class _BareCode(CodeBlock):
 
 
 class ChatMarkdown(Markdown):
-    """One block of an answer."""
-
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "heading_open": _LeftHeading,
@@ -183,7 +179,6 @@ class LiveArea:
             self._lines = lines
 
     def clear(self) -> None:
-        """Take the area away."""
         with self._lock:
             if self._lines:
                 self._frame(self._back_to(0))
@@ -196,7 +191,6 @@ class LiveArea:
             self._hidden += 1
 
     def show(self) -> None:
-        """Updates are drawn again."""
         with self._lock:
             self._hidden -= 1
 
@@ -226,7 +220,6 @@ MOST_COLUMNS = 110
 
 
 def terminal_size() -> tuple[int, int]:
-    """Columns and rows now."""
     try:
         size = os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError):
@@ -235,8 +228,6 @@ def terminal_size() -> tuple[int, int]:
 
 
 class Renderer:
-    """Renders without printing."""
-
     def __init__(self) -> None:
         self.colours = colours_wanted()
         self._console = Console(file=io.StringIO(), force_terminal=True, highlight=False)
@@ -244,7 +235,6 @@ class Renderer:
 
     @property
     def width(self) -> int:
-        """Columns that are painted on."""
         # The last column stays free: a full line makes some terminals begin another one.
         return max(LEAST_COLUMNS, min(MOST_COLUMNS, terminal_size()[0] - 1))
 
@@ -278,5 +268,4 @@ class Renderer:
 
 
 def joined(lines: list[ScreenLine]) -> str:
-    """Lines as one text, each ended."""
     return "".join(f"{line.text}\n" for line in lines)

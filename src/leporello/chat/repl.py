@@ -43,7 +43,6 @@ class Lazy(Generic[T]):
         self._thread = threading.Thread(target=self._run, name="leporello-opening", daemon=True)
 
     def start(self) -> None:
-        """Begin, unless it has begun."""
         with self._lock:
             if not self._begun:
                 self._begun = True
@@ -51,7 +50,6 @@ class Lazy(Generic[T]):
 
     @property
     def value(self) -> T | None:
-        """The thing, once it is there."""
         return self._value
 
     def result(self) -> T:
@@ -157,7 +155,6 @@ def _lines(person: bool) -> Iterator[str]:
 
 
 def chat_on_terminal(options: ChatOptions) -> bool:
-    """The prompt first, the rest behind it."""
     with orderly_exit():
         repl = _Repl(options)
         try:

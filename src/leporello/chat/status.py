@@ -11,8 +11,6 @@ GAUGE = 10
 
 @dataclass(frozen=True, slots=True)
 class ChatStatus:
-    """What the line says."""
-
     model: str
     used: int = 0
     window: int = 0

@@ -109,27 +109,21 @@ class TerminalUi:
 
     @property
     def width(self) -> int:
-        """Columns that are painted on."""
         return self._renderer.width
 
     def say(self, text: str) -> None:
-        """The answer of a command, as it is."""
         self._show(Text(f"\n{clean(text)}\n"))
 
     def note(self, text: str) -> None:
-        """Dim."""
         self._show(Text(clean(text), style="dim"))
 
     def warn(self, text: str) -> None:
-        """Yellow."""
         self._show(Text(clean(text), style="yellow"))
 
     def error(self, text: str) -> None:
-        """Red, with room around it."""
         self._show(Text(f"\n{clean(text)}\n", style="red"))
 
     def answer(self, text: str) -> None:
-        """Markdown, block by block."""
         blocks = BlockStream()
         blocks.feed(text)
         for block in blocks.end():
@@ -169,7 +163,6 @@ class TerminalUi:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """A spinner with the time it takes."""
         view = TerminalTurn(self._area, self._renderer, label)
         with _no_echo(), view:
             yield

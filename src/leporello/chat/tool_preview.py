@@ -26,7 +26,6 @@ class Preview:
 
 
 def preview(event: ToolFinished) -> Preview:
-    """What is shown of an output."""
     lines = [line.rstrip() for line in clean(event.output).strip("\n").splitlines()]
     if event.name in _QUIET and event.ok:
         return Preview((), len(lines), False)

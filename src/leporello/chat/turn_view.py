@@ -112,7 +112,7 @@ class TerminalTurn:
             self._output_tokens += event.usage.output_tokens
             self._begin("Thinking")
         elif isinstance(event, TurnEnded) and event.reason == "interrupted":
-            self._print(Text("Stopped. Say something else, or `go on`.\n", style="dim"))
+            self._print(Text("Stopped. Write something else, or `go on`.\n", style="dim"))
         self._draw()
 
     def _begin(self, label: str) -> None:

@@ -23,8 +23,6 @@ HISTORY_FILE = "history"
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """Settings and the choices of the command line."""
-
     settings: Settings
     workdir: Path
     resume: str | None = None
@@ -37,12 +35,10 @@ class ChatOptions:
 
     @property
     def model(self) -> str:
-        """The model's name as configured."""
         return str(self.settings.model.default or "")
 
     @property
     def history(self) -> Path:
-        """Where typed lines are kept."""
         return self.settings.home.path / HISTORY_FILE
 
 

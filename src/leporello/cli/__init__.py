@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "insights": ("Sessions", "Show usage and cost by day, model, platform and tool."),
     "store": ("Sessions", "Show, copy and back up the database."),
     "sessions": ("Sessions", "List, show, search, export, rename and remove conversations."),
-    "exam": ("Measure", "Replay sessions into engines and ask what is still known."),
+    "exam": ("Measure", "Replay sessions into engines and measure what is still known."),
     "serve": ("Connect", "Serve the proxy for model clients and agent sessions over HTTP."),
     "mcp": ("Connect", "Let MCP clients search and open stored conversations."),
     "plugins": ("Settings", "List engines and plugins, choose an engine, examine one."),
@@ -44,7 +44,7 @@ GROUPS = ("Work", "Sessions", "Measure", "Connect", "Settings")
 EXAMPLES = """\
 Examples:
 
-  leporello setup                                  provider, model and key, tried before they are kept
+  leporello setup                                  provider, model and key, tested before they are saved
   leporello chat                                   talk to the agent; --continue goes on where you left
   leporello chat --model scripted:demo             see what that looks like, without a key
   leporello run "Fix the failing test" --yes       one message, for scripts

@@ -12,7 +12,7 @@ import click
 
 from leporello.chat.repl import chat_on_terminal, chat_plainly
 from leporello.chat.ui import ChatOptions
-from leporello.cli.context import WAYS, CommandContext, pass_context
+from leporello.cli.context import WAYS, CommandContext, agent_options, agent_settings, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.config import can_redraw
 from leporello.errors import NoModel
@@ -21,17 +21,12 @@ from leporello.present.output import note
 if TYPE_CHECKING:
     from leporello.agent.commands import SlashCommand
 
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _EXTRA = ("prompt_toolkit", "rich")
 _UNIX = "termios"
 
 
 @click.command("chat")
-@click.option("--model", metavar="NAME", help="The model, instead of model.default. `local`, `scripted:demo`: no key.")
-@click.option("--continue", "go_on", is_flag=True, help="Go on with the newest conversation.")
-@click.option("--resume", metavar="ID", help="Go on with this conversation (any id of its chain).")
-@click.option("--dir", "workdir", type=_FOLDER, help="Where tools work, instead of here.")
-@click.option("--yes", is_flag=True, help="Approve everything the tools want to do.")
+@agent_options
 @click.option("--plain", is_flag=True, help="No colours, no redrawing: lines in, lines out.")
 @pass_context
 def command(
@@ -47,15 +42,13 @@ def command(
 
     Input and output may be pipes: then each line is a message, and answers come as plain text.
     """
-    if resume and go_on:
-        raise click.UsageError("--continue and --resume name two conversations; give one of them.")
-    settings = context.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
+    settings = agent_settings(context, model, go_on, resume, yes)
     if not settings.model.default:
         note(f"No model is set yet.\n\n{WAYS}")
         return ExitCode.BAD_INPUT
     folder = (workdir or Path.cwd()).resolve()
     if not plain and _on_terminal() and not all(find_spec(package) for package in _EXTRA):
-        note("The full view needs: pip install 'leporello[chat]'. Going on plainly.")
+        note("The full view needs: pip install 'leporello[chat]'. Continuing in plain mode.")
         plain = True
     options = ChatOptions(settings, folder, resume, go_on, plain or not _on_terminal(), more=_more)
     for stream in (sys.stdout, sys.stderr):
@@ -66,11 +59,11 @@ def command(
         # What can't be read is refused: in some locales it would come through as half characters.
         sys.stdin.reconfigure(errors="strict")
     try:
-        well = chat_plainly(options) if options.plain else chat_on_terminal(options)
+        ok = chat_plainly(options) if options.plain else chat_on_terminal(options)
     except NoModel as error:
         note(f"{error}\n\n{WAYS}")
         return ExitCode.BAD_INPUT
-    return ExitCode.OK if well else ExitCode.FAILED
+    return ExitCode.OK if ok else ExitCode.FAILED
 
 
 def _on_terminal() -> bool:

@@ -168,7 +168,7 @@ def _tell(report: CompactionReport, out: Path | None) -> None:
         is_shown = "is shown as a pointer" if report.pruned == 1 else "are shown as pointers"
         note(f"{plural(report.pruned, 'long tool output')} behind it {is_shown}.")
     if report.details["above_aim"]:
-        note("That is more than wanted: what must stay and the notes about the rest take so much.")
+        note("That is above the target: what must stay and the summary of the rest need this much.")
     if out is not None:
         note(f"Written to {out}.")
 

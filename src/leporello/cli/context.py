@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
@@ -15,6 +16,7 @@ from leporello.events import Outcome
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CommandContext:
@@ -31,12 +33,10 @@ class CommandContext:
 
     @cached_property
     def home(self) -> Home:
-        """The folder with settings and data."""
         return Home(self._home) if self._home else Home.from_environment()
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings, `--set` included."""
         return load_settings(self._flags, home=self.home)
 
     def settings_with(self, flags: Mapping[str, object]) -> Settings:
@@ -48,12 +48,12 @@ class CommandContext:
 def _split(assignment: str) -> tuple[str, str]:
     key, separator, value = assignment.partition("=")
     if not separator or not key.strip():
-        raise InputError(f"--set wants KEY=VALUE, not {assignment!r}")
+        raise InputError(f"--set needs KEY=VALUE, not {assignment!r}")
     return key.strip(), value
 
 
 def pass_context(function: Callable[Concatenate[CommandContext, P], R]) -> Callable[P, R]:
-    """Decorator: the command's function receives the frame as its first argument."""
+    """Decorator: passes the `CommandContext` as the first argument."""
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -63,15 +63,40 @@ def pass_context(function: Callable[Concatenate[CommandContext, P], R]) -> Calla
     return wrapper
 
 
-WAYS = """\
-Three ways to a model:
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_MODEL_HELP = "The model, instead of model.default. `local`, `scripted:demo`: no key."
+_AGENT_OPTIONS = (
+    click.option("--model", metavar="NAME", help=_MODEL_HELP),
+    click.option("--continue", "go_on", is_flag=True, help="Continue the newest conversation of chat or run."),
+    click.option("--resume", metavar="ID", help="Continue this conversation (any id of its chain)."),
+    click.option("--dir", "workdir", type=_FOLDER, help="Where tools work, instead of here."),
+    click.option("--yes", is_flag=True, help="Approve everything the tools want to do."),
+)
 
-  a key          leporello setup asks for provider, model and key, tries them and keeps them
+
+def agent_options(function: F) -> F:
+    """The options of `chat` and `run`: which model, which conversation, where and how freely its tools work."""
+    for option in reversed(_AGENT_OPTIONS):
+        function = option(function)
+    return function
+
+
+def agent_settings(context: CommandContext, model: str | None, go_on: bool, resume: str | None, yes: bool) -> Settings:
+    """The settings that these options stand for."""
+    if go_on and resume is not None:
+        raise click.UsageError("--continue and --resume name two conversations; give only one of them.")
+    return context.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
+
+
+WAYS = """\
+Three ways to get a model:
+
+  a key          leporello setup asks for provider, model and key, tests them and saves them
                  (or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY,
                  then: leporello chat --model NAME)
-  your server    anything that speaks OpenAI's or Anthropic's API (llama.cpp, Ollama, vLLM):
+  your server    anything with OpenAI's or Anthropic's API (llama.cpp, Ollama, vLLM):
                  leporello setup --base-url http://127.0.0.1:8080/v1 --model NAME
-                 (or, for once: leporello --set model.base_url=URL chat --model NAME)
+                 (or, once: leporello --set model.base_url=URL chat --model NAME)
   no key at all  a small model on this machine, fetched once (about 130 MB):
                  leporello setup --local, then: leporello chat --model local
 

@@ -24,15 +24,15 @@ _ADVICE = re.compile(r"\s{0,8}Run `leporello doctor`[^.]{0,400}\.")
 
 
 @click.command("doctor")
-@click.option("--repair", is_flag=True, help="Make the search indexes anew. Nothing else is ever changed.")
-@click.option("--quick", is_flag=True, help="Leave out what reads every message: hashes and pages.")
+@click.option("--repair", is_flag=True, help="Rebuild the search indexes. Nothing else is ever changed.")
+@click.option("--quick", is_flag=True, help="Skip the checks that read every message: hashes and pages.")
 @store_option
 @json_option
 @pass_context
 def command(context: CommandContext, repair: bool, quick: bool, url: str | None, as_json: bool) -> ExitCode:
     """Check the store: every message and artifact against its hash, chains, views, indexes, sizes.
 
-    Exit codes: 0 all is well, 1 something was found.
+    Exit codes: 0 no problems, 1 problems found.
     """
     file = file_of(url or context.settings.store_url)
     where = "the store" if file is None else str(file)
@@ -89,7 +89,7 @@ def _print(found: Checkup) -> None:
         print_sizes(found.sizes)
     say()
     if found.clean:
-        say(strong("All is well."))
+        say(strong("No problems found."))
         return
     rows = [
         (finding.severity.value, finding.check, short(finding.where, 40), words_of(finding.text, 200))
@@ -100,13 +100,12 @@ def _print(found: Checkup) -> None:
         note(f"and {len(found.findings) - _MOST_SHOWN:,} more; --json shows all")
     kinds = {finding.severity for finding in found.findings}
     if Severity.INDEX in kinds:
-        note("Faults of an index are mended by `leporello doctor --repair`.")
+        note("`leporello doctor --repair` rebuilds damaged indexes.")
     if Severity.DAMAGE in kinds:
-        note("Damage can't be mended. Restore a backup, or export what still reads with `leporello sessions export`.")
+        note("Damaged data can't be repaired. Restore a backup, or try to export it with `leporello sessions export`.")
 
 
 def print_sizes(sizes: Mapping[str, int], most: int = 12) -> None:
-    """The largest tables and indexes."""
     parts = {name: count for name, count in sizes.items() if name != "file"}
     largest = sorted(parts.items(), key=lambda item: -item[1])
     rows = [(short(name, 40), size(count)) for name, count in largest[:most]]

@@ -20,10 +20,10 @@ from leporello.present.output import json_option, note, print_json, print_table,
 _SESSION_WIDTH = 40
 
 
-def print_scores(contest: ExamRun, scores: Sequence[SessionScore]) -> None:
+def print_scores(run: ExamRun, scores: Sequence[SessionScore]) -> None:
     """One engine at one window: by session, then by kind of question."""
     result = report(scores)
-    say(strong(f"{contest.engine}, window {contest.window:,}, search {contest.search}"))
+    say(strong(f"{run.engine}, window {run.window:,}, search {run.search}"))
     rows = [
         (Path(row["session"]).name[:_SESSION_WIDTH], *_figures(row), str(row["compactions"]), f"{row['seconds']:.1f}")
         for row in result["sessions"]
@@ -45,19 +45,18 @@ def _figures(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def print_markdown(results: Sequence[tuple[ExamRun, Sequence[SessionScore]]]) -> None:
-    """The table of `markdown_table` on the screen."""
     for line in markdown_table(results):
         say(line)
 
 
 def markdown_table(results: Sequence[tuple[ExamRun, Sequence[SessionScore]]]) -> list[str]:
     """Engines and windows down, kinds of questions across; each cell is closed-book / recovered in per cent."""
-    reports = [(contest, report(scores)) for contest, scores in results]
+    reports = [(run, report(scores)) for run, scores in results]
     present = [kind for kind in KINDS if any(kind in result["kinds"] for _, result in reports)]
     headings = ["engine", "window", "kept tokens", "all", *present, "compactions", "seconds"]
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    for (contest, result), (_, scores) in zip(reports, results, strict=True):
-        cells = [contest.engine, f"{contest.window:,}", f"{result['total']['kept_tokens']:,}", _cell(result["total"])]
+    for (run, result), (_, scores) in zip(reports, results, strict=True):
+        cells = [run.engine, f"{run.window:,}", f"{result['total']['kept_tokens']:,}", _cell(result["total"])]
         cells += [_cell(result["kinds"][kind]) if kind in result["kinds"] else "" for kind in present]
         cells += [str(sum(score.compactions for score in scores)), f"{sum(score.seconds for score in scores):.1f}"]
         lines.append("| " + " | ".join(cells) + " |")
@@ -87,7 +86,6 @@ def misses_of(scores: Sequence[SessionScore]) -> list[dict[str, Any]]:
 
 
 def print_misses(scores: Sequence[SessionScore]) -> None:
-    """The misses, for reading."""
     for miss in misses_of(scores):
         mark = "found by search" if miss["recovered"] else "LOST"
         where = f"{Path(miss['session']).name} {miss['id']} [{miss['kind']}, line {miss['line']}] {mark}"
@@ -104,7 +102,7 @@ _FILE = click.Path(exists=True, path_type=Path)
 @click.option("--sessions", type=_FOLDER, help="Folder with the recorded sessions.")
 @click.option("--engine", "engines", multiple=True, default=("compressor",), help="May be repeated. [compressor]")
 @click.option("--window", "windows", multiple=True, type=click.IntRange(min=1_000), help="Tokens. May be repeated.")
-@click.option("--search", default="recall", show_default=True, help="Who answers the recovery call.")
+@click.option("--search", default="recall", show_default=True, help="What answers the recovery call.")
 @click.option("--misses", is_flag=True, help="List the questions that were missed.")
 @click.option("--markdown", is_flag=True, help="Print one table of all engines and windows, for a page.")
 @click.option("--processes", default=2, show_default=True, help="How many sessions run at once.")
@@ -124,7 +122,7 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Replay sessions into engines and ask what is still known.
+    """Replay sessions into engines and measure what is still known.
 
     BANK is a question bank or a folder of them. With one engine and one window --json prints one report; with several
     engines an object of reports by engine, with several windows too by "engine@window".
@@ -135,49 +133,47 @@ def command(
     if not banks:
         raise InputError("no BANK was given; `leporello exam --make SESSION` writes one")
     loaded = [load_bank(path) for path in _files(banks)]
-    contests = [
-        ExamRun(engine, window, search) for engine in dict.fromkeys(engines) for window in windows or (128_000,)
-    ]
-    scores = _run(contests, [ExamResult(bank, sessions or Path()) for bank in loaded], processes)
+    runs = [ExamRun(engine, window, search) for engine in dict.fromkeys(engines) for window in windows or (128_000,)]
+    scores = _run(runs, [ExamResult(bank, sessions or Path()) for bank in loaded], processes)
     if as_json:
         reports = {
             name: {**report(found), **({"misses": misses_of(found)} if misses else {})}
-            for name, found in zip(_names(contests), scores, strict=True)
+            for name, found in zip(_names(runs), scores, strict=True)
         }
         print_json(reports if len(reports) > 1 else next(iter(reports.values())))
     elif markdown:
-        print_markdown(list(zip(contests, scores, strict=True)))
+        print_markdown(list(zip(runs, scores, strict=True)))
     else:
-        for contest, found in zip(contests, scores, strict=True):
-            print_scores(contest, found)
+        for run, found in zip(runs, scores, strict=True):
+            print_scores(run, found)
             if misses:
                 print_misses(found)
 
 
-def _names(contests: Sequence[ExamRun]) -> list[str]:
-    several = len({contest.window for contest in contests}) > 1
-    return [f"{contest.engine}@{contest.window}" if several else contest.engine for contest in contests]
+def _names(runs: Sequence[ExamRun]) -> list[str]:
+    several = len({run.window for run in runs}) > 1
+    return [f"{run.engine}@{run.window}" if several else run.engine for run in runs]
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
     return [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
 
 
-def _run(contests: Sequence[ExamRun], sittings: Sequence[ExamResult], processes: int) -> list[list[SessionScore]]:
+def _run(runs: Sequence[ExamRun], exams: Sequence[ExamResult], processes: int) -> list[list[SessionScore]]:
     """For each contest the scores of all sittings, in the order given."""
-    pairs = [(contest, sitting) for contest in contests for sitting in sittings]
+    pairs = [(run, exam) for run in runs for exam in exams]
     done: dict[int, SessionScore] = {}
     with progress("Sessions examined:") as line:
         for number, score in run_all(pairs, processes):
             done[number] = score
             line.update(len(done), len(pairs))
-    width = len(sittings)
-    return [[done[row * width + column] for column in range(width)] for row in range(len(contests))]
+    width = len(exams)
+    return [[done[row * width + column] for column in range(width)] for row in range(len(runs))]
 
 
 def _make(session: Path, folder: Path | None, out: Path | None) -> None:
     if out is not None:
-        must_be_another(out, str(session), "A bank does not replace its session; choose another name.")
+        must_be_another(out, str(session), "A bank can't replace its session; choose another name.")
     name = session.name
     if folder is not None and session.resolve().is_relative_to(folder.resolve()):
         name = str(session.resolve().relative_to(folder.resolve()))

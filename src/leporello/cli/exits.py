@@ -16,8 +16,6 @@ from leporello.errors import (
 
 
 class ExitCode(IntEnum):
-    """What a command's end means."""
-
     OK = 0
     FAILED = 1
     BAD_INPUT = 2

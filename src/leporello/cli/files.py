@@ -22,6 +22,8 @@ from leporello.turns import ViolationKind, validate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_JSON_NAMES = {str: "a string", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}
+
 
 def encoding_option(function: F) -> F:
     """The `--encoding` option, for files that are not UTF-8."""
@@ -31,7 +33,7 @@ def encoding_option(function: F) -> F:
 
 def _encoding(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     if name is not None and not known_encoding(name):
-        raise click.BadParameter(f"{name!r} is no encoding that is known here; latin-1, cp1252, utf-16 are some.")
+        raise click.BadParameter(f"{name!r} is not a known encoding; examples: latin-1, cp1252, utf-16.")
     return name
 
 
@@ -61,7 +63,6 @@ class MessageFile:
         return system if isinstance(system, str) else ""
 
     def with_messages(self, messages: list[Message]) -> MessageFile:
-        """The same document with other messages."""
         wrapper = None if self.wrapper is None else {**self.wrapper, "messages": [*messages, *self.epilogue]}
         return replace(self, messages=messages, wrapper=wrapper)
 
@@ -103,7 +104,7 @@ def _document(text: str, name: str) -> MessageFile:
     elif isinstance(value, list):
         document = MessageFile(value)
     else:
-        raise InputError(f"holds a {type(value).__name__}, expected a list of messages", name)
+        raise InputError(f"contains {_JSON_NAMES[type(value)]}, expected a list of messages", name)
     for violation in validate(document.messages):
         if violation.fault in (ViolationKind.NOT_A_MESSAGE, ViolationKind.UNKNOWN_ROLE):
             # People see messages numbered as in reports: m1 is the first.
@@ -135,7 +136,7 @@ def _parse(text: str, name: str) -> tuple[Any, bool]:
         lines = [value]
     if not all(isinstance(line.get("role"), str) for line in lines):
         raise InputError(
-            "holds JSON lines that are no messages. If an agent recorded it, `leporello import` reads it into the "
+            "contains JSON lines that are not messages. If an agent recorded it, `leporello import` reads it into the "
             "store, and `leporello chat --resume` folds it there",
             name,
         )
@@ -150,13 +151,11 @@ def _json_lines(text: str) -> list[dict[str, Any]] | None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The whole file or nothing."""
     with open_atomically(path) as stream:
         stream.write(data)
 
 
 def read_line() -> str:
-    """A line of standard input."""
     return decode_text(sys.stdin.buffer.readline(), _name("-")).text
 
 
@@ -169,13 +168,13 @@ def must_be_another(out: Path, source: str, remedy: str) -> None:
         # One of them is not there (whoever opens it says so), or standard input is no file.
         return
     if same:
-        raise InputError(f"is the file that is read, and nothing was written. {remedy}", str(out))
+        raise InputError(f"is the input file; nothing was written. {remedy}", str(out))
 
 
 def must_be_new(path: Path, remedy: str) -> None:
     """Refuse to write over something that is there."""
     if path.exists() or path.is_symlink():
-        raise InputError(f"is there already, and nothing was written. {remedy}", str(path))
+        raise InputError(f"exists already; nothing was written. {remedy}", str(path))
 
 
 @contextlib.contextmanager

@@ -39,14 +39,11 @@ _MOST_REMARKS = 10
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One session of one file, and what became of it."""
-
     file: str
     session: ImportedSession
     stored: Stored
 
     def as_dict(self) -> dict[str, Any]:
-        """For `--json`."""
         return {
             "file": self.file,
             "format": self.session.format,
@@ -59,8 +56,6 @@ class _Row:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What became of everything that was named."""
-
     rows: list[_Row] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """Files that were named and can't be read, each with the reason."""
@@ -72,7 +67,6 @@ class _Outcome:
     """Whether one of them is in no known format."""
 
     def refuse(self, error: InputError, *, named: bool) -> None:
-        """A file that is not imported."""
         self.unknown = self.unknown or isinstance(error, UnknownFormat)
         reason = error.reason if isinstance(error, UnknownFormat) else str(error).removeprefix(f"{error.where}: ")
         (self.failed if named else self.skipped).append(safe(f"{error.where}: {reason}"))
@@ -99,9 +93,9 @@ def command(
 
     FILE is a recording of Claude Code, Codex, pi, OpenAI or Anthropic messages, Hermes, Gemini CLI, Qwen Code, Copilot,
     Kimi, opencode, aider, SWE-agent, mini-swe-agent and others, or a folder of them; the content tells which.
-    Importing again adds only what is new. A FILE that is not there or can't be read is named, the others go on, and
-    the exit code is 2; so is a recording that is not UTF-8 text, unless it has a byte order mark or --encoding names
-    its encoding. What is no recording in a folder is only counted. Exit code 3: there was nothing to import.
+    Importing again adds only what is new. A FILE that is missing or can't be read is named, the others are imported,
+    and the exit code is 2; so is a recording that is not UTF-8 text, unless it has a byte order mark or --encoding
+    names its encoding. Files of a folder that are not recordings are only counted. Exit code 3: there was nothing to import.
     """
     done = _Outcome()
     paths = [path for given in files for path in _expand(given, done)]
@@ -160,7 +154,7 @@ def _tell(done: _Outcome, verbose: bool) -> None:
     if done.unknown:
         note(f"Formats that can be read: {', '.join(known.name for known in FORMATS)}.")
     if not done.rows:
-        note("Nothing was imported." if done.failed else "Nothing was imported: no recording was found there.")
+        note("Nothing was imported." if done.failed else "Nothing was imported: no recordings were found.")
         return
     added = sum(row.stored.added for row in spoken)
     changed = sum(row.stored.change is not Change.UNCHANGED for row in spoken)

@@ -152,7 +152,7 @@ def _pick(context: CommandContext) -> None:
     for number, line in enumerate(listed, 1):
         here = strong("*") if line.status is PluginStatus.IN_USE else " "
         say(f"{here} {number}  {safe(line.name)}  {dim(line.kind)}  {_about(line)}")
-    picked = click.prompt("Which engine shall fold?", type=click.IntRange(1, len(listed)), err=True)
+    picked = click.prompt("Which engine?", type=click.IntRange(1, len(listed)), err=True)
     _use(context, listed[picked - 1].name)
 
 

@@ -13,7 +13,7 @@ from leporello.agent.commands import COMMANDS, answer_command, parse_known, plug
 from leporello.agent.commands_store import recent, title_of
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import choose_model, open_agent
-from leporello.cli.context import CommandContext, code_of, pass_context
+from leporello.cli.context import CommandContext, agent_options, agent_settings, code_of, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_text
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
@@ -33,13 +33,7 @@ ENDED = "exit"
 
 @click.command("run")
 @click.argument("prompt")
-@click.option("--model", metavar="NAME", help="The model, instead of model.default. `local`, `scripted:demo`: no key.")
-@click.option("--continue", "go_on", is_flag=True, help="Go on with the newest conversation of chat or run.")
-@click.option("--resume", metavar="ID", help="Go on with this conversation (any id of its chain).")
-@click.option(
-    "--dir", "workdir", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Where tools work."
-)
-@click.option("--yes", is_flag=True, help="Approve everything the tools want to do.")
+@agent_options
 @json_option
 @pass_context
 def command(
@@ -58,12 +52,10 @@ def command(
     Exit codes: 0 answered, 1 the turn failed, 2 bad input (an unknown command, too), 3 or 4 when `/compress` folded
     nothing.
     """
-    if go_on and resume is not None:
-        raise click.UsageError("--continue and --resume name two conversations; give one of them.")
     text = read_text("-").text if prompt == "-" else prompt
     if not text.strip():
-        raise click.UsageError("PROMPT is empty: say what the agent shall do.")
-    settings = context.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
+        raise click.UsageError("PROMPT is empty: write what the agent should do.")
+    settings = agent_settings(context, model, go_on, resume, yes)
     chosen = choose_model(settings)
     with open_store(settings.store_url) as store:
         id = _which(store, go_on, resume)
@@ -147,7 +139,7 @@ def _which(store: Store, go_on: bool, resume: str | None) -> str | None:
         return None
     newest = recent(store, 1, PLATFORM)
     if not newest:
-        raise InputError("There is no conversation to go on with yet. Begin one without --continue.")
+        raise InputError("There is no conversation to continue yet. Start one without --continue.")
     return newest[0].id
 
 

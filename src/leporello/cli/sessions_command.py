@@ -70,7 +70,7 @@ def command(ctx: click.Context) -> None:
 @click.option("--owner", metavar="NAME", help="Only of this owner.")
 @click.option("--kind", type=click.Choice([kind.value for kind in ConversationKind]), help="Only of this kind.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many on a page.")
-@click.option("--next", "cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@click.option("--next", "cursor", metavar="CURSOR", help="Continue where the previous page ended.")
 @store_option
 @json_option
 @pass_context
@@ -180,7 +180,7 @@ def search(
         raise click.UsageError("QUERY is empty: give the words to look for.")
     if exact and len(query.strip()) < LEAST_FRAGMENT:
         raise click.UsageError(
-            f"--exact finds pieces of at least {LEAST_FRAGMENT} letters, and {query.strip()!r} is shorter. "
+            f"--exact needs at least {LEAST_FRAGMENT} letters, and {query.strip()!r} is shorter. "
             "Give more of it, or leave --exact out to look for whole words."
         )
     with open_for_listing(context, url) as store:
@@ -221,7 +221,7 @@ def _print_hits(hits: list[Hit]) -> None:
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write here, not to stdout."
 )
-@click.option("--force", is_flag=True, help="Replace FILE when it is there already.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @store_option
 @pass_context
 def export(
@@ -320,4 +320,4 @@ def _on_terminal() -> bool:
 
 def _must_be_asked(verb: str) -> None:
     if not _on_terminal():
-        raise InputError(f"To {verb} without a terminal to ask at, add --yes.")
+        raise InputError(f"To {verb} without a terminal, add --yes.")

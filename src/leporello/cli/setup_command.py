@@ -1,4 +1,4 @@
-"""`leporello setup`: provider, model and key, tried before they are kept; or a small model that needs no key."""
+"""`leporello setup`: provider, model and key, tested before they are saved; or a small model that needs no key."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ def keep(home: Home, choice: ModelChoice) -> None:
 QUESTION = "What is the capital of France?"
 PROVIDERS = {"1": "anthropic", "2": "openai", "3": "openrouter", "4": OWN, "5": NAME}
 MENU = """\
-Who shall answer?
+Which provider should answer?
 
   1  Anthropic
   2  OpenAI
   3  OpenRouter
-  4  a server of your own (llama.cpp, Ollama, vLLM, ...)
+  4  your own server (llama.cpp, Ollama, vLLM, ...)
   5  a small model on this machine, without a key (about 130 MB)
 """
 SHOWN_MODELS = 30
@@ -117,11 +117,11 @@ TRIES = 3
 @click.command("setup")
 @click.option("--local", "local", is_flag=True, help="Fetch a small model for this machine and try it.")
 @click.option("--provider", metavar="NAME", help="anthropic, openai, openrouter, or one of your own under `providers`.")
-@click.option("--base-url", metavar="URL", help="Address of a server of your own.")
-@click.option("--api", type=click.Choice(API_MODES), default=API_MODES[0], help="What that server speaks.")
+@click.option("--base-url", metavar="URL", help="Address of your own server.")
+@click.option("--api", type=click.Choice(API_MODES), default=API_MODES[0], help="Which API that server offers.")
 @click.option("--model", metavar="NAME", help="The model's name.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is never given as an argument.")
-@click.option("--no-test", is_flag=True, help="Keep it without trying it.")
+@click.option("--no-test", is_flag=True, help="Save it without testing it.")
 @json_option
 @pass_context
 def command(
@@ -135,7 +135,7 @@ def command(
     no_test: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Choose provider, model and key. They are tried with one small question before anything is kept.
+    """Choose provider, model and key. They are tested with one small question before anything is saved.
 
     On a terminal it asks; in a script give --provider (or --base-url) and --model. The key goes to keys.yaml, which
     only you can read, the rest to config.yaml. With --local, fetch a small model that needs no key.
@@ -145,7 +145,7 @@ def command(
         return ExitCode.OK
     given = provider or base_url or model
     if not given and not sys.stdin.isatty():
-        note(f"Nothing was set up: there is nobody to ask, and no flag says what to take.\n\n{WAYS}")
+        note(f"Nothing was set up: this is not a terminal, and no option names a model.\n\n{WAYS}")
         return ExitCode.BAD_INPUT
     settings = context.settings
     if not given:
@@ -173,7 +173,7 @@ def _from_flags(
         known = settings.api_key(OWN) if OWN in settings.provider_names else None
         return ModelChoice(OWN, base_url, api, model, key=known or "")
     if not provider:
-        raise InputError("Say who serves it: --provider NAME, or --base-url URL for a server of your own.")
+        raise InputError("Name the provider: --provider NAME, or --base-url URL for your own server.")
     return replace(known_choice(settings, provider), model=model)
 
 
@@ -200,20 +200,20 @@ def _ask(context: CommandContext, settings: Settings) -> ExitCode:
         keep(context.home, choice)
         _done(context, choice, seconds)
         return ExitCode.OK
-    note("Nothing was kept.")
+    note("Nothing was saved.")
     return ExitCode.FAILED
 
 
 def _own_server() -> ModelChoice:
     address = click.prompt("Address", default="http://127.0.0.1:8080/v1")
-    api = click.prompt("It speaks", type=click.Choice(API_MODES), default=API_MODES[0])
+    api = click.prompt("Its API", type=click.Choice(API_MODES), default=API_MODES[0])
     return ModelChoice(OWN, address, api)
 
 
 def _with_key(settings: Settings, choice: ModelChoice) -> ModelChoice:
     if choice.key:
         source = settings.api_key_source(choice.provider) if choice.provider in settings.provider_names else None
-        note(f"The key is there already ({source})." if source else "The key is there already.")
+        note(f"A key is already set ({source})." if source else "A key is already set.")
         return choice
     optional = choice.provider == OWN
     key = click.prompt(
@@ -292,6 +292,5 @@ class _Shown:
             self._line.update(done, total)
 
     def close(self) -> None:
-        """Take the line away."""
         if self._line is not None:
             self._line.close()

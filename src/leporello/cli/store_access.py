@@ -70,7 +70,6 @@ def open_for_listing(context: CommandContext, url: str | None) -> Iterator[Store
 
 
 def is_empty(store: Store) -> bool:
-    """Whether there is no conversation at all."""
     return next(conversations(store, at_most=1), None) is None
 
 
@@ -95,7 +94,7 @@ def find(store: Store, id: str) -> ConversationRecord:
     if begun:
         some = ", ".join(short(record.id, 80) for record in begun[:_SHOWN])
         more = f" and {len(begun) - _SHOWN:,} more" if len(begun) > _SHOWN else ""
-        raise NotFound(f'"{short(id, 80)}" is the beginning of {len(begun):,} ids: {some}{more}. Write more of it.')
+        raise NotFound(f'"{short(id, 80)}" is the beginning of {len(begun):,} ids: {some}{more}. Type more of it.')
     near = _nearest(store, id)
     hint = f"The nearest: {', '.join(near)}." if near else "`leporello sessions list` shows what there is."
     raise NotFound(f'No conversation has the id "{short(id, 80)}". {hint}')

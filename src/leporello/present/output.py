@@ -74,12 +74,10 @@ def warn(text: str) -> None:
 
 
 def dim(text: str) -> str:
-    """Text of lesser weight; plain where there are no colours."""
     return click.style(text, dim=True)
 
 
 def strong(text: str) -> str:
-    """Text that stands out; plain where there are no colours."""
     return click.style(text, bold=True)
 
 
@@ -151,14 +149,12 @@ class Progress:
         click.echo(f"\r\x1b[2K{self._label} {amount}", err=True, nl=False)
 
     def close(self) -> None:
-        """Take the line away."""
         if self._drawn:
             click.echo("\r\x1b[2K", err=True, nl=False)
 
 
 @contextmanager
 def progress(label: str) -> Iterator[Progress]:
-    """Show progress while the block runs."""
     line = Progress(label)
     try:
         yield line

@@ -195,8 +195,9 @@ def compaction_line(report: CompactionReport, compactions: int = 0) -> str:
             f"Folded {report.covered}: {report.tokens_before:,} → {report.tokens_after:,} tokens "
             f"({percent(saved)} less) in {duration(report.seconds)}, {report.summariser or 'model-free'}"
         )
-        often = f"; folded {compactions} times so far, /new starts afresh" if compactions >= _REPEATED else ""
-        return "\n".join([f"{line}{often}.", *report.warnings])
+        if compactions >= _REPEATED:
+            line += f"; folded {compactions} times so far, /new starts a new conversation"
+        return "\n".join([f"{line}.", *report.warnings])
     words = {
         Outcome.NOTHING_TO_DO: "Nothing to fold yet.",
         Outcome.NO_GAIN: "Not folded: it would not have helped.",

@@ -68,7 +68,6 @@ class WindowContext:
 
 
 def window_use(talk: Conversation) -> WindowUse:
-    """The window of the next request as things stand."""
     reading = talk.reading
     engine = talk.engine
     return divide(
@@ -180,7 +179,6 @@ def _tail_remark(use: WindowUse) -> str:
 
 
 def headline(use: WindowUse) -> str:
-    """The whole in one line."""
     about = "" if use.measured else "about "
     share = use.used / max(1, use.window)
     whole = f"an assumed {use.window:,}" if use.window_assumed else f"{use.window:,}"
@@ -214,7 +212,6 @@ def draw(use: WindowUse, width: int) -> str:
 
 
 def explain(talk: Conversation) -> str:
-    """Every limit with its value and where that comes from."""
     listed = talk.limits.explain()
     width = max(len(name) for name, _, _ in listed)
     return "\n".join(f"{name:{width}} {value:>10,}  {why}" for name, value, why in listed)

@@ -27,13 +27,10 @@ from leporello.store.records import ConversationRecord
 
 @dataclass(frozen=True, slots=True)
 class DashboardService:
-    """Changes conversations."""
-
     reader: DashboardReader
     sessions: Sessions
 
     async def compress(self, record: ConversationRecord, focus: str) -> CompactionReport:
-        """Fold now."""
         if record.metadata.platform == PLATFORM:
             try:
                 worker = await self.sessions.worker(record)
@@ -65,7 +62,6 @@ class DashboardService:
         return self._board(record).add(f"m{number}")
 
     def unpin(self, record: ConversationRecord, number: int) -> bool:
-        """Let a pinned message go."""
         return self._board(record).remove(f"m{number}")
 
     def _board(self, record: ConversationRecord) -> Pinboard:
@@ -82,7 +78,6 @@ LONGEST_FOCUS = 500
 
 
 def actions(server: PageServer, service: DashboardService) -> list[BaseRoute]:
-    """All paths that change something."""
 
     async def compress(request: PageRequest) -> Response:
         record = await _writable(request)
@@ -94,8 +89,8 @@ def actions(server: PageServer, service: DashboardService) -> list[BaseRoute]:
         try:
             shown = await asyncio.to_thread(service.undo, record)
         except NotFound:
-            raise refuse(409, "nothing_to_undo", "There is no folding that could be taken back.") from None
-        return _notice(request, record, f"The last folding is taken back; {shown:,} messages are shown again.")
+            raise refuse(409, "nothing_to_undo", "There is no compaction to undo.") from None
+        return _notice(request, record, f"The last compaction is undone; {shown:,} messages are shown again.")
 
     async def pin(request: PageRequest) -> Response:
         record = await _writable(request)

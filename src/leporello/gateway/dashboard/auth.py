@@ -140,7 +140,7 @@ class DashboardAuth:
         """Only a page of ours may change something: same scheme, name and port, and it holds the token."""
         self._browsers.check_origin(headers)
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise refuse(403, "cross_origin", "This must be sent by a page of the dashboard itself.")
+            raise refuse(403, "cross_origin", "Only a page of the dashboard itself may send this.")
         if user is not None and not hmac.compare_digest(user.token.encode(), token.encode("utf-8", "replace")):
             raise refuse(403, "stale_form", "This page is out of date. Load it again, and try once more.")
 

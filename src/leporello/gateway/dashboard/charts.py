@@ -27,8 +27,6 @@ Point = tuple[str, UsageTotals]
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """One part of a bar."""
-
     name: str
     y: float
     height: float
@@ -36,8 +34,6 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar, and what it says in words."""
-
     x: float
     width: float
     rects: tuple[Rect, ...]
@@ -46,8 +42,6 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """A piece of a line from one figure to the next."""
-
     x1: float
     y1: float
     x2: float
@@ -56,8 +50,6 @@ class ChartLine:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A figure on a line."""
-
     x: float
     y: float
     title: str
@@ -109,7 +101,6 @@ def grouped(points: Sequence[Point]) -> list[Point]:
 
 
 def added(several: Iterable[UsageTotals]) -> UsageTotals:
-    """Totals of totals."""
     whole = UsageTotals()
     for totals in several:
         whole = UsageTotals(
@@ -233,8 +224,6 @@ _FOR_EVERYBODY = ("context.", "compression.", "prompt_caching.", "recall.")
 
 @dataclass(frozen=True, slots=True)
 class InsightsPage:
-    """The insights of some days."""
-
     days: int
     found: Insights
     charts: list[Chart]

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from importlib.resources import files
 from inspect import iscoroutinefunction
 from typing import Any
@@ -90,7 +90,6 @@ class PageRequest:
 
     @property
     def part(self) -> bool:
-        """Whether only the part itself is wanted."""
         return PART_HEADER in self.http.headers
 
     def query(self, name: str) -> str:
@@ -114,14 +113,11 @@ class PageRequest:
         return self.server.reader.record(self.user, unslug(self.http.path_params["slug"]))
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page, or only its part."""
         return self.server.render(template, self.user, status, part=self.part, **values)
 
 
 @dataclass(slots=True)
 class PageServer:
-    """What all pages share."""
-
     reader: DashboardReader
     auth: DashboardAuth
     metrics: Metrics
@@ -158,7 +154,7 @@ class PageServer:
             entry.problem = refused.fault.code
             reply = self.problem(request, user, refused.fault)
         except NotFound:
-            reply = self.problem(request, user, ApiError(404, "not_found", "It is not there any more."))
+            reply = self.problem(request, user, ApiError(404, "not_found", "It no longer exists."))
         except InputError as error:
             reply = self.problem(request, user, ApiError(400, "invalid_request", str(error)))
         except LeporelloError as error:
@@ -167,7 +163,6 @@ class PageServer:
         return self.with_headers(request, reply, user)
 
     async def read_form(self, request: Request) -> dict[str, str]:
-        """The fields of a small form."""
         try:
             data = await read_body(request.receive, MOST_FORM, self.body_timeout)
         except ConnectionResetError:
@@ -207,81 +202,57 @@ class PageServer:
         return reply
 
     def render(self, template: str, user: User | None, status: int = 200, **values: Any) -> Response:
-        """A template as an answer."""
-        page = self.environment.get_template(template)
+        page = _environment().get_template(template)
         known = bool(self.auth.keys)
         text = page.render(user=user, signed=known, version=asset_version(), **values)
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8")
 
-    @property
-    def environment(self) -> Environment:
-        """The templates."""
-        return _environment()
 
-
-class _Templates:
-    """Made once for the process."""
-
-    @cached_property
-    def environment(self) -> Environment:
-        """Everything that is put into a page is escaped; a name that is not there is an error."""
-        made = Environment(
-            loader=PackageLoader("leporello.gateway.dashboard"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        made.filters.update(
-            count=count,
-            short=short_count,
-            money=money,
-            cost=cost_text,
-            percent=percent,
-            duration=duration,
-            iso=iso,
-            clock=clock,
-            slug=slug,
-            visible=visible,
-            line=visible_line,
-        )
-        return made
-
-    @cached_property
-    def warmed(self) -> bool:
-        """Everything that the first page of a process would wait for is done beside what the process does first."""
-        threading.Thread(target=self._warm, daemon=True).start()
-        return True
-
-    def _warm(self) -> None:
-        for name in self.environment.list_templates():
-            self.environment.get_template(name)
-        TokenCounter.for_model(None).text("The vocabulary is read when the first words are counted.")
-
-    @cached_property
-    def version(self) -> str:
-        """Changes with the files that browsers keep."""
-        digest = hashlib.blake2b(digest_size=6)
-        for item in sorted(files("leporello.gateway.dashboard").joinpath("static").iterdir(), key=lambda it: it.name):
-            digest.update(item.read_bytes())
-        return digest.hexdigest()
-
-
-_templates = _Templates()
-
-
+@cache
 def _environment() -> Environment:
-    return _templates.environment
+    """The templates: everything that is put into a page is escaped, and an unknown name is an error."""
+    made = Environment(
+        loader=PackageLoader("leporello.gateway.dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        count=count,
+        short=short_count,
+        money=money,
+        cost=cost_text,
+        percent=percent,
+        duration=duration,
+        iso=iso,
+        clock=clock,
+        slug=slug,
+        visible=visible,
+        line=visible_line,
+    )
+    return made
 
 
-def warm_up() -> None:
-    """Prepare pages, once for the process and without waiting for it."""
-    _ = _templates.warmed
-
-
+@cache
 def asset_version() -> str:
-    """Goes into the addresses of style and script."""
-    return _templates.version
+    """Part of the addresses of style and script: changes with the files that browsers keep."""
+    digest = hashlib.blake2b(digest_size=6)
+    for item in sorted(files("leporello.gateway.dashboard").joinpath("static").iterdir(), key=lambda it: it.name):
+        digest.update(item.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def warm_up() -> None:
+    """Prepare what the first page would wait for, once for the process and in the background."""
+    threading.Thread(target=_warm, daemon=True).start()
+
+
+def _warm() -> None:
+    for name in _environment().list_templates():
+        _environment().get_template(name)
+    TokenCounter.for_model(None).text("The vocabulary is read when the first words are counted.")
 
 
 async def _run(handler: Handler, page_request: PageRequest) -> Response:
@@ -299,7 +270,6 @@ def set_session(request: Request, reply: Response, value: str) -> None:
 
 
 def end_session(request: Request, reply: Response) -> None:
-    """Take the cookie away."""
     reply.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=_is_secure(request))
 
 

@@ -97,7 +97,6 @@ class DashboardReader:
     def page(
         self, user: User, where: ConversationFilter, cursor: str | None
     ) -> tuple[list[ConversationRow], str | None]:
-        """A page of conversations, newest activity first."""
         scoped = ConversationFilter(platform=where.platform, model=where.model, owner=user.owner)
         found: Page = self.store.conversations.page(scoped, PAGE_ROWS, cursor)
         return [self.listed(record) for record in found.conversations], found.cursor
@@ -111,7 +110,6 @@ class DashboardReader:
         )
 
     def title(self, record: ConversationRecord) -> str:
-        """What a conversation is called."""
         return visible_line(record.metadata.title, TITLE) or self._opening(record)
 
     def _opening(self, record: ConversationRecord) -> str:

@@ -33,14 +33,11 @@ class _Known:
     """Tokens of each message before calibration; `UNKNOWN` where it was not counted."""
 
     def uncounted(self, numbers: Iterable[int]) -> list[int]:
-        """Those of the messages that were not counted yet."""
         return [number for number in numbers if number <= len(self.raw) and self.raw[number - 1] == UNKNOWN]
 
 
 @dataclass(frozen=True, slots=True)
 class LogSizes:
-    """Tokens of one conversation's log."""
-
     sums: tuple[float, ...]
     """Of the first N messages."""
     estimates: tuple[int, ...]
@@ -120,8 +117,6 @@ Weigh = Callable[[int, int], int]
 
 
 class SegmentKind(StrEnum):
-    """What a segment of a strip is."""
-
     HEAD = "head"
     FOLD = "fold"
     KEPT = "kept"
@@ -148,7 +143,6 @@ class TimelineSegment:
 
     @property
     def messages(self) -> int:
-        """How many messages it stands for."""
         return self.span.last - self.span.first + 1 if self.span else 0
 
 

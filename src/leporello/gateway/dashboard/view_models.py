@@ -52,8 +52,6 @@ def digest(*values: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """A stretch of a long text."""
-
     text: str
     following: int
     """Where the next piece begins; 0 when this is the end."""
@@ -241,8 +239,6 @@ def _json(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """One line of the list of conversations."""
-
     record: ConversationRecord
     title: str
     named: bool
@@ -253,8 +249,6 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One hit of a search."""
-
     hit: Hit
     title: str
 
@@ -283,8 +277,6 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """One conversation as its page shows it."""
-
     record: ConversationRecord
     title: str
     named: bool
