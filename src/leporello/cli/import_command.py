@@ -95,7 +95,7 @@ def command(
     Kimi, opencode, aider, SWE-agent, mini-swe-agent and others, or a folder of them; the content tells which.
     Importing again adds only what is new. A FILE that is missing or can't be read is named, the others are imported,
     and the exit code is 2; so is a recording that is not UTF-8 text, unless it has a byte order mark or --encoding
-    names its encoding. Files of a folder that are not recordings are only counted. Exit code 3: there was nothing to import.
+    names its encoding. Other files of a folder are only counted. Exit code 3: there was nothing to import.
     """
     done = _Outcome()
     paths = [path for given in files for path in _expand(given, done)]

@@ -30,7 +30,7 @@ def error_hint(error: LeporelloError, model: str, provider: str, address: str = 
     if verdict.kind is ErrorKind.QUOTA:
         return f"The account at {where} has no credit left. Add credit, or use another model{how}.{said}"
     if verdict.kind is ErrorKind.RATE_LIMIT:
-        return f"{where} limits the request rate. Wait a little. {again}"
+        return f"Requests to {where} come too often. Wait a little. {again}"
     if verdict.status == 404 or verdict.code in _UNKNOWN_MODEL:
         return f"{where} does not know the model {model}. {another}{said}"
     if verdict.kind is ErrorKind.TRANSIENT:
