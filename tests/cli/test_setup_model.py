@@ -106,7 +106,7 @@ def test_asking_on_a_terminal(tmp_path: Path) -> None:
             seen.key("4\n")
             seen.wait("Address")
             seen.key(f"{server.url}/v1\n")
-            seen.wait("It speaks")
+            seen.wait("Its API")
             seen.key("\n")
             seen.wait("Key (not shown; Enter for none)")
             seen.key("wrong-one\n")
