@@ -47,3 +47,10 @@ def test_every_shell_gets_its_script(tmp_path: Path) -> None:
         program = Path(sys.executable).with_name("leporello")
         ran = subprocess.run([program], env=env, capture_output=True, text=True, timeout=60, check=False)
         assert "_LEPORELLO_COMPLETE" in ran.stdout, ran.stderr
+
+
+def test_the_prompt_needs_neither_conversation_nor_store() -> None:
+    """What is imported before the prompt stands is light; the rest loads behind it."""
+    code = "import sys, leporello.chat.repl; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"leporello.conversation", "leporello.store", "leporello.agent", "prompt_toolkit", "rich"} & set(loaded)
