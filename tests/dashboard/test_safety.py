@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
 from leporello.gateway.auth import Keys
 from leporello.gateway.dashboard.http import slug
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import CompactionRecord, Metadata, ModelCall, StoredFold
 from leporello.usage import CanonicalUsage
 from tests.dashboard import scenes

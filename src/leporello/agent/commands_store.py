@@ -13,7 +13,7 @@ from leporello.plugins.host import PluginStatus
 from leporello.present.numbers import moment, percent, plural
 from leporello.present.records import cost_text, usage_line
 from leporello.redact import redact
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import ConversationFilter, ConversationRecord, InsightsQuery
 
 SHOWN_CHARS = 60

@@ -37,8 +37,7 @@ from leporello.present.numbers import plural
 from leporello.present.text import one_line
 from leporello.present.window import window_use
 from leporello.redact import redact
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.tools.approval import ApprovalAnswer
 from leporello.tools.base import ApprovalRequest
 from leporello.tools.terminal import BackgroundJobs

@@ -16,7 +16,7 @@ from leporello.errors import StoreCorrupt
 from leporello.present.numbers import plural, size
 from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong
 from leporello.present.text import safe, short, words_of
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import Checkup, Finding, Severity
 
 _MOST_SHOWN = 50

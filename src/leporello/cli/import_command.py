@@ -26,8 +26,7 @@ from leporello.importers.into_store import Change, Stored, import_sessions
 from leporello.present.numbers import plural
 from leporello.present.output import json_option, note, print_json, print_table, progress, warn
 from leporello.present.text import safe
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 
 _SUFFIXES = (".json", ".jsonl", ".traj", ".md")
 _COUNTED = re.compile(r"(.*) \((\d+)\)\Z", re.DOTALL)

@@ -21,8 +21,7 @@ from leporello.cli.store_access import find
 from leporello.errors import InputError, LeporelloError
 from leporello.present.output import dim, json_option, json_text, note, warn
 from leporello.present.records import ROUTINE, compaction_line, usage_line
-from leporello.store import open_store
-from leporello.store.base import Store
+from leporello.store import Store, open_store
 from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 

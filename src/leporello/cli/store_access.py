@@ -16,8 +16,7 @@ from leporello.errors import InputError, NotFound
 from leporello.present.numbers import plural
 from leporello.present.output import progress, warn
 from leporello.present.text import ELLIPSIS, short
-from leporello.store import open_store, sqlite_path
-from leporello.store.base import Store, StoreOptions
+from leporello.store import Store, StoreOptions, open_store, sqlite_path
 from leporello.store.records import ConversationFilter, ConversationRecord
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -22,7 +22,7 @@ from leporello.present.records import (
     usage_line,
 )
 from leporello.present.text import safe, safe_block, short, words_of
-from leporello.store.base import Store
+from leporello.store import Store
 from leporello.store.records import (
     ArtifactInfo,
     Attempt,
