@@ -119,7 +119,7 @@ def test_habits_of_other_agents(desk: Desk) -> None:
     assert ran.returncode == 0
     assert "/compress [topic]" in ran.stdout
     assert "(also /compact)" in ran.stdout
-    assert "1 calls" in ran.stdout
+    assert "1 call, " in ran.stdout
     assert "Nothing to fold yet." in ran.stdout
     assert "/model NAME" in ran.stdout
     assert "A new conversation" in ran.stdout

@@ -508,7 +508,7 @@ def test_the_other_commands_answer(desk: Desk) -> None:
     seen.say("/pin")
     seen.wait("m1  the code")
     seen.say("/usage")
-    seen.wait("1 calls")
+    seen.wait("1 call, ")
     seen.say("/insights")
     seen.wait("Last 30 days: 1 conversations")
     seen.say("/plugins")
