@@ -510,7 +510,7 @@ def test_the_other_commands_answer(desk: Desk) -> None:
     seen.say("/usage")
     seen.wait("1 call, ")
     seen.say("/insights")
-    seen.wait("Last 30 days: 1 conversations")
+    seen.wait("Last 30 days: 1 conversation, ")
     seen.say("/plugins")
     seen.wait("* compressor")
     seen.say("/config model.default")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leporello.present.numbers import bar, money, percent, short_count
+from leporello.present.numbers import bar, money, short_count
 
 GAUGE = 10
 
@@ -43,11 +43,11 @@ def parts(status: ChatStatus) -> list[str]:
         pieces.append(f"! {status.warning}")
     if status.window:
         used = f"{short_count(status.used)}/{short_count(status.window)}{' assumed' if status.assumed else ''}"
-        pieces.append(f"{gauge(status.share)} {percent(status.share)} {used}")
+        pieces.append(f"{gauge(status.share)} {status.share:.0%} {used}")
     if status.cost is not None:
         pieces.append(money(status.cost))
     if status.hit_rate is not None:
-        pieces.append(f"cache {percent(status.hit_rate)}")
+        pieces.append(f"cache {status.hit_rate:.0%}")
     if status.folds:
         pieces.append(f"folded {status.folds}×")
     return pieces
@@ -64,6 +64,6 @@ def status_line(status: ChatStatus, width: int) -> str:
         pieces.pop()
     if len(pieces) == 1 and status.window:
         # Too narrow for the gauge: how full the window is still stands there in figures.
-        figure = f" {percent(status.share)}"
+        figure = f" {status.share:.0%}"
         return pieces[0][: max(0, width - len(figure))] + figure
     return " · ".join(pieces)[:width]
