@@ -80,7 +80,7 @@ def test_a_fixed_part_that_cannot_fit_is_exit_4(tmp_path: Path, run_cli) -> None
         ('[{"role": "user",', "line 1"),
         ("\n\n[1, ", "line 3"),
         ('{"info": 1}', "messages"),
-        ("7", "int"),
+        ("7", "contains a number"),
         ('[{"role": "user", "content": "a"}, 5]', ": m2:"),
         ('[{"role": "wizard", "content": "a"}]', ": m1:"),
         ("", "line 1"),

@@ -76,7 +76,7 @@ def test_help_loads_no_heavy_module() -> None:
     assert "click" in loaded
     assert loaded & HEAVY == set()
     ours = {name.strip("'\"[]\n ") for name in done.stderr.split(",") if "leporello" in name}
-    assert ours == {"leporello", "leporello.cli", "leporello.cli.exits", "leporello.errors"}
+    assert ours == {"leporello", "leporello.cli", "leporello.cli.exits", "leporello.deprecation", "leporello.errors"}
 
 
 def test_import_of_the_package_loads_no_heavy_module() -> None:

@@ -43,7 +43,7 @@ class JobQueue(Protocol):
 
 
 THREADS = 2
-log = logging.getLogger("leporello.background")
+log = logging.getLogger("leporello.jobs")
 
 
 class ThreadQueue:

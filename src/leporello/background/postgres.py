@@ -33,7 +33,7 @@ PAUSE_SECONDS = 1.0
 SUBMIT_SECONDS = 10.0
 MOST_ATTEMPTS = 4
 _LOCK = 0x4C455051
-log = logging.getLogger("leporello.background")
+log = logging.getLogger("leporello.jobs")
 
 
 class PostgresQueue:
