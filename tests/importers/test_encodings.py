@@ -142,7 +142,7 @@ def test_an_unknown_encoding_is_a_usage_error(run_cli: Any, tmp_path: Path) -> N
         for name in ("klingon", "hex", "with\0zero"):
             ran = run_cli(command, tmp_path / "x", "--encoding", name)
             assert ran.code == 2
-            assert "no encoding that is known here" in ran.err
+            assert "is not a known encoding" in ran.err
 
 
 def test_compress_reads_by_mark_and_by_name_and_says_so(run_cli: Any, tmp_path: Path) -> None:

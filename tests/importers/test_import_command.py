@@ -88,7 +88,7 @@ def test_nothing_to_import_makes_no_store(run_cli: Any, tmp_path: Path) -> None:
     assert run_cli("import", tmp_path / "nope", "--store", tmp_path / "s.db").code == 2
     (tmp_path / "empty").mkdir()
     ran = run_cli("import", tmp_path / "empty", "--store", tmp_path / "s.db")
-    assert (ran.code, "no recording was found" in ran.err) == (3, True)
+    assert (ran.code, "no recordings were found" in ran.err) == (3, True)
     assert not (tmp_path / "s.db").exists()
 
 
