@@ -270,9 +270,12 @@ CREATE TABLE turns (
 )
 
 
+_COLUMN = re.compile(r"^    (\w++) (?:BIGINT|SMALLINT|TEXT|\{blob\}|\{key\})", re.MULTILINE)
+
+
 def _columns(statement: str) -> tuple[str, ...]:
     """The columns of a CREATE TABLE statement."""
-    return tuple(re.findall(r"^    (\w+) (?:BIGINT|SMALLINT|TEXT|\{blob\}|\{key\})", statement, re.MULTILINE))
+    return tuple(_COLUMN.findall(statement))
 
 
 COLUMNS = {
