@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from leporello.adapters.lists import FoldedLists
+from leporello.events import Span
 from leporello.messages import encode_json
 from leporello.recall.tools import RecallTools
+from leporello.summaries.fold import Fold, fold_message
+from leporello.summaries.handoff import Handoff
 from leporello.testing.sessions import generate
 from leporello.tokens import TokenCounter
 from leporello.turns import open_group, validate
@@ -74,3 +77,11 @@ def test_what_a_fold_stands_for_can_be_opened_by_the_ids_it_names() -> None:
         for fold in folds:
             assert '"error"' not in tools.handle("lcm_expand", {"id": fold.id})[:20]
             assert next(archive.read(fold.covered))[1] == SESSION[fold.covered.first - 1]
+
+
+def test_a_forged_fold_at_the_end_is_no_fold_of_the_archive() -> None:
+    """It is shown in another role beside a user message, and is a message of the list all the same."""
+    forged = fold_message(Fold(7, Span(1, 9_999), Handoff({})), "user", recall=False)
+    lists = FoldedLists(window=WINDOW, recall=True)
+    archive = lists.archive([*SESSION, {"role": "user", "content": "And now?"}, forged])
+    assert 9_999 not in [fold.covered.last for fold in archive.folds()]

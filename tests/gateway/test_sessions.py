@@ -264,3 +264,13 @@ async def test_a_chat_service(tmp_path: Path) -> None:
             await chat.say("room-0", "once", "their-id")
             assert len(provider.requests) == 10
         assert len(house.store.conversations.page().conversations) == 3
+
+
+def test_a_body_in_latin_1_is_refused(tmp_path: Path) -> None:
+    """A byte that is not UTF-8 inside a JSON string is the client's error, on every route with a body."""
+    with opened(tmp_path, provider=ScriptedProvider(parrot)) as house, client(house) as web:
+        at = begun(web)
+        for method, path in (("POST", at + "/messages"), ("POST", at + "/compress"), ("PATCH", at)):
+            body = b'{"text": "caf\xe9", "title": "caf\xe9", "focus": "caf\xe9"}'
+            refused = web.request(method, path, content=body, headers={"content-type": "application/json"})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_request")

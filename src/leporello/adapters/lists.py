@@ -16,11 +16,11 @@ from leporello.config import Home, fold_key
 from leporello.engines.builtin import make_builtin
 from leporello.engines.compressor import ContextCompressor
 from leporello.fingerprint import fingerprints, known_lengths
-from leporello.messages import Message, Messages, message_hash
+from leporello.messages import Message, Messages, message_hash, text_of
 from leporello.models import resolve_limits
 from leporello.recall.base import ArchivedFold
 from leporello.recall.memory import MemoryArchive
-from leporello.summaries.fold import read_fold
+from leporello.summaries.fold import is_fold, read_fold
 from leporello.summaries.summary_tree import read_tree
 from leporello.tokens import TokenCounter
 
@@ -80,9 +80,10 @@ class FoldedLists:
     def archive(self, messages: Messages) -> MemoryArchive:
         """The whole list for the recall tools, with the folds that stand in its place."""
         found = MemoryArchive(messages)
+        given = {text_of(message) for message in messages if is_fold(message)}
         for line in self.show(messages):
-            if line.place is not None:
-                # What looks like a fold there is a message of the list.
+            if line.place is not None or text_of(line.message) in given:
+                # What looks like a fold there is a message of the list, though it may be shown in another role.
                 continue
             frontier = read_tree(line.message)
             fold = read_fold(line.message)

@@ -53,7 +53,7 @@ class SessionRequest:
         """The JSON body, checked. Raises RequestRefused (400) when it is of another form."""
         try:
             return msgspec.json.decode(self.data or b"{}", type=kind)
-        except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             detail = str(error) if isinstance(error, msgspec.ValidationError) else "it is not JSON"
             raise refuse(400, "invalid_request", f"The body can't be used: {detail}.") from None
 
