@@ -66,7 +66,7 @@ async def main() -> None:
     session = LeporelloSession("manual", model="gpt-4o", window=WINDOW)
     agent = Agent("Reader", tools=[read_page, *session.tools()])
     result = await Runner.run(agent, "What was the code word?", session=session, run_config=config)
-    kept = session.talk.store.log.count(session.talk.id)
+    kept = session.talk.runtime.log.store.log.count(session.talk.id)
     before = await session.get_items()
     newest = await session.pop_item()
     after = await session.get_items()
@@ -82,7 +82,7 @@ async def main() -> None:
                 "last_sent": model.sent[-1],
                 "calls": len(model.sent),
                 "answer": result.final_output,
-                "folded": session.talk.compressions,
+                "folded": session.talk.runtime.log.compactions,
                 "popped": newest == before[-1] and after == before[:-1] and again == before,
                 "limited": limited == after[-2:],
                 "cleared": await session.get_items(),

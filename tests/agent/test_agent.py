@@ -29,7 +29,7 @@ from .conftest import Bench, call, calls
 
 
 def stored(agent: Agent) -> list[dict]:
-    return [entry.message for entry in agent.talk.store.log.iterate(agent.talk.id)]
+    return [entry.message for entry in agent.talk.runtime.log.store.log.iterate(agent.talk.id)]
 
 
 def test_a_turn_runs_tools_and_stores_every_step(bench: Bench) -> None:
@@ -78,7 +78,9 @@ def test_an_error_at_any_call_leaves_a_conversation_that_goes_on(bench: Bench, k
     with pytest.raises(ProviderError):
         agent.turn("go")
     assert validate(agent.talk.messages) == []
-    compactions = [a for a in agent.talk.store.views.attempts("a") if a.report.trigger.startswith("overflow")]
+    compactions = [
+        a for a in agent.talk.runtime.log.store.views.attempts("a") if a.report.trigger.startswith("overflow")
+    ]
     assert compactions == []
     ended = bench.agent(script[position + 1 :]).turn("again")
     assert ended.text == "done"
@@ -103,14 +105,14 @@ def test_overflow_is_folded_and_sent_again_without_the_caller_noticing(bench: Be
     events: list[AgentEvent] = []
     assert agent.turn("go", events.append).text == "fine"
     assert any(isinstance(event, Compacted) and event.event.report.committed for event in events)
-    assert agent.talk.limits.window == 200_000
+    assert agent.talk.runtime.sizes.limits.window == 200_000
 
 
 def test_only_a_stated_limit_shrinks_the_window_and_it_is_remembered(bench: Bench) -> None:
     agent = bench.agent([overflow(24_000), "fine"], window=200_000)
     fill(agent, 100)
     agent.turn("go")
-    assert agent.talk.limits.window == 24_000
+    assert agent.talk.runtime.sizes.limits.window == 24_000
     book = LearnedLimits.load(bench.home.limits_file, now=time.time())
     assert [window for window, _ in book.entries.values()] == [24_000]
 
@@ -132,8 +134,8 @@ def test_an_output_cap_only_lowers_max_tokens(bench: Bench) -> None:
     agent.turn("go")
     assert provider.requests[1].max_tokens == 512
     assert provider.requests[1].messages == provider.requests[0].messages
-    assert agent.talk.limits.window == 64_000
-    assert agent.talk.compressions == 0
+    assert agent.talk.runtime.sizes.limits.window == 64_000
+    assert agent.talk.runtime.log.compactions == 0
 
 
 def test_disabled_compression_is_never_overridden_by_an_overflow(bench: Bench) -> None:
@@ -142,7 +144,7 @@ def test_disabled_compression_is_never_overridden_by_an_overflow(bench: Bench) -
     fill(agent, 100)
     with pytest.raises(StillTooLong):
         agent.turn("go")
-    assert agent.talk.compressions == 0
+    assert agent.talk.runtime.log.compactions == 0
 
 
 def test_usage_may_be_missing(bench: Bench) -> None:
@@ -191,8 +193,8 @@ def test_a_huge_output_is_saved_whole_before_it_is_cut(bench: Bench) -> None:
     whole = "".join(f"{k}\n" for k in range(1, 200_001))
     with open(finished.saved) as file:
         assert whole in file.read()
-    artifacts = agent.talk.store.artifacts.all("a")
-    assert whole.encode() in agent.talk.store.artifacts.get("a", artifacts[0].handle)
+    artifacts = agent.talk.runtime.log.store.artifacts.all("a")
+    assert whole.encode() in agent.talk.runtime.log.store.artifacts.get("a", artifacts[0].handle)
 
 
 def test_an_interrupt_in_a_tool_leaves_a_valid_conversation(bench: Bench) -> None:
@@ -218,7 +220,7 @@ def test_calls_that_a_crash_left_open_get_a_result_on_resume(bench: Bench) -> No
     agent = bench.agent([])
     agent.talk.append({"role": "user", "content": "go"}, call("terminal", command="make"))
     resumed = bench.agent(["fine"])
-    assert agent.talk.store.log.count("a") == 2
+    assert agent.talk.runtime.log.store.log.count("a") == 2
     assert resumed.turn("and?").text == "fine"
     assert "unknown" in text_of(stored(resumed)[2])
     assert validate(resumed.talk.messages) == []
@@ -250,11 +252,11 @@ def test_many_turns_in_a_small_window_keep_every_promise(bench: Bench) -> None:
         agent.turn(f"Do part {turn}. Never touch file_{turn}.py.", watch)
     for request in provider.requests:
         assert validate(request.messages) == []
-    assert agent.talk.compressions >= 3
-    assert counted == list(range(1, agent.talk.compressions + 1))
+    assert agent.talk.runtime.log.compactions >= 3
+    assert counted == list(range(1, agent.talk.runtime.log.compactions + 1))
     assert not any("times" in text for text in notices), "the line about the compaction says it already"
-    sessions = agent.talk.store.conversations.sessions("a")
-    assert len(sessions) == agent.talk.compressions + 1
+    sessions = agent.talk.runtime.log.store.conversations.sessions("a")
+    assert len(sessions) == agent.talk.runtime.log.compactions + 1
     assert all(session.end_reason == "compression" for session in sessions[:-1])
     context = " ".join(text_of(message) for message in agent.talk.messages)
     assert all(f"Never touch file_{turn}.py." in context for turn in range(25))
@@ -267,7 +269,7 @@ def test_a_switch_to_a_smaller_model_folds_before_the_first_call(bench: Bench) -
     small = ScriptedProvider(["two"], window=16_000)
     agent.use_model("gpt-4o-mini", small, "openai", 16_000)
     assert agent.turn("go on").text == "two"
-    assert agent.talk.compressions == 1
+    assert agent.talk.runtime.log.compactions == 1
 
 
 def test_tool_output_is_cut_for_the_window_that_holds_now(bench: Bench) -> None:
@@ -311,12 +313,14 @@ def test_secrets_stay_out_of_summaries_indexes_and_events(bench: Bench) -> None:
     agent.turn(f"Use {canary} to log in, and never print it.", events.append)
     fill(agent, 40)
     agent.turn("go on", events.append)
-    assert agent.talk.compressions >= 1
-    folds = agent.talk.store.views.folds("a")
+    assert agent.talk.runtime.log.compactions >= 1
+    folds = agent.talk.runtime.log.store.views.folds("a")
     assert canary not in str([(fold.text, fold.handoff) for fold in folds])
     assert canary not in str([event.as_dict() for event in events])
-    agent.talk.store.index.catch_up()
-    assert canary not in str([hit.text for hit in agent.talk.store.index.search(SearchQuery("login token", "a"))])
+    agent.talk.runtime.log.store.index.catch_up()
+    assert canary not in str(
+        [hit.text for hit in agent.talk.runtime.log.store.index.search(SearchQuery("login token", "a"))]
+    )
 
 
 class TestCommands:
@@ -329,7 +333,7 @@ class TestCommands:
     def test_commands_answer_without_a_call_and_are_not_stored(self, bench: Bench) -> None:
         agent = bench.agent([], window=32_000)
         fill(agent, 60)
-        before = agent.talk.store.log.count("a")
+        before = agent.talk.runtime.log.store.log.count("a")
         for text in (
             "/compress",
             "/usage",
@@ -341,7 +345,7 @@ class TestCommands:
         ):
             assert run_command(agent.talk, text)
         assert "no command" in str(run_command(agent.talk, "/nonsense"))
-        assert agent.talk.store.log.count("a") == before
+        assert agent.talk.runtime.log.store.log.count("a") == before
 
     def test_an_error_is_the_answer(self, bench: Bench) -> None:
         agent = bench.agent([])

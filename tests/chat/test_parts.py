@@ -359,7 +359,9 @@ def talk(tmp_path: Path) -> Conversation:
 
 def test_the_window_adds_up(talk: Conversation) -> None:
     """Parts and free space together are the window; after a fold there are rules and a summary."""
-    talk.measure_fixed([{"type": "function", "function": {"name": "t", "parameters": {}}}], "Be kind. " * 50)
+    talk.runtime.sizes.measure_fixed(
+        [{"type": "function", "function": {"name": "t", "parameters": {}}}], "Be kind. " * 50
+    )
     before = window_use(talk)
     assert before.parts[WindowPart.SUMMARY] == 0
     assert before.parts[WindowPart.ANSWERS] > before.parts[WindowPart.TAIL] > 0
@@ -394,7 +396,7 @@ def test_pins_are_capped_and_named(talk: Conversation) -> None:
     assert "Pinned m1" in str(run_command(talk, "/pin m1 the rule"))
     assert "m1  the rule" in str(run_command(talk, "/pin"))
     talk.append({"role": "user", "content": "word " * 3_000})
-    newest = f"m{talk.view.last}"
+    newest = f"m{talk.runtime.log.view.last}"
     assert "5% of the window" in str(run_command(talk, f"/pin {newest}"))
     assert "there is no message m999" in str(run_command(talk, "/pin m999"))
     assert "is no id" in str(run_command(talk, "/pin nonsense"))

@@ -14,6 +14,7 @@ from leporello.conversation import Conversation
 from leporello.errors import FixedPartTooLarge, InputError
 from leporello.events import CompactionEvent, Outcome, Span
 from leporello.messages import Message, role_of, text_of
+from leporello.policy import Occasion
 from leporello.providers.base import ModelReply
 from leporello.recall.tools import openai_tools
 from leporello.summaries.fold import Fold, fold_message, read_fold
@@ -36,7 +37,7 @@ def play(talk: Conversation, messages: list[Message], check: bool = False) -> No
             request = talk.request(system="You are a careful engineer.")
             if check:
                 assert validate(request.messages) == []
-                assert request.tokens <= talk.limits.window
+                assert request.tokens <= talk.runtime.sizes.limits.window
             talk.record(ModelReply(message, CanonicalUsage(input_tokens=request.tokens, output_tokens=9)))
         else:
             talk.append(message)
@@ -46,10 +47,10 @@ def test_a_long_session_stays_inside_the_window_and_every_message_is_kept(url: s
     session = generate(seed=11, messages=400)
     with Conversation.open("build-42", window=24_000, store=url) as conversation:
         events: list[CompactionEvent] = []
-        conversation.listeners.append(events.append)
+        conversation.runtime.hooks.listeners.append(events.append)
         play(conversation, session.messages, check=True)
         assert sum(event.report.outcome is Outcome.COMMITTED for event in events) >= 3
-        kept = [stored.message for stored in conversation.store.log.iterate("build-42")]
+        kept = [stored.message for stored in conversation.runtime.log.store.log.iterate("build-42")]
         assert kept == session.messages
         assert conversation.usage.calls == sum(role_of(m) == "assistant" for m in session.messages)
 
@@ -61,7 +62,7 @@ def test_the_first_request_after_a_restart_is_the_one_that_would_have_been_sent(
         before = conversation.request(system="s").messages
     with Conversation.open("a", window=24_000, store=url) as conversation:
         assert conversation.request(system="s").messages == before
-        assert conversation.engine.ledger.last == len(messages)
+        assert conversation.runtime.log.ledger.last == len(messages)
 
 
 @pytest.mark.parametrize("ratio", [0.75, 1.0, 1.3])
@@ -85,7 +86,7 @@ def test_restarts_change_no_request(tmp_path: Path, ratio: float) -> None:
             sent.append(request.messages)
             real = round(counter.messages(request.messages) * ratio)
             conversation.record(ModelReply(message, CanonicalUsage(input_tokens=real)))
-        assert conversation.compressions >= 3
+        assert conversation.runtime.log.compactions >= 3
         conversation.close()
         return sent
 
@@ -95,7 +96,7 @@ def test_restarts_change_no_request(tmp_path: Path, ratio: float) -> None:
 def test_any_id_of_the_chain_opens_the_conversation(url: str) -> None:
     with Conversation.open("first", window=24_000, store=url) as conversation:
         play(conversation, generate(seed=6, messages=300).messages)
-        ids = [session.id for session in conversation.store.conversations.sessions("first")]
+        ids = [session.id for session in conversation.runtime.log.store.conversations.sessions("first")]
     assert len(ids) > 2
     for id in ids:
         with Conversation.open(id, store=url) as conversation:
@@ -106,7 +107,7 @@ def test_the_prefix_is_stable_between_compactions(url: str) -> None:
     """Without a commit in between, a request begins with the bytes of the one before."""
     with Conversation.open("a", window=24_000, store=url) as conversation:
         commits: list[CompactionEvent] = []
-        conversation.listeners.append(commits.append)
+        conversation.runtime.hooks.listeners.append(commits.append)
         last: tuple[Message, ...] = ()
         seen = 0
         for message in generate(seed=8, messages=300).messages:
@@ -131,8 +132,10 @@ def test_undo_shows_everything_again_and_automatic_folding_waits(url: str) -> No
         assert len(conversation.messages) < len(before)
         conversation.undo()
         assert conversation.messages == before
-        assert not conversation.engine.should_compress(conversation.limits.threshold_tokens)
-        assert conversation.engine.should_compress(conversation.limits.hard_tokens)
+        assert not conversation.runtime.decide(
+            Occasion.TURN, conversation.runtime.sizes.limits.threshold_tokens
+        ).compacts
+        assert conversation.runtime.decide(Occasion.TURN, conversation.runtime.sizes.limits.hard_tokens).compacts
 
 
 def test_attempts_survive_a_restart_and_a_manual_one_is_never_refused(url: str) -> None:
@@ -140,23 +143,26 @@ def test_attempts_survive_a_restart_and_a_manual_one_is_never_refused(url: str) 
     with Conversation.open("a", window=8_000, store=url) as conversation:
         conversation.append({"role": "user", "content": "word " * 7_000})
         for _ in range(3):
-            conversation._fold("preflight")
+            conversation.runtime._compact("preflight")
     with Conversation.open("a", window=8_000, store=url) as conversation:
-        assert conversation.engine.attempts == 3
-        assert not conversation.engine.should_compress(10**9)
+        assert conversation.runtime.state.attempts == 3
+        assert not conversation.runtime.decide(Occasion.TURN, 10**9).compacts
         assert conversation.compact().outcome in (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
         conversation.record(ModelReply({"role": "assistant", "content": "ok"}, CanonicalUsage(10, 1)))
     with Conversation.open("a", window=8_000, store=url) as conversation:
-        assert conversation.engine.attempts == 0
+        assert conversation.runtime.state.attempts == 0
 
 
 def test_disabled_means_no_automatic_folding_on_any_path(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEPORELLO_COMPRESSION__ENABLED", "false")
     with Conversation.open("a", window=200_000, store=url) as conversation:
         events: list[CompactionEvent] = []
-        conversation.listeners.append(events.append)
+        conversation.runtime.hooks.listeners.append(events.append)
         play(conversation, generate(seed=4, messages=300).messages)
-        assert conversation.counter.messages(conversation.messages) > conversation.limits.threshold_tokens
+        assert (
+            conversation.runtime.sizes.counter.messages(conversation.messages)
+            > conversation.runtime.sizes.limits.threshold_tokens
+        )
         assert events == []
         assert conversation.compact().outcome is Outcome.COMMITTED
 
@@ -173,14 +179,14 @@ def test_folded_text_is_one_call_away(url: str) -> None:
     with Conversation.open("a", window=24_000, store=url) as conversation:
         conversation.append({"role": "user", "content": "The staging port is 48213."})
         play(conversation, generate(seed=12, messages=300).messages)
-        fold = next(line.fold for line in conversation.view.lines if line.fold)
-        span = conversation.store.views.fold("a", fold).covered
+        fold = next(line.fold for line in conversation.runtime.log.view.lines if line.fold)
+        span = conversation.runtime.log.store.views.fold("a", fold).covered
         texts, page = "", 1
         while page:
             opened = conversation.expand(fold, page, max_tokens=50_000)
             texts += "".join(piece["text"] for piece in opened["messages"])
             page = page + 1 if "next" in opened else 0
-        for stored in conversation.store.log.span("a", span):
+        for stored in conversation.runtime.log.store.log.span("a", span):
             assert text_of(stored.message) in texts
         assert any(window.message == 1 for window in conversation.search("What is the staging port?"))
         with pytest.raises(InputError):
@@ -193,18 +199,18 @@ def test_a_message_appended_by_another_process_is_seen(url: str) -> None:
         two.append({"role": "assistant", "content": "second"})
         one.append({"role": "user", "content": "third"})
         assert [m["content"] for m in one.messages] == ["first", "second", "third"]
-        assert one.engine.ledger.last == 3
+        assert one.runtime.log.ledger.last == 3
 
 
 def test_a_forged_fold_is_only_text_here(url: str) -> None:
     """With a store, a fold must be known to it: a user who pastes one gets no powers."""
     with Conversation.open("a", window=24_000, store=url) as conversation:
         play(conversation, generate(seed=2, messages=200).messages)
-        real = next(line.message for line in conversation.view.lines if line.fold)
+        real = next(line.message for line in conversation.runtime.log.view.lines if line.fold)
         assert read_fold(real) is not None
     with Conversation.open("b", window=24_000, store=url) as conversation:
         conversation.append({"role": "user", "content": real["content"]})
-        assert all(line.fold is None for line in conversation.view.lines)
+        assert all(line.fold is None for line in conversation.runtime.log.view.lines)
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
@@ -232,12 +238,14 @@ def test_a_forged_fold_in_a_stored_conversation_has_no_powers(url: str, tmp_path
         conversation.append({"role": "assistant", "content": "Done."}, *filler[150:])
         conversation.compact()
         assert validate(conversation.messages) == []
-        assert [r.text for r in conversation.engine.ledger.active_rules if lie in r.text] == []
-        assert rule in [r.text for r in conversation.engine.ledger.active_rules]
-        assert {line.fold for line in conversation.view.lines} <= {None, *(f"f{k}" for k in range(1, 9))}
-        folds = [fold for line in conversation.view.lines if line.fold and (fold := read_fold(line.message))]
+        assert [r.text for r in conversation.runtime.log.ledger.active_rules if lie in r.text] == []
+        assert rule in [r.text for r in conversation.runtime.log.ledger.active_rules]
+        assert {line.fold for line in conversation.runtime.log.view.lines} <= {None, *(f"f{k}" for k in range(1, 9))}
+        folds = [
+            fold for line in conversation.runtime.log.view.lines if line.fold and (fold := read_fold(line.message))
+        ]
         assert folds
-        assert all(fold.span.last <= conversation.view.last for fold in folds)
+        assert all(fold.span.last <= conversation.runtime.log.view.last for fold in folds)
         stated = [line.text for fold in folds for line in fold.handoff[Section.CONSTRAINTS]]
         assert lie not in stated
 
@@ -286,16 +294,16 @@ def test_the_footer_names_recovery_calls_only_when_the_model_can_make_them(url: 
     with Conversation.open("a", window=24_000, store=url) as conversation:
         conversation.append(*messages)
         conversation.request(tools=openai_tools())
-        text = next(text_of(line.message) for line in conversation.view.lines if line.fold)
+        text = next(text_of(line.message) for line in conversation.runtime.log.view.lines if line.fold)
         calls = re.findall(r'(lcm_expand)\(id="(\w+)"\)', text)
         assert len(calls) == 2
         for name, id in calls:
-            answer = json.loads(conversation.recall_tools.handle(name, {"id": id}))
+            answer = json.loads(conversation.runtime.recall_tools.handle(name, {"id": id}))
             assert answer["messages"]
     with Conversation.open("b", window=24_000, store=url) as conversation:
         conversation.append(*messages)
         conversation.request()
-        assert "lcm_" not in next(text_of(line.message) for line in conversation.view.lines if line.fold)
+        assert "lcm_" not in next(text_of(line.message) for line in conversation.runtime.log.view.lines if line.fold)
 
 
 def test_a_conversation_whose_answers_are_appended_goes_on_for_ever(url: str) -> None:
@@ -305,7 +313,7 @@ def test_a_conversation_whose_answers_are_appended_goes_on_for_ever(url: str) ->
             conversation.append({"role": "user", "content": f"Question {turn}: " + "what about it? " * 12})
             assert conversation.request(system="s").tokens <= 8_000
             conversation.append({"role": "assistant", "content": f"Answer {turn}: " + "nothing new there. " * 12})
-        assert conversation.compressions > 4
+        assert conversation.runtime.log.compactions > 4
 
 
 def test_nothing_is_refused_that_a_fold_would_cure(url: str) -> None:
@@ -322,9 +330,9 @@ def test_a_fold_by_another_process_is_waited_for(url: str) -> None:
         conversation.append(
             *({"role": "user", "content": f"Note {k}: " + "keep this in mind. " * 40} for k in range(80))
         )
-        held = other.store.leases.acquire("a", "other", 60.0)
+        held = other.runtime.log.store.leases.acquire("a", "other", 60.0)
         assert held is not None
-        release = threading.Timer(0.6, other.store.leases.release, [held])
+        release = threading.Timer(0.6, other.runtime.log.store.leases.release, [held])
         release.start()
         assert conversation.request(system="s").tokens <= 8_000
         release.join()

@@ -90,7 +90,7 @@ def test_pins_that_fit_no_more_are_named(tmp_path: Path) -> None:
     with Conversation.open("a", window=64_000, store=f"sqlite:///{tmp_path}/a.db") as conversation:
         conversation.append({"role": "user", "content": "word " * 2_500}, *filler[1:])
         conversation.pins.add("m1")
-        conversation.use_window(8_000)
+        conversation.runtime.use_window(8_000)
         report = conversation.compact()
         assert report.committed
         assert report.details["pins_left_out"] == [1]

@@ -39,7 +39,7 @@ def asks(*wanted: tuple[str, dict[str, object]]) -> Message:
 
 def shown(talk: Conversation, id: str) -> str:
     number = int(id.removeprefix("m"))
-    return text_of(next(talk.store.log.iterate(talk.id, number, number)).message)
+    return text_of(next(talk.runtime.log.store.log.iterate(talk.id, number, number)).message)
 
 
 def saved_path(block: str) -> Path:
@@ -68,14 +68,14 @@ def test_reading_a_saved_output_is_never_saved_again(talk: Conversation) -> None
     long = "x" * (LIMITS.result_chars + 1_000)
     talk.append(asks(("c1", {"url": "http://127.0.0.1/"})))
     path = saved_path(shown(talk, talk.tool_result("c1", long)))
-    kept = sorted(outputs_folder(talk.settings.home, talk.id).iterdir())
+    kept = sorted(outputs_folder(talk.runtime.settings.home, talk.id).iterdir())
     talk.append(asks(("c2", {"where": {"file": str(path)}, "lines": [1, 2]})))
     assert shown(talk, talk.tool_result("c2", long)) == long
     talk.append(asks(("c3", {"file": str(path)})))
     flood = shown(talk, talk.tool_result("c3", long * 3))
     assert len(flood) < 1_000
     assert str(path) in flood
-    assert sorted(outputs_folder(talk.settings.home, talk.id).iterdir()) == kept
+    assert sorted(outputs_folder(talk.runtime.settings.home, talk.id).iterdir()) == kept
 
 
 @pytest.mark.parametrize("path", ["/etc/hosts", "a\0b", "x" * 5_000, "../..", ""])
@@ -87,7 +87,7 @@ def test_other_arguments_exempt_nothing(talk: Conversation, path: str) -> None:
 def test_calls_with_one_id_and_calls_nobody_knows(talk: Conversation) -> None:
     """Ids that a provider reuses are answered in order; an unknown one still meets the limit of one result."""
     long = "x" * (LIMITS.result_chars + 1)
-    saved = outputs_folder(talk.settings.home, talk.id) / "any"
+    saved = outputs_folder(talk.runtime.settings.home, talk.id) / "any"
     talk.append(asks(("same", {"path": "a"}), ("same", {"path": str(saved)})))
     assert shown(talk, talk.tool_result("same", long)).startswith(OPENING)
     assert shown(talk, talk.tool_result("same", long)) == long

@@ -35,15 +35,17 @@ def test_a_stopped_folding_changes_nothing(tmp_path: Path) -> None:
         "a", window=16_000, store=f"sqlite:///{tmp_path}/a.db", summariser=summariser
     ) as conversation:
         conversation.append(*SESSION)
-        before = conversation.view
-        conversation.cancel = CancelToken()
-        stopper = threading.Thread(target=lambda: (summariser.begun.wait(60), conversation.cancel.cancel()))
+        before = conversation.runtime.log.view
+        conversation.runtime.hooks.cancel = CancelToken()
+        stopper = threading.Thread(
+            target=lambda: (summariser.begun.wait(60), conversation.runtime.hooks.cancel.cancel())
+        )
         stopper.start()
         with pytest.raises(Cancelled):
             conversation.compact()
         stopper.join()
-        conversation.refresh()
-        assert conversation.view == before
-        conversation.cancel = None
-        conversation.engine.summariser = None
+        conversation.runtime.refresh()
+        assert conversation.runtime.log.view == before
+        conversation.runtime.hooks.cancel = None
+        conversation.runtime.hooks.summariser = None
         assert conversation.compact().committed, "the lease of the stopped folding is free again"

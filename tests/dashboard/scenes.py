@@ -36,7 +36,7 @@ def folded(store: Store, home: Home, id: str = "build-42", **about: Any) -> None
             conversation.append(*session.messages[start : start + 10])
             conversation.request(session.tools, session.system)
             store.usage.add(id, ModelCall(USAGE, "gpt-4o", "chat", 0.0125))
-        assert conversation.compressions >= 2
+        assert conversation.runtime.log.compactions >= 2
 
 
 def short(store: Store, id: str, texts: list[str], **about: Any) -> None:

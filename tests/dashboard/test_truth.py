@@ -49,15 +49,15 @@ class Checked:
         return tree(reply.text)
 
     def tokens(self, *messages: Message) -> int:
-        return sum(map(self.talk.counter.message, messages))
+        return sum(map(self.talk.runtime.sizes.counter.message, messages))
 
     def log_tokens(self, span: Span) -> int:
-        return self.tokens(*(item.message for item in self.talk.store.log.span(self.talk.id, span)))
+        return self.tokens(*(item.message for item in self.talk.runtime.log.store.log.span(self.talk.id, span)))
 
     @property
     def standing(self) -> list[int]:
         """Generations of the compactions in force, by what each step of the view itself says."""
-        steps = self.talk.store.views.generations(self.talk.id)
+        steps = self.talk.runtime.log.store.views.generations(self.talk.id)
         found: list[int] = []
         for step in steps[1:]:
             if step.kind == "undo":
@@ -93,12 +93,15 @@ def test_every_page_says_what_the_library_says(checked: Checked) -> None:
         prompt = round(provider.request(sent.messages, sent.tools) * 1.04) + HIDDEN
         usage = CanonicalUsage(prompt // 3, 40, prompt - prompt // 3, 0, 0)
         conversation.record(ModelReply({"role": "assistant", "content": f"Done with part {start}."}, usage))
-        if conversation.view.generation != generation:
+        if conversation.runtime.log.view.generation != generation:
             compare(checked)
-        generation = conversation.view.generation
+        generation = conversation.runtime.log.view.generation
     compare(checked)
-    assert conversation.compressions >= 2
-    assert any(line.shortened for line in conversation.view.lines) or conversation.engine.name != "compressor"
+    assert conversation.runtime.log.compactions >= 2
+    assert (
+        any(line.shortened for line in conversation.runtime.log.view.lines)
+        or conversation.runtime.plugins.engine.name != "compressor"
+    )
     conversation.undo()
     compare(checked)
     conversation.append({"role": "user", "content": "First this."}, {"role": "user", "content": "<b>Then</b> that."})
@@ -109,7 +112,7 @@ def test_every_page_says_what_the_library_says(checked: Checked) -> None:
     conversation.undo()
     conversation.undo()
     compare(checked)
-    conversation.store.conversations.end(conversation.id, "exit")
+    conversation.runtime.log.store.conversations.end(conversation.id, "exit")
     compare(checked)
 
 
@@ -126,14 +129,14 @@ def compare(checked: Checked) -> None:
 
 
 def compare_head(checked: Checked, page: Node) -> None:
-    conversation, record = checked.talk, checked.talk.store.conversations.resolve(checked.talk.id)
+    conversation, record = checked.talk, checked.talk.runtime.log.store.conversations.resolve(checked.talk.id)
     facts = page.one(cls="facts")
     assert page.one("h1").line == "Mend the <build>"
-    assert f"{conversation.view.last:,} messages" in facts.line
+    assert f"{conversation.runtime.log.view.last:,} messages" in facts.line
     folded = len(checked.standing)
-    assert folded == conversation.compressions
+    assert folded == conversation.runtime.log.compactions
     assert re.search(rf"\b{folded:,} compactions?\b", facts.line)
-    undone = sum(step.kind == "undo" for step in conversation.store.views.generations(conversation.id))
+    undone = sum(step.kind == "undo" for step in conversation.runtime.log.store.views.generations(conversation.id))
     assert (f"{undone} undone" in facts.line) == bool(undone)
     assert f"active {clock(record.updated_at)}" in facts.line
     assert bool(page.all(cls="live")) == record.open
@@ -144,7 +147,7 @@ def compare_head(checked: Checked, page: Node) -> None:
 
 def compare_window(checked: Checked, page: Node) -> None:
     use = window_use(checked.talk)
-    assert use.used == checked.talk.reading.tokens
+    assert use.used == checked.talk.runtime.reading.tokens
     about = "" if use.measured else "about "
     told = f"{about}{use.used:,} of {use.window:,} tokens, folds at {use.threshold:,}"
     assert page.one(cls="strip-head").line.startswith(f"What the model sees{told}")
@@ -154,7 +157,7 @@ def compare_window(checked: Checked, page: Node) -> None:
     assert shown == [(f"{part.value}{remark}", f"{tokens:,}") for part, tokens, remark in rows(use)]
     strip = [node.line for node in page.one("svg", cls="strip").all("title")]
     drawn = sum(sizes(title)[0] for title in strip)
-    beyond = max(0, sum(map(checked.tokens, checked.talk.view.messages)) - use.used)
+    beyond = max(0, sum(map(checked.tokens, checked.talk.runtime.log.view.messages)) - use.used)
     assert drawn == max(use.window, use.used) + beyond
 
 
@@ -170,9 +173,9 @@ def compare_segments(checked: Checked, page: Node) -> None:
     listed = [node.one("summary").line for node in unfold]
     strip = [node.one("title").line for node in page.one("svg", cls="strip").all("a", cls="seg")]
     expected: list[tuple[str, int]] = []
-    marks = {mark.id: mark for mark in conversation.store.views.fold_marks(conversation.id)}
+    marks = {mark.id: mark for mark in conversation.runtime.log.store.views.fold_marks(conversation.id)}
     numbers: list[int] = []
-    for line in conversation.view.lines:
+    for line in conversation.runtime.log.view.lines:
         size = checked.tokens(line.message)
         if line.fold:
             expected.append((line.fold, size))
@@ -192,10 +195,15 @@ def compare_segments(checked: Checked, page: Node) -> None:
         assert fold or row.endswith(f"{size:,} tokens"), (row, size)
     opened = [node for node in unfold if not node["data-key"].startswith("fold-")]
     seen = [row for node in opened for row in rows_of(checked, node["data-src"].split("&from=")[0])]
-    sent = [line.number for item in sent_messages(conversation.view) for line in item.lines if line.number is not None]
+    sent = [
+        line.number
+        for item in sent_messages(conversation.runtime.log.view)
+        for line in item.lines
+        if line.number is not None
+    ]
     assert [number for row in seen for number in row.numbers] == sent
-    for fold in {line.fold for line in conversation.view.lines if line.fold}:
-        message = next(line.message for line in conversation.view.lines if line.fold == fold)
+    for fold in {line.fold for line in conversation.runtime.log.view.lines if line.fold}:
+        message = next(line.message for line in conversation.runtime.log.view.lines if line.fold == fold)
         covered = checked.log_tokens(marks[fold].covered)
         said = checked.page(f"/fold/{fold}").one(cls="opened").one("p").line
         assert said.startswith(f"{checked.tokens(message):,} tokens stand for {covered:,} of m"), said
@@ -260,15 +268,15 @@ def compare_view(checked: Checked) -> None:
     for row, message in zip(seen, sent, strict=True):
         texts = written(message)
         assert [text for text in row.texts if text in texts] == texts
-    assert f"{conversation.reading.tokens:,} tokens" in checked.page("/view").one("p", cls="muted").line
+    assert f"{conversation.runtime.reading.tokens:,} tokens" in checked.page("/view").one("p", cls="muted").line
 
 
 def compare_log(checked: Checked, page: Node) -> None:
     """The lower strip holds every message once, sized as above, and its sum is what is said about it."""
     conversation = checked.talk
     head, strip = page.all(cls="strip-head")[1], page.all("svg", cls="strip")[1]
-    total = checked.log_tokens(Span(1, conversation.view.last))
-    assert head.line.startswith(f"The whole log{total:,} tokens in {conversation.view.last:,} messages")
+    total = checked.log_tokens(Span(1, conversation.runtime.log.view.last))
+    assert head.line.startswith(f"The whole log{total:,} tokens in {conversation.runtime.log.view.last:,} messages")
     place = 1
     for node in strip.all("a", cls="seg"):
         title = node.one("title").line
@@ -278,9 +286,9 @@ def compare_log(checked: Checked, page: Node) -> None:
         assert first == place
         assert size == checked.log_tokens(Span(first, last)), title
         place = last + 1
-    assert place == conversation.view.last + 1
-    stored = conversation.store.log.span(conversation.id, Span(1, conversation.view.last))
-    listed = rows_of(checked, f"/c/{conversation.id}/messages?first=1&last={conversation.view.last}")
+    assert place == conversation.runtime.log.view.last + 1
+    stored = conversation.runtime.log.store.log.span(conversation.id, Span(1, conversation.runtime.log.view.last))
+    listed = rows_of(checked, f"/c/{conversation.id}/messages?first=1&last={conversation.runtime.log.view.last}")
     assert [(row.numbers, row.tokens) for row in listed] == [
         ([item.number], checked.tokens(item.message)) for item in stored
     ]
@@ -298,14 +306,14 @@ def compare_use(checked: Checked, page: Node) -> None:
     }
     table = checked.page("/usage").one("tbody")
     shown = [[cell.line for cell in row.all() if cell.name in ("th", "td")] for row in table.all("tr")]
-    sessions = checked.talk.store.usage.by_session(checked.talk.id)
+    sessions = checked.talk.runtime.log.store.usage.by_session(checked.talk.id)
     assert [row[:2] for row in shown] == [[str(used.ordinal), count(used.totals.calls)] for used in sessions]
 
 
 def compare_compactions(checked: Checked, page: Node) -> None:
     """Each attempt with its numbers; one that was taken back says so, here and on its own page."""
     conversation, standing = checked.talk, checked.standing
-    attempts = conversation.store.views.attempts(conversation.id, 1_000)
+    attempts = conversation.runtime.log.store.views.attempts(conversation.id, 1_000)
     lines = page.one(data_key="compactions").all("li")
     for node, attempt in zip(lines, attempts, strict=False):
         report = attempt.report
@@ -328,12 +336,14 @@ def compare_many(checked: Checked) -> None:
     row = checked.at("/").one("tbody").one("tr")
     cells = {node["data-label"]: node.line for node in row.all("td") if "data-label" in node.attributes}
     assert row.one("a").line == "Mend the <build>"
-    assert cells["messages"] == f"{conversation.view.last:,}"
-    assert cells["compactions"] == (f"{conversation.compressions:,}" if conversation.compressions else "–")
+    assert cells["messages"] == f"{conversation.runtime.log.view.last:,}"
+    assert cells["compactions"] == (
+        f"{conversation.runtime.log.compactions:,}" if conversation.runtime.log.compactions else "–"
+    )
     page = checked.at("/insights")
     told = {node.one("dt").line: node.one("dd").line for node in page.one(cls="tiles").all("div")}
-    found = conversation.store.usage.insights(InsightsQuery())
-    assert told["messages"] == short_count(conversation.view.last)
+    found = conversation.runtime.log.store.usage.insights(InsightsQuery())
+    assert told["messages"] == short_count(conversation.runtime.log.view.last)
     assert told["conversations"] == "1"
     assert told["cost"] == money(conversation.usage.cost)
     assert told["calls"] == count(conversation.usage.calls)

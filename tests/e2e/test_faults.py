@@ -179,7 +179,7 @@ def test_an_overflow_is_folded_and_its_limit_holds_from_then_on(tmp_path: Path, 
         fill(office)
         agent = office.agent()
         assert agent.turn("Go on.").text == "Here."
-        assert agent.talk.limits.window == 12_000
+        assert agent.talk.runtime.sizes.limits.window == 12_000
         assert agent.context.limits == OutputLimits.for_window(12_000)
         assert office.folds == 1
         first, second = office.server.requests
@@ -205,7 +205,7 @@ def test_an_overflow_without_a_number_shrinks_nothing_but_the_request(tmp_path: 
         fill(office)
         agent = office.agent()
         assert agent.turn("Go on.").text == "Here."
-        assert agent.talk.limits.window == 200_000
+        assert agent.talk.runtime.sizes.limits.window == 200_000
         assert not office.home.limits_file.exists()
         assert office.folds == 1
         sound(office)

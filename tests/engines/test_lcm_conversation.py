@@ -52,12 +52,12 @@ def script(seed: int, messages: int) -> list[Message]:
 
 
 def frontier_of(talk: Conversation) -> SummaryTree:
-    (found,) = [frontier for line in talk.view.lines if (frontier := read_tree(line.message))]
+    (found,) = [frontier for line in talk.runtime.log.view.lines if (frontier := read_tree(line.message))]
     return found
 
 
 def ask(talk: Conversation, name: str, **args: Any) -> dict[str, Any]:
-    answer = json.loads(talk.recall_tools.handle(name, args))
+    answer = json.loads(talk.runtime.recall_tools.handle(name, args))
     assert "error" not in answer
     return answer
 
@@ -84,7 +84,7 @@ def test_restarts_change_no_request(tmp_path: Path, settings: Settings) -> None:
                 talk.close()
                 talk = opened(url, settings)
             sent.append(turn(talk, message))
-        assert talk.compressions >= 4
+        assert talk.runtime.log.compactions >= 4
         talk.close()
         return sent
 
@@ -98,9 +98,9 @@ def test_nodes_stand_byte_for_byte_until_they_are_merged(url: str, settings: Set
     kept = 0
     with opened(url, settings) as talk:
         for message in script(11, 320):
-            before = talk.compressions
+            before = talk.runtime.log.compactions
             turn(talk, message)
-            if talk.compressions == before:
+            if talk.runtime.log.compactions == before:
                 continue
             assert validate(talk.messages) == []
             nodes = frontier_of(talk).nodes
@@ -110,8 +110,8 @@ def test_nodes_stand_byte_for_byte_until_they_are_merged(url: str, settings: Set
                 assert texts.setdefault(node.id, node.text) == node.text
             kept += bool(last) and last[0] == nodes[0].id
             last = [node.id for node in nodes]
-        assert talk.compressions >= 8
-        assert kept >= talk.compressions // 3
+        assert talk.runtime.log.compactions >= 8
+        assert kept >= talk.runtime.log.compactions // 3
         assert max(node.level for node in frontier_of(talk).nodes) >= 2
 
 
@@ -122,7 +122,7 @@ def test_every_fold_that_ever_stood_opens_and_says_what_it_is_made_of(url: str, 
         for message in messages:
             turn(talk, message)
     with opened(url, settings) as talk:
-        folds = {fold.id: fold for fold in talk.archive.folds()}
+        folds = {fold.id: fold for fold in talk.runtime.archive.folds()}
         assert any(fold.children for fold in folds.values())
         for id, fold in folds.items():
             described = ask(talk, "lcm_describe", id=id)
@@ -145,7 +145,7 @@ def test_the_printed_calls_work(url: str, settings: Settings) -> None:
         for message in script(13, 200):
             turn(talk, message)
     with opened(url, settings) as talk:
-        text = "\n".join(text_of(line.message) for line in talk.view.lines if line.fold)
+        text = "\n".join(text_of(line.message) for line in talk.runtime.log.view.lines if line.fold)
         calls = re.findall(r'(lcm_expand)\(id="(\w+)"\)', text)
         assert calls
         for name, id in calls:
@@ -185,13 +185,13 @@ def test_a_fold_of_the_compressor_becomes_a_child(url: str, settings: Settings, 
     with opened(url, other) as talk:
         talk.append(*messages[:150])
         assert talk.compact().committed
-        (first,) = talk.archive.folds()
+        (first,) = talk.runtime.archive.folds()
     with opened(url, settings) as talk:
         talk.append(*messages[150:])
         assert talk.compact().committed
         nodes = frontier_of(talk).nodes
         assert nodes[0].span.first == first.covered.first
-        assert any(first.id in fold.children for fold in talk.archive.folds())
+        assert any(first.id in fold.children for fold in talk.runtime.archive.folds())
         assert ask(talk, "lcm_expand", id=first.id)["messages"]
     with opened(url, other) as talk:
         talk.append(*script(16, 150))
@@ -242,7 +242,7 @@ def test_opening_a_long_conversation_reads_only_what_is_new(url: str, settings: 
     with open_store(url) as store:
         watched = WatchedStore(store)
         with opened(watched, settings) as talk:  # type: ignore[arg-type]
-            assert talk.engine.ledger.last == len(messages)
+            assert talk.runtime.log.ledger.last == len(messages)
             assert watched.log.read
             assert min(watched.log.read) > folded
             assert talk.request(system="s").messages

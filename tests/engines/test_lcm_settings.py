@@ -28,10 +28,10 @@ def talk(folder: Path, section: dict[str, Any]) -> Conversation:
 
 def tree_of(folder: Path, section: dict[str, Any]) -> SummaryTree:
     with talk(folder, section) as conversation:
-        assert conversation.troubles == []
+        assert conversation.runtime.plugins.troubles == []
         conversation.append(*SESSION)
         conversation.compact()
-        (tree,) = [tree for line in conversation.view.lines if (tree := read_tree(line.message))]
+        (tree,) = [tree for line in conversation.runtime.log.view.lines if (tree := read_tree(line.message))]
         return tree
 
 
@@ -68,7 +68,7 @@ def test_what_does_not_count_is_warned_about_and_changes_nothing(
 ) -> None:
     assert read_settings(section)[0] == LcmSettings()
     with talk(tmp_path, section) as conversation:
-        (trouble,) = conversation.troubles
+        (trouble,) = conversation.runtime.plugins.troubles
         assert trouble.startswith(said)
 
 
@@ -77,7 +77,7 @@ def test_other_engines_do_not_mind_the_section(tmp_path: Path) -> None:
     home.config_file.write_text("lcm:\n  nonsense: 1\n")
     url = f"sqlite:///{tmp_path}/talk.db"
     with Conversation.open("a", window=24_000, store=url, settings=load_settings({}, {}, home)) as conversation:
-        assert conversation.troubles == []
+        assert conversation.runtime.plugins.troubles == []
 
 
 def test_the_compress_command_reads_it_too(tmp_path: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from leporello.gateway.proxy.request import read_request
 from leporello.gateway.proxy.streams import Tally
 from leporello.gateway.sessions.message_handler import MessageOutcome
 from leporello.gateway.sessions.worker import ConversationWorker, WorkerServices
+from leporello.policy import Occasion
 from leporello.store import open_store
 from leporello.store.records import InboxMessage
 from leporello.summaries.base import Summary, SummaryTask
@@ -124,7 +125,9 @@ def test_an_undo_during_a_fold_is_heeded(tmp_path: Path) -> None:
             conversation.append({"role": "assistant", "content": f"Well {number}. " + "more " * 60})
         summariser.armed = True
         assert not conversation.compact().committed
-        assert conversation.view.waits_for_hard_limit
-        assert not conversation.engine.should_compress(conversation.limits.threshold_tokens + 1)
-        assert conversation.engine.should_compress(conversation.limits.hard_tokens)
+        assert conversation.runtime.log.view.waits_for_hard_limit
+        assert not conversation.runtime.decide(
+            Occasion.TURN, conversation.runtime.sizes.limits.threshold_tokens + 1
+        ).compacts
+        assert conversation.runtime.decide(Occasion.TURN, conversation.runtime.sizes.limits.hard_tokens).compacts
         conversation.close()

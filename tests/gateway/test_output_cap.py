@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.conversation.recovery import LEAST_OUTPUT
 from leporello.dialects import ANTHROPIC, OPENAI_RESPONSES, Dialect
-from leporello.gateway.proxy.request import read_request
-from leporello.gateway.proxy.rewrite import LEAST_OUTPUT, lowered
+from leporello.gateway.proxy.request import output_cap, read_request, with_output_cap
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import ErrorVerdict
 from leporello.testing.stub_server import Fail, Say
 
 from .house import House, opened
@@ -114,10 +116,12 @@ def test_never_more_than_was_asked(dialect: Dialect, allowed: int, wanted: int) 
     name = dialect.fields.output_caps[0]
     data = b'{"model":"m","%s":%d,"messages":[],"input":[]}' % (name.encode(), wanted)
     request = read_request(dialect, data)
-    found = lowered(data, request, allowed)
-    if found is None:
+    verdict = ErrorVerdict(ErrorKind.OUTPUT_CAP, stated_limit=10**6)
+    lower = output_cap(data, request, allowed).lowered(verdict)
+    if lower is None:
         assert wanted // 2 < LEAST_OUTPUT
         assert not LEAST_OUTPUT <= allowed < wanted
         return
-    cap = read_request(dialect, found).fields[name]
+    cap = read_request(dialect, with_output_cap(data, request, lower)).fields[name]
+    assert cap == lower
     assert LEAST_OUTPUT <= cap < wanted

@@ -95,7 +95,7 @@ def test_what_was_evicted_comes_back_from_the_store(conversations: ProxiedConver
     assert again is not first
     assert again.id == first.id
     assert log_of(conversations, again) == [*turns(3), user("more")]
-    assert small.open(again, "gpt-4o", 10_000).engine.ledger.last == 7
+    assert small.open(again, "gpt-4o", 10_000).runtime.log.ledger.last == 7
 
 
 def test_strangers_share_nothing(conversations: ProxiedConversations) -> None:

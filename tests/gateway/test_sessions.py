@@ -14,7 +14,6 @@ import httpx2
 import pytest
 
 from leporello.gateway.auth import Client, Key, Keys
-from leporello.gateway.sessions.message_handler import is_due
 from leporello.gateway.sessions.platforms import InProcessPlatform
 from leporello.gateway.sessions.sessions import Sessions
 from leporello.messages import text_of
@@ -199,15 +198,6 @@ def test_clients_are_kept_apart(tmp_path: Path) -> None:
             assert web.get(at).status_code == 401
 
 
-@pytest.mark.parametrize(
-    ("enabled", "messages", "tokens", "due"),
-    [(True, 4, 8_500, True), (True, 4, 8_499, False), (True, 3, 9_999, False), (False, 40, 9_999, False)],
-)
-def test_when_hygiene_is_due(enabled: bool, messages: int, tokens: int, due: bool) -> None:
-    """At least four messages and 85% of the window, and never when compression is off."""
-    assert is_due(enabled=enabled, messages=messages, tokens=tokens, window=10_000) is due
-
-
 def test_hygiene_comes_before_the_agent(tmp_path: Path) -> None:
     """A conversation that grew beyond 85% elsewhere is folded before the model is asked."""
     provider = ScriptedProvider(parrot)
@@ -238,7 +228,8 @@ async def test_idle_sessions_end(tmp_path: Path) -> None:
         await worker.drain()
         told: list[str] = []
         assert worker.handler.agent is not None
-        worker.handler.agent.talk.engine.on_session_end = lambda session, messages: told.append(session)  # type: ignore[method-assign]
+        plugins = worker.handler.agent.talk.runtime.plugins
+        plugins.session_ends = lambda view, messages, reason: told.append(view.session)  # type: ignore[method-assign]
         assert not await sessions.end(record.id, time.time() - 60, "expiry")
         assert await sessions.end(record.id, time.time() + 60, "expiry")
         assert not await sessions.end(record.id, time.time() + 60, "expiry")

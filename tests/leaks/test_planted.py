@@ -91,7 +91,7 @@ def test_no_planted_secret_is_in_anything_derived(
         ) as conversation,
     ):
         events: list[CompactionEvent] = []
-        conversation.listeners.append(events.append)
+        conversation.runtime.hooks.listeners.append(events.append)
         for start in range(0, len(messages), 60):
             conversation.append(*messages[start : start + 60])
         conversation.pins.add("m2", ALL)
@@ -105,11 +105,11 @@ def test_no_planted_secret_is_in_anything_derived(
         found["events"] = [encode_json(event.as_dict()).decode() for event in events]
         found["folds"] = [text_of(message) for message in conversation.messages if is_fold(message)]
         found["the summary model"] = [encode_json(list(request.messages)).decode() for request in provider.requests]
-        found["describe"] = [encode_json(conversation.describe(f"m1-m{conversation.view.last}")).decode()]
+        found["describe"] = [encode_json(conversation.describe(f"m1-m{conversation.runtime.log.view.last}")).decode()]
         found["search"] = [repr(conversation.search("the setting of the build"))]
         # The log is as it was, and so is what the model sees of messages that are shown whole.
         assert [stored.message for stored in store.log.iterate(ID, 1, len(messages))] == messages
-        for line in conversation.view.lines:
+        for line in conversation.runtime.log.view.lines:
             if line.number and not line.shortened:
                 assert line.message == store.log.message(ID, line.number).message
     assert found["folds"]
@@ -184,7 +184,7 @@ def test_a_ledger_of_an_earlier_version_is_made_again_from_the_log(tmp_path: Pat
         with Conversation.open(ID, window=24_000, store=store, settings=settings) as conversation:
             conversation.append(*planted("user"))
             assert conversation.compact().committed
-            rules = [rule.text for rule in conversation.engine.ledger.active_rules]
+            rules = [rule.text for rule in conversation.runtime.log.ledger.active_rules]
         store.ledgers.save(ID, LedgerSnapshot(5, 1, ALL.encode()))
         database = store.database
         with database.write() as tx:
@@ -192,10 +192,10 @@ def test_a_ledger_of_an_earlier_version_is_made_again_from_the_log(tmp_path: Pat
             tx.run("DELETE FROM migrations WHERE name LIKE '%masked-ledgers'")
     with open_store(str(path)) as store:
         with Conversation.open(ID, window=24_000, store=store, settings=settings) as conversation:
-            assert [rule.text for rule in conversation.engine.ledger.active_rules] == rules
+            assert [rule.text for rule in conversation.runtime.log.ledger.active_rules] == rules
         assert store.ledgers.latest(ID, 1) is None
         kept = store.ledgers.latest(ID, ledger.VERSION)
         assert kept is not None
-        assert kept.base == conversation.view.last
+        assert kept.base == conversation.runtime.log.view.last
     traces = Traces(SECRETS)
     assert [table for table, text in stored_texts(path) if traces.of(text)] == []

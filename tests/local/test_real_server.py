@@ -138,7 +138,7 @@ def test_ten_turns_through_real_overflows(desk: Desk) -> None:
     assert {verdict.stated_limit for verdict in provider.refusals} == {SERVED}
     assert len(provider.replies) == 10
     assert any("2,048" in text for text in notices)
-    assert agent.talk.limits.window == SERVED
+    assert agent.talk.runtime.sizes.limits.window == SERVED
     _check_prefixes(provider)
     _check_records(agent, provider)
 
@@ -161,12 +161,12 @@ def _check_records(agent: Agent, provider: Watched) -> None:
     assert conversation.usage.usage == reported
     assert reported.cache_read_tokens > 0
     assert all(reply.has_usage and reply.usage.prompt_tokens <= SERVED for reply in provider.replies)
-    sessions = conversation.store.conversations.sessions("talk")
-    assert conversation.compressions >= 2
-    assert [session.end_reason for session in sessions[:-1]] == ["compression"] * conversation.compressions
+    sessions = conversation.runtime.log.store.conversations.sessions("talk")
+    assert conversation.runtime.log.compactions >= 2
+    assert [session.end_reason for session in sessions[:-1]] == ["compression"] * conversation.runtime.log.compactions
     shown = " ".join(text_of(message) for message in conversation.messages)
     assert RULE in shown
-    first = next(iter(conversation.store.log.iterate("talk"))).message
+    first = next(iter(conversation.runtime.log.store.log.iterate("talk"))).message
     assert text_of(first) == "Read part 0."
     assert "part 3" in " ".join(map(str, conversation.search("Which file must not be touched?")))
 

@@ -73,7 +73,7 @@ def play(talk: Conversation, messages: list[Message]) -> None:
     for message in messages:
         if role_of(message) == "assistant":
             request = talk.request()
-            assert request.tokens <= talk.limits.window
+            assert request.tokens <= talk.runtime.sizes.limits.window
             talk.record(ModelReply(message, CanonicalUsage(input_tokens=request.tokens, output_tokens=9)))
         else:
             talk.append(message)

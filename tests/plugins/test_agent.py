@@ -45,17 +45,19 @@ def test_an_engine_with_a_database_tools_and_a_command_of_its_own(house: House, 
     house.sample("archive")
     script = ["They spoke of a cache.", call("archive_find", text="the"), "Found it."]
     agent = agent_of(script, context__engine="archive")
-    assert isinstance(agent.talk.engine, PluginEngine)
+    assert isinstance(agent.talk.runtime.plugins.engine, PluginEngine)
     agent.talk.append(*SESSION)
     events: list = []
     agent.watchers.append(events.append)
     report = agent.talk.compact("the cache")
     assert report.engine == "archive"
     assert report.warnings == ()
-    starts = agent.talk.engine.guest.guard.call("starts", lambda: list(agent.talk.engine.guest.engine.starts))
+    starts = agent.talk.runtime.plugins.engine.guest.guard.call(
+        "starts", lambda: list(agent.talk.runtime.plugins.engine.guest.engine.starts)
+    )
     assert [kwargs.get("boundary_reason") for _, kwargs in starts] == [None, "compression"]
     assert starts[1][1]["old_session_id"] == starts[0][0] == "a"
-    assert starts[1][0] == agent.talk.view.session != "a"
+    assert starts[1][0] == agent.talk.runtime.log.view.session != "a"
     ended = agent.turn("What was said about it?")
     assert ended.text == "Found it."
     finished = next(event for event in events if isinstance(event, ToolFinished))
@@ -88,19 +90,21 @@ def test_a_general_plugin_brings_tool_command_hooks_and_summariser(house: House,
     house.sample("notes")
     agent = agent_of([call("note_down", what="port 8443"), "Noted."], plugins__enabled=["notes"])
     conversation = agent.talk
-    assert conversation.engine.name == "compressor", "its engine is not active unless the settings name it"
+    assert conversation.runtime.plugins.engine.name == "compressor", (
+        "its engine is not active unless the settings name it"
+    )
     events: list = []
     agent.watchers.append(events.append)
     agent.turn("Note the port")
     finished = next(event for event in events if isinstance(event, ToolFinished))
     assert json.loads(finished.output) == {"noted": {"what": "port 8443"}}
     assert run_command(conversation, "/notes all", plugin_commands(conversation)) == "noted all"
-    assert [text for text in conversation.troubles if "there is no hook 'pre_tool_call' here" in text]
+    assert [text for text in conversation.runtime.plugins.troubles if "there is no hook 'pre_tool_call' here" in text]
     conversation.append(*SESSION)
     report = conversation.compact()
     assert report.summariser == "model:plugin:notes"
     told = list(notes_of(house))
-    conversation.leave("exit")
+    conversation.runtime.leave("exit")
     names = [name for name, _ in notes_of(house)]
     assert names == ["session_start", "pre_compaction", "post_compaction", "session_end"]
     before, after = (facts for _, facts in told[-2:])
@@ -108,7 +112,7 @@ def test_a_general_plugin_brings_tool_command_hooks_and_summariser(house: House,
     assert after["outcome"] == "committed"
     assert after["covered"] == str(report.covered)
     assert (after["tokens_before"], after["tokens_after"]) == (report.tokens_before, report.tokens_after)
-    assert before["covered"] == f"m1-m{conversation.view.last}"
+    assert before["covered"] == f"m1-m{conversation.runtime.log.view.last}"
     assert "content" not in str(told), "hooks get ids and sizes, not text"
 
 
@@ -129,10 +133,10 @@ def test_a_failing_hook_never_alters_a_commit(house: House) -> None:
     conversation = house.talk("hooked", plugins__enabled=["hooks"])
     conversation.append(*SESSION)
     report = conversation.compact()
-    conversation.leave()
+    conversation.runtime.leave()
     assert conversation.messages == plain.messages
     assert (report.outcome, report.tokens_after) == (wanted.outcome, wanted.tokens_after)
-    assert sorted(text.split(" failed")[0] for text in conversation.troubles) == [
+    assert sorted(text.split(" failed")[0] for text in conversation.runtime.plugins.troubles) == [
         f"plugin hooks: hook {name}" for name in ("post_compaction", "pre_compaction", "session_end", "session_start")
     ]
 
@@ -154,7 +158,7 @@ def test_a_tool_of_an_engine_can_not_replace_a_tool_of_the_host(house: House, ag
     agent.turn("Say it")
     results = [text_of(message) for message in agent.talk.messages if message["role"] == "tool"]
     assert "mine" in results[0]
-    assert any("its tool terminal is left out" in text for text in agent.talk.troubles)
+    assert any("its tool terminal is left out" in text for text in agent.talk.runtime.plugins.troubles)
 
 
 def test_recall_tools_of_an_engine_are_asked_first_and_the_host_second(house: House, agent_of) -> None:

@@ -7,15 +7,20 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.compaction.pipeline import CompactionTask
 from leporello.compaction.view import number_messages
 from leporello.engines.base import ContextEngine
 from leporello.engines.guard import PluginGuard
 from leporello.engines.plugin_engine import HostedEngine, PluginEngine
+from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, encode_json, is_instruction, role_of
+from leporello.models import Limits
+from leporello.tokens import TokenCounter
 from leporello.turns import open_group, validate
 from tests.support.strategies import conversations
 
 WINDOW = 6_000
+COUNTER = TokenCounter.for_model(None)
 PADDING = [{"role": "assistant", "content": "All of this is known. " * 60}, {"role": "user", "content": "Go on."}]
 
 KINDS = ["from a user", "from a user", "without a turn", "drop", "swap", "repeat", "insert", "shorten"]
@@ -71,10 +76,18 @@ class Editor(ContextEngine):
 def test_any_edited_list(messages: list[Message], wanted: list[tuple[str, int]], late: bool) -> None:
     messages = [*messages, *(PADDING * 6 if open_group(messages) is None else [])]
     guard = PluginGuard("engine editor", 20)
-    engine = PluginEngine(HostedEngine(Editor(wanted), guard, "editor"), WINDOW)
+    engine = PluginEngine(HostedEngine(Editor(wanted), guard, "editor"))
     items = number_messages(messages)
     before = encode_json(messages)
-    done = engine.compact(items, trigger="overflow" if late else "manual")
+    task = CompactionTask(
+        items=items,
+        limits=Limits.for_window(WINDOW),
+        counter=COUNTER,
+        measure=COUNTER.message,
+        ledger=Ledger(),
+        trigger="overflow" if late else "manual",
+    )
+    done = engine.compact(task)
     guard.close()
     assert encode_json(messages) == before
     shown = done.messages if done.report.committed else messages

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leporello.config import Home, load_settings
 from leporello.engines.base import ContextEngine
+from leporello.engines.compressor import ContextCompressor
 from leporello.engines.plugin_engine import HostedEngine, PluginEngine
+from leporello.messages import Message
 from leporello.plugins.host import PluginHost
 from leporello.testing import EngineContract
 from tests.plugins.conftest import House
@@ -44,11 +47,43 @@ class TestSteadyByItself(HostedContract):
         return engine
 
 
+class InTheHostsHands(ContextCompressor):
+    """A host of plain lists whose engine is a plugin, as a conversation's may be."""
+
+    def __init__(self, guest: HostedEngine, context_length: int) -> None:
+        self._engine: PluginEngine = PluginEngine(guest)
+        super().__init__(context_length)
+        self.update_model("m", context_length)
+
+    def update_from_response(self, usage: dict[str, Any]) -> None:
+        super().update_from_response(usage)
+        self._engine.update_from_response(usage)
+
+    def update_model(self, model: str, context_length: int, *args: str, **kwargs: str) -> None:
+        super().update_model(model, context_length, *args, **kwargs)
+        self._engine.update_model(model, context_length)
+        self.threshold_tokens = self._engine.adjusted(self.limits).threshold_tokens
+
+    def on_session_start(self, session_id: str, **kwargs: Any) -> None:
+        self._engine.on_session_start(session_id, **kwargs)
+
+    def on_session_end(self, session_id: str, messages: list[Message]) -> None:
+        self._engine.on_session_end(session_id, messages)
+
+    def on_session_reset(self) -> None:
+        super().on_session_reset()
+        self._engine.on_session_reset()
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return self._engine.get_tool_schemas()
+
+    def handle_tool_call(self, name: str, args: dict[str, Any], **kwargs: Any) -> str:
+        return self._engine.handle_tool_call(name, args, **kwargs)
+
+
 class ThroughTheHost(HostedContract):
     def make_engine(self, context_length: int) -> ContextEngine:
-        engine = PluginEngine(self.guest(), context_length)
-        engine.tell_model("m")
-        return engine
+        return InTheHostsHands(self.guest(), context_length)
 
 
 class TestSteadyThroughTheHost(ThroughTheHost):

@@ -29,14 +29,14 @@ def test_it_is_examined_chosen_and_used(house: House, run_cli: RunCli) -> None:
     assert run_cli(*home, "plugins", "use", "recent").code == 0
     assert yaml.safe_load(house.home.config_file.read_text()) == {"context": {"engine": "recent"}}
     conversation = house.talk(window=8_000)
-    assert conversation.engine.name == "recent"
+    assert conversation.runtime.plugins.engine.name == "recent"
     session = generate(seed=5, messages=140, tokens=16_000, huge_outputs=0).messages
     play(conversation, session)
-    reports = [attempt.report for attempt in conversation.store.views.attempts("a")]
+    reports = [attempt.report for attempt in conversation.runtime.log.store.views.attempts("a")]
     committed = [report for report in reports if report.outcome is Outcome.COMMITTED]
     assert len(committed) >= 2
     assert all(report.engine == "recent" and not report.warnings for report in committed)
-    assert conversation.troubles == []
+    assert conversation.runtime.plugins.troubles == []
     assert validate(conversation.messages) == []
     asked = next(message for message in session if message["role"] == "user")
     assert f"- {asked['content'][:40]}" in str(conversation.messages)

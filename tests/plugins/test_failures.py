@@ -86,8 +86,8 @@ def fold(house: House, **flags: object) -> CompactionReport:
     assert report.outcome is Outcome.COMMITTED
     assert validate(messages) == []
     assert encode_json(newest) in map(encode_json, messages)
-    assert [stored.message for stored in conversation.store.log.iterate("a")] == SESSION
-    assert conversation.request().tokens < conversation.limits.window
+    assert [stored.message for stored in conversation.runtime.log.store.log.iterate("a")] == SESSION
+    assert conversation.request().tokens < conversation.runtime.sizes.limits.window
     return report
 
 
@@ -160,9 +160,6 @@ OTHER_METHODS = (
     "on_session_reset",
     "update_model",
     "get_tool_schemas",
-    "get_status",
-    "has_content_to_compress",
-    "should_compress_preflight",
 )
 
 
@@ -171,18 +168,17 @@ def test_any_other_method_raises(house: House, method: str) -> None:
     odd(house, 'raise RuntimeError("broken here")', method)
     conversation = house.talk(context__engine="odd", window=8_000)
     play(conversation, SESSION)
-    assert conversation.compressions >= 1, "folding never came due"
+    assert conversation.runtime.log.compactions >= 1, "folding never came due"
     assert validate(conversation.messages) == []
-    engine = conversation.engine
-    engine.has_content_to_compress(conversation.messages)
-    engine.should_compress_preflight(conversation.messages)
+    engine = conversation.runtime.plugins.engine
     engine.on_session_reset()
     assert engine.get_tool_schemas() == []
-    assert engine.get_status()["context_length"] == 8_000
-    conversation.leave()
-    assert [text for text in conversation.troubles if method not in text] == []
-    assert len(conversation.troubles) == 1, "one clear message for each method, said once"
-    assert conversation.troubles[0].startswith(f"engine odd: {method}() failed: RuntimeError: broken here")
+    conversation.runtime.leave()
+    assert [text for text in conversation.runtime.plugins.troubles if method not in text] == []
+    assert len(conversation.runtime.plugins.troubles) == 1, "one clear message for each method, said once"
+    assert conversation.runtime.plugins.troubles[0].startswith(
+        f"engine odd: {method}() failed: RuntimeError: broken here"
+    )
 
 
 @pytest.mark.parametrize("method", ["should_compress", "update_from_response"])
@@ -190,15 +186,15 @@ def test_any_other_method_hangs(house: House, method: str) -> None:
     odd(house, "time.sleep(60)", method)
     conversation = house.talk(context__engine="odd", window=8_000, compression__deadline=0.2)
     play(conversation, SESSION)
-    assert conversation.compressions >= 1
-    assert len(conversation.troubles) == 1
-    assert f"engine odd: {method}() did not end within 0.2 s" in conversation.troubles[0]
+    assert conversation.runtime.log.compactions >= 1
+    assert len(conversation.runtime.plugins.troubles) == 1
+    assert f"engine odd: {method}() did not end within 0.2 s" in conversation.runtime.plugins.troubles[0]
 
 
 def test_a_tool_that_raises_answers_with_an_error(house: House) -> None:
     odd(house, 'raise RuntimeError("no")', "handle_tool_call")
     conversation = house.talk(context__engine="odd")
-    answer = conversation.engine.handle_tool_call("x", {}, messages=[])
+    answer = conversation.runtime.plugins.engine.handle_tool_call("x", {}, messages=[])
     assert answer == '{"error":"engine odd: handle_tool_call() failed: RuntimeError: no"}'
 
 
@@ -206,7 +202,7 @@ def test_an_engine_that_never_wants_to_fold_does_not_overflow_the_window(house: 
     odd(house, "return False", "should_compress")
     conversation = house.talk(context__engine="odd", window=8_000)
     play(conversation, SESSION)
-    assert conversation.compressions >= 1
+    assert conversation.runtime.log.compactions >= 1
 
 
 def test_an_engine_that_always_wants_to_fold_does_not_loop(house: House) -> None:
@@ -214,7 +210,7 @@ def test_an_engine_that_always_wants_to_fold_does_not_loop(house: House) -> None
     house.write("odd", code + "\n    def compress(self, messages, **kwargs):\n        return messages\n")
     conversation = house.talk(context__engine="odd")
     play(conversation, SESSION[:40])
-    attempts = conversation.store.views.attempts("a")
+    attempts = conversation.runtime.log.store.views.attempts("a")
     assert len(attempts) <= 2
     assert conversation.messages
 
@@ -230,8 +226,8 @@ def test_what_a_plugin_prints_never_reaches_standard_output(house: House, capsys
     assert captured.out == "mine\n"
     assert report.engine == "odd"
     conversation = house.talk(context__engine="odd")
-    assert any("update_model() prints to standard output" in text for text in conversation.troubles)
-    assert len(conversation.troubles) == len(set(conversation.troubles))
+    assert any("update_model() prints to standard output" in text for text in conversation.runtime.plugins.troubles)
+    assert len(conversation.runtime.plugins.troubles) == len(set(conversation.runtime.plugins.troubles))
 
 
 def test_messages_of_the_conversation_are_out_of_reach(house: House) -> None:
@@ -245,5 +241,5 @@ def test_messages_of_the_conversation_are_out_of_reach(house: House) -> None:
     conversation.append(*SESSION)
     assert conversation.compact().engine == "odd"
     before = encode_json(conversation.messages)
-    conversation.engine.update_from_response({"prompt_tokens": 1})
+    conversation.runtime.plugins.engine.update_from_response({"prompt_tokens": 1})
     assert encode_json(conversation.messages) == before

@@ -27,21 +27,21 @@ CHAT = [
 
 
 def guest(talk) -> object:
-    assert isinstance(talk.engine, PluginEngine)
-    return talk.engine.guest.engine
+    assert isinstance(talk.runtime.plugins.engine, PluginEngine)
+    return talk.runtime.plugins.engine.guest.engine
 
 
 def test_the_sample_of_the_interface_works_as_it_was_typed(house: House) -> None:
     house.write("tiny", TINY)
     conversation = house.talk(context__engine="tiny")
-    assert conversation.troubles == []
+    assert conversation.runtime.plugins.troubles == []
     play(conversation, CHAT)
     report = conversation.compact()
     assert (report.engine, report.outcome, report.warnings) == ("tiny", Outcome.COMMITTED, ())
     assert conversation.messages[:2] == CHAT[:2]
     assert conversation.messages[-10:] == CHAT[-10:]
-    assert [schema["name"] for schema in conversation.engine.get_tool_schemas()] == ["tiny_grep"]
-    assert conversation.engine.handle_tool_call("tiny_grep", {"query": "x"}) == '{"results": []}'
+    assert [schema["name"] for schema in conversation.runtime.plugins.engine.get_tool_schemas()] == ["tiny_grep"]
+    assert conversation.runtime.plugins.engine.handle_tool_call("tiny_grep", {"query": "x"}) == '{"results": []}'
 
 
 def test_what_a_foreign_engine_folded_can_be_opened_undone_and_resumed(house: House) -> None:
@@ -64,9 +64,9 @@ def test_a_class_in_a_folder_is_enough_and_relative_imports_work(house: House) -
     house.sample("steady")
     conversation = house.talk(context__engine="steady", window=8_000)
     play(conversation, SESSION)
-    assert conversation.troubles == []
-    assert conversation.compressions >= 1
-    reports = [attempt.report for attempt in conversation.store.views.attempts("a")]
+    assert conversation.runtime.plugins.troubles == []
+    assert conversation.runtime.log.compactions >= 1
+    reports = [attempt.report for attempt in conversation.runtime.log.store.views.attempts("a")]
     assert any(report.engine == "steady" and report.committed for report in reports)
     assert validate(conversation.messages) == []
 
@@ -76,10 +76,10 @@ def test_nothing_is_active_unless_the_settings_name_it(house: House) -> None:
         house.sample(name)
     house.write("bad", "raise RuntimeError('loaded although nobody asked')")
     conversation = house.talk()
-    assert conversation.engine.name == "compressor"
-    assert conversation.troubles == []
-    assert conversation.extras.tools == ()
-    assert {line.status for line in conversation.plugins.listing() if line.kind != "built in"} == {
+    assert conversation.runtime.plugins.engine.name == "compressor"
+    assert conversation.runtime.plugins.troubles == []
+    assert conversation.runtime.plugins.extras.tools == ()
+    assert {line.status for line in conversation.runtime.plugins.host.listing() if line.kind != "built in"} == {
         PluginStatus.AVAILABLE
     }
 
@@ -87,8 +87,8 @@ def test_nothing_is_active_unless_the_settings_name_it(house: House) -> None:
 def test_compressor_always_means_the_built_in_one(house: House) -> None:
     house.write("compressor", TINY.replace('"tiny"', '"compressor"'))
     conversation = house.talk(context__engine="compressor")
-    assert not isinstance(conversation.engine, PluginEngine)
-    assert conversation.troubles == []
+    assert not isinstance(conversation.runtime.plugins.engine, PluginEngine)
+    assert conversation.runtime.plugins.troubles == []
 
 
 def test_a_folder_comes_before_a_general_plugin_and_both_before_a_built_in(house: House) -> None:
@@ -99,7 +99,7 @@ def test_a_folder_comes_before_a_general_plugin_and_both_before_a_built_in(house
     house.write("lcm", code)
     conversation = house.talk("b", context__engine="lcm", plugins__enabled=["general"])
     assert "general" not in type(guest(conversation)).__module__
-    assert house.talk("c", context__engine="lcm").troubles == []
+    assert house.talk("c", context__engine="lcm").runtime.plugins.troubles == []
 
 
 def test_a_plugin_named_lcm_gets_its_section_unchecked(house: House) -> None:
@@ -108,7 +108,7 @@ def test_a_plugin_named_lcm_gets_its_section_unchecked(house: House) -> None:
     house.write("lcm", code.replace("def register(ctx):\n", f"def register(ctx):\n{made}"))
     house.home.config_file.write_text("lcm:\n  depth: 3\n  leaf_tokens: many\n", encoding="utf-8")
     conversation = house.talk(context__engine="lcm")
-    assert conversation.troubles == []
+    assert conversation.runtime.plugins.troubles == []
     assert guest(conversation).section == {"depth": 3, "leaf_tokens": "many"}
 
 
@@ -133,15 +133,15 @@ def test_a_broken_or_missing_engine_is_never_silent(house: House, code: str | No
     if code is not None:
         house.write("broken", code)
     conversation = house.talk(context__engine="broken")
-    assert conversation.engine.name == "compressor"
-    said = [text for text in conversation.troubles if why in text]
+    assert conversation.runtime.plugins.engine.name == "compressor"
+    said = [text for text in conversation.runtime.plugins.troubles if why in text]
     assert len(said) == 1
     assert "broken" in said[0]
     assert said[0].endswith("The built-in compressor is used instead.")
     conversation.append(*SESSION)
     assert conversation.compact().outcome is Outcome.COMMITTED
-    assert said[0] in conversation.troubles, "it is shown until it is mended"
-    line = next(line for line in conversation.plugins.listing() if line.name == "broken")
+    assert said[0] in conversation.runtime.plugins.troubles, "it is shown until it is mended"
+    line = next(line for line in conversation.runtime.plugins.host.listing() if line.name == "broken")
     assert line.status in (PluginStatus.BROKEN, PluginStatus.MISSING)
     assert line.why
 
@@ -149,8 +149,8 @@ def test_a_broken_or_missing_engine_is_never_silent(house: House, code: str | No
 def test_a_broken_folder_named_lcm_falls_back_to_the_built_in_lcm(house: House) -> None:
     house.write("lcm", "raise RuntimeError('no')")
     conversation = house.talk(context__engine="lcm")
-    assert conversation.engine.name == "lcm"
-    assert "The built-in lcm is used instead." in conversation.troubles[0]
+    assert conversation.runtime.plugins.engine.name == "lcm"
+    assert "The built-in lcm is used instead." in conversation.runtime.plugins.troubles[0]
 
 
 def test_two_conversations_never_share_engine_state(house: House) -> None:
@@ -204,9 +204,12 @@ def test_a_second_engine_is_refused_with_a_warning(house: House) -> None:
 def test_an_enabled_plugin_that_is_not_there_or_fails_is_named(house: House) -> None:
     house.write("bad", "def register(ctx):\n    1 / 0\n", kind="")
     conversation = house.talk(plugins__enabled=["absent", "bad"])
-    assert any("'absent'" in text for text in conversation.troubles)
-    assert any("plugin bad is not loaded" in text and "ZeroDivisionError" in text for text in conversation.troubles)
-    states = {line.name: line.status for line in conversation.plugins.listing()}
+    assert any("'absent'" in text for text in conversation.runtime.plugins.troubles)
+    assert any(
+        "plugin bad is not loaded" in text and "ZeroDivisionError" in text
+        for text in conversation.runtime.plugins.troubles
+    )
+    states = {line.name: line.status for line in conversation.runtime.plugins.host.listing()}
     assert (states["absent"], states["bad"]) == (PluginStatus.MISSING, PluginStatus.BROKEN)
 
 
@@ -236,11 +239,11 @@ def test_a_world_writable_place_is_not_trusted_without_the_flag(house: House, wh
     folder = house.write("tiny", TINY)
     (folder / where).resolve().chmod(0o777)
     conversation = house.talk("a", context__engine="tiny")
-    assert conversation.engine.name == "compressor"
-    assert "can be written by anybody" in conversation.troubles[0]
-    assert "plugins.allow_unsafe_folders" in conversation.troubles[0]
+    assert conversation.runtime.plugins.engine.name == "compressor"
+    assert "can be written by anybody" in conversation.runtime.plugins.troubles[0]
+    assert "plugins.allow_unsafe_folders" in conversation.runtime.plugins.troubles[0]
     trusted = house.talk("b", context__engine="tiny", plugins__allow_unsafe_folders=True)
-    assert trusted.engine.name == "tiny"
+    assert trusted.runtime.plugins.engine.name == "tiny"
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
@@ -248,7 +251,7 @@ def test_a_file_of_another_user_is_not_trusted(house: House) -> None:
     folder = house.write("tiny", TINY)
     os.chown(folder / "__init__.py", 12345, 12345)
     conversation = house.talk("a", context__engine="tiny")
-    assert "belongs to another user" in conversation.troubles[0]
+    assert "belongs to another user" in conversation.runtime.plugins.troubles[0]
 
 
 def test_no_compiled_files_are_left_in_plugin_folders(house: House) -> None:
@@ -284,7 +287,7 @@ def test_an_installed_distribution_brings_an_engine(
     assert (line.version, line.description, line.where) == ("2.0", "From afar", "package leporello-far")
     assert "leporello_far" not in sys.modules
     conversation = house.talk(context__engine="far")
-    assert (conversation.engine.name, conversation.troubles) == ("far", [])
+    assert (conversation.runtime.plugins.engine.name, conversation.runtime.plugins.troubles) == ("far", [])
 
 
 def test_a_plugin_gets_its_own_section_of_the_settings(house: House) -> None:
@@ -295,4 +298,4 @@ def test_a_plugin_gets_its_own_section_of_the_settings(house: House) -> None:
         "tiny:\n  depth: 3\nplugins:\n  enabled: [other]\n  other:\n    depth: 3\ncontext:\n  engine: tiny\n"
     )
     conversation = house.talk()
-    assert (conversation.engine.name, conversation.troubles) == ("tiny", [])
+    assert (conversation.runtime.plugins.engine.name, conversation.runtime.plugins.troubles) == ("tiny", [])

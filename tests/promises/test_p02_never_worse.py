@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leporello.compaction.pipeline import LEAST_SAVING
 from leporello.engines.compressor import ContextCompressor
 from leporello.events import Outcome
 from leporello.messages import Message, encode_json, is_instruction
+from leporello.policy import LEAST_SAVING
 from leporello.testing.sessions import SessionSpec, Style, generate
 from leporello.tokens import TokenCounter
 from tests.support.rounds import fold_once, rounds
@@ -25,9 +25,9 @@ def foldable(messages: list[Message]) -> int:
 
 @pytest.mark.fault(
     "a fold may save nothing",
-    "compaction/pipeline.py",
-    old="if after > before * (1 - LEAST_SAVING):",
-    new="if False:",
+    "policy.py",
+    old="return after <= before * (1 - LEAST_SAVING)",
+    new="return True",
 )
 @given(any_conversation(longest=16), WINDOWS)
 def test_a_commit_saves_at_least_a_tenth(messages: list[Message], window: int) -> None:
@@ -67,9 +67,9 @@ def test_the_input_is_never_changed(messages: list[Message], window: int) -> Non
 
 @pytest.mark.fault(
     "a fold above the aim does not wait",
-    "engines/compressor.py",
-    old='self.wait_for = self.limits.hard_tokens if report.details.get("above_aim") else 0',
-    new="self.wait_for = 0",
+    "policy.py",
+    old='wait_for=limits.hard_tokens if report.details.get("above_aim") else 0',
+    new="wait_for=0",
 )
 @given(conversations(longest=16), WINDOWS)
 def test_after_a_poor_compaction_the_next_trigger_is_the_hard_limit(messages: list[Message], window: int) -> None:
@@ -86,9 +86,9 @@ def test_after_a_poor_compaction_the_next_trigger_is_the_hard_limit(messages: li
 
 @pytest.mark.fault(
     "an attempt that brought nothing is repeated at once",
-    "engines/compressor.py",
-    old="self.wait_for = max(self.wait_for, min(grown, self.limits.hard_tokens))",
-    new="pass",
+    "policy.py",
+    old="wait_for=max(state.wait_for, min(grown, limits.hard_tokens))",
+    new="wait_for=state.wait_for",
 )
 @given(conversations(longest=12), WINDOWS, st.booleans())
 def test_after_an_attempt_in_vain_there_must_be_more_to_fold(

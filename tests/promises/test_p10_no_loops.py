@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.engines.compressor import MOST_ATTEMPTS, ContextCompressor
+from leporello.engines.compressor import ContextCompressor
 from leporello.messages import Message
+from leporello.policy import MOST_ATTEMPTS
 from leporello.testing.sessions import SessionSpec, generate
 
 FULL = 10**9
@@ -20,21 +21,21 @@ WINDOW = 4_000
 
 @pytest.mark.fault(
     "attempts are not counted",
-    "engines/compressor.py",
-    old="if self.attempts >= MOST_ATTEMPTS:",
+    "policy.py",
+    old="if state.attempts >= MOST_ATTEMPTS:",
     new="if False:",
 )
 @pytest.mark.fault(
     "manual attempts count",
-    "engines/compressor.py",
-    old='if trigger != "manual":',
-    new="if True:",
+    "policy.py",
+    old="return state if trigger == MANUAL else replace(state, attempts=state.attempts + 1)",
+    new="return replace(state, attempts=state.attempts + 1)",
 )
 @pytest.mark.fault(
     "a successful turn does not end the count",
-    "engines/compressor.py",
-    old='self.last_total_tokens = int(usage.get("total_tokens") or 0)\n        self.attempts = 0',
-    new='self.last_total_tokens = int(usage.get("total_tokens") or 0)',
+    "policy.py",
+    old="return replace(state, attempts=0)",
+    new="return state",
 )
 @given(st.lists(st.sampled_from(("automatic", "automatic", "manual", "turn")), max_size=14), st.booleans())
 def test_at_most_three_automatic_attempts_between_two_turns(events: list[str], useful: bool) -> None:

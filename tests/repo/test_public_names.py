@@ -106,7 +106,7 @@ def test_narrator_is_the_old_name_of_summariser(tmp_path: Path) -> None:
         pytest.warns(DeprecationWarning, match="summariser="),
         Conversation.open(window=8_000, store=str(tmp_path / "a.db"), narrator=listening) as talk,  # type: ignore[call-arg]
     ):
-        assert talk.engine.summariser is listening
+        assert talk.runtime.hooks.summariser is listening
 
 
 def test_old_and_new_name_together_are_refused() -> None:

@@ -35,7 +35,7 @@ def test_threads_race_for_a_new_conversation(kind: str, tmp_path: Path, request:
             for number in range(20):
                 barrier.wait(60)
                 metadata = Metadata(model=f"of-{racer}")
-                found.append(Conversation.open(f"new-{number}", store=store, metadata=metadata).model)
+                found.append(Conversation.open(f"new-{number}", store=store, metadata=metadata).runtime.sizes.model)
             return found
 
         models = list(threads.map(race, range(6)))

@@ -80,8 +80,8 @@ def test_the_saved_output_is_whole(play: Play) -> None:
 
 def test_the_chain_shown_is_the_chain(play: Play, shown: str) -> None:
     sessions = play.store.conversations.sessions(ID)
-    assert f"{play.agent.talk.view.last:,} messages, {len(sessions)} sessions" in shown
-    assert len(sessions) == play.agent.talk.compressions + 1
+    assert f"{play.agent.talk.runtime.log.view.last:,} messages, {len(sessions)} sessions" in shown
+    assert len(sessions) == play.agent.talk.runtime.log.compactions + 1
     assert [session.end_reason for session in sessions] == ["compression"] * (len(sessions) - 1) + [None]
 
 
@@ -111,7 +111,7 @@ def test_rules_and_view_are_as_claimed(play: Play, shown: str) -> None:
 
 def test_the_answers_come_from_folded_messages(play: Play, shown: str) -> None:
     """Right, found by the search, and not because the message is still on show."""
-    visible = {line.number for line in play.agent.talk.view.lines}
+    visible = {line.number for line in play.agent.talk.runtime.log.view.lines}
     assert len(play.answers) == 3
     for answer in play.answers:
         number = source_of(play, answer)

@@ -18,6 +18,7 @@ from leporello.engines.compressor import ContextCompressor
 from leporello.fingerprint import fingerprints, known_lengths
 from leporello.messages import Message, Messages, message_hash, text_of
 from leporello.models import resolve_limits
+from leporello.policy import answered
 from leporello.recall.base import ArchivedFold
 from leporello.recall.memory import MemoryArchive
 from leporello.summaries.fold import is_fold, read_fold
@@ -70,7 +71,8 @@ class FoldedLists:
             engine = known.engine
             engine.tool_tokens = fixed_tokens
             if messages and engine.should_compress(engine.estimate([line.message for line in lines])):
-                engine.attempts = 0
+                # A list is shown because the model is asked: whatever was tried before, it answered since.
+                engine.state = answered(engine.state)
                 engine.trust.key = self._key
                 lines = _placed(engine.compress([line.message for line in lines]), lines)
                 # What came to nothing is remembered too: the engine then waits for the hard limit.

@@ -99,7 +99,7 @@ class LeporelloSession:
 
     def _items(self) -> list[Any]:
         tools = openai_tools() if self._offers_recall else []
-        return self._encoded(self.talk.request(tools).messages) if self.talk.view.lines else []
+        return self._encoded(self.talk.request(tools).messages) if self.talk.runtime.log.view.lines else []
 
     def _encoded(self, messages: Sequence[Any]) -> list[Any]:
         wire = OPENAI_RESPONSES.encode_request(messages, target=Target("openai", self._model))
@@ -114,7 +114,7 @@ class LeporelloSession:
 
     def _pop(self) -> Any | None:
         count = self._store.log.count(self.talk.id)
-        if not count or not self.talk.view.lines:
+        if not count or not self.talk.runtime.log.view.lines:
             return None
         items = self._encoded([self._store.log.message(self.talk.id, count).message])
         if count == 1:
@@ -142,7 +142,9 @@ class LeporelloSession:
 
     def _tool(self, schema: dict[str, Any]) -> FunctionTool:
         async def invoke(_: Any, arguments: str) -> str:
-            return await self._do(lambda: self.talk.recall_tools.handle(schema["name"], json.loads(arguments or "{}")))
+            return await self._do(
+                lambda: self.talk.runtime.recall_tools.handle(schema["name"], json.loads(arguments or "{}"))
+            )
 
         return FunctionTool(
             name=schema["name"],

@@ -74,8 +74,8 @@ class Agent:
     _told: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.talk.before_folding.append(lambda trigger: self._emit(Compacting(trigger)))
-        self.talk.listeners.append(self._compacted)
+        self.talk.runtime.hooks.before.append(lambda trigger: self._emit(Compacting(trigger)))
+        self.talk.runtime.hooks.listeners.append(self._compacted)
 
     # -- one turn
 
@@ -99,22 +99,22 @@ class Agent:
 
     def refresh(self) -> None:
         """See what other processes did with the conversation; their folds change the prompt here, too."""
-        folded = self.talk.compressions
-        if not self.talk.refresh() or self.talk.compressions == folded:
+        folded = self.talk.runtime.log.compactions
+        if not self.talk.runtime.refresh() or self.talk.runtime.log.compactions == folded:
             return
-        kept = self.talk.store.state.get(self.talk.id, PROMPT_KEY)
+        kept = self.talk.runtime.log.store.state.get(self.talk.id, PROMPT_KEY)
         prompt = SystemPrompt.from_dict(kept) if kept else self.prompt
         self.prompt = prompt.after_compression(self.sources)
         if self.prompt != prompt:
-            self.talk.store.state.set(self.talk.id, PROMPT_KEY, self.prompt.as_dict())
+            self.talk.runtime.log.store.state.set(self.talk.id, PROMPT_KEY, self.prompt.as_dict())
 
     def _answered(self, token: CancelToken) -> TurnEnded:
         used = CanonicalUsage()
         calls = 0
-        self.talk.cancel = token
+        self.talk.runtime.hooks.cancel = token
         try:
             while calls < MOST_STEPS:
-                folded = self.talk.compressions
+                folded = self.talk.runtime.log.compactions
                 reply = self._ask(token)
                 calls += 1
                 used += reply.usage
@@ -133,33 +133,33 @@ class Agent:
             return self._ended(TurnEnded("", "interrupted", calls, used))
         finally:
             self._watch_turn = None
-            self.talk.cancel = None
+            self.talk.runtime.hooks.cancel = None
 
     def _ask(self, token: CancelToken) -> ModelReply:
         caller = Caller(self.talk, self.provider, self._emit, self._learned)
         reply = caller.call(lambda most: self._request(most, token), self.max_output)
         self.talk.record(reply, provider=self.provider_name)
         self.tell_troubles()
-        facts = model_facts(self.talk.model or None)
-        self._emit(CallFinished(self.talk.model, reply.usage, cost(reply.usage, facts)))
+        facts = model_facts(self.talk.runtime.sizes.model or None)
+        self._emit(CallFinished(self.talk.runtime.sizes.model, reply.usage, cost(reply.usage, facts)))
         return reply
 
     def _request(self, max_tokens: int | None, token: CancelToken) -> ModelRequest:
         """The view as it is now, with breakpoints where the provider wants them."""
-        folded = self.talk.compressions
+        folded = self.talk.runtime.log.compactions
         made = self._view_request(max_tokens)
-        if self.talk.compressions != folded:
+        if self.talk.runtime.log.compactions != folded:
             # A fold changes the prompt too: both go out in the same request, so that the prefix breaks only once.
             made = self._view_request(max_tokens)
-        use = caching.cache_use(self.talk.model, self.provider_name, self.base_url, self.dialect)
+        use = caching.cache_use(made.model, self.provider_name, self.base_url, self.dialect)
         messages = made.marked(native=use.native) if use.marks else list(made.messages)
-        return ModelRequest(self.talk.model, messages, made.tools, max_tokens, options={**made.options}, cancel=token)
+        return ModelRequest(made.model, messages, made.tools, max_tokens, options={**made.options}, cancel=token)
 
     def measure(self) -> PromptSize:
         """How large the next request would be as things stand."""
         words = text_of(self.prompt.message())
-        self.talk.measure_fixed(self.toolbox.schemas(), words)
-        return self.talk.reading
+        self.talk.runtime.sizes.measure_fixed(self.toolbox.schemas(), words)
+        return self.talk.runtime.reading
 
     def _view_request(self, max_tokens: int | None) -> Request:
         return self.talk.request(
@@ -184,9 +184,9 @@ class Agent:
 
     def _make_room(self, folded_before: int) -> None:
         """The answer filled the window and broke off: fold, unless recording it did so, and say what to do."""
-        if self.talk.compressions == folded_before and self.talk.settings.compression.enabled:
-            self.talk.shrink("answer filled the window")
-        made = self.talk.compressions > folded_before
+        if self.talk.runtime.log.compactions == folded_before and self.talk.runtime.settings.compression.enabled:
+            self.talk.runtime.shrink("answer filled the window")
+        made = self.talk.runtime.log.compactions > folded_before
         what = (
             "The conversation was folded: say `go on` for the rest." if made else "Nothing could be folded: try /new."
         )
@@ -194,7 +194,7 @@ class Agent:
 
     def close_open_calls(self, text: str) -> None:
         """Give every call that still waits a result, so that the conversation can go on."""
-        messages = self.talk.view.messages
+        messages = self.talk.runtime.log.view.messages
         group = open_group(messages)
         if group is None:
             return
@@ -209,7 +209,7 @@ class Agent:
 
     def tell_troubles(self) -> None:
         """Say what is wrong with plugins, each thing once."""
-        for text in self.talk.troubles:
+        for text in self.talk.runtime.plugins.troubles:
             if text not in self._told:
                 self._told.add(text)
                 self._emit(Notice(text))
@@ -220,12 +220,12 @@ class Agent:
 
     def _learned(self, window: int) -> None:
         self.learn(window)
-        self.talk.use_window(window)
+        self.talk.runtime.use_window(window)
         self._fit_outputs()
 
     def _fit_outputs(self) -> None:
         """Tool output is shown in proportion to the window, which has just changed."""
-        limits = OutputLimits.for_window(self.talk.limits.window)
+        limits = OutputLimits.for_window(self.talk.runtime.sizes.limits.window)
         self.context = replace(self.context, limits=limits)
         self.budget = self.budget.within(limits)
 
@@ -235,7 +235,7 @@ class Agent:
         if not event.report.committed:
             return
         self.prompt = self.prompt.after_compression(self.sources)
-        self.talk.store.state.set(self.talk.id, PROMPT_KEY, self.prompt.as_dict())
+        self.talk.runtime.log.store.state.set(self.talk.id, PROMPT_KEY, self.prompt.as_dict())
 
     def use_model(
         self,
@@ -252,7 +252,7 @@ class Agent:
         self.provider_name = provider_name
         self.base_url = base_url
         self.dialect = dialect
-        self.talk.use_model(model, window)
+        self.talk.runtime.use_model(model, window)
         self._fit_outputs()
 
 

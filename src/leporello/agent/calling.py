@@ -1,8 +1,4 @@
-"""One call to the model with recovery: what a provider refuses as too large is folded and sent again.
-
-Input over the window: fold and retry, at most three times. Output cap: lower this call's `max_tokens` only. A limit the
-provider states is remembered; nothing is ever guessed. Everything else goes to the caller as it is.
-"""
+"""One call to the model with recovery: what a provider refuses is mended as `recovery` says, and sent again."""
 
 from __future__ import annotations
 
@@ -11,14 +7,11 @@ from dataclasses import dataclass
 
 from leporello.agent.events import Notice, TextDelta, Watcher
 from leporello.conversation import Conversation
+from leporello.conversation.recovery import Facts, OutputCap, Recovery, Remedy, Step, next_step
 from leporello.errors import LeporelloError
-from leporello.events import CompactionReport, Outcome
+from leporello.events import CompactionReport
 from leporello.providers.base import ModelReply, ModelRequest, Provider
-from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict
-
-MOST_RECOVERIES = 3
-LEAST_OUTPUT = 64
 
 RequestMaker = Callable[[int | None], ModelRequest]
 """Builds the request for the view as it is now, with at most so many output tokens."""
@@ -48,41 +41,35 @@ class Caller:
 
     def call(self, make: RequestMaker, max_tokens: int | None) -> ModelReply:
         """The answer, after as many recoveries as are allowed."""
-        foldings = 0
-        capped = 0
+        recovery = Recovery()
         while True:
             try:
-                reply = self.provider.complete(make(max_tokens), lambda text: self.watch(TextDelta(text)))
+                return self.provider.complete(make(max_tokens), lambda text: self.watch(TextDelta(text)))
             except CallFailed as error:
-                verdict = error.verdict
-                if verdict.kind is ErrorKind.OUTPUT_CAP and capped < MOST_RECOVERIES:
-                    capped += 1
-                    max_tokens = self._lower(verdict, max_tokens)
-                    continue
-                if not verdict.foldable:
+                step = next_step(recovery, error.verdict, self._facts(max_tokens))
+                if step.remedy is Remedy.LOWER_CAP:
+                    max_tokens = step.cap
+                    allowed = f"The model allows at most {step.cap:,} output tokens here"
+                    self.watch(Notice(f"{allowed}; asking again with that."))
+                elif step.remedy is Remedy.COMPACT:
+                    report = self._compact(step)
+                    if not report.committed:
+                        raise StillTooLong(error.verdict, recovery.compactions, report.reason) from error
+                elif step.remedy is Remedy.EXHAUSTED:
+                    raise StillTooLong(error.verdict, recovery.compactions, step.reason) from error
+                else:
                     raise
-                report = None if foldings >= MOST_RECOVERIES else self._fold(verdict, foldings)
-                if report is None or not report.committed:
-                    raise StillTooLong(verdict, foldings, report.reason if report else "") from error
-                foldings += 1
-                continue
-            return reply
+                recovery = step.after
 
-    def _lower(self, verdict: ErrorVerdict, max_tokens: int | None) -> int:
-        """Input is fine, input and output together are not: ask for less output, change nothing else."""
-        allowed = verdict.allowed_output
-        if allowed is None or allowed < 1 or (max_tokens is not None and allowed >= max_tokens):
-            allowed = (max_tokens or self.talk.limits.output_reserve) // 2
-        lowered = max(LEAST_OUTPUT, allowed)
-        self.watch(Notice(f"The model allows at most {lowered:,} output tokens here; asking again with that."))
-        return lowered
+    def _facts(self, max_tokens: int | None) -> Facts:
+        runtime = self.talk.runtime
+        limits = runtime.sizes.limits
+        output = OutputCap(max_tokens, limits.output_reserve)
+        return Facts(limits.window, runtime.settings.compression.enabled, output)
 
-    def _fold(self, verdict: ErrorVerdict, foldings: int) -> CompactionReport:
-        """Make the view smaller, if that is allowed and helps."""
-        if not self.talk.settings.compression.enabled:
-            return CompactionReport(Outcome.BLOCKED, "compression.enabled is false")
-        if verdict.stated_limit is not None and verdict.stated_limit < self.talk.limits.window:
-            self.learn(verdict.stated_limit)
-            self.watch(Notice(f"The model's window is {verdict.stated_limit:,} tokens, as it says itself; remembered."))
+    def _compact(self, step: Step) -> CompactionReport:
+        if step.stated_window is not None:
+            self.learn(step.stated_window)
+            self.watch(Notice(f"The model's window is {step.stated_window:,} tokens, as it says itself; remembered."))
         self.watch(Notice("The request was too long for the model; folding and sending it again."))
-        return self.talk.shrink(f"overflow {foldings + 1}")
+        return self.talk.runtime.shrink(step.trigger)

@@ -138,7 +138,7 @@ def help_text(known: Mapping[str, SlashCommand], columns: int = 0) -> str:
 
 def _compress(talk: Conversation, argument: str) -> str:
     report = talk.compact(argument)
-    return compaction_line(report, talk.compressions)
+    return compaction_line(report, talk.runtime.log.compactions)
 
 
 def _undo(talk: Conversation, _: str) -> str:
@@ -207,7 +207,7 @@ COMMANDS: dict[str, SlashCommand] = {
 def plugin_commands(talk: Conversation) -> dict[str, SlashCommand]:
     """The commands that plugins bring into a conversation; names that the host uses stay the host's."""
     found: dict[str, SlashCommand] = {}
-    for call in talk.extras.commands:
+    for call in talk.runtime.plugins.extras.commands:
         about = call.command
         if about.name not in COMMANDS and about.name not in found:
             found[about.name] = SlashCommand(about.help, _run(call), about.argument)

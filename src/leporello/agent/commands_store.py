@@ -28,12 +28,12 @@ _SECONDS_PER_DAY = 86_400
 
 
 def usage(talk: Conversation, _: str) -> str:
-    return f"{usage_line(talk.usage)}, folded {plural(talk.compressions, 'time')}"
+    return f"{usage_line(talk.usage)}, folded {plural(talk.runtime.log.compactions, 'time')}"
 
 
 def insights(talk: Conversation, argument: str) -> str:
     days = int(argument) if argument.isdecimal() and int(argument) else DAYS
-    found = talk.store.usage.insights(InsightsQuery(since=time.time() - days * _SECONDS_PER_DAY))
+    found = talk.runtime.log.store.usage.insights(InsightsQuery(since=time.time() - days * _SECONDS_PER_DAY))
     lines = [
         f"Last {plural(days, 'day')}: {plural(found.conversations, 'conversation')}, "
         f"{plural(found.messages, 'message')}",
@@ -76,11 +76,12 @@ def unpin(talk: Conversation, argument: str) -> str:
 
 
 def _is_shown(talk: Conversation, id: str) -> bool:
-    return any(f"m{line.number}" == id.strip("[]").lower() for line in talk.view.lines if not line.shortened)
+    shown = talk.runtime.log.view.lines
+    return any(f"m{line.number}" == id.strip("[]").lower() for line in shown if not line.shortened)
 
 
 def _opening(talk: Conversation, number: int) -> str:
-    return _short(text_of(talk.store.log.message(talk.id, number).message), SHOWN_CHARS)
+    return _short(text_of(talk.runtime.log.store.log.message(talk.id, number).message), SHOWN_CHARS)
 
 
 # -- conversations
@@ -89,14 +90,14 @@ def _opening(talk: Conversation, number: int) -> str:
 def sessions(talk: Conversation, argument: str) -> str:
     """The newest conversations, numbered for `/resume`."""
     count = int(argument) if argument.isdecimal() and int(argument) else LISTED
-    records = recent(talk.store, count)
+    records = recent(talk.runtime.log.store, count)
     if not records:
         return "There are no conversations yet."
     wide = min(ID_CHARS, max(len(record.id) for record in records))
     lines = [f"  #  {'id':{wide}}  {'active':16}  {'messages':>8}  title"]
     for place, record in enumerate(records, 1):
         here = "*" if record.id == talk.id else " "
-        about = title_of(record.metadata.title) or first_words(talk.store, record)
+        about = title_of(record.metadata.title) or first_words(talk.runtime.log.store, record)
         active = moment(record.updated_at)
         row = f"{here}{place:>2}  {_short(record.id, wide):{wide}}  {active:16}  {record.messages:>8,}  "
         lines.append(row + _short(about, max(8, LINE_CHARS - len(row))))
@@ -133,18 +134,18 @@ def title_of(text: str) -> str:
 
 
 def plugins(talk: Conversation, _: str) -> str:
-    listed = talk.plugins.listing()
+    listed = talk.runtime.plugins.host.listing()
     width = max(len(line.name) for line in listed)
     lines = []
     for line in listed:
         mark = "*" if line.status in (PluginStatus.IN_USE, PluginStatus.ENABLED) else " "
         about = line.why or line.description or line.where
         lines.append(f"{mark} {line.name:{width}}  {line.status:9}  {_short(about, 50)}".rstrip())
-    return "\n".join([*lines, *talk.troubles])
+    return "\n".join([*lines, *talk.runtime.plugins.troubles])
 
 
 def config(talk: Conversation, argument: str) -> str:
-    settings = talk.settings
+    settings = talk.runtime.settings
     if argument:
         return _setting(settings, argument)
     changed = [key for key in settings if settings.source(key).origin.value != "default"]

@@ -59,15 +59,15 @@ def with_plugin_tools(talk: Conversation, own: Toolbox) -> Toolbox:
     the host answers what the engine does not know.
     """
     tools = {name: tool for name in own.names if (tool := own.get(name))}
-    for schema in talk.engine.get_tool_schemas():
+    for schema in talk.runtime.plugins.engine.get_tool_schemas():
         name = str(schema["name"])
         if name in tools and name not in RECALL:
-            talk.note(_taken(f"engine {talk.engine.name}", name))
+            talk.runtime.plugins.note(_taken(f"engine {talk.runtime.plugins.engine.name}", name))
         else:
             tools[name] = foreign_tool(schema, _ask_engine(talk, name, tools.get(name)))
-    for call in talk.extras.tools:
+    for call in talk.runtime.plugins.extras.tools:
         if call.tool.name in tools:
-            talk.note(_taken(call.guard.who, call.tool.name))
+            talk.runtime.plugins.note(_taken(call.guard.who, call.tool.name))
         else:
             tools[call.tool.name] = foreign_tool(call.tool.schema, _ask_plugin(call))
     return Toolbox(tools.values())
@@ -79,7 +79,7 @@ def _taken(who: str, name: str) -> str:
 
 def _ask_engine(talk: Conversation, name: str, own: Tool | None) -> Handler:
     def handle(context: ToolContext, arguments: Arguments) -> object:
-        answer = talk.engine.handle_tool_call(name, dict(arguments), messages=talk.messages)
+        answer = talk.runtime.plugins.engine.handle_tool_call(name, dict(arguments), messages=talk.messages)
         if own is None or not _is_error(answer):
             return answer
         return own.run(context, own.check(arguments))
@@ -213,18 +213,18 @@ def open_agent(
     outputs = outputs_folder(settings.home, conversation.id)
     jobs = jobs or BackgroundJobs()
     names = () if chosen.small and settings.tools.names is None else settings.tools.names
-    own = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(conversation)).select(
-        names, conversation.limits.window
-    )
+    window, reserve = conversation.runtime.sizes.limits.window, conversation.runtime.sizes.limits.output_reserve
+    own = builtin_toolbox(settings.home.memory_dir, jobs, _recall_tools(conversation)).select(names, window)
     toolbox = own if chosen.small else with_plugin_tools(conversation, own)
-    limits = OutputLimits.for_window(conversation.limits.window)
+    limits = OutputLimits.for_window(window)
+    artifacts = StoredArtifacts(conversation.runtime.log.store, conversation.id)
     sources = PromptSources(
         workdir=folder,
         memory=settings.home.memory_dir,
         today=today or date.today(),
         tools=toolbox.names,
         skills=(settings.home.skills_dir,),
-        window=conversation.limits.window,
+        window=window,
     )
     return Agent(
         talk=conversation,
@@ -239,7 +239,7 @@ def open_agent(
             limits=limits,
             env=command_environment(_key_variables(settings)),
         ),
-        budget=OutputBudget(outputs, limits, toolbox.names, StoredArtifacts(conversation.store, conversation.id)),
+        budget=OutputBudget(outputs, limits, toolbox.names, artifacts),
         prompt=_prompt(conversation, sources),
         sources=sources,
         learn=lambda window: _remember(settings, chosen, window),
@@ -247,25 +247,23 @@ def open_agent(
         base_url=chosen.base_url,
         dialect=chosen.dialect,
         jobs=jobs,
-        max_output=min(
-            settings.model.max_output or conversation.limits.output_reserve, conversation.limits.output_reserve
-        ),
+        max_output=min(settings.model.max_output or reserve, reserve),
     )
 
 
 def _prompt(talk: Conversation, sources: PromptSources) -> SystemPrompt:
     """The prompt the conversation was begun with, so that a resumed one sends the same bytes."""
-    kept = talk.store.state.get(talk.id, PROMPT_KEY)
+    kept = talk.runtime.log.store.state.get(talk.id, PROMPT_KEY)
     if kept:
         return SystemPrompt.from_dict(kept)
     built = build_system_prompt(sources)
-    talk.store.state.set(talk.id, PROMPT_KEY, built.as_dict())
+    talk.runtime.log.store.state.set(talk.id, PROMPT_KEY, built.as_dict())
     return built
 
 
 def _recall_tools(talk: Conversation) -> list[Tool]:
     def handler(name: str) -> Callable[[ToolContext, dict[str, object]], object]:
-        return lambda _, arguments: talk.recall_tools.handle(name, arguments)
+        return lambda _, arguments: talk.runtime.recall_tools.handle(name, arguments)
 
     return [foreign_tool({"type": "function", "function": schema}, handler(schema["name"])) for schema in SCHEMAS]
 

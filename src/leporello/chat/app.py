@@ -71,10 +71,10 @@ class ResumeSummary:
 
 def resume_summary(talk: Conversation) -> ResumeSummary:
     """Read from the newest messages only."""
-    lines = talk.view.lines
+    stored = talk.runtime.log
     ask = ""
     answer = ""
-    for line in reversed(lines):
+    for line in reversed(stored.view.lines):
         if line.fold:
             continue
         role = role_of(line.message)
@@ -83,12 +83,12 @@ def resume_summary(talk: Conversation) -> ResumeSummary:
         elif role == "user":
             ask = text_of(line.message)
             break
-    folded = f", folded {talk.compressions}×" if talk.compressions else ""
+    folded = f", folded {stored.compactions}×" if stored.compactions else ""
     return ResumeSummary(
         _cut(one_line(redact(ask)), SHOWN_ASK),
         _cut(redact(answer), SHOWN_ANSWER),
         bool(ask) and not answer,
-        f"{talk.id} · {plural(talk.view.last, 'message')}{folded}",
+        f"{talk.id} · {plural(stored.view.last, 'message')}{folded}",
     )
 
 
@@ -188,7 +188,7 @@ class Chat:
         self._agent.jobs.close()
         for job in running:
             self._ui.note(f"Stopped the background command {job.id}: {job.command}")
-        conversation.leave(reason)
+        conversation.runtime.leave(reason)
         conversation.close()
         if self._begun and not self._store.log.count(conversation.id):
             self._store.conversations.delete(conversation.id)
@@ -210,12 +210,12 @@ class Chat:
             self._chosen.model, self._chosen.provider_name, self._chosen.base_url, self._chosen.dialect
         )
         ttl = self._options.settings.prompt_caching.cache_ttl
-        limits = self._agent.talk.limits
+        limits = self._agent.talk.runtime.sizes.limits
         parts = [self._chosen.provider_name, f"window {limits.window_text}"]
         if use.marks:
             parts.append(f"prompt cache on ({ttl})")
         hints = [WINDOW_HINT] if limits.window_assumed else []
-        return "\n".join([" · ".join(parts), *hints, *self._agent.talk.troubles])
+        return "\n".join([" · ".join(parts), *hints, *self._agent.talk.runtime.plugins.troubles])
 
     def show_resume_summary(self) -> None:
         found = resume_summary(self._agent.talk)
@@ -247,7 +247,7 @@ class Chat:
             if not self._as_command(text):
                 self._turn(text)
         except (KeyboardInterrupt, Cancelled):
-            self._agent.talk.refresh()
+            self._agent.talk.runtime.refresh()
             self._ui.note("Stopped; nothing was changed.")
         except LeporelloError as error:
             self._failure(error)
@@ -274,17 +274,18 @@ class Chat:
 
     def _fold(self, text: str) -> str | None:
         conversation = self._agent.talk
-        conversation.cancel = CancelToken()
+        hooks = conversation.runtime.hooks
+        hooks.cancel = CancelToken()
         try:
-            with self._ui.working("Folding the conversation"), soft_interrupts(conversation.cancel, lambda: False):
+            with self._ui.working("Folding the conversation"), soft_interrupts(hooks.cancel, lambda: False):
                 return run_command(conversation, text, self.commands)
         finally:
-            conversation.cancel = None
+            hooks.cancel = None
 
     def _turn(self, text: str) -> None:
         token = CancelToken()
         self._in_turn = True
-        if not self._agent.talk.view.last:
+        if not self._agent.talk.runtime.log.view.last:
             self._store.conversations.update(self._agent.talk.id, title=title_of(text))
         try:
             with self._ui.turn() as view, soft_interrupts(token, lambda: view.uninterruptible):
@@ -322,12 +323,12 @@ class Chat:
         return ChatStatus(
             self._chosen.model,
             used,
-            conversation.limits.window,
+            conversation.runtime.sizes.limits.window,
             totals.cost if priced else None,
             totals.cache_hit_rate if counted else None,
-            conversation.compressions,
-            warning="see /plugins" if conversation.troubles else "",
-            assumed=conversation.limits.window_assumed,
+            conversation.runtime.log.compactions,
+            warning="see /plugins" if conversation.runtime.plugins.troubles else "",
+            assumed=conversation.runtime.sizes.limits.window_assumed,
         )
 
     # -- commands of a terminal
@@ -360,14 +361,14 @@ class Chat:
 
     def _last_result(self) -> str:
         conversation = self._agent.talk
-        newest = conversation.view.last
+        newest = conversation.runtime.log.view.last
         stored = self._store.log.span(conversation.id, Span(max(1, newest - 50), newest)) if newest else []
         return next((entry.id for entry in reversed(stored) if is_result(entry.message)), "")
 
     def _new(self) -> str:
         earlier = self._agent.talk
         kept = f" The one before is kept: /resume {earlier.id}" if self._store.log.count(earlier.id) else ""
-        earlier.engine.on_session_reset()
+        earlier.runtime.plugins.engine.on_session_reset()
         self._switch(None, "new")
         return f"A new conversation: {self._agent.talk.id}.{kept}"
 
@@ -385,8 +386,9 @@ class Chat:
         if not name:
             chosen = self._chosen
             where = f" at {chosen.base_url}" if chosen.base_url else ""
+            window = self._agent.talk.runtime.sizes.limits.window_text
             return (
-                f"{chosen.model} ({chosen.provider_name}{where}), window {self._agent.talk.limits.window_text}. "
+                f"{chosen.model} ({chosen.provider_name}{where}), window {window}. "
                 "Another one from here on: /model NAME; for every chat: leporello setup"
             )
         self._chosen = choose_model(self._options.settings, name)
@@ -394,7 +396,7 @@ class Chat:
         conversation.close()
         self._agent = self._opened(conversation.id, self._agent.jobs)
         self._store.conversations.update(conversation.id, model=self._chosen.model)
-        return f"Continuing with {self._chosen.model}, window {self._agent.talk.limits.window_text}."
+        return f"Continuing with {self._chosen.model}, window {self._agent.talk.runtime.sizes.limits.window_text}."
 
     def _quit(self) -> str:
         self._leaving = True

@@ -73,7 +73,7 @@ def _end(agent: Agent, store: Store, *, begun: bool) -> None:
         note(f"Stopped the background command {job.id}: {job.command}")
     agent.jobs.close()
     conversation = agent.talk
-    conversation.leave()
+    conversation.runtime.leave()
     conversation.close()
     if begun and not store.log.count(conversation.id):
         store.conversations.delete(conversation.id)
@@ -89,7 +89,7 @@ def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
     agent.measure()
     if command[0] == "compress":
         report = agent.talk.compact(command[1])
-        _say(compaction_line(report, agent.talk.compressions), as_json, outcome=report.outcome.value)
+        _say(compaction_line(report, agent.talk.runtime.log.compactions), as_json, outcome=report.outcome.value)
         return code_of(report.outcome)
     answered = answer_command(agent.talk, prompt, more)
     if answered is None:
@@ -108,8 +108,8 @@ def _say(text: str, as_json: bool, **more: str) -> None:
 
 def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
     watch = _print_json if as_json else _print
-    if not agent.talk.view.last:
-        agent.talk.store.conversations.update(agent.talk.id, title=title_of(prompt))
+    if not agent.talk.runtime.log.view.last:
+        agent.talk.runtime.log.store.conversations.update(agent.talk.id, title=title_of(prompt))
     try:
         ended = agent.turn(prompt, watch)
     except LeporelloError as error:

@@ -20,9 +20,9 @@ def _export(talk: Conversation, argument: str) -> str:
     if write is None:
         raise InputError(f"{path.name} must end with .md (to read) or .jsonl (for programs).")
     must_be_new(path, "Name another file.")
-    record = talk.store.conversations.resolve(talk.id)
+    record = talk.runtime.log.store.conversations.resolve(talk.id)
     with open_atomically(path, private=True) as file:
-        for piece in write(talk.store, record, False):
+        for piece in write(talk.runtime.log.store, record, False):
             file.write(piece.encode())
     return f"Written to {safe(str(path))}: {record.messages:,} messages."
 

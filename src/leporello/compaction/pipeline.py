@@ -26,6 +26,7 @@ from leporello.events import CompactionReport, Outcome, Span
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, is_instruction, text_of
 from leporello.models import Limits
+from leporello.policy import LEAST_SAVING, saves_enough
 from leporello.summaries import unverified
 from leporello.summaries.base import Summariser, Summary, SummaryTask
 from leporello.summaries.deterministic import build
@@ -36,8 +37,6 @@ from leporello.summaries.summary_tree import read_tree
 from leporello.tokens import TokenCounter
 from leporello.turns import ViolationKind, validate
 
-LEAST_SAVING = 0.10
-"""A compaction that saves less of the foldable tokens is not worth breaking the prompt cache for."""
 CONTENT_SHARE = 0.20
 FOLD_SHARE_OF_CONTENT = 0.5
 LEAST_FOLD_SHARE = 0.075
@@ -313,7 +312,7 @@ def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str
     if broken:
         reason = f"The folded list would be refused: {broken[0]}"
         return _refused(job, Outcome.FAILED, reason, before, summary=narrative)
-    if after > before * (1 - LEAST_SAVING):
+    if not saves_enough(before, after):
         reason = f"Folding would leave {after:,} of {before:,} tokens; that saves less than {LEAST_SAVING:.0%}."
         return _refused(job, Outcome.NO_GAIN, reason, before, summary=narrative)
     whole = _request(job, messages)

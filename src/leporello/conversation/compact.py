@@ -6,19 +6,18 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from leporello.compaction.pipeline import CompactionResult
 from leporello.compaction.view import Item
-from leporello.engines.compressor import ContextCompressor
 from leporello.errors import LeaseLost, StoreConflict, StoreError
 from leporello.events import CompactionReport, Outcome, ViewEntry
-from leporello.ledger import ledger
+from leporello.ledger import ledger as snapshot
 from leporello.ledger.facts import ROLES, storable
-from leporello.ledger.ledger import Pinned
+from leporello.ledger.ledger import Ledger, Pinned
 from leporello.messages import is_result, role_of, text_of
 from leporello.redact.messages import masked
 from leporello.store import Store
@@ -86,8 +85,12 @@ def _item(line: ViewLine, number: int) -> Item:
     return Item(number, line.message)
 
 
+Compact: TypeAlias = Callable[[Sequence[Item], int], CompactionResult]
+"""Compacts the items of a view; the number is the one of the next fold."""
+
+
 def fold_stored(
-    store: Store, conversation: str, engine: ContextCompressor, *, focus: str = "", trigger: str = "manual"
+    store: Store, conversation: str, ledger: Ledger, compact: Compact, *, engine: str, trigger: str
 ) -> CompactionReport:
     """One compaction of the stored view; the report says what came of it and is kept by the store."""
     with _leased(store, conversation) as lease:
@@ -95,20 +98,20 @@ def fold_stored(
             report = CompactionReport(
                 Outcome.BLOCKED,
                 "Another process is folding this conversation.",
-                engine.name,
+                engine,
                 trigger=trigger,
                 details={HELD: True},
             )
             store.views.record_attempt(conversation, report)
             return report
         view = store.views.view(conversation)
-        engine.ledger.pins = pinned(store, conversation)
-        done = engine.compact(view_items(view), focus=focus, trigger=trigger, fold_number=view.folds + 1)
+        ledger.pins = pinned(store, conversation)
+        done = compact(view_items(view), view.folds + 1)
         if not done.report.committed:
             store.views.record_attempt(conversation, done.report)
             return done.report
         try:
-            store.views.commit(conversation, _stored(done, view, engine), lease)
+            store.views.commit(conversation, _stored(done, view, ledger), lease)
         except (StoreConflict, LeaseLost) as error:
             report = replace(done.report, outcome=Outcome.BLOCKED, reason=str(error))
             store.views.record_attempt(conversation, report)
@@ -127,7 +130,7 @@ def pinned(store: Store, conversation: str) -> dict[int, Pinned]:
     return found
 
 
-def _stored(done: CompactionResult, view: View, engine: ContextCompressor) -> StoredCompaction:
+def _stored(done: CompactionResult, view: View, ledger: Ledger) -> StoredCompaction:
     return StoredCompaction(
         base_generation=view.generation,
         base_last=view.last,
@@ -137,7 +140,7 @@ def _stored(done: CompactionResult, view: View, engine: ContextCompressor) -> St
             StoredFold(new.fold.id, new.fold.span, new.text, to_json(new.fold.handoff), new.children)
             for new in done.folds
         ],
-        ledger=LedgerSnapshot(engine.ledger.last, ledger.VERSION, ledger.save(engine.ledger)),
+        ledger=LedgerSnapshot(ledger.last, snapshot.VERSION, snapshot.save(ledger)),
     )
 
 

@@ -1,43 +1,73 @@
-"""`Conversation`: the facade an agent author meets. The log grows in the store; the model sees the folded view."""
+"""`Conversation`: the facade an agent author meets. The log grows in the store; the model sees the compacted view."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from leporello import caching
 from leporello.config import Settings, load_settings
 from leporello.conversation.artifacts import Pinboard, StoredArtifacts, outputs_folder, waiting_call
-from leporello.conversation.compact import HELD, CompactionJob, fold_stored
-from leporello.conversation.engine import view_facts
 from leporello.conversation.rendering import Request, decode
-from leporello.conversation.state import ATTEMPTS_KEY, ConversationState
-from leporello.deprecation import renamed_parameter
-from leporello.engines.compressor import MOST_ATTEMPTS
-from leporello.engines.plugin_engine import PluginEngine
-from leporello.errors import FixedPartTooLarge, InputError, StoreBusy
-from leporello.events import CompactionEvent, CompactionReport, Outcome
-from leporello.messages import Message, decode_json, is_instruction, text_of
+from leporello.conversation.runtime import ConversationRuntime
+from leporello.deprecation import renamed_parameter, warn_renamed
+from leporello.errors import InputError
+from leporello.events import CompactionReport
+from leporello.messages import Message, decode_json, text_of
 from leporello.models import cost, model_facts
 from leporello.plugins.host import PluginHost
+from leporello.policy import Occasion
 from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
-from leporello.recall.tools import RecallTools
-from leporello.redact import redact
 from leporello.store import Store, find_or_create, open_store
-from leporello.store.records import Metadata, ModelCall, UsageTotals, View
-from leporello.summaries.base import Stoppable, Summariser
+from leporello.store.records import ConversationRecord, Metadata, ModelCall, UsageTotals, View
+from leporello.summaries.base import Summariser
 from leporello.tools.base import OutputLimits
 from leporello.tools.budget import OutputBudget
 
-MOST_WAITS = 40
-WAIT_SECONDS = 0.25
+_MOVED = {
+    "archive": "archive",
+    "compressions": "log.compactions",
+    "counter": "sizes.counter",
+    "engine": "plugins.engine",
+    "limits": "sizes.limits",
+    "listeners": "hooks.listeners",
+    "model": "sizes.model",
+    "recall_tools": "recall_tools",
+    "refresh": "refresh",
+    "store": "log.store",
+    "use_model": "use_model",
+    "use_window": "use_window",
+    "view": "log.view",
+}
+"""Attributes of earlier versions, and where in `runtime` they are now."""
 
 
-class Conversation(ConversationState):
+class Conversation:
     """One conversation in a store. Not for use from several threads at once; several processes may share the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        record: ConversationRecord,
+        settings: Settings,
+        *,
+        model: str = "",
+        window: int | None = None,
+        summariser: Summariser | None = None,
+        plugins: PluginHost | None = None,
+        owns_store: bool = False,
+        beside: bool = False,
+    ) -> None:
+        """`beside`: another process leads the session, so that none begins or ends here."""
+        self.id = record.id
+        self.runtime = ConversationRuntime(
+            store, record, settings, model=model, window=window, summariser=summariser, plugins=plugins, beside=beside
+        )
+        """For whoever serves conversations (agents, gateways, background jobs): log, sizes, engine, compactions."""
+        self._store = store
+        self._owns_store = owns_store
 
     @classmethod
     @renamed_parameter("narrator", "summariser")
@@ -74,15 +104,25 @@ class Conversation(ConversationState):
 
     # -- one turn
 
+    @property
+    def messages(self) -> list[Message]:
+        """The view as it is sent: calls and results that match, neighbouring user messages as one."""
+        return self.runtime.log.messages
+
+    def append(self, *messages: Message) -> list[str]:
+        """Store messages durably and return their ids for life."""
+        return self.runtime.append(messages)
+
     def tool_result(self, call_id: str, output: str) -> str:
         """Store the result of a tool call and return its id; one that is too long is kept whole and shown in part.
 
         All results of one turn together have a limit too. What comes from reading a saved output is not saved again.
         """
-        folder = outputs_folder(self.settings.home, self.id)
-        limits = OutputLimits.for_window(self.limits.window)
-        budget = OutputBudget(folder, limits, (), StoredArtifacts(self.store, self.id))
-        waiting = waiting_call(self._view.messages, call_id)
+        runtime = self.runtime
+        folder = outputs_folder(runtime.settings.home, self.id)
+        limits = OutputLimits.for_window(runtime.sizes.limits.window)
+        budget = OutputBudget(folder, limits, (), StoredArtifacts(self._store, self.id))
+        waiting = waiting_call(runtime.log.view.messages, call_id)
         result = waiting.result(output, folder)
         shown = budget.one(waiting.call, None, result, used=waiting.used, waiting=waiting.others)
         return self.append(shown.message())[0]
@@ -95,26 +135,15 @@ class Conversation(ConversationState):
         max_tokens: int | None = None,
         provider: str = "",
     ) -> Request:
-        """The next request: folded when due, valid, ready for breakpoints. Raises when the fixed part can't fit."""
+        """The next request: compacted when due, valid, ready for breakpoints. Raises when the fixed part can't fit."""
         first: Message | None = {"role": "system", "content": system} if isinstance(system, str) else system
         words = text_of(first) if first else ""
-        self.measure_fixed(tools, words)
-        reading = self.meter.read(self.messages, tools, words)
-        due = self.settings.compression.enabled and self.engine.should_compress(reading.tokens)
-        if due and not self._put_off(reading.tokens):
-            self._fold("preflight")
-            reading = self.meter.read(self.messages, tools, words)
-        if reading.tokens > self.limits.window and self.settings.compression.enabled:
-            self._make_fit()
-            reading = self.meter.read(self.messages, tools, words)
-        if reading.tokens > self.limits.window:
-            self._refuse(reading.tokens)
-        messages = self.messages
-        self.meter.sent(messages, tools, words)
-        caching_settings = self.settings.prompt_caching
+        reading = self.runtime.prepare(tools, words)
+        model, messages = self.runtime.sizes.model, self.messages
+        caching_settings = self.runtime.settings.prompt_caching
         return Request(
             conversation=self.id,
-            model=self.model,
+            model=model,
             messages=(first, *messages) if words and first else tuple(messages),
             tools=tuple(dict(tool) for tool in tools),
             max_tokens=max_tokens,
@@ -122,175 +151,47 @@ class Conversation(ConversationState):
             layout=caching_settings.layout,
             ttl=caching_settings.cache_ttl,
             tokens=reading.tokens,
-            room=self.limits.window - reading.tokens,
-            options=caching.cache_options(caching.cache_use(self.model, provider), self.id),
-        )
-
-    def _refuse(self, tokens: int) -> None:
-        instructions = sum(self.counter.message(m) for m in self._view.messages if is_instruction(m))
-        fixed = self.engine.system_tokens + self.engine.tool_tokens + instructions
-        raise FixedPartTooLarge(
-            self.limits.window,
-            {
-                "system": self.engine.system_tokens + instructions,
-                "tools": self.engine.tool_tokens,
-                "messages that stay": tokens - fixed,
-            },
+            room=self.runtime.sizes.limits.window - reading.tokens,
+            options=caching.cache_options(caching.cache_use(model, provider), self.id),
         )
 
     def record(self, reply: Any, *, provider: str = "") -> str:
-        """Store an answer and its usage; folds when the turn is over and it is due. Returns the message's id.
+        """Store an answer and its usage; compacts when the turn is over and it is due. Returns the message's id.
 
         Takes what the official clients return, the JSON of it, or a `ModelReply`.
         """
-        answer = reply if isinstance(reply, ModelReply) else decode(reply, provider, self.model)
+        runtime = self.runtime
+        model = runtime.sizes.model
+        answer = reply if isinstance(reply, ModelReply) else decode(reply, provider, model)
         numbers = self.append(answer.message)
-        facts = model_facts(self.model or answer.model or None)
-        self.store.usage.add(
-            self.id, ModelCall(answer.usage, self.model or answer.model, "chat", cost(answer.usage, facts))
+        model = model or answer.model
+        self._store.usage.add(
+            self.id, ModelCall(answer.usage, model, "chat", cost(answer.usage, model_facts(model or None)))
         )
         if answer.has_usage:
-            self.meter.observe(answer.usage.prompt_tokens)
-            self.engine.update_from_response(answer.usage.as_engine_dict())
-        self._answered()
-        self._keep_measure()
+            runtime.observe(answer.usage)
+        runtime.answered()
+        runtime.keep()
         # Output counts only as far as it stays in the conversation: thinking that is not sent back never does.
-        over = not answer.message.get("tool_calls") and self.settings.compression.enabled
-        tokens = self.reading.tokens
-        if over and self.engine.should_compress(tokens) and not self._put_off(tokens):
-            self._fold("threshold")
+        if not answer.message.get("tool_calls"):
+            runtime.compact_when_due(Occasion.TURN, "threshold")
         return numbers[0]
 
-    # -- folding
+    # -- compaction
 
     def compact(self, focus: str = "") -> CompactionReport:
-        """Fold now, by hand: never refused for earlier attempts, never counted as one."""
-        return self._fold("manual", focus)
-
-    def _put_off(self, tokens: int) -> bool:
-        """Leave a folding to whoever does it beside the conversation, as long as the next request fits without it.
-
-        A plugin's engine may keep things in its own instance, so it folds where it is.
-        """
-        if self.later is None or isinstance(self.engine, PluginEngine) or tokens >= self.limits.hard_tokens:
-            return False
-        return self.later(
-            CompactionJob(
-                self.id,
-                self._view.generation,
-                self.model,
-                self._window,
-                self.engine.system_tokens,
-                self.engine.tool_tokens,
-                self.engine.recall,
-            )
-        )
-
-    def fold_as_ordered(self, order: CompactionJob) -> CompactionReport | None:
-        """Do what was put off; None when somebody folded since."""
-        self.refresh()
-        if self._view.generation != order.generation:
-            return None
-        self.engine.system_tokens, self.engine.tool_tokens = order.system_tokens, order.tool_tokens
-        self.engine.recall = self._can_recall = order.recall
-        return self._fold(order.trigger)
-
-    def _fold(self, trigger: str, focus: str = "") -> CompactionReport:
-        focus = redact(focus)
-        if trigger != "manual":
-            self.store.state.add(self.id, ATTEMPTS_KEY)
-        for told in self.before_folding:
-            told(trigger)
-        self.refresh()
-        before = self._view
-        self._slot.fire(
-            "pre_compaction", trigger=trigger, focus=focus, tokens=self.reading.tokens, **view_facts(before)
-        )
-        with self._stoppable():
-            report = fold_stored(self.store, self.id, self.engine, focus=focus, trigger=trigger)
-        if report.usage.total_tokens:
-            self.store.usage.add(self.id, ModelCall(report.usage, report.summariser, "summary", report.cost))
-        if report.outcome is Outcome.COMMITTED:
-            self.meter.reset()
-        self._view = self.store.views.view(self.id)
-        if not report.committed and self._view.generation != before.generation:
-            # Somebody else was quicker, or took a fold back: their word counts, not what this attempt learned.
-            self._take_over()
-        self._keep_measure()
-        if report.committed:
-            self._begin_session(boundary_reason="compression", old_session_id=before.session)
-        event = CompactionEvent(self.id, self._view.generation, report, self.compressions)
-        self._slot.fire("post_compaction", **event.as_dict(), session_id=self._view.session)
-        for listener in self.listeners:
-            listener(event)
-        return report
-
-    @contextmanager
-    def _stoppable(self) -> Iterator[None]:
-        narrator = self.engine.summariser
-        if narrator is not None and self.cancel is not None:
-            self.engine.summariser = Stoppable(narrator, self.cancel)
-        try:
-            yield
-        finally:
-            self.engine.summariser = narrator
-
-    def _make_fit(self) -> None:
-        """Fold once more, without a model and whatever was tried before: nothing is refused that a fold would cure.
-
-        Another process that is folding is waited for.
-        """
-        for _ in range(MOST_WAITS):
-            narrator, self.engine.summariser = self.engine.summariser, None
-            try:
-                report = self._fold("hard limit")
-            finally:
-                self.engine.summariser = narrator
-            if not report.details.get(HELD):
-                return
-            time.sleep(WAIT_SECONDS)
-            self.refresh()
-            if self.reading.tokens <= self.limits.window:
-                return
-        raise StoreBusy(f"Another process has been folding {self.id} for a while; try again.")
-
-    def shrink(self, why: str) -> CompactionReport:
-        """Fold because a provider refused the request as too long, whatever the threshold says."""
-        if self.engine.attempts >= MOST_ATTEMPTS:
-            reason = f"{MOST_ATTEMPTS} automatic attempts were made without an answer in between"
-            return CompactionReport(Outcome.BLOCKED, reason, self.engine.name, trigger=why)
-        refused = self.reading.tokens
-        self.meter.reset()
-        if refused >= self.limits.window:
-            return self._fold(why)
-        # The real window is smaller than the known one, and nobody said how small: fold as if this request had filled
-        # it. That is a guess, so it serves this once; only what a provider states is kept.
-        known = self._window
-        self.use_window(refused)
-        try:
-            return self._fold(why)
-        finally:
-            self._window = known
-            self.engine = self._make_engine(self.engine.ledger)
-            self._keep_measure()
-
-    @property
-    def compressions(self) -> int:
-        """How many times this conversation was folded."""
-        return self._view.compactions
+        """Compact now, by hand: never refused for earlier attempts, never counted as one."""
+        return self.runtime.compact(focus)
 
     def undo(self) -> View:
         """Show again what was shown before the last compaction, with all that came since."""
-        self._view = self.store.views.undo(self.id)
-        self.meter.reset()
-        self.engine.wait_for = self.limits.hard_tokens
-        return self._view
+        return self.runtime.undo()
 
     # -- reading back
 
     def search(self, query: str, max_tokens: int = DEFAULT_TOKENS) -> list[Window]:
         """Windows of the whole conversation that answer a query or question, folded parts included, best first."""
-        return self.archive.search(RecallQuery(query, max_tokens))
+        return self.runtime.archive.search(RecallQuery(query, max_tokens))
 
     def expand(self, id: str, page: int = 1, max_tokens: int = DEFAULT_TOKENS) -> dict[str, Any]:
         """The raw messages behind `m12`, `m10-m20` or `f3`, one page of them."""
@@ -300,35 +201,39 @@ class Conversation(ConversationState):
         """What a message, a span or a fold is about."""
         return self._recall("lcm_describe", {"id": id})
 
-    @property
-    def pins(self) -> Pinboard:
-        """Messages the user wants kept word for word."""
-        return Pinboard(self.store, self.id, self.counter, self.limits.pin_tokens)
-
-    @property
-    def recall_tools(self) -> RecallTools:
-        """The tools a model uses for the same."""
-        return RecallTools(self.archive, self.counter.text)
-
     def _recall(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = decode_json(self.recall_tools.handle(name, arguments).encode())
+        answer: dict[str, Any] = decode_json(self.runtime.recall_tools.handle(name, arguments).encode())
         if "error" in answer:
             raise InputError(str(answer["error"]))
         return answer
 
     @property
+    def pins(self) -> Pinboard:
+        """Messages the user wants kept word for word."""
+        sizes = self.runtime.sizes
+        return Pinboard(self._store, self.id, sizes.counter, sizes.limits.pin_tokens)
+
+    @property
     def usage(self) -> UsageTotals:
         """Everything this conversation used so far."""
-        return self.store.usage.totals(self.id)
+        return self._store.usage.totals(self.id)
 
     def close(self) -> None:
         """Release the engine, and the store if this conversation opened it."""
-        self._slot.close()
+        self.runtime.plugins.close()
         if self._owns_store:
-            self.store.close()
+            self._store.close()
 
     def __enter__(self) -> Conversation:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _MOVED:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warn_renamed(f"Conversation.{name}", f"Conversation.runtime.{_MOVED[name]}", stacklevel=3)
+            return attrgetter(_MOVED[name])(self.runtime)

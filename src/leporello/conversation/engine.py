@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from leporello.engines.builtin import BUILTIN, make_builtin
-from leporello.engines.compressor import ContextCompressor
+from leporello.engines.base import CompactionEngine
+from leporello.engines.builtin import BUILTIN, builtin_engine
 from leporello.engines.lcm import LcmSettings, read_settings
 from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import PluginError
 from leporello.events import Span
-from leporello.models import Limits
+from leporello.messages import Message
 from leporello.plugins.host import DEFAULT_ENGINE, EngineOffer, PluginExtras, PluginHost
 from leporello.store.records import View
-from leporello.summaries.base import Summariser
-from leporello.tokens import TokenCounter
 
 
 def view_facts(view: View) -> dict[str, Any]:
@@ -38,9 +36,12 @@ class EngineSlot:
         self._noted: list[str] = []
         self._name = host.settings.engine
         self._hosted = self._find(self._name)
-        if self._hosted is not None:
+        self.engine: CompactionEngine
+        if self._hosted is None:
+            self.engine = builtin_engine(self._name, self._lcm_settings())
+        else:
             self._hosted.guest.guard.on_trouble = self.note
-        self._lcm = self._lcm_settings()
+            self.engine = PluginEngine(self._hosted.guest)
 
     @property
     def troubles(self) -> list[str]:
@@ -57,23 +58,16 @@ class EngineSlot:
         if text not in self._noted:
             self._noted.append(text)
 
-    def make(
-        self, limits: Limits, counter: TokenCounter, summariser: Summariser | None, model: str
-    ) -> ContextCompressor:
-        """An engine with the limits that hold now."""
-        if self._hosted is None:
-            return make_builtin(self._name, limits, counter, summariser, self._lcm)
-        engine = PluginEngine(self._hosted.guest, limits=limits, counter=counter, summariser=summariser)
-        engine.tell_model(model)
-        return engine
-
-    def session_begins(
-        self, engine: ContextCompressor, view: View, about: dict[str, str], switch: dict[str, str]
-    ) -> None:
+    def session_begins(self, view: View, about: dict[str, str], switch: dict[str, str]) -> None:
         """A session begins or, at a compression (`switch`), goes on under another id."""
-        engine.on_session_start(view.session, **about, hermes_home=str(self.host.settings.home.path), **switch)
+        self.engine.on_session_start(view.session, **about, hermes_home=str(self.host.settings.home.path), **switch)
         if not switch:
             self.fire("session_start", **view_facts(view), **about)
+
+    def session_ends(self, view: View, messages: list[Message], reason: str) -> None:
+        """A real end: the program ends, the user begins anew, the conversation expired."""
+        self.engine.on_session_end(view.session, messages)
+        self.fire("session_end", **view_facts(view), reason=reason)
 
     def fire(self, hook: str, **facts: Any) -> None:
         """Tell the plugins; whatever they do, nothing changes."""
@@ -100,7 +94,7 @@ class EngineSlot:
 
     def _lcm_settings(self) -> LcmSettings | None:
         """The section `lcm` for the built-in engine; a plugin of that name reads it itself."""
-        if self._hosted is not None or self._name != "lcm":
+        if self._name != "lcm":
             return None
         settings, warnings = read_settings(self.host.settings.section("lcm"))
         self._noted += warnings

@@ -1,21 +1,62 @@
-"""`ContextEngine`: the interface every context policy implements, ours and other people's.
+"""The two interfaces of an engine: `ContextEngine` for hosts, ours and other people's; `CompactionEngine` inside.
 
-Lifecycle: constructed -> `on_session_start` -> after each response `update_from_response` -> each turn
-`should_compress` -> `compress` when that is true -> `on_session_end` at a real end, never per turn.
-One instance serves one conversation. Hosts read the counters below as plain attributes.
+Lifecycle of a `ContextEngine`: constructed -> `on_session_start` -> after each response `update_from_response` -> each
+turn `should_compress` -> `compress` when that is true -> `on_session_end` at a real end, never per turn. One instance
+serves one conversation. Hosts read its counters as plain attributes.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol
 
+from leporello.compaction.pipeline import CompactionResult, CompactionTask
 from leporello.messages import Message
+from leporello.models import Limits
+from leporello.policy import Decision, Situation
 
 DEFAULT_THRESHOLD_PERCENT = 0.50
 DEFAULT_PROTECT_FIRST_N = 3
 DEFAULT_PROTECT_LAST_N = 20
+
+
+class CompactionEngine(Protocol):
+    """What a conversation needs of an engine. It keeps no ledger, limits or state: they come with each call."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the config selects it."""
+
+    def adjusted(self, limits: Limits) -> Limits:
+        """The limits with the threshold that this engine goes by."""
+
+    def decide(self, situation: Situation) -> Decision:
+        """What the policy says, or within its rules the engine's own judgement."""
+
+    def compact(self, task: CompactionTask) -> CompactionResult:
+        """One compaction of a numbered view, with its report."""
+
+    def update_from_response(self, usage: dict[str, Any]) -> None:
+        """The model answered."""
+
+    def update_model(self, model: str, context_length: int) -> None:
+        """The model or its window changed."""
+
+    def on_session_start(self, session_id: str, **kwargs: Any) -> None:
+        """A session begins or goes on."""
+
+    def on_session_end(self, session_id: str, messages: list[Message]) -> None:
+        """A real end."""
+
+    def on_session_reset(self) -> None:
+        """The user began a new conversation."""
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """Tools this engine offers to the model."""
+
+    def handle_tool_call(self, name: str, args: dict[str, Any], **kwargs: Any) -> str:
+        """Run one of its tools; the answer is JSON text."""
 
 
 class ContextEngine(ABC):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from leporello.engines.compressor import ContextCompressor
-from leporello.engines.lcm import LcmEngine, LcmSettings
+from leporello.engines.compressor import COMPRESSOR, BuiltinEngine, ContextCompressor
+from leporello.engines.lcm import LcmEngine, LcmSettings, lcm_engine
 from leporello.errors import InputError
 from leporello.models import Limits
 from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 
 BUILTIN = ("compressor", "lcm")
+
+
+def builtin_engine(name: str, lcm: LcmSettings | None = None) -> BuiltinEngine:
+    """The engine for stored conversations. `lcm` holds the settings of the engine of that name."""
+    return lcm_engine(lcm) if name == "lcm" else COMPRESSOR
 
 
 def make_builtin(
@@ -19,7 +24,7 @@ def make_builtin(
     summariser: Summariser | None,
     lcm: LcmSettings | None = None,
 ) -> ContextCompressor:
-    """A new engine instance; one serves one conversation. `lcm` holds the settings of the engine of that name."""
+    """A new engine for plain lists; one instance serves one conversation."""
     if name == "compressor":
         return ContextCompressor(limits=limits, counter=counter, summariser=summariser)
     if name == "lcm":

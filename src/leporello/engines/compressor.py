@@ -1,39 +1,87 @@
-"""`ContextCompressor`: the default engine. Four phases: prune, find the boundaries, summarise, assemble.
+"""The built-in engines: four phases (prune, find the boundaries, summarise, assemble), and the host interface to them.
 
-The engine keeps a ledger of every message it has seen, so that a second compaction is made from the facts themselves
-and not from the first summary. Lists that begin with a fold of another engine's are taken over through that fold when
-it is signed with this engine's key; otherwise it is carried on as an earlier summary that nobody vouches for.
+`BuiltinEngine` compacts what it is given and keeps nothing. `ContextCompressor` is the form for hosts that hand over
+plain lists: it keeps a ledger of every message it has seen, so that a second compaction is made from the facts
+themselves and not from the first summary. Lists that begin with a fold of another engine's are taken over through that
+fold when it is signed with this engine's key; otherwise it is carried on as an earlier summary that nobody vouches for.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leporello.compaction.pipeline import CompactionResult, CompactionTask, Folder, compact, fold_in_one
 from leporello.compaction.plan import Protection
 from leporello.compaction.view import Item, MessageHashes, MessageSizes, Returned, number_messages
-from leporello.engines.base import ContextEngine
-from leporello.events import CompactionReport, Outcome
+from leporello.engines.base import CompactionEngine, ContextEngine
+from leporello.events import CompactionReport
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, Messages
 from leporello.models import Limits
+from leporello.policy import MANUAL, CompactionState, Decision, Occasion, Situation, after, answered, attempted, decide
 from leporello.redact import redact
 from leporello.summaries.base import Summariser
 from leporello.summaries.fold import blocks_of
 from leporello.summaries.trust import Trust
 from leporello.tokens import TokenCounter
 
-MOST_ATTEMPTS = 3
-"""Automatic attempts without a successful model turn in between; then it waits, so that it can't loop."""
-GROWTH = 0.25
-"""Of the threshold: how much must be new after an automatic attempt that brought nothing."""
+
+@dataclass(frozen=True, slots=True)
+class BuiltinEngine:
+    """Compacts by the policy's word. Built-in engines differ only in how the middle of a view is folded."""
+
+    name: str
+    folder: Folder
+
+    def adjusted(self, limits: Limits) -> Limits:
+        """The threshold is the one of the limits."""
+        return limits
+
+    def decide(self, situation: Situation) -> Decision:
+        """What the policy says."""
+        return decide(situation)
+
+    def compact(self, task: CompactionTask) -> CompactionResult:
+        """The four phases, timed."""
+        started = time.perf_counter()
+        done = compact(task, self.folder)
+        return replace(done, report=replace(done.report, seconds=time.perf_counter() - started))
+
+    def update_from_response(self, usage: dict[str, Any]) -> None:
+        """It counts nothing itself."""
+
+    def update_model(self, model: str, context_length: int) -> None:
+        """Limits come with each task."""
+
+    def on_session_start(self, session_id: str, **kwargs: Any) -> None:
+        """It keeps nothing of a session."""
+
+    def on_session_end(self, session_id: str, messages: list[Message]) -> None:
+        """It keeps nothing of a session."""
+
+    def on_session_reset(self) -> None:
+        """It keeps nothing of a session."""
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """None."""
+        return []
+
+    def handle_tool_call(self, name: str, args: dict[str, Any], **kwargs: Any) -> str:
+        """It has no tools."""
+        return json.dumps({"error": f"Unknown context engine tool: {name}"})
+
+
+COMPRESSOR = BuiltinEngine("compressor", fold_in_one)
 
 
 class ContextCompressor(ContextEngine):
-    """Folds the middle of a conversation into a typed handoff; head and tail stay as they are."""
+    """Folds the middle of a list into a typed handoff; head and tail stay as they are."""
+
+    _engine: CompactionEngine = COMPRESSOR
 
     def __init__(
         self,
@@ -54,9 +102,7 @@ class ContextCompressor(ContextEngine):
         self.last_report: CompactionReport | None = None
         self.tool_tokens = 0
         self.system_tokens = 0
-        self.attempts = 0
-        self.wait_for: int = 0
-        """Tokens below which no automatic attempt is made, whatever the threshold says."""
+        self.state = CompactionState()
         self._asked = 0
         self._returned: Returned | None = None
         self._take_limits(limits or Limits.for_window(context_length))
@@ -64,7 +110,7 @@ class ContextCompressor(ContextEngine):
     @property
     def name(self) -> str:
         """The name under which the config selects it."""
-        return "compressor"
+        return self._engine.name
 
     def _take_limits(self, limits: Limits) -> None:
         self.limits = limits
@@ -72,20 +118,23 @@ class ContextCompressor(ContextEngine):
         self.threshold_tokens = limits.threshold_tokens
         self.protect_last_n = limits.protect_last_n
 
+    @property
+    def _in_force(self) -> Limits:
+        """A host may set a threshold of its own."""
+        return replace(self.limits, threshold_tokens=self.threshold_tokens)
+
     def update_from_response(self, usage: dict[str, Any]) -> None:
         """A model turn succeeded: take its figures; attempts count from zero again."""
         self.last_prompt_tokens = int(usage.get("prompt_tokens") or 0)
         self.last_completion_tokens = int(usage.get("completion_tokens") or 0)
         self.last_total_tokens = int(usage.get("total_tokens") or 0)
-        self.attempts = 0
+        self.state = answered(self.state)
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         """Whether prompt tokens reach the threshold and an attempt could still help."""
-        tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
-        self._asked = tokens
-        if self.attempts >= MOST_ATTEMPTS:
-            return False
-        return tokens >= max(self.threshold_tokens, self.wait_for) > 0
+        self._asked = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
+        asked = Situation(Occasion.TURN, self._in_force, self._asked, state=self.state)
+        return self._engine.decide(asked).compacts
 
     def should_compress_preflight(self, messages: list[Message]) -> bool:
         """Whether the estimate of the whole request reaches the threshold."""
@@ -113,7 +162,7 @@ class ContextCompressor(ContextEngine):
         memory_context: str = "",
     ) -> list[Message]:
         """A shorter valid list, or the list as it was; `last_report` says which and why."""
-        trigger = "manual" if force else "automatic"
+        trigger = MANUAL if force else "automatic"
         hashes = MessageHashes()
         done = self.compact(self._numbered(messages, hashes), focus=focus_topic or "", trigger=trigger, hashes=hashes)
         if not done.report.committed:
@@ -126,15 +175,13 @@ class ContextCompressor(ContextEngine):
         items: Sequence[Item],
         *,
         focus: str = "",
-        trigger: str = "manual",
+        trigger: str = MANUAL,
         fold_number: int = 0,
         hashes: MessageHashes | None = None,
     ) -> CompactionResult:
         """One compaction of a numbered view, with its report. Manual ones never count as attempts."""
-        started = time.perf_counter()
-        if trigger != "manual":
-            self.attempts += 1
-        done = compact(
+        self.state = attempted(self.state, trigger)
+        done = self._engine.compact(
             CompactionTask(
                 items=items,
                 limits=self.limits,
@@ -151,28 +198,13 @@ class ContextCompressor(ContextEngine):
                 tool_tokens=self.tool_tokens,
                 recall=self.recall,
                 key=self.trust.key,
-            ),
-            self._folder(),
+            )
         )
-        report = replace(done.report, seconds=time.perf_counter() - started)
-        self._learn(report)
+        self.last_report = done.report
+        self.compression_count += done.report.committed
+        self.state = after(self.state, done.report, self._in_force, self._asked)
         self.trust.remember(block for line in done.shown if line.entry.fold for block in blocks_of(line.message))
-        return replace(done, report=report)
-
-    def _folder(self) -> Folder:
-        """How the middle of a view is folded; engines that differ only in this override it."""
-        return fold_in_one
-
-    def _learn(self, report: CompactionReport) -> None:
-        self.last_report = report
-        if report.committed:
-            self.compression_count += 1
-            # Above the aim the next automatic attempt waits for the hard limit: another one at once could not help.
-            self.wait_for = self.limits.hard_tokens if report.details.get("above_aim") else 0
-        elif report.outcome in (Outcome.NO_GAIN, Outcome.NOTHING_TO_DO) and report.trigger != "manual":
-            # The same again could not help; with more to fold it may.
-            grown = max(report.tokens_before, self._asked) + int(self.threshold_tokens * GROWTH)
-            self.wait_for = max(self.wait_for, min(grown, self.limits.hard_tokens))
+        return done
 
     def _numbered(self, messages: Messages, hashes: MessageHashes) -> list[Item]:
         """The list with ids: what this engine returned last time keeps its numbers, what follows goes on counting.
@@ -201,8 +233,7 @@ class ContextCompressor(ContextEngine):
         self.trust.forget()
         self.last_report = None
         self._returned = None
-        self.attempts = 0
-        self.wait_for = 0
+        self.state = CompactionState()
 
     def update_model(
         self,
@@ -219,4 +250,4 @@ class ContextCompressor(ContextEngine):
         self._take_limits(
             Limits.for_window(context_length, self.threshold_percent, ratio, protect_last_n=self.protect_last_n)
         )
-        self.wait_for = 0
+        self.state = replace(self.state, wait_for=0)

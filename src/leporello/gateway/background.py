@@ -86,7 +86,7 @@ class DeferredCompactions:
             beside=True,
         )
         try:
-            conversation.fold_as_ordered(order)
+            conversation.runtime.do(order)
         finally:
             conversation.close()
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from leporello.conversation import Conversation
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import Limits
+from leporello.policy import due_at
 from leporello.store.records import ViewLine
 from leporello.summaries.fold import read_fold
 from leporello.summaries.handoff import Section
@@ -68,19 +69,19 @@ class WindowContext:
 
 
 def window_use(talk: Conversation) -> WindowUse:
-    reading = talk.reading
-    engine = talk.engine
+    runtime = talk.runtime
+    reading, sizes = runtime.reading, runtime.sizes
     return divide(
         WindowContext(
-            talk.view.lines,
-            talk.counter,
-            talk.limits,
-            engine.system_tokens,
-            engine.tool_tokens,
+            runtime.log.view.lines,
+            sizes.counter,
+            sizes.limits,
+            sizes.fixed.system_tokens,
+            sizes.fixed.tool_tokens,
             reading.tokens,
             reading.measured,
-            talk.compressions,
-            engine.wait_for,
+            runtime.log.compactions,
+            runtime.state.wait_for,
         )
     )
 
@@ -110,7 +111,7 @@ def divide(room: WindowContext) -> WindowUse:
         parts,
         room.limits.window,
         room.used,
-        max(room.limits.threshold_tokens, room.waits_for),
+        due_at(room.limits, room.waits_for),
         room.limits.output_reserve,
         len(lines) - first_of_tail,
         sum(line.shortened for line in lines[first_of_tail:]),
@@ -212,6 +213,6 @@ def draw(use: WindowUse, width: int) -> str:
 
 
 def explain(talk: Conversation) -> str:
-    listed = talk.limits.explain()
+    listed = talk.runtime.sizes.limits.explain()
     width = max(len(name) for name, _, _ in listed)
     return "\n".join(f"{name:{width}} {value:>10,}  {why}" for name, value, why in listed)

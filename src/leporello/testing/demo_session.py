@@ -413,7 +413,7 @@ class Play:
         for question in asked:
             self._number += 1
             said = self._one(recall(question))
-            call, result = list(self.store.log.iterate(ID, self.agent.talk.view.last - 2))[:2]
+            call, result = list(self.store.log.iterate(ID, self.agent.talk.runtime.log.view.last - 2))[:2]
             self.answers.append(DemoAnswer(question, said, calls_of(call.message)[0].name, text_of(result.message)))
 
     def never_folded(self) -> list[Meter]:
@@ -452,15 +452,18 @@ class Play:
 
     def _restart(self) -> None:
         """Everything in memory is given up; the store and the remembered window are all that is left."""
-        window = self.agent.talk.limits.window
+        window = self.agent.talk.runtime.sizes.limits.window
         self.store.close()
         self.store = open_store(self.home.store_url)
         self.agent = self._open(FIRST, window)
-        self._tell(RESTART, f"the program was ended and started again; it goes on from m{self.agent.talk.view.last}")
+        self._tell(
+            RESTART,
+            f"the program was ended and started again; it goes on from m{self.agent.talk.runtime.log.view.last}",
+        )
 
     def _switch(self) -> None:
         provider = ScriptedProvider(self.model, window=self.smaller, clock=lambda: self.model.now)
-        self.switched_at = self.agent.talk.view.last
+        self.switched_at = self.agent.talk.runtime.log.view.last
         self.agent.use_model(SECOND, provider, "anthropic", self.smaller)
         self._tell(SWITCH, f"from {FIRST} to {SECOND}, whose window is {self.smaller:,}")
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from leporello.compaction.pipeline import Folder
-from leporello.engines.compressor import ContextCompressor
+from leporello.engines.compressor import BuiltinEngine, ContextCompressor
 from leporello.engines.lcm.folder import fold_into_nodes
 from leporello.engines.lcm.settings import LcmSettings, read_settings
 
-__all__ = ["LcmEngine", "LcmSettings", "read_settings"]
+__all__ = ["LcmEngine", "LcmSettings", "lcm_engine", "read_settings"]
+
+
+def lcm_engine(settings: LcmSettings | None = None) -> BuiltinEngine:
+    """The engine that folds into nodes as the settings say."""
+    return BuiltinEngine("lcm", partial(fold_into_nodes, settings=settings or LcmSettings()))
 
 
 class LcmEngine(ContextCompressor):
@@ -18,12 +22,4 @@ class LcmEngine(ContextCompressor):
 
     def __init__(self, context_length: int = 128_000, *, settings: LcmSettings | None = None, **options: Any) -> None:
         super().__init__(context_length, **options)
-        self._settings = settings or LcmSettings()
-
-    @property
-    def name(self) -> str:
-        """The name under which the config selects it."""
-        return "lcm"
-
-    def _folder(self) -> Folder:
-        return partial(fold_into_nodes, settings=self._settings)
+        self._engine = lcm_engine(settings)

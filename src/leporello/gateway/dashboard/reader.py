@@ -9,7 +9,7 @@ from typing import Any
 
 from leporello.config import Settings
 from leporello.conversation.rendering import RenderedView, sent_messages
-from leporello.conversation.state import METER_KEY
+from leporello.conversation.sizes import METER_KEY
 from leporello.errors import LeporelloError, NotFound
 from leporello.events import Span
 from leporello.gateway.api_errors import refuse

@@ -21,6 +21,7 @@ from leporello.messages import (
     role_of,
 )
 from leporello.models import Limits
+from leporello.policy import due_at
 from leporello.present.text import visible, visible_line
 from leporello.present.window import WindowUse
 from leporello.store.records import (
@@ -272,7 +273,7 @@ class Measure:
     def due(self, generation: int, undone: bool) -> int:
         """At how many tokens the next folding happens by itself; an undone view is left alone for longer, too."""
         waits = self.limits.hard_tokens if undone else self.waits_for if self.waits_at == generation else 0
-        return max(self.limits.threshold_tokens, waits)
+        return due_at(self.limits, waits)
 
 
 @dataclass(frozen=True, slots=True)

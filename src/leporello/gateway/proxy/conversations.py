@@ -68,7 +68,7 @@ class CachedConversation:
     @property
     def folded(self) -> bool:
         """Whether it was ever compacted."""
-        return (self.conversation.view.generation if self.conversation else self.generation) > 0
+        return (self.conversation.runtime.log.view.generation if self.conversation else self.generation) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class ProxiedConversations:
                 self._extend(cached, fingerprints(cached.values[-1], (stored.message for stored in fresh)))
                 cached.generation = pulse.generation
                 if cached.conversation is not None:
-                    cached.conversation.refresh()
+                    cached.conversation.runtime.refresh()
                 return cached
         # Deleted, perhaps begun anew.
         self.cache.remove(cached)
@@ -223,13 +223,13 @@ class ProxiedConversations:
                 summariser=self._summariser(),
                 plugins=self.plugins,
             )
-            cached.conversation.later = self._later
+            cached.conversation.runtime.hooks.later = self._later
             if self.cache.get(cached.id) is None:
                 # It was evicted while its answer was under way: back in the cache it gets closed one day.
                 self._add(cached)
             self.cache.touch(cached)
-        elif cached.conversation.model != model:
-            cached.conversation.use_model(model, window)
+        elif cached.conversation.runtime.sizes.model != model:
+            cached.conversation.runtime.use_model(model, window)
         return cached.conversation
 
     # -- beginning, branching, adding
@@ -256,7 +256,7 @@ class ProxiedConversations:
                 cached.ended = False
             self.store.log.append(cached.id, list(messages), after=len(cached.values))
             if cached.conversation is not None:
-                cached.conversation.refresh()
+                cached.conversation.runtime.refresh()
             self._extend(cached, values[len(cached.values) :])
 
     def _extend(self, cached: CachedConversation, fresh: Sequence[bytes]) -> None:
@@ -287,7 +287,7 @@ class ProxiedConversations:
             if conversation is None:
                 continue
             try:
-                conversation.suspend()
+                conversation.runtime.suspend()
             except (StoreError, InputError) as error:
                 # Deleted or begun anew meanwhile, or the store is busy: no reason to fail the request that made room.
                 log.warning('{"problem": "suspend", "kind": "%s"}', type(error).__name__)
@@ -311,8 +311,8 @@ class ProxiedConversations:
                 conversation = conversation or Conversation(
                     self.store, record, self.settings, plugins=self.plugins, beside=True
                 )
-                conversation.refresh()
-                conversation.leave("expired")
+                conversation.runtime.refresh()
+                conversation.runtime.leave("expired")
                 self.store.conversations.end(id, reason)
             if cached is not None:
                 self.cache.remove(cached)

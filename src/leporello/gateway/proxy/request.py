@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from leporello.caching import without_marks
+from leporello.conversation.recovery import LEAST_OUTPUT, OutputCap
 from leporello.dialects import Dialect, Target
 from leporello.dialects.request import Body
 from leporello.gateway.api_errors import refuse
@@ -83,3 +84,23 @@ def _understood(dialect: Dialect, data: bytes, fields: dict[str, Any], count: in
         tuple(decoded.tools),
         dialect.items.is_stateful(fields),
     )
+
+
+def output_cap(data: bytes, request: WireRequest, room: int | None) -> OutputCap:
+    """The cap of a body that was refused. What the client sets aside for thinking must stay below it."""
+    body = Body.read(data, request.dialect.fields.conversation)
+    fields = body.fields if body is not None else {}
+    caps = [orjson.loads(fields[name]) for name in request.dialect.fields.output_caps if name in fields]
+    cap = min((cap for cap in caps if isinstance(cap, int) and not isinstance(cap, bool)), default=0)
+    thinking = request.fields.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
+    least = max(LEAST_OUTPUT, (budget if isinstance(budget, int) else 0) + 1)
+    return OutputCap(cap, room=room, least=least, fixed=True)
+
+
+def with_output_cap(data: bytes, request: WireRequest, cap: int) -> bytes:
+    """The body with another cap wherever it has one."""
+    body = Body.read(data, request.dialect.fields.conversation)
+    assert body is not None, "a body that can't be read has no cap to lower"
+    names = [name for name in request.dialect.fields.output_caps if name in body.fields]
+    return body.with_items(body.items, **dict.fromkeys(names, orjson.dumps(cap)))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
-
-import orjson
 
 from leporello import caching
 from leporello.agent.session import Chosen, choose_model, summariser_for
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.conversation.state import ATTEMPTS_KEY
+from leporello.conversation.recovery import Facts, OutputCap, Recovery, Remedy, Step, next_step
 from leporello.dialects.merge import HiddenCall
-from leporello.dialects.request import Body
 from leporello.errors import ConfigError, FixedPartTooLarge
 from leporello.fingerprint import start
 from leporello.gateway.auth import Client
@@ -26,9 +22,10 @@ from leporello.gateway.config import Upstream
 from leporello.gateway.proxy.conversations import CachedConversation, ConversationHint, ProxiedConversations
 from leporello.gateway.proxy.overlay import apply_view, is_folded, with_footers, without_thinking
 from leporello.gateway.proxy.recall.tool_offer import MOST_KEPT, STATE_KEY, RecallAnswers, can_offer, with_tools
-from leporello.gateway.proxy.request import WireRequest
-from leporello.models import LearnedLimits, cost, model_facts
+from leporello.gateway.proxy.request import WireRequest, output_cap, with_output_cap
+from leporello.models import LearnedLimits, Limits, cost, model_facts
 from leporello.models.limits import limits_of
+from leporello.policy import Occasion, Situation, decide
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import ErrorVerdict
 from leporello.recall.tools import openai_tools
@@ -50,38 +47,8 @@ def proxy_summariser(settings: Settings) -> Summariser | None:
     return summariser_for(settings, main, TokenCounter.for_model(wanted))
 
 
-LEAST_OUTPUT = 64
-
-
-def lowered(data: bytes, request: WireRequest, allowed: int) -> bytes | None:
-    """The body with a lower cap; None when no lower one makes sense.
-
-    `allowed` may be an estimate that can't be right, because it would have let the cap pass or leaves nothing: then
-    half of the cap is tried.
-    """
-    body = Body.read(data, request.dialect.fields.conversation)
-    if body is None:
-        return None
-    names = [name for name in request.dialect.fields.output_caps if name in body.fields]
-    caps = [orjson.loads(body.fields[name]) for name in names]
-    wanted = min((cap for cap in caps if isinstance(cap, int) and not isinstance(cap, bool)), default=0)
-    least = max(LEAST_OUTPUT, _thinking(request) + 1)
-    cap = allowed if least <= allowed < wanted else wanted // 2
-    if cap < least:
-        return None
-    return body.with_items(body.items, **dict.fromkeys(names, orjson.dumps(cap)))
-
-
-def _thinking(request: WireRequest) -> int:
-    """What the client sets aside for thinking must stay below the cap, or the request is refused for that."""
-    thinking = request.fields.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
-    return budget if isinstance(budget, int) else 0
-
-
-MOST_RECOVERIES = 3
 MOST_MODELS = 1_000
-"""Names of models whose thresholds are at hand; a client may send any."""
+"""Names of models whose limits are at hand; a client may send any."""
 BYTES_PER_TOKEN = 3
 """Fewer than in nearly every text: what is measured by it is rather too large than too small."""
 CERTAIN = 1.25
@@ -112,7 +79,7 @@ class Rewrite:
     live: CachedConversation | None = None
     turn: int = 0
     window: int | None = None
-    recoveries: int = 0
+    recovery: Recovery = field(default_factory=lambda: Recovery(shared=True))
     recall: bool = False
     """The client wants the recovery tools for its model, and this request can carry them."""
     offered: bool = False
@@ -135,7 +102,7 @@ class RequestRewriter:
     def __init__(self, talks: ProxiedConversations, settings: Settings) -> None:
         self.talks = talks
         self.settings = settings
-        self._thresholds: dict[tuple[str, int | None], int] = {}
+        self._known_limits: dict[tuple[str, int | None], Limits] = {}
         self._learned = LearnedLimits.load(settings.home.limits_file, now=time.time())
 
     def plan(self, request: WireRequest, client: Client, upstream: Upstream, name: str = "") -> Rewrite:
@@ -161,7 +128,7 @@ class RequestRewriter:
             plan = self._begun(request, client, upstream, live)
             if not live.folded and self._is_small(live, plan):
                 return plan
-            self._fold_when_due(plan)
+            self._prepare(plan)
             return self._planned(plan)
 
     def _begun(self, request: WireRequest, client: Client, upstream: Upstream, live: CachedConversation) -> Rewrite:
@@ -182,13 +149,18 @@ class RequestRewriter:
             return self._planned(plan) if live.folded else plan
 
     def _is_small(self, live: CachedConversation, plan: Rewrite) -> bool:
-        """Whether the request is below its threshold for certain, so that there is nothing to decide."""
-        threshold = self._threshold(plan.request.model, plan.window)
-        if live.conversation is None and self._most(live, plan.request) >= threshold:
+        """Whether nothing is due for certain, so that there is no need to open the conversation."""
+        if live.conversation is None and self._may_be_due(plan, self._most(live, plan.request)):
             estimate = round(self._estimate(plan.request) * CERTAIN)
-            if estimate < threshold:
+            if not self._may_be_due(plan, estimate):
                 live.counted = estimate, len(plan.request.data)
-        return self._most(live, plan.request) < threshold
+        return not self._may_be_due(plan, self._most(live, plan.request))
+
+    def _may_be_due(self, plan: Rewrite, tokens: int) -> bool:
+        """Whether a compaction is due at so many tokens when nothing was tried before; otherwise it never is."""
+        limits = self._limits(plan.request.model, plan.window)
+        enabled = self.settings.compression.enabled
+        return decide(Situation(Occasion.PREFLIGHT, limits, tokens, enabled=enabled)).compacts
 
     def _most(self, live: CachedConversation, request: WireRequest) -> int:
         """More tokens than this the request can't have: what was counted, and a token for each byte since."""
@@ -201,16 +173,12 @@ class RequestRewriter:
         fixed = counter.raw_fixed(request.tools, request.system)
         return counter.scale(fixed + sum(map(counter.raw_message, request.messages)))
 
-    def _threshold(self, model: str, window: int | None) -> int:
-        """Where folding begins; nothing is ever due when it is switched off."""
-        if not self.settings.compression.enabled:
-            return sys.maxsize
-        known = self._thresholds.get((model, window))
+    def _limits(self, model: str, window: int | None) -> Limits:
+        known = self._known_limits.get((model, window))
         if known is None:
-            if len(self._thresholds) >= MOST_MODELS:
-                self._thresholds.clear()
-            known = limits_of(self.settings, model, served_window=window).threshold_tokens
-            self._thresholds[model, window] = known
+            if len(self._known_limits) >= MOST_MODELS:
+                self._known_limits.clear()
+            known = self._known_limits[model, window] = limits_of(self.settings, model, served_window=window)
         return known
 
     def _talk(self, plan: Rewrite) -> Conversation:
@@ -221,15 +189,16 @@ class RequestRewriter:
         learned = self._learned.window(model, "gateway", upstream.base_url, now=time.time())
         return min((size for size in (upstream.window, learned) if size), default=None)
 
-    def _fold_when_due(self, plan: Rewrite) -> None:
+    def _prepare(self, plan: Rewrite) -> None:
+        """Compact what is due."""
         # That it is too large for its window is an estimate: the provider's own count decides.
         with suppress(FixedPartTooLarge):
-            self._talk(plan).request(plan.tools, plan.request.system)
+            self._talk(plan).runtime.prepare(plan.tools, plan.request.system)
 
     def _planned(self, plan: Rewrite) -> Rewrite:
         live, request = plan.live, plan.request
         assert live is not None
-        lines = self._talk(plan).view.lines
+        lines = self._talk(plan).runtime.log.view.lines
         if not is_folded(lines):
             return plan
         caching_settings = self.settings.prompt_caching
@@ -257,9 +226,9 @@ class RequestRewriter:
         """
         assert plan.live is not None
         with plan.live.guard:
-            talk = self._talk(plan)
-            taken = used or talk.reading.tokens + added // BYTES_PER_TOKEN
-            return talk.limits.window - talk.limits.output_reserve - taken
+            runtime = self._talk(plan).runtime
+            taken = used or runtime.reading.tokens + added // BYTES_PER_TOKEN
+            return runtime.sizes.limits.window - runtime.sizes.limits.output_reserve - taken
 
     def keep_asides(self, plan: Rewrite, asides: Sequence[HiddenCall]) -> None:
         """Remember what the model asked beside calls of the client's."""
@@ -275,51 +244,50 @@ class RequestRewriter:
 
     def recover(self, plan: Rewrite, verdict: ErrorVerdict) -> Rewrite | None:
         """Another request to send instead of one that was refused; None when the refusal stands."""
-        if plan.live is None or plan.recoveries >= MOST_RECOVERIES:
+        if plan.live is None:
             return None
+        # Only a compaction touches the conversation; other refusals need not wait for whoever works on it.
+        with plan.live.guard if verdict.foldable else nullcontext():
+            step = next_step(plan.recovery, verdict, self._facts(plan, plan.live, verdict))
+            mended = self._mended(plan, plan.live, step)
+        return replace(mended, done=Action.RECOVERED, recovery=step.after) if mended else None
+
+    def _facts(self, plan: Rewrite, live: CachedConversation, verdict: ErrorVerdict) -> Facts:
+        output = OutputCap()
         if verdict.kind is ErrorKind.OUTPUT_CAP:
-            return self._with_less_output(plan, verdict)
-        if verdict.cause in ("stale_thinking", "missing_thinking") and plan.done is not Action.PASSED:
-            return self._without_thinking(plan)
-        if not verdict.foldable or not self.settings.compression.enabled:
-            return None
-        live = plan.live
-        with live.guard:
-            self._learn(plan, verdict)
-            talk = self._talk(plan)
-            talk.measure_fixed(plan.tools, plan.request.system)
-            report = talk.shrink(f"overflow {plan.recoveries + 1}")
-            if not report.committed:
-                return None
-            # What goes out now is what the count that comes back is about.
-            self._fold_when_due(plan)
-            made = self._planned(replace(plan, recoveries=plan.recoveries + 1))
-        return replace(made, done=Action.RECOVERED)
+            limit = verdict.stated_limit or self._limits(plan.request.model, plan.window).window
+            room = limit - (verdict.requested or self._estimate(plan.request))
+            output = output_cap(plan.body, plan.request, room)
+        rewritten = plan.done is not Action.PASSED and plan.request.dialect.items.without_thinking is not None
+        return Facts(
+            self._talk(plan).runtime.sizes.limits.window if verdict.foldable else 0,
+            self.settings.compression.enabled,
+            output,
+            can_drop_thinking=rewritten and not live.thoughtless,
+        )
 
-    def _learn(self, plan: Rewrite, verdict: ErrorVerdict) -> None:
-        talk, limit = self._talk(plan), verdict.stated_limit
-        if limit is None or limit >= talk.limits.window:
-            return
-        talk.use_window(limit)
-        if self._learned.learn(limit, plan.request.model, "gateway", plan.upstream.base_url, now=time.time()):
+    def _mended(self, plan: Rewrite, live: CachedConversation, step: Step) -> Rewrite | None:
+        if step.remedy is Remedy.LOWER_CAP:
+            return replace(plan, body=with_output_cap(plan.body, plan.request, step.cap))
+        if step.remedy is Remedy.DROP_THINKING:
+            live.thoughtless = True
+            return replace(plan, body=without_thinking(plan.body, plan.request.dialect))
+        if step.remedy is not Remedy.COMPACT:
+            return None
+        runtime = self._talk(plan).runtime
+        if step.stated_window is not None:
+            runtime.use_window(step.stated_window)
+            self._remember(plan, step.stated_window)
+        runtime.sizes.measure_fixed(plan.tools, plan.request.system)
+        if not runtime.shrink(step.trigger).committed:
+            return None
+        # What goes out now is what the count that comes back is about.
+        self._prepare(plan)
+        return self._planned(plan)
+
+    def _remember(self, plan: Rewrite, window: int) -> None:
+        if self._learned.learn(window, plan.request.model, "gateway", plan.upstream.base_url, now=time.time()):
             self._learned.save(self.settings.home.limits_file)
-
-    def _with_less_output(self, plan: Rewrite, verdict: ErrorVerdict) -> Rewrite | None:
-        """Input and answer together are too long: ask for a shorter answer. A cap of the model itself stands."""
-        if verdict.stated_limit is None and verdict.allowed_output:
-            return None
-        limit = verdict.stated_limit or limits_of(self.settings, plan.request.model, served_window=plan.window).window
-        allowed = verdict.allowed_output or limit - (verdict.requested or self._estimate(plan.request))
-        body = lowered(plan.body, plan.request, allowed)
-        return replace(plan, body=body, done=Action.RECOVERED, recoveries=plan.recoveries + 1) if body else None
-
-    def _without_thinking(self, plan: Rewrite) -> Rewrite | None:
-        assert plan.live is not None
-        if plan.request.dialect.items.without_thinking is None or plan.live.thoughtless:
-            return None
-        plan.live.thoughtless = True
-        body = without_thinking(plan.body, plan.request.dialect)
-        return replace(plan, body=body, done=Action.RECOVERED, recoveries=plan.recoveries + 1)
 
     def settle(self, plan: Rewrite, usages: Sequence[CanonicalUsage]) -> None:
         """An answer came: count it, and fold now rather than when the client waits for its next answer.
@@ -337,20 +305,16 @@ class RequestRewriter:
                 return
             if usages and plan.done is Action.PASSED:
                 live.counted = usages[0].prompt_tokens, len(plan.request.data)
-            threshold = self._threshold(plan.request.model, plan.window)
-            if live.conversation is None and self._most(live, plan.request) < threshold:
+            if live.conversation is None and not self._may_be_due(plan, self._most(live, plan.request)):
                 return
             self._settle(plan, usages[0] if usages else None)
 
     def _settle(self, plan: Rewrite, usage: CanonicalUsage | None) -> None:
-        talk = self._talk(plan)
-        attempted = talk.engine.attempts
-        talk.engine.attempts = 0
+        runtime = self._talk(plan).runtime
         if usage is not None:
-            talk.meter.observe(usage.prompt_tokens)
-            talk.engine.update_from_response(usage.as_engine_dict())
-        if attempted:
-            talk.store.state.remove(talk.id, ATTEMPTS_KEY)
-        talk.measure_fixed(plan.tools, plan.request.system)
-        if self.settings.compression.enabled and talk.engine.should_compress(talk.reading.tokens):
-            self._fold_when_due(plan)
+            runtime.observe(usage)
+        if runtime.state.attempts:
+            runtime.answered()
+        runtime.sizes.measure_fixed(plan.tools, plan.request.system)
+        if runtime.decide(Occasion.TURN).compacts:
+            self._prepare(plan)

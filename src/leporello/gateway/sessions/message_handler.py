@@ -12,33 +12,19 @@ from leporello.agent.commands import COMMANDS, help_text, parse_known, run_comma
 from leporello.agent.events import AgentEvent
 from leporello.cancel import CancelToken
 from leporello.errors import LeporelloError, StoreError
-from leporello.events import CompactionReport
 from leporello.messages import Message, calls_of, role_of, text_of
+from leporello.policy import Occasion
 from leporello.store import Store
 from leporello.store.records import InboxMessage
 from leporello.tools.terminal import BackgroundJobs
 
-SHARE = 0.85
-LEAST_MESSAGES = 4
 
-
-def is_due(*, enabled: bool, messages: int, tokens: int, window: int) -> bool:
-    """Whether a conversation must be folded before it goes on."""
-    return enabled and messages >= LEAST_MESSAGES and tokens >= SHARE * window
-
-
-def clean(agent: Agent) -> CompactionReport | None:
-    """Fold a conversation that needs it; None when it does not."""
-    conversation = agent.talk
-    reading = agent.measure()
+def clean(agent: Agent) -> None:
+    """Compact a conversation that needs it before it goes on."""
     # The provider's own count of the last request where there is one; else all is an estimate.
-    due = is_due(
-        enabled=conversation.settings.compression.enabled,
-        messages=len(conversation.view.lines),
-        tokens=reading.tokens,
-        window=conversation.limits.window,
-    )
-    return conversation.shrink("hygiene") if due else None
+    agent.measure()
+    if agent.talk.runtime.decide(Occasion.HYGIENE).compacts:
+        agent.talk.runtime.shrink("hygiene")
 
 
 T = TypeVar("T")
@@ -156,7 +142,7 @@ class MessageHandler:
             if answer is not None:
                 return MessageOutcome("done", text_of(answer), "stop")
         agent.watchers.append(tell)
-        agent.talk.cancel = cancel
+        agent.talk.runtime.hooks.cancel = cancel
         try:
             clean(agent)
             if letter.message is None:
@@ -166,7 +152,7 @@ class MessageHandler:
             ended = agent.go_on(cancel=cancel)
         finally:
             agent.watchers.remove(tell)
-            agent.talk.cancel = None
+            agent.talk.runtime.hooks.cancel = None
         return MessageOutcome("interrupted" if ended.reason == "interrupted" else "done", ended.text, ended.reason)
 
     def _answer_after(self, number: int) -> Message | None:

@@ -152,7 +152,7 @@ class Sessions:
             plugins=self.plugins,
             jobs=jobs,
         )
-        agent.talk.later = self._later
+        agent.talk.runtime.hooks.later = self._later
         return agent
 
     def _workdir(self, id: str) -> Path:
@@ -209,8 +209,8 @@ class Sessions:
         conversation = (
             agent.talk if agent else Conversation(store, record, self.settings, plugins=self.plugins, beside=True)
         )
-        conversation.refresh()
-        conversation.leave("expired")
+        conversation.runtime.refresh()
+        conversation.runtime.leave("expired")
         store.conversations.end(worker.id, reason)
         return True
 
