@@ -7,18 +7,28 @@ from pathlib import Path
 import pytest
 
 from leporello import Conversation
+from leporello.conversation import conversation
 from leporello.testing.sessions import generate
 
 
 def test_attributes_moved_to_the_runtime(tmp_path: Path) -> None:
-    with Conversation.open("a", window=8_000, store=f"sqlite:///{tmp_path}/a.db") as conversation:
-        conversation.append(*generate(seed=3, messages=6).messages)
+    with Conversation.open("a", window=8_000, store=f"sqlite:///{tmp_path}/a.db") as talk:
+        talk.append(*generate(seed=3, messages=6).messages)
         with pytest.warns(
             DeprecationWarning, match=r"Conversation\.view is now .*Conversation\.runtime\.log\.view"
         ) as warned:
-            assert conversation.view is conversation.runtime.log.view
+            assert talk.view is talk.runtime.log.view
         assert warned[0].filename == __file__, "the warning names the caller's own line"
         with pytest.warns(DeprecationWarning, match="runtime.log.compactions"):
-            assert conversation.compressions == 0
+            assert talk.compressions == 0
         with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-            _ = conversation.nonsense
+            _ = talk.nonsense
+
+
+@pytest.mark.parametrize("name", conversation._MOVED)
+def test_every_old_attribute_is_found(tmp_path: Path, name: str) -> None:
+    with (
+        Conversation.open("a", store=f"sqlite:///{tmp_path}/a.db") as talk,
+        pytest.warns(DeprecationWarning, match=rf"Conversation\.{name} is "),
+    ):
+        assert getattr(talk, name) is not None

@@ -16,8 +16,7 @@ from leporello.dialects.base import Wire
 from leporello.dialects.dialect import Api, FieldNames, ItemRules
 from leporello.gateway.api_errors import ApiError
 from leporello.gateway.proxy.overlay import apply_view
-from leporello.gateway.proxy.request import read_request
-from leporello.gateway.proxy.rewrite import lowered
+from leporello.gateway.proxy.request import output_cap, read_request, with_output_cap
 from leporello.messages import Message
 from leporello.providers.clients import ProviderChoice, choose_dialect
 from leporello.store.records import ViewLine
@@ -85,7 +84,8 @@ def test_requests_and_errors(toy: Dialect) -> None:
     fold: Message = {"role": "user", "content": "What went before."}
     seen = apply_view(request, [ViewLine(fold, fold="1"), ViewLine(SAID[1], number=2)])
     assert json.loads(seen)["turns"] == [*toy.items.encode([fold], request.target()), SAID[1]]
-    assert json.loads(lowered(request.data, request, 100) or b"")["longest"] == 100
+    assert output_cap(request.data, request, room=100).cap == 700
+    assert json.loads(with_output_cap(request.data, request, 100))["longest"] == 100
     fault = ApiError(429, "busy", "Later.")
     assert json.loads(fault.body(toy)) == {"problem": {"status": 429, "says": "Later."}}
     assert fault.event(toy) == b'event: error\ndata: {"problem":{"status":429,"says":"Later."}}\n\n'
