@@ -181,7 +181,11 @@ class Terminal:
 
     def close(self) -> None:
         """End the program, whatever it does."""
-        self.child.close(force=True)
+        # On a busy machine a killed child takes its time to end: it is waited for, without a limit of our own.
+        if self.child.isalive():
+            self.child.kill(signal.SIGKILL)
+            self.child.wait()
+        self.child.close()
 
 
 def _drawn(line: dict[int, pyte.screens.Char], columns: int) -> str:
