@@ -102,6 +102,16 @@ def test_the_prefix_never_changes(dialect: Dialect, messages: list[Message], dat
 
 
 @EVERY_DIALECT
+@pytest.mark.parametrize("words", ["Done.\n", "Done. "])
+def test_a_message_that_shows_nothing_changes_no_prefix(dialect: Dialect, words: str) -> None:
+    """An answer behind which the user sent nothing visible is written in every request as in the first."""
+    sent = [{"role": "user", "content": "Go"}, {"role": "assistant", "content": words}, {"role": "user", "content": ""}]
+    grown = [*sent, {"role": "assistant", "content": "Yes?"}, {"role": "user", "content": "More"}]
+    short, long = (flat(dialect, encode(dialect, part)) for part in (sent, grown))
+    assert long[: len(short)] == short
+
+
+@EVERY_DIALECT
 @given(messages=conversations(open_calls=False))
 def test_a_request_reads_back(dialect: Dialect, messages: list[Message]) -> None:
     """Decoding a request and encoding it again gives the same request: nothing is lost, nothing drifts."""

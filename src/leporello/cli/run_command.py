@@ -18,7 +18,7 @@ from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_text
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.cli.store_access import find
-from leporello.errors import InputError, LeporelloError
+from leporello.errors import ConfigError, InputError, LeporelloError
 from leporello.present.output import dim, json_option, json_text, note, warn
 from leporello.present.records import ROUTINE, compaction_line, usage_line
 from leporello.store import Store, open_store
@@ -117,7 +117,7 @@ def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
         if as_json:
             click.echo(orjson.dumps({"event": "error", "text": str(error)}).decode())
         note(f"leporello: {error}")
-        return ExitCode.FAILED
+        return ExitCode.BAD_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED
     if not as_json:
         click.echo()
         note(dim(_summary(agent)))

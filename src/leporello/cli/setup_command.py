@@ -24,6 +24,7 @@ from leporello.present.error_hints import error_hint
 from leporello.present.output import Progress, dim, json_option, note, print_json, say, strong
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
+from leporello.providers.errors import ClientMissing
 
 OWN = "server"
 """The name under `providers` for a server of the user's own."""
@@ -79,6 +80,8 @@ def try_model(choice: ModelChoice) -> tuple[str, float]:
     try:
         asked = [{"role": "user", "content": PROBE}]
         reply = provider.complete(ModelRequest(choice.model, asked, max_tokens=TRY_TOKENS))
+    except ClientMissing:
+        raise
     except LeporelloError as error:
         address = choice.base_url if choice.provider == OWN else ""
         raise SetupFailed(error_hint(error, choice.model, choice.provider, address, in_chat=False)) from error

@@ -21,6 +21,7 @@ from leporello.dialects import DIALECTS, Dialect
 from leporello.local.install import SMOLLM2, LocalModelError, ModelFile, find_runtime, is_installed
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
+from leporello.providers.errors import ClientMissing
 from leporello.providers.sdk import SdkProvider
 
 READY_SECONDS = 120.0
@@ -197,6 +198,6 @@ def client_dialect() -> Dialect:
     for dialect in DIALECTS.values():
         if find_spec(dialect.api.vendor) is not None:
             return dialect
-    raise LocalModelError(
+    raise ClientMissing(
         "Talking to a model needs one of the official clients. Install it with: pip install 'leporello[local]'"
     )

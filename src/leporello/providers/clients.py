@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 from leporello.caching import cache_use
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
-from leporello.errors import ConfigError, ProviderError
+from leporello.errors import ConfigError
 from leporello.messages import Message, message_hash, role_of
 from leporello.models.names import provider_name, routes, vendor_of
 from leporello.providers.base import ModelRequest
 from leporello.providers.deadline import RetryPolicy
 from leporello.providers.error_rules import ErrorKind
-from leporello.providers.errors import CallFailed, ErrorVerdict, classify
+from leporello.providers.errors import CallFailed, ClientMissing, ErrorVerdict, classify
 from leporello.providers.sdk import Clock, Endpoint, SdkProvider
 
 
@@ -26,7 +26,7 @@ def load(package: str) -> ModuleType:
     try:
         return import_module(package)
     except ImportError as error:
-        raise ProviderError(
+        raise ClientMissing(
             f"Calling this provider needs the package {package!r}. Install it with: pip install 'leporello[{package}]'"
         ) from error
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from leporello.errors import Cancelled, ProviderError
+from leporello.errors import Cancelled, ConfigError, ProviderError
 from leporello.providers.error_rules import (
     BREAKDOWN,
     BREAKDOWN_PART,
@@ -202,6 +202,10 @@ class CallFailed(ProviderError):
 
 class CallCancelled(Cancelled, ProviderError):
     """The call was cancelled by the caller; nothing of the answer is kept."""
+
+
+class ClientMissing(ConfigError, ProviderError):
+    """The package with the official client is not installed; the text says how to get it."""
 
 
 def classify(

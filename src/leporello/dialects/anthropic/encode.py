@@ -154,6 +154,9 @@ def _turns(messages: Messages, start: int, target: Target, late_role: str, syste
             # A message that shows nothing can carry no mark: the nearest one before it does.
             latest.mark = mark
         if not blocks:
+            if turns and role != "assistant":
+                # Sent now, this request would end with the turn before: trimmed then, so trimmed for good.
+                _trim_prefill(turns[-1])
             continue
         if turns and turns[-1].role == role:
             turns[-1].blocks.extend(blocks)
