@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -72,6 +72,14 @@ def renamed_names(module: str) -> Callable[[str], Any]:
         return getattr(import_module(home), current)
 
     return find
+
+
+def moved_attribute(owner: object, name: str, moved: Mapping[str, str], home: str) -> str:
+    """Where below `home` an attribute of the last release is now, with a warning; AttributeError for any other name."""
+    if name not in moved:
+        raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+    warn_renamed(f"{type(owner).__name__}.{name}", f"{home}.{moved[name]}", stacklevel=4)
+    return moved[name]
 
 
 class MovedModules:

@@ -255,7 +255,7 @@ def test_many_turns_in_a_small_window_keep_every_promise(bench: Bench) -> None:
     assert agent.talk.runtime.log.compactions >= 3
     assert counted == list(range(1, agent.talk.runtime.log.compactions + 1))
     assert not any("times" in text for text in notices), "the line about the compaction says it already"
-    sessions = agent.talk.runtime.log.store.conversations.sessions("a")
+    sessions = agent.talk.runtime.log.store.sessions.all("a")
     assert len(sessions) == agent.talk.runtime.log.compactions + 1
     assert all(session.end_reason == "compression" for session in sessions[:-1])
     context = " ".join(text_of(message) for message in agent.talk.messages)

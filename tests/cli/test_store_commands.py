@@ -106,7 +106,7 @@ def ids(path: Path) -> set[str]:
 
 def chain(path: Path) -> list[str]:
     with open_store(str(path)) as store:
-        return [session.id for session in store.conversations.sessions("build-42")]
+        return [session.id for session in store.sessions.all("build-42")]
 
 
 def lines(text: str) -> list[dict[str, Any]]:

@@ -96,7 +96,7 @@ def test_restarts_change_no_request(tmp_path: Path, ratio: float) -> None:
 def test_any_id_of_the_chain_opens_the_conversation(url: str) -> None:
     with Conversation.open("first", window=24_000, store=url) as conversation:
         play(conversation, generate(seed=6, messages=300).messages)
-        ids = [session.id for session in conversation.runtime.log.store.conversations.sessions("first")]
+        ids = [session.id for session in conversation.runtime.log.store.sessions.all("first")]
     assert len(ids) > 2
     for id in ids:
         with Conversation.open(id, store=url) as conversation:
@@ -132,10 +132,22 @@ def test_undo_shows_everything_again_and_automatic_folding_waits(url: str) -> No
         assert len(conversation.messages) < len(before)
         conversation.undo()
         assert conversation.messages == before
-        assert not conversation.runtime.decide(
+        assert not conversation.runtime.compactor.decide(
             Occasion.TURN, conversation.runtime.sizes.limits.threshold_tokens
         ).compacts
-        assert conversation.runtime.decide(Occasion.TURN, conversation.runtime.sizes.limits.hard_tokens).compacts
+        assert conversation.runtime.compactor.decide(
+            Occasion.TURN, conversation.runtime.sizes.limits.hard_tokens
+        ).compacts
+
+
+@pytest.mark.parametrize("wrong", [b"x", 7, None, ["x"]])
+def test_words_that_are_no_text_are_refused(tmp_path: Path, wrong: object) -> None:
+    with Conversation.open("a", store=f"sqlite:///{tmp_path}/a.db") as talk:
+        talk.append({"role": "user", "content": "x"})
+        with pytest.raises(InputError, match=rf"query: must be text \(str\), not {type(wrong).__name__}"):
+            talk.search(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=rf"focus: must be text \(str\), not {type(wrong).__name__}"):
+            talk.compact(focus=wrong)  # type: ignore[arg-type]
 
 
 def test_attempts_survive_a_restart_and_a_manual_one_is_never_refused(url: str) -> None:
@@ -143,14 +155,14 @@ def test_attempts_survive_a_restart_and_a_manual_one_is_never_refused(url: str) 
     with Conversation.open("a", window=8_000, store=url) as conversation:
         conversation.append({"role": "user", "content": "word " * 7_000})
         for _ in range(3):
-            conversation.runtime._compact("preflight")
+            conversation.runtime.compactor._compact("preflight")
     with Conversation.open("a", window=8_000, store=url) as conversation:
-        assert conversation.runtime.state.attempts == 3
-        assert not conversation.runtime.decide(Occasion.TURN, 10**9).compacts
+        assert conversation.runtime.compactor.state.attempts == 3
+        assert not conversation.runtime.compactor.decide(Occasion.TURN, 10**9).compacts
         assert conversation.compact().outcome in (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
         conversation.record(ModelReply({"role": "assistant", "content": "ok"}, CanonicalUsage(10, 1)))
     with Conversation.open("a", window=8_000, store=url) as conversation:
-        assert conversation.runtime.state.attempts == 0
+        assert conversation.runtime.compactor.state.attempts == 0
 
 
 def test_disabled_means_no_automatic_folding_on_any_path(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,22 @@ def test_attributes_moved_to_the_runtime(tmp_path: Path) -> None:
             _ = talk.nonsense
 
 
+def test_assigning_an_old_attribute_sets_the_new_one(tmp_path: Path) -> None:
+    """An assignment that is quietly lost would switch off a listener without anybody noticing."""
+    events: list[object] = []
+    with Conversation.open("a", window=8_000, store=f"sqlite:///{tmp_path}/a.db") as talk:
+        with pytest.warns(DeprecationWarning, match=r"Conversation\.runtime\.hooks\.listeners") as warned:
+            talk.listeners = [events.append]
+        assert warned[0].filename == __file__
+        assert talk.runtime.hooks.listeners == [events.append]
+        talk.compact()
+        assert len(events) == 1
+        with pytest.warns(DeprecationWarning, match="compactions"), pytest.raises(AttributeError):
+            talk.compressions = 3
+        talk.note_of_my_own = "kept"
+        assert talk.note_of_my_own == "kept"
+
+
 @pytest.mark.parametrize("name", conversation._MOVED)
 def test_every_old_attribute_is_found(tmp_path: Path, name: str) -> None:
     with (

@@ -44,7 +44,7 @@ def test_a_stopped_folding_changes_nothing(tmp_path: Path) -> None:
         with pytest.raises(Cancelled):
             conversation.compact()
         stopper.join()
-        conversation.runtime.refresh()
+        conversation.runtime.log.refresh()
         assert conversation.runtime.log.view == before
         conversation.runtime.hooks.cancel = None
         conversation.runtime.hooks.summariser = None

@@ -147,7 +147,7 @@ def compare_head(checked: Checked, page: Node) -> None:
 
 def compare_window(checked: Checked, page: Node) -> None:
     use = window_use(checked.talk)
-    assert use.used == checked.talk.runtime.reading.tokens
+    assert use.used == checked.talk.runtime.compactor.reading.tokens
     about = "" if use.measured else "about "
     told = f"{about}{use.used:,} of {use.window:,} tokens, folds at {use.threshold:,}"
     assert page.one(cls="strip-head").line.startswith(f"What the model sees{told}")
@@ -268,7 +268,9 @@ def compare_view(checked: Checked) -> None:
     for row, message in zip(seen, sent, strict=True):
         texts = written(message)
         assert [text for text in row.texts if text in texts] == texts
-    assert f"{conversation.runtime.reading.tokens:,} tokens" in checked.page("/view").one("p", cls="muted").line
+    assert (
+        f"{conversation.runtime.compactor.reading.tokens:,} tokens" in checked.page("/view").one("p", cls="muted").line
+    )
 
 
 def compare_log(checked: Checked, page: Node) -> None:

@@ -126,8 +126,10 @@ def test_an_undo_during_a_fold_is_heeded(tmp_path: Path) -> None:
         summariser.armed = True
         assert not conversation.compact().committed
         assert conversation.runtime.log.view.waits_for_hard_limit
-        assert not conversation.runtime.decide(
+        assert not conversation.runtime.compactor.decide(
             Occasion.TURN, conversation.runtime.sizes.limits.threshold_tokens + 1
         ).compacts
-        assert conversation.runtime.decide(Occasion.TURN, conversation.runtime.sizes.limits.hard_tokens).compacts
+        assert conversation.runtime.compactor.decide(
+            Occasion.TURN, conversation.runtime.sizes.limits.hard_tokens
+        ).compacts
         conversation.close()

@@ -234,7 +234,7 @@ async def test_idle_sessions_end(tmp_path: Path) -> None:
         assert await sessions.end(record.id, time.time() + 60, "expiry")
         assert not await sessions.end(record.id, time.time() + 60, "expiry")
         assert told == [record.tip.id]
-        assert house.store.conversations.session(record.tip.id).end_reason == "expiry"
+        assert house.store.sessions.get(record.tip.id).end_reason == "expiry"
         again = await sessions.worker(house.store.conversations.resolve(record.id))
         assert (await (await again.enqueue("Back", "2")).ended()).text == "You said: Back"
         assert house.store.conversations.resolve(record.id).open

@@ -146,7 +146,7 @@ def test_sub_agents_and_branches_hang_on_their_session(store: Store, tmp_path: P
     main, branch = import_sessions(store, load_sessions(path), path)
     record = store.conversations.resolve(branch.conversation)
     assert record.kind is ConversationKind.BRANCH
-    assert [child.conversation for child in store.conversations.children(main.conversation)] == [branch.conversation]
+    assert [child.conversation for child in store.sessions.children(main.conversation)] == [branch.conversation]
 
 
 def test_empty_recordings_make_no_conversation(store: Store, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def _check_records(agent: Agent, provider: Watched) -> None:
     assert conversation.usage.usage == reported
     assert reported.cache_read_tokens > 0
     assert all(reply.has_usage and reply.usage.prompt_tokens <= SERVED for reply in provider.replies)
-    sessions = conversation.runtime.log.store.conversations.sessions("talk")
+    sessions = conversation.runtime.log.store.sessions.all("talk")
     assert conversation.runtime.log.compactions >= 2
     assert [session.end_reason for session in sessions[:-1]] == ["compression"] * conversation.runtime.log.compactions
     shown = " ".join(text_of(message) for message in conversation.messages)

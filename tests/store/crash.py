@@ -44,6 +44,7 @@ class Model:
     generation: int = 0
     calls: int = 0
     artifacts: set[str] = field(default_factory=set)
+    measured: str | None = None
 
     def view(self) -> list[str]:
         shown, base = self.states[-1]
@@ -51,10 +52,14 @@ class Model:
 
     def after(self, step: dict[str, Any]) -> Model:
         """The model once a step is done."""
-        new = Model(list(self.log), list(self.states), self.generation, self.calls, set(self.artifacts))
+        new = Model(list(self.log), list(self.states), self.generation, self.calls, set(self.artifacts), self.measured)
         match step["do"]:
             case "append":
                 new.log += step["texts"]
+            case "record":
+                new.log.append(step["text"])
+                new.calls += 1
+                new.measured = step["text"]
             case "commit":
                 new.states.append((step["shown"], step["base"]))
                 new.generation += 1
@@ -83,10 +88,17 @@ def work(url: str, seed: int, pipe: Connection) -> None:
 
 def plan(store: Store, id: str, rng: random.Random, name: str) -> tuple[dict[str, Any], Any]:
     """One step: what it is, and the function that does it."""
-    kind = rng.choices(["append", "commit", "undo", "usage", "artifact", "index", "lease"], [10, 4, 1, 2, 2, 2, 1])[0]
+    kind = rng.choices(
+        ["append", "record", "commit", "undo", "usage", "artifact", "index", "lease"], [10, 4, 4, 1, 2, 2, 2, 1]
+    )[0]
     if kind == "append":
         texts = [f"{name}.{part} " + "word " * rng.choice((1, 10, 800)) for part in range(rng.randint(1, 4))]
         return {"do": "append", "texts": texts}, lambda: store.log.append(id, messages(texts))
+    if kind == "record":
+        text = f"{name} " + "word " * rng.choice((1, 800))
+        call = ModelCall(CanonicalUsage(1, 1, 1, 1, 1), "m", cost=0.5)
+        step = {"do": "record", "text": text}
+        return step, lambda: store.log.record(id, user(text), call, {"measured": text, "attempts": None})
     if kind == "commit":
         view = store.views.view(id)
         compaction = fold_all_but(view, rng.randint(0, 3), f"fold {name} " + "detail " * rng.choice((1, 2000)))
@@ -206,6 +218,7 @@ def matches(store: Store, id: str, model: Model) -> bool:
         and contents(store.views.view(id)) == model.view()
         and store.conversations.resolve(id).generation == model.generation
         and store.usage.totals(id).calls == model.calls
+        and store.state.get(id, "measured") == model.measured
         and {info.name for info in store.artifacts.all(id)} == model.artifacts
     )
 

@@ -111,7 +111,7 @@ def check_crowd(url: str, writers: int, each: int, won: list[list[int]]) -> None
         assert len(claimed) == len(set(claimed)), "two compactors believe that they made the same generation"
         assert set(claimed) <= set(range(1, generation + 1))
         assert generation >= (each - 1) // _STRETCH >= 3
-        assert len(store.conversations.sessions(ID)) == generation + 1
+        assert len(store.sessions.all(ID)) == generation + 1
         view = store.views.view(ID)
         shown = contents(view)
         assert shown[0].startswith("by c")

@@ -41,7 +41,7 @@ def lived_in(store: Store) -> list[str]:
 def same(left: Store, right: Store, ids: list[str]) -> None:
     for id in ids:
         assert left.conversations.resolve(id) == right.conversations.resolve(id)
-        assert left.conversations.sessions(id) == right.conversations.sessions(id)
+        assert left.sessions.all(id) == right.sessions.all(id)
         assert list(left.log.iterate(id)) == list(right.log.iterate(id))
         assert left.views.view(id) == right.views.view(id)
         assert left.views.generations(id) == right.views.generations(id)

@@ -79,7 +79,7 @@ def test_the_saved_output_is_whole(play: Play) -> None:
 
 
 def test_the_chain_shown_is_the_chain(play: Play, shown: str) -> None:
-    sessions = play.store.conversations.sessions(ID)
+    sessions = play.store.sessions.all(ID)
     assert f"{play.agent.talk.runtime.log.view.last:,} messages, {len(sessions)} sessions" in shown
     assert len(sessions) == play.agent.talk.runtime.log.compactions + 1
     assert [session.end_reason for session in sessions] == ["compression"] * (len(sessions) - 1) + [None]

@@ -100,7 +100,7 @@ class Agent:
     def refresh(self) -> None:
         """See what other processes did with the conversation; their folds change the prompt here, too."""
         folded = self.talk.runtime.log.compactions
-        if not self.talk.runtime.refresh() or self.talk.runtime.log.compactions == folded:
+        if not self.talk.runtime.log.refresh() or self.talk.runtime.log.compactions == folded:
             return
         kept = self.talk.runtime.log.store.state.get(self.talk.id, PROMPT_KEY)
         prompt = SystemPrompt.from_dict(kept) if kept else self.prompt
@@ -159,7 +159,7 @@ class Agent:
         """How large the next request would be as things stand."""
         words = text_of(self.prompt.message())
         self.talk.runtime.sizes.measure_fixed(self.toolbox.schemas(), words)
-        return self.talk.runtime.reading
+        return self.talk.runtime.compactor.reading
 
     def _view_request(self, max_tokens: int | None) -> Request:
         return self.talk.request(
@@ -185,7 +185,7 @@ class Agent:
     def _make_room(self, folded_before: int) -> None:
         """The answer filled the window and broke off: fold, unless recording it did so, and say what to do."""
         if self.talk.runtime.log.compactions == folded_before and self.talk.runtime.settings.compression.enabled:
-            self.talk.runtime.shrink("answer filled the window")
+            self.talk.runtime.compactor.shrink("answer filled the window")
         made = self.talk.runtime.log.compactions > folded_before
         what = (
             "The conversation was folded: say `go on` for the rest." if made else "Nothing could be folded: try /new."

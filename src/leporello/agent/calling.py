@@ -72,4 +72,4 @@ class Caller:
             self.learn(step.stated_window)
             self.watch(Notice(f"The model's window is {step.stated_window:,} tokens, as it says itself; remembered."))
         self.watch(Notice("The request was too long for the model; folding and sending it again."))
-        return self.talk.runtime.shrink(step.trigger)
+        return self.talk.runtime.compactor.shrink(step.trigger)

@@ -247,7 +247,7 @@ class Chat:
             if not self._as_command(text):
                 self._turn(text)
         except (KeyboardInterrupt, Cancelled):
-            self._agent.talk.runtime.refresh()
+            self._agent.talk.runtime.log.refresh()
             self._ui.note("Stopped; nothing was changed.")
         except LeporelloError as error:
             self._failure(error)

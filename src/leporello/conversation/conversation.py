@@ -11,21 +11,21 @@ from leporello.config import Settings, load_settings
 from leporello.conversation.artifacts import Pinboard, StoredArtifacts, outputs_folder, waiting_call
 from leporello.conversation.rendering import Request, decode
 from leporello.conversation.runtime import ConversationRuntime
-from leporello.deprecation import renamed_parameter, warn_renamed
+from leporello.deprecation import moved_attribute, renamed_parameter
 from leporello.errors import InputError
 from leporello.events import CompactionReport
 from leporello.messages import Message, decode_json, text_of
-from leporello.models import cost, model_facts
 from leporello.plugins.host import PluginHost
 from leporello.policy import Occasion
 from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.store import Store, find_or_create, open_store
-from leporello.store.records import ConversationRecord, Metadata, ModelCall, UsageTotals, View
+from leporello.store.records import ConversationRecord, Metadata, UsageTotals, View
 from leporello.summaries.base import Summariser
 from leporello.tools.base import OutputLimits
 from leporello.tools.budget import OutputBudget
 
+_RUNTIME = "Conversation.runtime"
 _MOVED = {
     "archive": "archive",
     "compressions": "log.compactions",
@@ -39,10 +39,10 @@ _MOVED = {
     "model": "sizes.model",
     "note": "plugins.note",
     "plugins": "plugins.host",
-    "reading": "reading",
+    "reading": "compactor.reading",
     "recall_tools": "recall_tools",
-    "refresh": "refresh",
-    "shrink": "shrink",
+    "refresh": "log.refresh",
+    "shrink": "compactor.shrink",
     "store": "log.store",
     "troubles": "plugins.troubles",
     "use_model": "use_model",
@@ -146,7 +146,7 @@ class Conversation:
         """The next request: compacted when due, valid, ready for breakpoints. Raises when the fixed part can't fit."""
         first: Message | None = {"role": "system", "content": system} if isinstance(system, str) else system
         words = text_of(first) if first else ""
-        reading = self.runtime.prepare(tools, words)
+        reading = self.runtime.compactor.prepare(tools, words)
         model, messages = self.runtime.sizes.model, self.messages
         caching_settings = self.runtime.settings.prompt_caching
         return Request(
@@ -168,38 +168,28 @@ class Conversation:
 
         Takes what the official clients return, the JSON of it, or a `ModelReply`.
         """
-        runtime = self.runtime
-        model = runtime.sizes.model
-        answer = reply if isinstance(reply, ModelReply) else decode(reply, provider, model)
-        numbers = self.append(answer.message)
-        model = model or answer.model
-        self._store.usage.add(
-            self.id, ModelCall(answer.usage, model, "chat", cost(answer.usage, model_facts(model or None)))
-        )
-        if answer.has_usage:
-            runtime.observe(answer.usage)
-        runtime.answered()
-        runtime.keep()
+        answer = reply if isinstance(reply, ModelReply) else decode(reply, provider, self.runtime.sizes.model)
+        id = self.runtime.record(answer)
         # Output counts only as far as it stays in the conversation: thinking that is not sent back never does.
         if not answer.message.get("tool_calls"):
-            runtime.compact_when_due(Occasion.TURN, "threshold")
-        return numbers[0]
+            self.runtime.compactor.when_due(Occasion.TURN, "threshold")
+        return id
 
     # -- compaction
 
     def compact(self, focus: str = "") -> CompactionReport:
         """Compact now, by hand: never refused for earlier attempts, never counted as one."""
-        return self.runtime.compact(focus)
+        return self.runtime.compactor.compact(_text(focus, "focus"))
 
     def undo(self) -> View:
         """Show again what was shown before the last compaction, with all that came since."""
-        return self.runtime.undo()
+        return self.runtime.compactor.undo()
 
     # -- reading back
 
     def search(self, query: str, max_tokens: int = DEFAULT_TOKENS) -> list[Window]:
         """Windows of the whole conversation that answer a query or question, folded parts included, best first."""
-        return self.runtime.archive.search(RecallQuery(query, max_tokens))
+        return self.runtime.archive.search(RecallQuery(_text(query, "query"), max_tokens))
 
     def expand(self, id: str, page: int = 1, max_tokens: int = DEFAULT_TOKENS) -> dict[str, Any]:
         """The raw messages behind `m12`, `m10-m20` or `f3`, one page of them."""
@@ -241,7 +231,17 @@ class Conversation:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            return attrgetter(moved_attribute(self, name, _MOVED, _RUNTIME))(self.runtime)
+
+        def __setattr__(self, name: str, value: Any) -> None:
             if name not in _MOVED:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            warn_renamed(f"Conversation.{name}", f"Conversation.runtime.{_MOVED[name]}", stacklevel=3)
-            return attrgetter(_MOVED[name])(self.runtime)
+                super().__setattr__(name, value)
+                return
+            place, _, attribute = moved_attribute(self, name, _MOVED, _RUNTIME).rpartition(".")
+            setattr(attrgetter(place)(self.runtime) if place else self.runtime, attribute, value)
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"must be text (str), not {type(value).__name__}", name)
+    return value

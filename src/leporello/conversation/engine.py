@@ -31,8 +31,9 @@ def view_facts(view: View) -> dict[str, Any]:
 class EngineSlot:
     """The one engine of a conversation. A plugin's instance lives as long as the conversation does."""
 
-    def __init__(self, host: PluginHost) -> None:
+    def __init__(self, host: PluginHost, platform: str = "") -> None:
         self.host = host
+        self._platform = platform
         self._noted: list[str] = []
         self._name = host.settings.engine
         self._hosted = self._find(self._name)
@@ -58,8 +59,9 @@ class EngineSlot:
         if text not in self._noted:
             self._noted.append(text)
 
-    def session_begins(self, view: View, about: dict[str, str], switch: dict[str, str]) -> None:
+    def session_begins(self, view: View, model: str, **switch: str) -> None:
         """A session begins or, at a compression (`switch`), goes on under another id."""
+        about = {"platform": self._platform, "model": model, "conversation_id": view.conversation}
         self.engine.on_session_start(view.session, **about, hermes_home=str(self.host.settings.home.path), **switch)
         if not switch:
             self.fire("session_start", **view_facts(view), **about)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from leporello.conversation.rendering import RenderedView
 from leporello.events import Span
@@ -11,7 +12,7 @@ from leporello.ledger import ledger as snapshot
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message
 from leporello.store import Store
-from leporello.store.records import LedgerSnapshot, View, ViewLine
+from leporello.store.records import LedgerSnapshot, ModelCall, View, ViewLine
 
 
 class ConversationLog:
@@ -24,6 +25,8 @@ class ConversationLog:
         """What is shown now, with ids."""
         self.ledger = self._load_ledger()
         self._sent = RenderedView()
+        self.after_foreign_compaction: Callable[[], None] | None = None
+        """Called when another process has compacted or taken a compaction back."""
 
     @property
     def messages(self) -> list[Message]:
@@ -38,6 +41,16 @@ class ConversationLog:
     def append(self, messages: Sequence[Message]) -> list[int]:
         """Store messages durably and return their numbers."""
         numbers = self.store.log.append(self.id, list(messages))
+        self._appended(numbers, messages)
+        return numbers
+
+    def record(self, answer: Message, call: ModelCall, state: Mapping[str, Any]) -> int:
+        """Store an answer with its usage and the values it changes, all at once, and return its number."""
+        number = self.store.log.record(self.id, answer, call, state)
+        self._appended([number], [answer])
+        return number
+
+    def _appended(self, numbers: Sequence[int], messages: Sequence[Message]) -> None:
         if numbers and numbers[0] == self.ledger.last + 1:
             lines = [ViewLine(message, number) for number, message in zip(numbers, messages, strict=True)]
             self.view = replace(self.view, lines=(*self.view.lines, *lines), last=numbers[-1])
@@ -46,7 +59,6 @@ class ConversationLog:
         elif numbers:
             # Another process appended in between: its messages belong to the view and the ledger first.
             self.refresh()
-        return numbers
 
     def refresh(self) -> bool:
         """See what other processes did; whether it was anything. Costs one small query when it was nothing."""
@@ -62,6 +74,8 @@ class ConversationLog:
             self.view = self.store.views.view(self.id)
         for stored in self.store.log.iterate(self.id, self.ledger.last + 1, self.view.last):
             self.ledger.add(stored.number, stored.message)
+        if pulse.generation != known.generation and self.after_foreign_compaction is not None:
+            self.after_foreign_compaction()
         return True
 
     def _load_ledger(self) -> Ledger:

@@ -36,7 +36,9 @@ class PromptSizes:
     """Model, limits, and the measure of the next request."""
 
     def __init__(self, settings: Settings, model: str, window: int | None) -> None:
-        self.settings = settings
+        self._settings = settings
+        self.last_prompt_tokens = 0
+        """As the provider counted the last request; 0: none went out from here."""
         self.fixed = FixedPart()
         self._tools: Sequence[Mapping[str, Any]] = ()
         self._system = ""
@@ -47,7 +49,7 @@ class PromptSizes:
     def _set_model(self, model: str, window: int | None) -> None:
         self.model = model
         self.counter = TokenCounter.for_model(model or None)
-        self.meter = PromptMeter(self.counter)
+        self._meter = PromptMeter(self.counter)
         self.use_window(window)
 
     def use_model(self, model: str, window: int | None) -> None:
@@ -58,7 +60,7 @@ class PromptSizes:
     def use_window(self, window: int | None) -> None:
         """Another window of the same model; None: what is known about it."""
         self.window = window
-        self.limits: Limits = limits_of(self.settings, self.model or None, served_window=window)
+        self.limits: Limits = limits_of(self._settings, self.model or None, served_window=window)
 
     def measure_fixed(self, tools: Sequence[Mapping[str, Any]], system: str) -> None:
         """Count what stands before the messages."""
@@ -76,17 +78,26 @@ class PromptSizes:
 
     def read(self, messages: Sequence[Message]) -> PromptSize:
         """The size of a request with these messages, and the tools and system prompt last measured."""
-        return self.meter.read(messages, self._tools, self._system)
+        return self._meter.read(messages, self._tools, self._system)
 
     def sent(self, messages: Sequence[Message]) -> None:
         """A request with these messages goes out: the provider's next count is about it."""
-        self.meter.sent(messages, self._tools, self._system)
+        self._meter.sent(messages, self._tools, self._system)
+
+    def observe(self, prompt_tokens: int) -> None:
+        """The provider counted the last request."""
+        self.last_prompt_tokens = prompt_tokens
+        self._meter.observe(prompt_tokens)
+
+    def forget_count(self) -> None:
+        """The messages are others now: the provider's count no longer applies."""
+        self._meter.reset()
 
     def export(self) -> dict[str, Any]:
         """For the store."""
         return {
             "model": self.model,
-            "meter": self.meter.export(),
+            "meter": self._meter.export(),
             "fixed": [self.fixed.system_tokens, self.fixed.tool_tokens],
             "fixed_raw": self._raw,
             "recall": self.fixed.recall,
@@ -95,7 +106,7 @@ class PromptSizes:
 
     def restore(self, kept: Mapping[str, Any]) -> None:
         """Go on where an earlier process stopped: its next decision would have been the same."""
-        self.meter.restore(kept.get("meter") or {})
+        self._meter.restore(kept.get("meter") or {})
         system, tools = kept.get("fixed") or (0, 0)
         self.fixed = FixedPart(system, tools, bool(kept.get("recall")))
         if self._raw is None:

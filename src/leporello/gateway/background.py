@@ -86,7 +86,7 @@ class DeferredCompactions:
             beside=True,
         )
         try:
-            conversation.runtime.do(order)
+            conversation.runtime.compactor.do(order)
         finally:
             conversation.close()
 

@@ -62,11 +62,9 @@ class ConversationDetails:
 def read_details(store: Store, record: ConversationRecord, last: int) -> ConversationDetails:
     """Read what a page shows; nothing of the log but its newest messages."""
     id = record.id
-    chain = store.conversations.sessions(id)
+    chain = store.sessions.all(id)
     generation = store.views.generation(id, record.generation)
-    others = [
-        child for session in chain for child in store.conversations.children(session.id) if child.conversation != id
-    ]
+    others = [child for session in chain for child in store.sessions.children(session.id) if child.conversation != id]
     newest = Span(max(1, record.messages - last + 1), record.messages)
     return ConversationDetails(
         record=record,

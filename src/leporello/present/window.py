@@ -70,7 +70,7 @@ class WindowContext:
 
 def window_use(talk: Conversation) -> WindowUse:
     runtime = talk.runtime
-    reading, sizes = runtime.reading, runtime.sizes
+    reading, sizes = runtime.compactor.reading, runtime.sizes
     return divide(
         WindowContext(
             runtime.log.view.lines,
@@ -81,7 +81,7 @@ def window_use(talk: Conversation) -> WindowUse:
             reading.tokens,
             reading.measured,
             runtime.log.compactions,
-            runtime.state.wait_for,
+            runtime.compactor.state.wait_for,
         )
     )
 

@@ -72,7 +72,7 @@ def _heading(text: str) -> None:
 
 
 def _chain(play: Play) -> None:
-    sessions = play.store.conversations.sessions(ID)
+    sessions = play.store.sessions.all(ID)
     newest = play.agent.talk.runtime.log.view.last
     _heading(f"The chain: one conversation, {newest:,} messages, {len(sessions)} sessions")
     rows = list(_session_rows(play, sessions, newest))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from leporello.events import CompactionReport, Outcome, Span, ViewEntry
 from leporello.messages import Message
 from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import CompactionRecord, StoredFold, View
+from leporello.store.sql.database import Database, Transaction
 
 ODD_IDS = (
     "",
@@ -93,6 +95,23 @@ def fold_all_but(view: View, tail: int, text: str = "summary", **report: Any) ->
 def contents(view: View) -> list[Any]:
     """The texts of a view."""
     return [line.message["content"] for line in view.lines]
+
+
+class CommitCounter:
+    """A database that counts its writing transactions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.commits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    @contextmanager
+    def write(self, durable: bool = True) -> Iterator[Transaction]:
+        with self._database.write(durable) as tx:
+            yield tx
+        self.commits += 1
 
 
 class ContractBase:

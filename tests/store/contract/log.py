@@ -9,13 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.errors import InputError, NotFound, StoreConflict
+from leporello.conversation import Conversation
+from leporello.errors import InputError, NotFound, StoreConflict, StoreError
 from leporello.events import Span
 from leporello.messages import message_hash
+from leporello.providers.base import ModelReply
 from leporello.store import Store
+from leporello.store.records import ModelCall
+from leporello.usage import CanonicalUsage
 from tests.store.contract.base import (
+    CommitCounter,
     ContractBase,
     any_text,
+    assistant,
     example_settings,
     json_values,
     tool_turn,
@@ -34,6 +40,49 @@ class LogContract(ContractBase):
         assert store.log.count("c") == 3
         assert store.log.message("c", 2).message == user("b")
         assert store.log.message("c", 2).id == "m2"
+
+    def test_an_answer_is_recorded_with_its_usage_and_state(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user("a")])
+        store.state.add("c", "attempts", 2)
+        call = ModelCall(CanonicalUsage(input_tokens=5, output_tokens=3), "m", cost=0.25)
+        assert store.log.record("c", assistant("b"), call, {"meter": {"a": [1]}, "attempts": None}) == 2
+        assert store.log.message("c", 2).message == assistant("b")
+        assert (store.usage.totals("c").calls, store.usage.totals("c").cost) == (1, 0.25)
+        assert store.state.items("c") == {"meter": {"a": [1]}}
+
+    def test_an_answer_that_can_not_be_recorded_leaves_nothing(self, store: Store) -> None:
+        store.conversations.create("c")
+        call = ModelCall(CanonicalUsage(input_tokens=5), "m")
+        with pytest.raises(NotFound):
+            store.log.record("nobody", assistant("b"), call, {"k": 1})
+        for message, state in (
+            ({"content": object()}, {"k": 1}),
+            (assistant("b"), {"k": object()}),
+            (assistant("b"), {"": 1}),
+        ):
+            with pytest.raises(InputError):
+                store.log.record("c", message, call, state)
+        # One that only the database finds: a counter beyond what a column can hold.
+        with pytest.raises((InputError, StoreError)):
+            store.log.record("c", assistant("b"), ModelCall(CanonicalUsage(input_tokens=2**70), "m"), {"k": 1})
+        assert (store.log.count("c"), store.usage.totals("c").calls, store.state.items("c")) == (0, 0, {})
+
+    def test_an_answer_of_a_conversation_is_one_commit(self, store: Store) -> None:
+        """Message, usage and measure: a process that dies leaves all of them or none."""
+        database = CommitCounter(store.database)
+        counted = Store(database, store.index, store.care)
+        with Conversation.open("c", window=100_000, store=counted) as talk:
+            talk.append(user("a"))
+            talk.request()
+            for number in range(2, 5):
+                before = database.commits
+                assert (
+                    talk.record(ModelReply(assistant(f"answer {number}"), CanonicalUsage(input_tokens=40)))
+                    == f"m{number}"
+                )
+                assert database.commits == before + 1
+        assert store.usage.totals("c").calls == 3
 
     def test_an_unknown_conversation_is_not_found(self, store: Store) -> None:
         for use in (

@@ -96,7 +96,7 @@ class ObservingContract(ContractBase):
         first, third = store.usage.by_session("c")
         assert (first.ordinal, first.totals.calls, first.totals.usage) == (1, 2, USAGE + USAGE)
         assert (third.ordinal, third.totals.calls, third.totals.cost) == (3, 1, 0.25)
-        assert first.started_at == store.conversations.sessions("c")[0].started_at
+        assert first.started_at == store.sessions.all("c")[0].started_at
         assert store.usage.by_session("c")[0].totals.usage + third.totals.usage == store.usage.totals("c").usage
 
     def test_what_belongs_to_others_is_neither_found_nor_counted(self, store: Store) -> None:

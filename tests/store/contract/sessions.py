@@ -80,7 +80,7 @@ class SessionsContract(ContractBase):
         rotate(store, id)
         assert store.conversations.resolve(id).id == id
         assert store.conversations.resolve(id).metadata.title == id
-        assert store.conversations.get_compression_tip(id) == store.conversations.resolve(id).tip.id
+        assert store.sessions.get_compression_tip(id) == store.conversations.resolve(id).tip.id
         assert store.log.message(id, 1).message == user(id)
         assert store.log.count("c") == 0
         store.state.set(id, "key", id)
@@ -124,14 +124,14 @@ class SessionsContract(ContractBase):
         for id in ids:
             found = store.conversations.resolve(id)
             assert (found.id, found.tip.id) == ("first", ids[-1])
-            assert store.conversations.get_compression_tip(id) == ids[-1]
+            assert store.sessions.get_compression_tip(id) == ids[-1]
             assert store.log.count(id) == 4
             assert contents(store.views.view(id)) == contents(store.views.view("first"))
 
     def test_rotation_ends_the_parent_by_compression_and_inherits_everything(self, store: Store) -> None:
         store.conversations.create("c", FULL)
         rotate(store, "c", 2)
-        chain = store.conversations.sessions("c")
+        chain = store.sessions.all("c")
         assert [session.ordinal for session in chain] == [1, 2, 3]
         assert [session.parent_session_id for session in chain] == [None, chain[0].id, chain[1].id]
         assert [session.end_reason for session in chain] == [COMPRESSION, COMPRESSION, None]
@@ -141,8 +141,8 @@ class SessionsContract(ContractBase):
             assert parent.ended_at is not None
             assert child.started_at >= parent.ended_at
             assert child.metadata == parent.metadata == FULL
-        assert [child.id for child in store.conversations.children(chain[0].id)] == [chain[1].id]
-        assert store.conversations.session(chain[1].id) == chain[1]
+        assert [child.id for child in store.sessions.children(chain[0].id)] == [chain[1].id]
+        assert store.sessions.get(chain[1].id) == chain[1]
 
     def test_a_sub_agent_is_no_continuation(self, store: Store) -> None:
         store.conversations.create("c")
@@ -150,17 +150,17 @@ class SessionsContract(ContractBase):
         (session,) = rotate(store, "c")
         # Started after the parent ended by compression, and names it: still not its continuation.
         store.conversations.create("late", kind=ConversationKind.SUBAGENT, parent_session_id="c")
-        assert store.conversations.get_compression_tip("c") == session
-        assert store.conversations.get_compression_tip("late") == "late"
+        assert store.sessions.get_compression_tip("c") == session
+        assert store.sessions.get_compression_tip("late") == "late"
         assert store.conversations.resolve("late").kind is ConversationKind.SUBAGENT
-        assert {child.id for child in store.conversations.children("c")} == {"early", session, "late"}
+        assert {child.id for child in store.sessions.children("c")} == {"early", session, "late"}
 
     def test_a_clock_that_runs_backwards_breaks_no_chain(self, url: str) -> None:
         times = iter([1000.0, 900.0, 800.0, 700.0, 600.0, 500.0] + [400.0] * 100)
         with self.open(url, StoreOptions(clock=lambda: next(times))) as store:
             store.conversations.create("c")
             ids = rotate(store, "c", 3)
-            assert store.conversations.get_compression_tip("c") == ids[-1]
+            assert store.sessions.get_compression_tip("c") == ids[-1]
             assert store.care.checkup().clean
 
     def test_metadata_can_be_changed(self, store: Store) -> None:
@@ -222,7 +222,7 @@ class SessionsContract(ContractBase):
         store.log.append(branch.id, [user("elsewhere")])
         assert store.log.message("c", 12).message == user("12")
         assert store.log.message(branch.id, 12).message == user("elsewhere")
-        assert store.conversations.get_compression_tip("c") != branch.tip.id
+        assert store.sessions.get_compression_tip("c") != branch.tip.id
         store.conversations.delete("c")
         assert contents(store.views.undo(branch.id)) == [*(str(n) for n in range(1, 12)), "elsewhere"]
 

@@ -86,7 +86,7 @@ class ViewsContract(ContractBase):
         with pytest.raises(StoreConflict):
             store.views.commit("c", fold_all_but(view, 1, "loser"))
         assert store.views.view("c") == winner
-        assert len(store.conversations.sessions("c")) == 2
+        assert len(store.sessions.all("c")) == 2
         assert [attempt.generation for attempt in store.views.attempts("c")] == [1]
 
     def test_a_compaction_prepared_before_an_undo_does_not_commit(self, store: Store) -> None:
@@ -253,7 +253,7 @@ class ViewsContract(ContractBase):
         )
         store.views.commit("c", compaction)
         assert store.ledgers.latest("c", 1) == LedgerSnapshot(4, 1, b"L")
-        prompts = [session.metadata.system_prompt for session in store.conversations.sessions("c")]
+        prompts = [session.metadata.system_prompt for session in store.sessions.all("c")]
         assert prompts == ["before", "after"]
 
     @example_settings

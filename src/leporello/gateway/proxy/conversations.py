@@ -192,7 +192,7 @@ class ProxiedConversations:
                 self._extend(cached, fingerprints(cached.values[-1], (stored.message for stored in fresh)))
                 cached.generation = pulse.generation
                 if cached.conversation is not None:
-                    cached.conversation.runtime.refresh()
+                    cached.conversation.runtime.log.refresh()
                 return cached
         # Deleted, perhaps begun anew.
         self.cache.remove(cached)
@@ -256,7 +256,7 @@ class ProxiedConversations:
                 cached.ended = False
             self.store.log.append(cached.id, list(messages), after=len(cached.values))
             if cached.conversation is not None:
-                cached.conversation.runtime.refresh()
+                cached.conversation.runtime.log.refresh()
             self._extend(cached, values[len(cached.values) :])
 
     def _extend(self, cached: CachedConversation, fresh: Sequence[bytes]) -> None:
@@ -311,7 +311,7 @@ class ProxiedConversations:
                 conversation = conversation or Conversation(
                     self.store, record, self.settings, plugins=self.plugins, beside=True
                 )
-                conversation.runtime.refresh()
+                conversation.runtime.log.refresh()
                 conversation.runtime.leave("expired")
                 self.store.conversations.end(id, reason)
             if cached is not None:

@@ -193,7 +193,7 @@ class RequestRewriter:
         """Compact what is due."""
         # That it is too large for its window is an estimate: the provider's own count decides.
         with suppress(FixedPartTooLarge):
-            self._talk(plan).runtime.prepare(plan.tools, plan.request.system)
+            self._talk(plan).runtime.compactor.prepare(plan.tools, plan.request.system)
 
     def _planned(self, plan: Rewrite) -> Rewrite:
         live, request = plan.live, plan.request
@@ -227,7 +227,7 @@ class RequestRewriter:
         assert plan.live is not None
         with plan.live.guard:
             runtime = self._talk(plan).runtime
-            taken = used or runtime.reading.tokens + added // BYTES_PER_TOKEN
+            taken = used or runtime.compactor.reading.tokens + added // BYTES_PER_TOKEN
             return runtime.sizes.limits.window - runtime.sizes.limits.output_reserve - taken
 
     def keep_asides(self, plan: Rewrite, asides: Sequence[HiddenCall]) -> None:
@@ -279,7 +279,7 @@ class RequestRewriter:
             runtime.use_window(step.stated_window)
             self._remember(plan, step.stated_window)
         runtime.sizes.measure_fixed(plan.tools, plan.request.system)
-        if not runtime.shrink(step.trigger).committed:
+        if not runtime.compactor.shrink(step.trigger).committed:
             return None
         # What goes out now is what the count that comes back is about.
         self._prepare(plan)
@@ -313,8 +313,8 @@ class RequestRewriter:
         runtime = self._talk(plan).runtime
         if usage is not None:
             runtime.observe(usage)
-        if runtime.state.attempts:
-            runtime.answered()
+        if runtime.compactor.state.attempts:
+            runtime.compactor.answered()
         runtime.sizes.measure_fixed(plan.tools, plan.request.system)
-        if runtime.decide(Occasion.TURN).compacts:
+        if runtime.compactor.decide(Occasion.TURN).compacts:
             self._prepare(plan)

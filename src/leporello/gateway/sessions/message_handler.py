@@ -23,8 +23,8 @@ def clean(agent: Agent) -> None:
     """Compact a conversation that needs it before it goes on."""
     # The provider's own count of the last request where there is one; else all is an estimate.
     agent.measure()
-    if agent.talk.runtime.decide(Occasion.HYGIENE).compacts:
-        agent.talk.runtime.shrink("hygiene")
+    if agent.talk.runtime.compactor.decide(Occasion.HYGIENE).compacts:
+        agent.talk.runtime.compactor.shrink("hygiene")
 
 
 T = TypeVar("T")

@@ -209,7 +209,7 @@ class Sessions:
         conversation = (
             agent.talk if agent else Conversation(store, record, self.settings, plugins=self.plugins, beside=True)
         )
-        conversation.runtime.refresh()
+        conversation.runtime.log.refresh()
         conversation.runtime.leave("expired")
         store.conversations.end(worker.id, reason)
         return True

@@ -1,11 +1,12 @@
-"""Conversations, and the chain of sessions each is made of."""
+"""Conversations: made, found, listed, changed, branched off and deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from leporello.deprecation import moved_attribute
 from leporello.errors import InputError, NotFound
 from leporello.store.records import (
     COMPRESSION,
@@ -15,18 +16,17 @@ from leporello.store.records import (
     Metadata,
     Page,
     Pulse,
-    SessionRecord,
 )
 from leporello.store.sql.database import Database, Row, Transaction, integer, rows_in
 from leporello.store.sql.encoding import LARGEST_NUMBER, millis, name_key, pack, seconds, shown, unpack
 from leporello.store.sql.entries import pack_entries
-from leporello.store.sql.part import StorePart, key_of, locate, lock, read_conversation, unknown
+from leporello.store.sql.part import StorePart, key_of, lock, read_conversation
 from leporello.store.sql.schema import COLUMNS, insert
 from leporello.store.sql.sessions import (
     FIRST,
     PROMPT,
-    SELECT_SESSION,
     SESSION,
+    Sessions,
     insert_session,
     new_id,
     read_session,
@@ -51,8 +51,12 @@ _MOST_BLOCKS = 10
 _METADATA = tuple(field.name for field in fields(Metadata))
 
 
+_MOVED = {"session": "get", "sessions": "all", "children": "children", "get_compression_tip": "get_compression_tip"}
+"""Methods of earlier versions, and what they are called in `Sessions`."""
+
+
 class Conversations(StorePart):
-    """Conversations and their sessions. Wherever a conversation is asked for, any id of its chain will do."""
+    """Conversations. Wherever a conversation is asked for, any id of its chain will do."""
 
     def __init__(self, db: Database, remove_from_index: Callable[[Transaction, int], None]) -> None:
         super().__init__(db)
@@ -100,49 +104,6 @@ class Conversations(StorePart):
         with self._db.read() as tx:
             rows = rows_in(tx, "SELECT name FROM directory WHERE name IN", list(names))
             return {names[bytes(name)] for (name,) in rows}
-
-    def session(self, id: str) -> SessionRecord:
-        """One session by its own id."""
-        with self._db.read() as tx:
-            return read_session(tx, *locate(tx, id))
-
-    def sessions(self, conversation: str) -> list[SessionRecord]:
-        """The chain, oldest first."""
-        rows = self._rows(conversation, f"{SELECT_SESSION} s.conversation = ? ORDER BY s.ordinal")
-        return [session_record(row) for row in rows]
-
-    def children(self, session_id: str) -> list[SessionRecord]:
-        """Sessions that name this one as their parent: its continuation, branches and sub-agents."""
-        with self._db.read() as tx:
-            rows = tx.rows(
-                f"{SELECT_SESSION} s.parent_name = ? ORDER BY s.started, s.conversation, s.ordinal",
-                name_key(session_id),
-            )
-        return [session_record(row) for row in rows]
-
-    def get_compression_tip(self, id: str) -> str:
-        """The newest continuation of a session.
-
-        Follows children only where the parent ended by compression and the child, of the same conversation, started at
-        or after that end.
-        """
-        with self._db.read() as tx:
-            key, ordinal = locate(tx, id)
-            row = tx.row(
-                "SELECT id, ended, end_reason FROM sessions WHERE conversation = ? AND ordinal = ?", key, ordinal
-            )
-            if row is None:
-                raise unknown(id)
-            while row[2] == COMPRESSION:
-                child = tx.row(
-                    "SELECT id, ended, end_reason, ordinal FROM sessions WHERE conversation = ? AND ordinal > ? "
-                    "AND parent_name = ? AND started >= ? ORDER BY ordinal LIMIT 1",
-                    *(key, ordinal, name_key(unpack(row[0])), row[1]),
-                )
-                if child is None:
-                    break
-                row, ordinal = child[:3], child[3]
-            return unpack(row[0])
 
     def update(self, conversation: str, **changes: Any) -> ConversationRecord:
         """Change fields of `Metadata` (title, platform, model, owner, system_prompt, custom) of the tip."""
@@ -252,6 +213,11 @@ class Conversations(StorePart):
             tx.run("DELETE FROM directory WHERE name = ?", name_key(unpack(packed)))
         for table in (*COLUMNS, "conversations"):
             tx.run(f"DELETE FROM {table} WHERE conversation = ?", key)  # noqa: S608 - our own table names
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(Sessions(self._db), moved_attribute(self, name, _MOVED, "Store.sessions"))
 
 
 def _insert_conversation(tx: Transaction, id: str, kind: ConversationKind, now: int) -> int:

@@ -7,14 +7,14 @@ a row that points to the first one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
 from leporello.events import Span
 from leporello.messages import Message, Messages, decode_json, hash_bytes
-from leporello.store.records import StoredMessage
+from leporello.store.records import ModelCall, StoredMessage
 from leporello.store.sql.database import Row, Transaction, rows_in
 from leporello.store.sql.encoding import (
     HEADER,
@@ -32,6 +32,8 @@ from leporello.store.sql.encoding import (
 from leporello.store.sql.entries import runs
 from leporello.store.sql.part import StorePart, key_of, read_conversation, unknown
 from leporello.store.sql.schema import insert
+from leporello.store.sql.state import pack_state, write_state
+from leporello.store.sql.usage import add_usage
 
 _BATCH = 500
 _SHORT_SPAN = 8
@@ -74,6 +76,20 @@ class Log(StorePart):
         times = [self._db.now()] * len(prepared) if at is None else [millis(moment) for moment in at]
         with self._db.write() as tx:
             return append_prepared(tx, conversation, prepared, times, after)
+
+    def record(self, conversation: str, answer: Message, call: ModelCall, state: Mapping[str, Any]) -> int:
+        """Store an answer of the model, the usage of its call, and values of the state, all or nothing.
+
+        A value that is None is removed. Returns the number of the answer.
+        """
+        prepared = [prepare_message(answer, 0)]
+        values = pack_state(state)
+        moment = self._moment(call.at)
+        with self._locked(conversation) as (tx, locked):
+            (number,) = append_prepared(tx, conversation, prepared, [self._db.now()])
+            add_usage(tx, locked, call, moment)
+            write_state(tx, locked.key, values)
+        return number
 
     def message(self, conversation: str, number: int) -> StoredMessage:
         """One message. Raises `NotFound` when the log has no such number."""

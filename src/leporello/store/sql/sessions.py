@@ -1,4 +1,4 @@
-"""Rows of sessions: their ids in the directory, their metadata and system prompts."""
+"""The chain of sessions of a conversation: their ids in the directory, their metadata and system prompts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import secrets
 from leporello.errors import InputError, NotFound, StoreConflict
 from leporello.messages import decode_json, hash_bytes
 from leporello.redact import redact
-from leporello.store.records import Metadata, SessionRecord
+from leporello.store.records import COMPRESSION, Metadata, SessionRecord
 from leporello.store.sql.database import Row, Transaction
 from leporello.store.sql.encoding import (
     decode_text,
@@ -22,6 +22,7 @@ from leporello.store.sql.encoding import (
     unpack,
     unpack_body,
 )
+from leporello.store.sql.part import StorePart, locate, unknown
 
 SESSION = (
     "s.id, f.id, s.ordinal, s.parent, s.started, s.ended, s.end_reason, s.first, "
@@ -31,6 +32,53 @@ SESSION = (
 FIRST = "JOIN sessions f ON f.conversation = s.conversation AND f.ordinal = 1"
 PROMPT = "LEFT JOIN prompts p ON p.conversation = s.conversation AND p.hash = s.prompt"
 SELECT_SESSION = f"SELECT {SESSION}, p.body FROM sessions s {FIRST} {PROMPT} WHERE"  # noqa: S608 - constants
+
+
+class Sessions(StorePart):
+    """The sessions that a conversation is made of: a compaction ends one and begins the next."""
+
+    def get(self, id: str) -> SessionRecord:
+        """One session by its own id."""
+        with self._db.read() as tx:
+            return read_session(tx, *locate(tx, id))
+
+    def all(self, conversation: str) -> list[SessionRecord]:
+        """The chain, oldest first."""
+        rows = self._rows(conversation, f"{SELECT_SESSION} s.conversation = ? ORDER BY s.ordinal")
+        return [session_record(row) for row in rows]
+
+    def children(self, session_id: str) -> list[SessionRecord]:
+        """Sessions that name this one as their parent: its continuation, branches and sub-agents."""
+        with self._db.read() as tx:
+            rows = tx.rows(
+                f"{SELECT_SESSION} s.parent_name = ? ORDER BY s.started, s.conversation, s.ordinal",
+                name_key(session_id),
+            )
+        return [session_record(row) for row in rows]
+
+    def get_compression_tip(self, id: str) -> str:
+        """The newest continuation of a session.
+
+        Follows children only where the parent ended by compression and the child, of the same conversation, started at
+        or after that end.
+        """
+        with self._db.read() as tx:
+            key, ordinal = locate(tx, id)
+            row = tx.row(
+                "SELECT id, ended, end_reason FROM sessions WHERE conversation = ? AND ordinal = ?", key, ordinal
+            )
+            if row is None:
+                raise unknown(id)
+            while row[2] == COMPRESSION:
+                child = tx.row(
+                    "SELECT id, ended, end_reason, ordinal FROM sessions WHERE conversation = ? AND ordinal > ? "
+                    "AND parent_name = ? AND started >= ? ORDER BY ordinal LIMIT 1",
+                    *(key, ordinal, name_key(unpack(row[0])), row[1]),
+                )
+                if child is None:
+                    break
+                row, ordinal = child[:3], child[3]
+            return unpack(row[0])
 
 
 def new_id() -> str:

@@ -87,6 +87,13 @@ def save_ledger(tx: Transaction, key: int, snapshot: LedgerSnapshot) -> None:
     )
 
 
+_SET_VALUE = (
+    "INSERT INTO state (conversation, key, count, value) VALUES (?, ?, NULL, ?) "
+    "ON CONFLICT (conversation, key) DO UPDATE SET count = NULL, value = excluded.value"
+)
+_REMOVE_VALUE = "DELETE FROM state WHERE conversation = ? AND key = ?"
+
+
 class State(StorePart):
     """Small durable values by key, per conversation; `conversation=None` is the store's own."""
 
@@ -101,11 +108,7 @@ class State(StorePart):
         """Store a JSON value."""
         data = pack_json(value, f"The value of {shown(key)}")
         with self._db.write() as tx:
-            tx.run(
-                "INSERT INTO state (conversation, key, count, value) VALUES (?, ?, NULL, ?) "
-                "ON CONFLICT (conversation, key) DO UPDATE SET count = NULL, value = excluded.value",
-                *(self._lock(tx, conversation), _state_key(key), data),
-            )
+            tx.run(_SET_VALUE, self._lock(tx, conversation), _state_key(key), data)
 
     def add(self, conversation: str | None, key: str, amount: int = 1) -> int:
         """Add to a counter (0 when absent) and return it, atomically."""
@@ -122,7 +125,7 @@ class State(StorePart):
         """Delete a key; False when it was not there."""
         with self._db.write() as tx:
             found = self._lock(tx, conversation)
-            return tx.run("DELETE FROM state WHERE conversation = ? AND key = ?", found, _state_key(key)) > 0
+            return tx.run(_REMOVE_VALUE, found, _state_key(key)) > 0
 
     def items(self, conversation: str | None) -> Mapping[str, Any]:
         """All keys and values."""
@@ -131,6 +134,23 @@ class State(StorePart):
 
     def _lock(self, tx: Transaction, conversation: str | None) -> int:
         return STORE_ITSELF if conversation is None else lock(self._db, tx, conversation).key
+
+
+def pack_state(values: Mapping[str, Any]) -> dict[str, bytes | None]:
+    """Values as stored, for `write_state`; None stays None."""
+    return {
+        _state_key(key): None if value is None else pack_json(value, f"The value of {shown(key)}")
+        for key, value in values.items()
+    }
+
+
+def write_state(tx: Transaction, key: int, values: Mapping[str, bytes | None]) -> None:
+    """Set some values of a conversation, and remove those that are None."""
+    for name, data in values.items():
+        if data is None:
+            tx.run(_REMOVE_VALUE, key, name)
+        else:
+            tx.run(_SET_VALUE, key, name, data)
 
 
 def _state_key(key: str) -> str:

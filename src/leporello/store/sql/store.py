@@ -10,6 +10,7 @@ from leporello.store.sql.inbox import Inbox
 from leporello.store.sql.leases import Fence, FencedDatabase, Leases
 from leporello.store.sql.log import Log
 from leporello.store.sql.search import SearchIndex
+from leporello.store.sql.sessions import Sessions
 from leporello.store.sql.state import Ledgers, Pins, State
 from leporello.store.sql.usage import Usage
 from leporello.store.sql.views import Views
@@ -26,6 +27,7 @@ class Store:
         self.turns = Leases(database, "turns")
         db: Database = database if fence is None else FencedDatabase(database, fence)
         self.conversations = Conversations(db, index.tables.remove)
+        self.sessions = Sessions(db)
         self.log = Log(db)
         self.views = Views(db)
         self.usage = Usage(db, index.finish)

@@ -17,7 +17,7 @@ from leporello.store.records import (
 )
 from leporello.store.sql.database import Database, Row, Transaction, integer
 from leporello.store.sql.encoding import dollars, millis, nanos, pack, pack_key, seconds, unpack
-from leporello.store.sql.part import StorePart, key_of, locate
+from leporello.store.sql.part import Locked, StorePart, key_of, locate
 from leporello.store.sql.schema import COLUMNS, insert
 from leporello.usage import CanonicalUsage
 
@@ -41,16 +41,9 @@ class Usage(StorePart):
 
     def add(self, conversation: str, call: ModelCall) -> None:
         """Add one call to the counters of the conversation's newest session, atomically."""
-        usage = call.usage
-        day = self._moment(call.at) // MILLIS_PER_DAY
+        moment = self._moment(call.at)
         with self._locked(conversation) as (tx, locked):
-            tx.run(
-                _ADD,
-                *(locked.key, locked.tip, day, pack_key(call.model), pack_key(call.purpose), 1),
-                *(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens),
-                usage.reasoning_tokens,
-                *((0, 1) if call.cost is None else (nanos(call.cost), 0)),
-            )
+            add_usage(tx, locked, call, moment)
 
     def session_totals(self, session: str) -> UsageTotals:
         """What one session used."""
@@ -82,6 +75,18 @@ class Usage(StorePart):
         with self._db.read() as tx:
             key = None if chosen.conversation is None else key_of(tx, chosen.conversation)
             return _Collector(tx, chosen, key).insights()
+
+
+def add_usage(tx: Transaction, locked: Locked, call: ModelCall, moment: int) -> None:
+    """Add a call that was made at this moment to the counters of the newest session."""
+    usage = call.usage
+    tx.run(
+        _ADD,
+        *(locked.key, locked.tip, moment // MILLIS_PER_DAY, pack_key(call.model), pack_key(call.purpose), 1),
+        *(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens),
+        usage.reasoning_tokens,
+        *((0, 1) if call.cost is None else (nanos(call.cost), 0)),
+    )
 
 
 class _Collector:
