@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from leporello.agent.agent import Agent
-from leporello.agent.session import Chosen, open_agent
+from leporello.agent.endpoints import Chosen
+from leporello.agent.session import open_agent
 from leporello.config import Home, load_settings
 from leporello.providers.scripted import ScriptedProvider
 from leporello.store import open_store

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from leporello.agent.agent import Agent
-from leporello.agent.calling import StillTooLong
+from leporello.agent.agent import Agent, StillTooLong
 from leporello.agent.commands import parse, run_command
+from leporello.agent.endpoints import Chosen
 from leporello.agent.events import AgentEvent, Compacted, Notice, ToolFinished, TurnEnded
 from leporello.cancel import CancelToken
 from leporello.errors import ProviderError
@@ -29,7 +29,7 @@ from .conftest import Bench, call, calls
 
 
 def stored(agent: Agent) -> list[dict]:
-    return [entry.message for entry in agent.talk.runtime.log.store.log.iterate(agent.talk.id)]
+    return [entry.message for entry in agent.conversation.runtime.log.store.log.iterate(agent.conversation.id)]
 
 
 def test_a_turn_runs_tools_and_stores_every_step(bench: Bench) -> None:
@@ -41,7 +41,7 @@ def test_a_turn_runs_tools_and_stores_every_step(bench: Bench) -> None:
     kept = stored(agent)
     assert [role_of(message) for message in kept] == ["user", "assistant", "tool", "assistant"]
     assert "8443" in text_of(kept[2])
-    assert agent.talk.usage.calls == 2
+    assert agent.conversation.usage.calls == 2
     assert isinstance(events[-1], TurnEnded)
 
 
@@ -77,9 +77,9 @@ def test_an_error_at_any_call_leaves_a_conversation_that_goes_on(bench: Bench, k
     agent = bench.agent(script)
     with pytest.raises(ProviderError):
         agent.turn("go")
-    assert validate(agent.talk.messages) == []
+    assert validate(agent.conversation.messages) == []
     compactions = [
-        a for a in agent.talk.runtime.log.store.views.attempts("a") if a.report.trigger.startswith("overflow")
+        a for a in agent.conversation.runtime.log.store.views.attempts("a") if a.report.trigger.startswith("overflow")
     ]
     assert compactions == []
     ended = bench.agent(script[position + 1 :]).turn("again")
@@ -93,7 +93,7 @@ def overflow(limit: int | None = None) -> CallFailed:
 def fill(agent: Agent, steps: int = 60) -> None:
     """History that can be folded."""
     for k in range(steps):
-        agent.talk.append(
+        agent.conversation.append(
             {"role": "user", "content": f"question {k} " + "word " * 120},
             {"role": "assistant", "content": f"answer {k} " + "word " * 120},
         )
@@ -105,14 +105,14 @@ def test_overflow_is_folded_and_sent_again_without_the_caller_noticing(bench: Be
     events: list[AgentEvent] = []
     assert agent.turn("go", events.append).text == "fine"
     assert any(isinstance(event, Compacted) and event.event.report.committed for event in events)
-    assert agent.talk.runtime.sizes.limits.window == 200_000
+    assert agent.conversation.runtime.sizes.limits.window == 200_000
 
 
 def test_only_a_stated_limit_shrinks_the_window_and_it_is_remembered(bench: Bench) -> None:
     agent = bench.agent([overflow(24_000), "fine"], window=200_000)
     fill(agent, 100)
     agent.turn("go")
-    assert agent.talk.runtime.sizes.limits.window == 24_000
+    assert agent.conversation.runtime.sizes.limits.window == 24_000
     book = LearnedLimits.load(bench.home.limits_file, now=time.time())
     assert [window for window, _ in book.entries.values()] == [24_000]
 
@@ -124,7 +124,7 @@ def test_three_recoveries_then_one_clear_error(bench: Bench) -> None:
     with pytest.raises(StillTooLong, match="/new"):
         agent.turn("go")
     assert len(provider.requests) <= 4
-    assert validate(agent.talk.messages) == []
+    assert validate(agent.conversation.messages) == []
 
 
 def test_an_output_cap_only_lowers_max_tokens(bench: Bench) -> None:
@@ -134,8 +134,8 @@ def test_an_output_cap_only_lowers_max_tokens(bench: Bench) -> None:
     agent.turn("go")
     assert provider.requests[1].max_tokens == 512
     assert provider.requests[1].messages == provider.requests[0].messages
-    assert agent.talk.runtime.sizes.limits.window == 64_000
-    assert agent.talk.runtime.log.compactions == 0
+    assert agent.conversation.runtime.sizes.limits.window == 64_000
+    assert agent.conversation.runtime.log.compactions == 0
 
 
 def test_disabled_compression_is_never_overridden_by_an_overflow(bench: Bench) -> None:
@@ -144,7 +144,7 @@ def test_disabled_compression_is_never_overridden_by_an_overflow(bench: Bench) -
     fill(agent, 100)
     with pytest.raises(StillTooLong):
         agent.turn("go")
-    assert agent.talk.runtime.log.compactions == 0
+    assert agent.conversation.runtime.log.compactions == 0
 
 
 def test_usage_may_be_missing(bench: Bench) -> None:
@@ -163,7 +163,7 @@ def test_two_calls_with_one_id_get_a_result_each(bench: Bench) -> None:
     results = [text_of(message) for message in stored(agent) if is_result(message)]
     assert "A" in results[0]
     assert "B" in results[1]
-    assert validate(agent.talk.messages) == []
+    assert validate(agent.conversation.messages) == []
 
 
 @pytest.mark.parametrize(
@@ -193,8 +193,8 @@ def test_a_huge_output_is_saved_whole_before_it_is_cut(bench: Bench) -> None:
     whole = "".join(f"{k}\n" for k in range(1, 200_001))
     with open(finished.saved) as file:
         assert whole in file.read()
-    artifacts = agent.talk.runtime.log.store.artifacts.all("a")
-    assert whole.encode() in agent.talk.runtime.log.store.artifacts.get("a", artifacts[0].handle)
+    artifacts = agent.conversation.runtime.log.store.artifacts.all("a")
+    assert whole.encode() in agent.conversation.runtime.log.store.artifacts.get("a", artifacts[0].handle)
 
 
 def test_an_interrupt_in_a_tool_leaves_a_valid_conversation(bench: Bench) -> None:
@@ -202,7 +202,7 @@ def test_an_interrupt_in_a_tool_leaves_a_valid_conversation(bench: Bench) -> Non
     agent = bench.agent([call("terminal", command="sleep 30"), "never"])
     threading.Timer(0.5, token.cancel).start()
     assert agent.turn("go", cancel=token).reason == "interrupted"
-    assert validate(agent.talk.messages) == []
+    assert validate(agent.conversation.messages) == []
     assert not any("never" in text_of(message) for message in stored(agent))
 
 
@@ -213,17 +213,17 @@ def test_an_interrupt_in_a_call_leaves_a_valid_conversation(bench: Bench) -> Non
     agent = bench.agent([stop, "later"])
     assert agent.turn("go").reason == "interrupted"
     assert agent.turn("go on").text == "later"
-    assert validate(agent.talk.messages) == []
+    assert validate(agent.conversation.messages) == []
 
 
 def test_calls_that_a_crash_left_open_get_a_result_on_resume(bench: Bench) -> None:
     agent = bench.agent([])
-    agent.talk.append({"role": "user", "content": "go"}, call("terminal", command="make"))
+    agent.conversation.append({"role": "user", "content": "go"}, call("terminal", command="make"))
     resumed = bench.agent(["fine"])
-    assert agent.talk.runtime.log.store.log.count("a") == 2
+    assert agent.conversation.runtime.log.store.log.count("a") == 2
     assert resumed.turn("and?").text == "fine"
     assert "unknown" in text_of(stored(resumed)[2])
-    assert validate(resumed.talk.messages) == []
+    assert validate(resumed.conversation.messages) == []
 
 
 def work(request: ModelRequest) -> Any:
@@ -252,13 +252,13 @@ def test_many_turns_in_a_small_window_keep_every_promise(bench: Bench) -> None:
         agent.turn(f"Do part {turn}. Never touch file_{turn}.py.", watch)
     for request in provider.requests:
         assert validate(request.messages) == []
-    assert agent.talk.runtime.log.compactions >= 3
-    assert counted == list(range(1, agent.talk.runtime.log.compactions + 1))
+    assert agent.conversation.runtime.log.compactions >= 3
+    assert counted == list(range(1, agent.conversation.runtime.log.compactions + 1))
     assert not any("times" in text for text in notices), "the line about the compaction says it already"
-    sessions = agent.talk.runtime.log.store.sessions.all("a")
-    assert len(sessions) == agent.talk.runtime.log.compactions + 1
+    sessions = agent.conversation.runtime.log.store.sessions.all("a")
+    assert len(sessions) == agent.conversation.runtime.log.compactions + 1
     assert all(session.end_reason == "compression" for session in sessions[:-1])
-    context = " ".join(text_of(message) for message in agent.talk.messages)
+    context = " ".join(text_of(message) for message in agent.conversation.messages)
     assert all(f"Never touch file_{turn}.py." in context for turn in range(25))
 
 
@@ -267,9 +267,9 @@ def test_a_switch_to_a_smaller_model_folds_before_the_first_call(bench: Bench) -
     fill(agent, 150)
     agent.turn("go")
     small = ScriptedProvider(["two"], window=16_000)
-    agent.use_model("gpt-4o-mini", small, "openai", 16_000)
+    agent.use_model(Chosen("gpt-4o-mini", small, "openai", served_window=16_000))
     assert agent.turn("go on").text == "two"
-    assert agent.talk.runtime.log.compactions == 1
+    assert agent.conversation.runtime.log.compactions == 1
 
 
 def test_tool_output_is_cut_for_the_window_that_holds_now(bench: Bench) -> None:
@@ -277,7 +277,7 @@ def test_tool_output_is_cut_for_the_window_that_holds_now(bench: Bench) -> None:
     agent = bench.agent([call("terminal", command="seq 1 4000"), "one"], window=128_000)
     agent.turn("go")
     small = ScriptedProvider([call("terminal", command="seq 1 4000"), "two"], window=16_000)
-    agent.use_model("gpt-4o-mini", small, "openai", 16_000)
+    agent.use_model(Chosen("gpt-4o-mini", small, "openai", served_window=16_000))
     agent.turn("again")
     first, second = (text_of(message) for message in stored(agent) if is_result(message))
     assert "persisted-output" not in first
@@ -313,13 +313,13 @@ def test_secrets_stay_out_of_summaries_indexes_and_events(bench: Bench) -> None:
     agent.turn(f"Use {canary} to log in, and never print it.", events.append)
     fill(agent, 40)
     agent.turn("go on", events.append)
-    assert agent.talk.runtime.log.compactions >= 1
-    folds = agent.talk.runtime.log.store.views.folds("a")
+    assert agent.conversation.runtime.log.compactions >= 1
+    folds = agent.conversation.runtime.log.store.views.folds("a")
     assert canary not in str([(fold.text, fold.handoff) for fold in folds])
     assert canary not in str([event.as_dict() for event in events])
-    agent.talk.runtime.log.store.index.catch_up()
+    agent.conversation.runtime.log.store.index.catch_up()
     assert canary not in str(
-        [hit.text for hit in agent.talk.runtime.log.store.index.search(SearchQuery("login token", "a"))]
+        [hit.text for hit in agent.conversation.runtime.log.store.index.search(SearchQuery("login token", "a"))]
     )
 
 
@@ -333,7 +333,7 @@ class TestCommands:
     def test_commands_answer_without_a_call_and_are_not_stored(self, bench: Bench) -> None:
         agent = bench.agent([], window=32_000)
         fill(agent, 60)
-        before = agent.talk.runtime.log.store.log.count("a")
+        before = agent.conversation.runtime.log.store.log.count("a")
         for text in (
             "/compress",
             "/usage",
@@ -343,11 +343,11 @@ class TestCommands:
             "/expand m3",
             "/undo",
         ):
-            assert run_command(agent.talk, text)
-        assert "no command" in str(run_command(agent.talk, "/nonsense"))
-        assert agent.talk.runtime.log.store.log.count("a") == before
+            assert run_command(agent.conversation, text)
+        assert "no command" in str(run_command(agent.conversation, "/nonsense"))
+        assert agent.conversation.runtime.log.store.log.count("a") == before
 
     def test_an_error_is_the_answer(self, bench: Bench) -> None:
         agent = bench.agent([])
         fill(agent, 2)
-        assert "m9" in str(run_command(agent.talk, "/expand m9"))
+        assert "m9" in str(run_command(agent.conversation, "/expand m9"))

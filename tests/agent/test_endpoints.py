@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from leporello.agent.session import choose_model, summary_models
+from leporello.agent.endpoints import choose_model, summary_models
 from leporello.config import Home, Settings, load_settings
 from leporello.errors import ConfigError, NoModel
 from leporello.providers.sdk import SdkProvider

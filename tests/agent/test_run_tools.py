@@ -32,7 +32,7 @@ def test_after_a_kill_only_the_unfinished_calls_are_unknown(tmp_path: Path) -> N
     assert len(results) == 3
     assert "first is done" in results[0]
     assert all("unknown" in text for text in results[1:])
-    assert validate(agent.talk.messages) == []
+    assert validate(agent.conversation.messages) == []
     bench.store.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.agent.commands_store import sessions
+from leporello.agent.commands import sessions
 from leporello.conversation import Conversation
 from leporello.present.output import LEAST_COLUMN, fitted
 from leporello.present.text import breadth

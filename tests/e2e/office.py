@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from leporello.agent.agent import Agent
+from leporello.agent.endpoints import Chosen
 from leporello.agent.events import AgentEvent, Compacted
-from leporello.agent.session import Chosen, open_agent
+from leporello.agent.session import open_agent
 from leporello.config import Home, load_settings
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
 from leporello.messages import Message

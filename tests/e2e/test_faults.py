@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from leporello.agent.endpoints import choose_model
 from leporello.agent.events import CallFinished, Compacted, Notice, TextDelta
-from leporello.agent.session import choose_model
 from leporello.config import load_settings
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from leporello.errors import ProviderError
@@ -35,7 +35,7 @@ def fill(office: Office, turns: int = 60) -> None:
     """History that can be folded."""
     agent = office.agent()
     for k in range(turns):
-        agent.talk.append(
+        agent.conversation.append(
             {"role": "user", "content": f"question {k} " + "word " * 100},
             {"role": "assistant", "content": f"answer {k} " + "word " * 100},
         )
@@ -179,7 +179,7 @@ def test_an_overflow_is_folded_and_its_limit_holds_from_then_on(tmp_path: Path, 
         fill(office)
         agent = office.agent()
         assert agent.turn("Go on.").text == "Here."
-        assert agent.talk.runtime.sizes.limits.window == 12_000
+        assert agent.conversation.runtime.sizes.limits.window == 12_000
         assert agent.context.limits == OutputLimits.for_window(12_000)
         assert office.folds == 1
         first, second = office.server.requests
@@ -205,7 +205,7 @@ def test_an_overflow_without_a_number_shrinks_nothing_but_the_request(tmp_path: 
         fill(office)
         agent = office.agent()
         assert agent.turn("Go on.").text == "Here."
-        assert agent.talk.runtime.sizes.limits.window == 200_000
+        assert agent.conversation.runtime.sizes.limits.window == 200_000
         assert not office.home.limits_file.exists()
         assert office.folds == 1
         sound(office)
@@ -225,7 +225,7 @@ def test_a_server_that_counts_nothing_is_counted_for(tmp_path: Path, kind: Kind)
         for turn in range(30):
             assert agent.turn(f"Count from {turn}.").text == f"Turn {turn} done."
         assert office.folds >= 2
-        assert agent.talk.usage.usage.total_tokens == 0
+        assert agent.conversation.usage.usage.total_tokens == 0
         assert max(counted(seen).prompt_tokens for seen in office.server.requests) < 8_192
         sound(office)
 

@@ -45,7 +45,7 @@ def test_sixty_turns(tmp_path: Path, kind: Kind) -> None:
         _prefixes_stable(office)
         _marks_in_place(office)
         _nothing_lost(office)
-        shown = " ".join(text_of(message) for message in agent.talk.messages)
+        shown = " ".join(text_of(message) for message in agent.conversation.messages)
         assert all(f"Never touch file_{k}.py." in shown for k in range(5))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from leporello.agent.session import Chosen
+from leporello.agent.endpoints import Chosen
 from leporello.background import open_queue
 from leporello.config import Home, load_settings
 from leporello.gateway.app import Gateway

@@ -10,7 +10,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.agent.session import Chosen
+from leporello.agent.endpoints import Chosen
 from leporello.background import ThreadQueue
 from leporello.config import Home, Settings, load_settings
 from leporello.dialects import OPENAI_CHAT

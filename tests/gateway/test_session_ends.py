@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.agent.session import Chosen
+from leporello.agent.endpoints import Chosen
 from leporello.background import ThreadQueue
 from leporello.config import Home, Settings, load_settings
 from leporello.gateway.auth import Client, Key

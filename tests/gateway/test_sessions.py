@@ -228,7 +228,7 @@ async def test_idle_sessions_end(tmp_path: Path) -> None:
         await worker.drain()
         told: list[str] = []
         assert worker.handler.agent is not None
-        plugins = worker.handler.agent.talk.runtime.plugins
+        plugins = worker.handler.agent.conversation.runtime.plugins
         plugins.session_ends = lambda view, messages, reason: told.append(view.session)  # type: ignore[method-assign]
         assert not await sessions.end(record.id, time.time() - 60, "expiry")
         assert await sessions.end(record.id, time.time() + 60, "expiry")

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from leporello.agent.commands_store import sessions
+from leporello.agent.commands import sessions
 from leporello.chat.app import resume_summary
 from leporello.config import Home, Settings, load_settings
 from leporello.conversation import Conversation

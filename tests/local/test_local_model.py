@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.agent.session import choose_model
+from leporello.agent.endpoints import choose_model
 from leporello.config import Home, load_settings
 from leporello.local.install import SMOLLM2, LocalModelError, find_runtime
 from leporello.local.provider import LocalProvider, LocalServer, ServerJob, local_provider

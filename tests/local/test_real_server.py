@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from leporello.agent.agent import Agent
+from leporello.agent.endpoints import Chosen, choose_model
 from leporello.agent.events import AgentEvent, Notice
-from leporello.agent.session import Chosen, choose_model, open_agent
+from leporello.agent.session import open_agent
 from leporello.config import Home, load_settings
 from leporello.dialects import ANTHROPIC, DIALECTS, Dialect
 from leporello.local.provider import ALIAS, LocalServer
@@ -105,7 +106,7 @@ def desk(request: pytest.FixtureRequest, server: LocalServer, tmp_path: Path) ->
 def read(agent: Agent, part: int) -> None:
     """What an agent does before it answers: a request, a call, a result."""
     call = {"name": "read_file", "arguments": json.dumps({"path": f"part_{part}.py"})}
-    agent.talk.append(
+    agent.conversation.append(
         {"role": "user", "content": f"Read part {part}." + (f" {RULE}" if part == 3 else "")},
         {"role": "assistant", "content": "", "tool_calls": [{"id": f"c{part}", "type": "function", "function": call}]},
         {"role": "tool", "tool_call_id": f"c{part}", "content": f"# part {part}\n" + "return the value as it is\n" * 4},
@@ -131,14 +132,14 @@ def test_ten_turns_through_real_overflows(desk: Desk) -> None:
             read(agent, next(parts))
         ended = agent.turn("Is it fine? Say yes or no.", watch)
         assert ended.reason in ("stop", "length")
-        assert validate(agent.talk.messages) == []
+        assert validate(agent.conversation.messages) == []
     provider = desk.provider
     assert [verdict.kind for verdict in provider.refusals] == [ErrorKind.INPUT_OVERFLOW] * len(provider.refusals)
     assert len(provider.refusals) >= 2
     assert {verdict.stated_limit for verdict in provider.refusals} == {SERVED}
     assert len(provider.replies) == 10
     assert any("2,048" in text for text in notices)
-    assert agent.talk.runtime.sizes.limits.window == SERVED
+    assert agent.conversation.runtime.sizes.limits.window == SERVED
     _check_prefixes(provider)
     _check_records(agent, provider)
 
@@ -156,7 +157,7 @@ def _check_prefixes(provider: Watched) -> None:
 
 
 def _check_records(agent: Agent, provider: Watched) -> None:
-    conversation = agent.talk
+    conversation = agent.conversation
     reported = sum((reply.usage for reply in provider.replies), CanonicalUsage())
     assert conversation.usage.usage == reported
     assert reported.cache_read_tokens > 0

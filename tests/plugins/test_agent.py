@@ -10,8 +10,9 @@ import pytest
 
 from leporello.agent.agent import Agent
 from leporello.agent.commands import plugin_commands, run_command
+from leporello.agent.endpoints import Chosen
 from leporello.agent.events import Notice, ToolFinished
-from leporello.agent.session import Chosen, open_agent
+from leporello.agent.session import open_agent
 from leporello.engines.plugin_engine import PluginEngine
 from leporello.messages import text_of
 from leporello.providers.scripted import ScriptedProvider
@@ -45,19 +46,19 @@ def test_an_engine_with_a_database_tools_and_a_command_of_its_own(house: House, 
     house.sample("archive")
     script = ["They spoke of a cache.", call("archive_find", text="the"), "Found it."]
     agent = agent_of(script, context__engine="archive")
-    assert isinstance(agent.talk.runtime.plugins.engine, PluginEngine)
-    agent.talk.append(*SESSION)
+    assert isinstance(agent.conversation.runtime.plugins.engine, PluginEngine)
+    agent.conversation.append(*SESSION)
     events: list = []
     agent.watchers.append(events.append)
-    report = agent.talk.compact("the cache")
+    report = agent.conversation.compact("the cache")
     assert report.engine == "archive"
     assert report.warnings == ()
-    starts = agent.talk.runtime.plugins.engine.guest.guard.call(
-        "starts", lambda: list(agent.talk.runtime.plugins.engine.guest.engine.starts)
+    starts = agent.conversation.runtime.plugins.engine.guest.guard.call(
+        "starts", lambda: list(agent.conversation.runtime.plugins.engine.guest.engine.starts)
     )
     assert [kwargs.get("boundary_reason") for _, kwargs in starts] == [None, "compression"]
     assert starts[1][1]["old_session_id"] == starts[0][0] == "a"
-    assert starts[1][0] == agent.talk.runtime.log.view.session != "a"
+    assert starts[1][0] == agent.conversation.runtime.log.view.session != "a"
     ended = agent.turn("What was said about it?")
     assert ended.text == "Found it."
     finished = next(event for event in events if isinstance(event, ToolFinished))
@@ -65,8 +66,8 @@ def test_an_engine_with_a_database_tools_and_a_command_of_its_own(house: House, 
     assert finished.name == "archive_find"
     assert finished.ok
     assert found["found"]
-    assert found["messages"] == len(agent.talk.messages) - 2
-    assert run_command(agent.talk, "/archive today", plugin_commands(agent.talk)) == "1 times today"
+    assert found["messages"] == len(agent.conversation.messages) - 2
+    assert run_command(agent.conversation, "/archive today", plugin_commands(agent.conversation)) == "1 times today"
     assert any("register_cli_command() has no effect here" in event.text for event in events if type(event) is Notice)
 
 
@@ -89,7 +90,7 @@ def notes_of(house: House) -> list:
 def test_a_general_plugin_brings_tool_command_hooks_and_summariser(house: House, agent_of) -> None:
     house.sample("notes")
     agent = agent_of([call("note_down", what="port 8443"), "Noted."], plugins__enabled=["notes"])
-    conversation = agent.talk
+    conversation = agent.conversation
     assert conversation.runtime.plugins.engine.name == "compressor", (
         "its engine is not active unless the settings name it"
     )
@@ -156,14 +157,14 @@ def test_a_tool_of_an_engine_can_not_replace_a_tool_of_the_host(house: House, ag
     house.write("tiny", TINY.replace('"tiny_grep"', '"terminal"'))
     agent = agent_of([call("terminal", command="echo mine"), "Done."], context__engine="tiny")
     agent.turn("Say it")
-    results = [text_of(message) for message in agent.talk.messages if message["role"] == "tool"]
+    results = [text_of(message) for message in agent.conversation.messages if message["role"] == "tool"]
     assert "mine" in results[0]
-    assert any("its tool terminal is left out" in text for text in agent.talk.runtime.plugins.troubles)
+    assert any("its tool terminal is left out" in text for text in agent.conversation.runtime.plugins.troubles)
 
 
 def test_recall_tools_of_an_engine_are_asked_first_and_the_host_second(house: House, agent_of) -> None:
     house.write("tiny", TINY.replace('"tiny_grep"', '"lcm_expand"').replace('{"results": []} if', '{"error": "?"} if'))
     agent = agent_of([calls(("c1", "lcm_expand", {"id": "m1"})), "Done."], context__engine="tiny")
     agent.turn("Open it")
-    results = [text_of(message) for message in agent.talk.messages if message["role"] == "tool"]
+    results = [text_of(message) for message in agent.conversation.messages if message["role"] == "tool"]
     assert "Open it" in results[0]

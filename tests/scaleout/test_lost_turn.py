@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from leporello.agent.session import Chosen
+from leporello.agent.endpoints import Chosen
 from leporello.config import Home, Settings, load_settings
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.sessions.sessions import Sessions

@@ -80,13 +80,13 @@ def test_the_saved_output_is_whole(play: Play) -> None:
 
 def test_the_chain_shown_is_the_chain(play: Play, shown: str) -> None:
     sessions = play.store.sessions.all(ID)
-    assert f"{play.agent.talk.runtime.log.view.last:,} messages, {len(sessions)} sessions" in shown
-    assert len(sessions) == play.agent.talk.runtime.log.compactions + 1
+    assert f"{play.agent.conversation.runtime.log.view.last:,} messages, {len(sessions)} sessions" in shown
+    assert len(sessions) == play.agent.conversation.runtime.log.compactions + 1
     assert [session.end_reason for session in sessions] == ["compression"] * (len(sessions) - 1) + [None]
 
 
 def test_the_bill_is_the_sum_of_its_calls(play: Play, shown: str) -> None:
-    totals = play.agent.talk.usage
+    totals = play.agent.conversation.usage
     row = re.search(r"together +(\d+) +([\d,]+) +([\d.]+)% +\$([\d.]+)", shown)
     assert row is not None
     assert row.groups() == (
@@ -102,16 +102,16 @@ def test_the_bill_is_the_sum_of_its_calls(play: Play, shown: str) -> None:
 
 
 def test_rules_and_view_are_as_claimed(play: Play, shown: str) -> None:
-    context = "\n".join(text_of(message) for message in play.agent.talk.messages)
+    context = "\n".join(text_of(message) for message in play.agent.conversation.messages)
     assert [rule for rule in RULES if rule in context] == list(RULES)
     assert f"{len(RULES)} of {len(RULES)} word for word" in shown
-    assert validate(play.agent.talk.messages) == []
+    assert validate(play.agent.conversation.messages) == []
     assert "valid for every provider" in shown
 
 
 def test_the_answers_come_from_folded_messages(play: Play, shown: str) -> None:
     """Right, found by the search, and not because the message is still on show."""
-    visible = {line.number for line in play.agent.talk.runtime.log.view.lines}
+    visible = {line.number for line in play.agent.conversation.runtime.log.view.lines}
     assert len(play.answers) == 3
     for answer in play.answers:
         number = source_of(play, answer)

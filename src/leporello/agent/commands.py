@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import difflib
 import textwrap
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from leporello.agent.commands_store import config, insights, pin, plugins, sessions, unpin, usage
+from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
+from leporello.ledger import user_text
+from leporello.messages import text_of
 from leporello.plugins.context import PluginCommandCall
-from leporello.present.records import compaction_line
+from leporello.plugins.host import PluginStatus
+from leporello.present.numbers import moment, percent, plural
+from leporello.present.records import compaction_line, cost_text, usage_line
 from leporello.present.window import draw, explain, window_use
+from leporello.redact import redact
+from leporello.store import Store
+from leporello.store.records import ConversationFilter, ConversationRecord, InsightsQuery
 
 DRAWN_WIDTH = 76
 SURELY = 0.7
@@ -20,6 +28,15 @@ SURELY = 0.7
 SEARCH_TOKENS = 1_500
 SEARCH_SHOWN = 10
 ALL = "--all"
+SHOWN_CHARS = 60
+TITLE_CHARS = 40
+ID_CHARS = 20
+LINE_CHARS = 78
+"""A row of a list fits on a terminal of the usual width; the beginning of an id is enough to resume by."""
+LISTED = 10
+DAYS = 30
+MOST_LOOKED_AT = 200
+_SECONDS_PER_DAY = 86_400
 ELSEWHERE = {
     "add": "Name a file in your message: @path/of/the/file (Tab completes it).",
     "approvals": "The setting is tools.approval; /config tools.approval shows it.",
@@ -78,14 +95,14 @@ class CommandAnswer:
     error: LeporelloError | None = None
 
 
-def run_command(talk: Conversation, text: str, more: Mapping[str, SlashCommand] | None = None) -> str | None:
+def run_command(conversation: Conversation, text: str, more: Mapping[str, SlashCommand] | None = None) -> str | None:
     """The answer of a command, or None when the text is none. An unknown command says so; an error is its answer."""
-    answer = answer_command(talk, text, more)
+    answer = answer_command(conversation, text, more)
     return None if answer is None else answer.text
 
 
 def answer_command(
-    talk: Conversation, text: str, more: Mapping[str, SlashCommand] | None = None
+    conversation: Conversation, text: str, more: Mapping[str, SlashCommand] | None = None
 ) -> CommandAnswer | None:
     """The same, and whether it went well."""
     known = {**COMMANDS, **(more or {})}
@@ -102,7 +119,7 @@ def answer_command(
     if name == "help":
         return CommandAnswer(help_text(known))
     try:
-        return CommandAnswer(known[name].run(talk, argument))
+        return CommandAnswer(known[name].run(conversation, argument))
     except Cancelled:
         raise
     except LeporelloError as error:
@@ -136,34 +153,34 @@ def help_text(known: Mapping[str, SlashCommand], columns: int = 0) -> str:
     return "\n".join(lines)
 
 
-def _compress(talk: Conversation, argument: str) -> str:
-    report = talk.compact(argument)
-    return compaction_line(report, talk.runtime.log.compactions)
+def _compress(conversation: Conversation, argument: str) -> str:
+    report = conversation.compact(argument)
+    return compaction_line(report, conversation.runtime.log.compactions)
 
 
-def _undo(talk: Conversation, _: str) -> str:
+def _undo(conversation: Conversation, _: str) -> str:
     try:
-        view = talk.undo()
+        view = conversation.undo()
     except NotFound as error:
         raise NotFound("There is no compaction to undo: this conversation shows all its messages.") from error
     return f"The last compaction is undone; {len(view.lines)} messages are shown again."
 
 
-def _context(talk: Conversation, argument: str) -> str:
+def _context(conversation: Conversation, argument: str) -> str:
     if argument in ("--explain", "explain"):
-        return explain(talk)
+        return explain(conversation)
     if argument:
         return f"/context has no {argument!r}: it takes --explain or nothing."
-    return draw(window_use(talk), DRAWN_WIDTH)
+    return draw(window_use(conversation), DRAWN_WIDTH)
 
 
-def _search(talk: Conversation, argument: str) -> str:
+def _search(conversation: Conversation, argument: str) -> str:
     """The best match comes last: it stands next to the prompt, and what scrolls away matters least."""
     option, _, rest = argument.partition(" ")
     words, shown = (rest.strip(), None) if option == ALL else (argument, SEARCH_SHOWN)
     if not words:
         return "Write what to look for: /search port of the staging server"
-    windows = talk.search(words, SEARCH_TOKENS)
+    windows = conversation.search(words, SEARCH_TOKENS)
     if not windows:
         return "Nothing was found."
     lines = [str(window) for window in reversed(windows[:shown])]
@@ -174,13 +191,143 @@ def _search(talk: Conversation, argument: str) -> str:
     return "\n\n".join([*lines, f"({' · '.join(hints)})"])
 
 
-def _expand(talk: Conversation, argument: str) -> str:
+def _expand(conversation: Conversation, argument: str) -> str:
     if not argument:
         return "Write what to open: /expand m12, /expand m10-m20 or /expand f3"
     id, _, page = argument.partition(" ")
-    opened = talk.expand(id, int(page) if page.isdecimal() else 1)
+    opened = conversation.expand(id, int(page) if page.isdecimal() else 1)
     body = "\n\n".join(f"[{piece['id']}] {piece['role']}\n{piece['text']}" for piece in opened["messages"])
     return body + (f"\n\n(more: /expand {id} {opened['page'] + 1})" if "next" in opened else "")
+
+
+def _usage(conversation: Conversation, _: str) -> str:
+    return f"{usage_line(conversation.usage)}, folded {plural(conversation.runtime.log.compactions, 'time')}"
+
+
+def _insights(conversation: Conversation, argument: str) -> str:
+    days = int(argument) if argument.isdecimal() and int(argument) else DAYS
+    found = conversation.runtime.log.store.usage.insights(InsightsQuery(since=time.time() - days * _SECONDS_PER_DAY))
+    lines = [
+        f"Last {plural(days, 'day')}: {plural(found.conversations, 'conversation')}, "
+        f"{plural(found.messages, 'message')}",
+        usage_line(found.totals),
+    ]
+    models = sorted(found.by_model.items(), key=lambda item: -item[1].usage.total_tokens)
+    for name, totals in models[:LISTED]:
+        tokens = totals.usage.total_tokens
+        lines.append(f"  {_short(name or '(no name)', 28):28} {tokens:>12,} tokens, cost {cost_text(totals)}")
+    tools = sorted(found.by_tool.items(), key=lambda item: -item[1].calls)
+    if tools:
+        lines.append("tools: " + ", ".join(f"{name} {use.calls:,}" for name, use in tools[:LISTED]))
+    folds = found.compactions
+    done = folds.attempts.get("committed", 0)
+    if done:
+        saved = 1 - folds.tokens_after / max(1, folds.tokens_before)
+        lines.append(f"folded {plural(done, 'time')}, {percent(saved)} smaller on average, {folds.undone:,} undone")
+    return "\n".join(lines)
+
+
+def _pin(conversation: Conversation, argument: str) -> str:
+    if not argument:
+        pins = conversation.pins.all()
+        if not pins:
+            return "Nothing is pinned. Pin a message by its id: /pin m12"
+        return "\n".join(f"m{held.number}  {held.note or _opening(conversation, held.number)}" for held in pins)
+    id, _, note = argument.partition(" ")
+    size = conversation.pins.add(id, note.strip())
+    later = "" if _is_shown(conversation, id) else " It is folded now; from the next folding on it is shown again."
+    return f"Pinned {id} ({size:,} tokens).{later}"
+
+
+def _unpin(conversation: Conversation, argument: str) -> str:
+    if not argument:
+        return "Name a message: /unpin m12"
+    return f"{argument} is no longer pinned." if conversation.pins.remove(argument) else f"{argument} was not pinned."
+
+
+def _is_shown(conversation: Conversation, id: str) -> bool:
+    shown = conversation.runtime.log.view.lines
+    return any(f"m{line.number}" == id.strip("[]").lower() for line in shown if not line.shortened)
+
+
+def _opening(conversation: Conversation, number: int) -> str:
+    return _short(text_of(conversation.runtime.log.store.log.message(conversation.id, number).message), SHOWN_CHARS)
+
+
+def sessions(conversation: Conversation, argument: str) -> str:
+    """The newest conversations, numbered for `/resume`."""
+    count = int(argument) if argument.isdecimal() and int(argument) else LISTED
+    records = recent(conversation.runtime.log.store, count)
+    if not records:
+        return "There are no conversations yet."
+    wide = min(ID_CHARS, max(len(record.id) for record in records))
+    lines = [f"  #  {'id':{wide}}  {'active':16}  {'messages':>8}  title"]
+    for place, record in enumerate(records, 1):
+        here = "*" if record.id == conversation.id else " "
+        about = title_of(record.metadata.title) or first_words(conversation.runtime.log.store, record)
+        active = moment(record.updated_at)
+        row = f"{here}{place:>2}  {_short(record.id, wide):{wide}}  {active:16}  {record.messages:>8,}  "
+        lines.append(row + _short(about, max(8, LINE_CHARS - len(row))))
+    return "\n".join(lines)
+
+
+def recent(store: Store, count: int, platform: str | None = None) -> list[ConversationRecord]:
+    """Conversations with at least one message, newest activity first; all, or those of one platform."""
+    where = ConversationFilter(platform=platform)
+    found: list[ConversationRecord] = []
+    cursor: str | None = None
+    looked_at = 0
+    while len(found) < count and looked_at < MOST_LOOKED_AT + count:
+        page = store.conversations.page(where, limit=50, cursor=cursor)
+        looked_at += len(page.conversations)
+        found += [record for record in page.conversations if record.messages]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return found[:count]
+
+
+def first_words(store: Store, record: ConversationRecord) -> str:
+    """The beginning of the first message, secrets masked."""
+    return title_of(text_of(store.log.message(record.id, 1).message)) if record.messages else ""
+
+
+def title_of(text: str) -> str:
+    """A few words to know a conversation by: the user's own, secrets masked."""
+    return user_text.title_of(text, most=TITLE_CHARS)
+
+
+def _plugins(conversation: Conversation, _: str) -> str:
+    listed = conversation.runtime.plugins.host.listing()
+    width = max(len(line.name) for line in listed)
+    lines = []
+    for line in listed:
+        mark = "*" if line.status in (PluginStatus.IN_USE, PluginStatus.ENABLED) else " "
+        about = line.why or line.description or line.where
+        lines.append(f"{mark} {line.name:{width}}  {line.status:9}  {_short(about, 50)}".rstrip())
+    return "\n".join([*lines, *conversation.runtime.plugins.troubles])
+
+
+def _config(conversation: Conversation, argument: str) -> str:
+    settings = conversation.runtime.settings
+    if argument:
+        return _setting(settings, argument)
+    changed = [key for key in settings if settings.source(key).origin.value != "default"]
+    lines = [_setting(settings, key) for key in changed] or ["All settings are the defaults."]
+    return "\n".join([*lines, f"home: {settings.home.path}", "All of them: leporello config"])
+
+
+def _setting(settings: Settings, key: str) -> str:
+    return f"{key} = {_masked(key, settings.get(key))}  ({settings.source(key)})"
+
+
+def _masked(key: str, value: object) -> str:
+    opening = f'{key}: "'
+    return redact(f'{opening}{value}"')[len(opening) : -1]
+
+
+def _short(text: str, most: int) -> str:
+    return user_text.one_line(text, most)
 
 
 COMMANDS: dict[str, SlashCommand] = {
@@ -194,20 +341,20 @@ COMMANDS: dict[str, SlashCommand] = {
     ),
     "search": SlashCommand("search the whole conversation, folded parts included", _search, "[--all] WORDS", ("find",)),
     "expand": SlashCommand("reopen a message, a span or a fold", _expand, "m12|m10-m20|f3"),
-    "pin": SlashCommand("keep a message word for word; alone, show the pins", pin, "[m12 [note]]"),
-    "unpin": SlashCommand("unpin a message", unpin, "m12"),
-    "usage": SlashCommand("tokens, cache hits and cost of this conversation", usage, aliases=("cost", "stats")),
-    "insights": SlashCommand("the same for everything in the store", insights, "[days]"),
+    "pin": SlashCommand("keep a message word for word; alone, show the pins", _pin, "[m12 [note]]"),
+    "unpin": SlashCommand("unpin a message", _unpin, "m12"),
+    "usage": SlashCommand("tokens, cache hits and cost of this conversation", _usage, aliases=("cost", "stats")),
+    "insights": SlashCommand("the same for everything in the store", _insights, "[days]"),
     "sessions": SlashCommand("the newest conversations", sessions, "[count]", ("history",)),
-    "plugins": SlashCommand("the context engines, and which one is in use", plugins),
-    "config": SlashCommand("settings that are not the default, or one of them", config, "[key]", ("settings",)),
+    "plugins": SlashCommand("the context engines, and which one is in use", _plugins),
+    "config": SlashCommand("settings that are not the default, or one of them", _config, "[key]", ("settings",)),
 }
 
 
-def plugin_commands(talk: Conversation) -> dict[str, SlashCommand]:
+def plugin_commands(conversation: Conversation) -> dict[str, SlashCommand]:
     """The commands that plugins bring into a conversation; names that the host uses stay the host's."""
     found: dict[str, SlashCommand] = {}
-    for call in talk.runtime.plugins.extras.commands:
+    for call in conversation.runtime.plugins.extras.commands:
         about = call.command
         if about.name not in COMMANDS and about.name not in found:
             found[about.name] = SlashCommand(about.help, _run(call), about.argument)

@@ -1,17 +1,132 @@
-"""Which address serves a model, which key goes there, and the models that come with the program."""
+"""Which model answers, at which address and with which key, and which models write the summaries."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from leporello.agent.demo import PREFIX
+from leporello.agent.demo import PREFIX, SCRIPTED, demo_provider
 from leporello.agent.demo import WINDOW as DEMO_WINDOW
 from leporello.config import Settings
 from leporello.errors import ConfigError, NoModel
 from leporello.local.install import SMOLLM2
 from leporello.local.provider import NAME as LOCAL
-from leporello.providers.clients import ADDRESSES, AUTO, ProviderChoice, choose_provider
+from leporello.local.provider import local_provider
+from leporello.models import LearnedLimits
+from leporello.models.limits import limits_of
+from leporello.plugins.host import PluginHost
+from leporello.providers.base import Provider
+from leporello.providers.clients import (
+    ADDRESSES,
+    AUTO,
+    ProviderChoice,
+    choose_dialect,
+    choose_provider,
+    make_provider,
+)
+from leporello.providers.windows import ask_window
+from leporello.summaries.base import Summariser
+from leporello.summaries.model import ModelSummariser, SummaryModel
+from leporello.tokens import TokenCounter
+
+MAIN = "main"
+NO_KEY = "none"
+"""Servers of one's own rarely want a key, but the clients do."""
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The model of a conversation: who serves it, and the window its endpoint states (None: the model table's)."""
+
+    model: str
+    provider: Provider
+    provider_name: str
+    base_url: str = ""
+    served_window: int | None = None
+    dialect: str = ""
+    """The wire format, where the provider's name does not tell it."""
+    small: bool = False
+    """Too small a model to call tools or to write summaries: it is offered none and asked for none."""
+
+
+def choose_model(settings: Settings, model: str | None = None) -> Chosen:
+    """The main model and its provider."""
+    name = model or settings.model.default
+    if not name:
+        raise NoModel(
+            "No model is set. Set model.default in config.yaml or give --model NAME; for a server of your own also "
+            "model.base_url. Without a key: leporello setup --local, then --model local."
+        )
+    if name == LOCAL:
+        own = local_provider(settings.home.models_dir)
+        return Chosen(LOCAL, own, LOCAL, served_window=own_window(name), small=True)
+    if name.startswith(PREFIX):
+        return Chosen(name, demo_provider(name), SCRIPTED, served_window=own_window(name))
+    wanted = endpoint(settings, name, main_place(settings))
+    provider = make_provider(wanted)
+    who = choose_provider(wanted)
+    window = _stated_window(settings, wanted, who)
+    return Chosen(name, provider, who, wanted.base_url, window, choose_dialect(wanted, who).name)
+
+
+def _stated_window(settings: Settings, wanted: ProviderChoice, who: str) -> int | None:
+    """The smallest window the endpoint itself stated: in an earlier error, or now that it is asked.
+
+    Only endpoints of the user's own are asked; the known vendors are in the model table.
+    """
+    now = time.time()
+    book = LearnedLimits.load(settings.home.limits_file, now=now)
+    stated = [book.window(wanted.model, who, wanted.base_url, now=now)]
+    if wanted.base_url and who not in ADDRESSES:
+        answer = ask_window(wanted.base_url, wanted.model, api_key=wanted.api_key)
+        stated.append(answer.tokens if answer is not None else None)
+    return min((tokens for tokens in stated if tokens), default=None)
+
+
+def summariser_for(
+    settings: Settings, main: Chosen, counter: TokenCounter, plugins: PluginHost | None = None
+) -> Summariser:
+    """Who writes summaries: a plugin's summariser first, then the models, then nobody (no model is needed)."""
+    if main.provider_name == SCRIPTED:
+        # It needs no key and no network, so neither do its summaries.
+        return ModelSummariser([], counter, settings.compression.deadline)
+    models = summary_models(settings, main)
+    if plugins is None:
+        return ModelSummariser(models, counter, settings.compression.deadline)
+    plugins.use_summary_models(models)
+    own = [summariser.as_model() for summariser in plugins.extras.summarisers]
+    return ModelSummariser([*own, *models], counter, settings.compression.deadline)
+
+
+def summary_models(settings: Settings, main: Chosen) -> list[SummaryModel]:
+    """The models that can write summaries: the configured one first, then the main one."""
+    ladder: list[SummaryModel] = []
+    auxiliary = settings.summary_model
+    if auxiliary.model:
+        place = summary_place(settings, auxiliary.model, _place_of(settings, main))
+        wanted = endpoint(settings, auxiliary.model, place)
+        window = auxiliary.context_length or limits_of(settings, auxiliary.model).window
+        ladder.append(SummaryModel(make_provider(wanted), auxiliary.model, window))
+    if not main.small:
+        window = limits_of(settings, main.model, served_window=main.served_window).window
+        ladder.append(SummaryModel(main.provider, main.model, window))
+    return ladder
+
+
+def _place_of(settings: Settings, main: Chosen) -> ModelAddress:
+    """Where the main model is; a name that told its provider does not tell the summary model's."""
+    place = main_place(settings)
+    told_by_name = place == ModelAddress() and main.provider_name in settings.provider_names
+    return ModelAddress(main.provider_name) if told_by_name else place
+
+
+def remember_window(settings: Settings, chosen: Chosen, window: int) -> None:
+    """Keep a window that the model's endpoint stated for later conversations."""
+    book = LearnedLimits.load(settings.home.limits_file, now=time.time())
+    if book.learn(window, chosen.model, chosen.provider_name, chosen.base_url, now=time.time()):
+        book.save(settings.home.limits_file)
 
 
 def own_window(model: str | None) -> int | None:
@@ -21,12 +136,6 @@ def own_window(model: str | None) -> int | None:
     if model == LOCAL:
         return SMOLLM2.window
     return DEMO_WINDOW if model.startswith(PREFIX) else None
-
-
-MAIN = "main"
-NO_KEY = "none"
-"""Servers of one's own rarely want a key, but the clients do."""
-_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)

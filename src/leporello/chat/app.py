@@ -17,11 +17,13 @@ from leporello.agent.commands import (
     help_text,
     parse_known,
     plugin_commands,
+    recent,
     run_command,
+    title_of,
 )
-from leporello.agent.commands_store import recent, title_of
+from leporello.agent.endpoints import choose_model
 from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
-from leporello.agent.session import choose_model, open_agent
+from leporello.agent.session import open_agent
 from leporello.cancel import CancelToken
 from leporello.chat.repl import soft_interrupts
 from leporello.chat.status import ChatStatus
@@ -133,7 +135,7 @@ class Chat:
     @property
     def commands(self) -> dict[str, SlashCommand]:
         """Every command; those of plugins change with the conversation."""
-        return {**COMMANDS, **plugin_commands(self._agent.talk), **self._own}
+        return {**COMMANDS, **plugin_commands(self._agent.conversation), **self._own}
 
     # -- conversations
 
@@ -159,7 +161,7 @@ class Chat:
             jobs=jobs,
         )
         if id is not None:
-            self._store.conversations.reopen(agent.talk.id)
+            self._store.conversations.reopen(agent.conversation.id)
         agent.watchers.append(self._watch)
         return agent
 
@@ -183,7 +185,7 @@ class Chat:
         self._store.close()
 
     def _end(self, reason: str) -> None:
-        conversation = self._agent.talk
+        conversation = self._agent.conversation
         running = self._agent.jobs.running()
         self._agent.jobs.close()
         for job in running:
@@ -210,15 +212,15 @@ class Chat:
             self._chosen.model, self._chosen.provider_name, self._chosen.base_url, self._chosen.dialect
         )
         ttl = self._options.settings.prompt_caching.cache_ttl
-        limits = self._agent.talk.runtime.sizes.limits
+        limits = self._agent.conversation.runtime.sizes.limits
         parts = [self._chosen.provider_name, f"window {limits.window_text}"]
         if use.marks:
             parts.append(f"prompt cache on ({ttl})")
         hints = [WINDOW_HINT] if limits.window_assumed else []
-        return "\n".join([" · ".join(parts), *hints, *self._agent.talk.runtime.plugins.troubles])
+        return "\n".join([" · ".join(parts), *hints, *self._agent.conversation.runtime.plugins.troubles])
 
     def show_resume_summary(self) -> None:
-        found = resume_summary(self._agent.talk)
+        found = resume_summary(self._agent.conversation)
         self._ui.note(found.line)
         if found.ask:
             self._ui.note(f"› {found.ask}")
@@ -247,7 +249,7 @@ class Chat:
             if not self._as_command(text):
                 self._turn(text)
         except (KeyboardInterrupt, Cancelled):
-            self._agent.talk.runtime.log.refresh()
+            self._agent.conversation.runtime.log.refresh()
             self._ui.note("Stopped; nothing was changed.")
         except LeporelloError as error:
             self._failure(error)
@@ -259,7 +261,7 @@ class Chat:
         found = parse_known(text, self.commands)
         if found == ("context", ""):
             self._agent.measure()
-            self._ui.window(window_use(self._agent.talk))
+            self._ui.window(window_use(self._agent.conversation))
             return True
         if found == ("help", ""):
             self._ui.say(help_text(self.commands, self._ui.width))
@@ -267,13 +269,13 @@ class Chat:
         if found is not None and found[0] == "compress":
             answer = self._fold(text)
         else:
-            answer = run_command(self._agent.talk, text, self.commands)
+            answer = run_command(self._agent.conversation, text, self.commands)
         if answer:
             self._ui.say(answer)
         return answer is not None
 
     def _fold(self, text: str) -> str | None:
-        conversation = self._agent.talk
+        conversation = self._agent.conversation
         hooks = conversation.runtime.hooks
         hooks.cancel = CancelToken()
         try:
@@ -285,8 +287,8 @@ class Chat:
     def _turn(self, text: str) -> None:
         token = CancelToken()
         self._in_turn = True
-        if not self._agent.talk.runtime.log.view.last:
-            self._store.conversations.update(self._agent.talk.id, title=title_of(text))
+        if not self._agent.conversation.runtime.log.view.last:
+            self._store.conversations.update(self._agent.conversation.id, title=title_of(text))
         try:
             with self._ui.turn() as view, soft_interrupts(token, lambda: view.uninterruptible):
                 ended = self._agent.turn(text, view, token)
@@ -315,7 +317,7 @@ class Chat:
             self._ui.warn(event.text)
 
     def _measured(self) -> ChatStatus:
-        conversation = self._agent.talk
+        conversation = self._agent.conversation
         totals = conversation.usage
         used = self._agent.measure().tokens
         counted = totals.usage.prompt_tokens > 0
@@ -357,26 +359,26 @@ class Chat:
             argument = self._newest_output or self._last_result()
             if not argument:
                 return "No tool has run yet."
-        return COMMANDS["expand"].run(self._agent.talk, argument)
+        return COMMANDS["expand"].run(self._agent.conversation, argument)
 
     def _last_result(self) -> str:
-        conversation = self._agent.talk
+        conversation = self._agent.conversation
         newest = conversation.runtime.log.view.last
         stored = self._store.log.span(conversation.id, Span(max(1, newest - 50), newest)) if newest else []
         return next((entry.id for entry in reversed(stored) if is_result(entry.message)), "")
 
     def _new(self) -> str:
-        earlier = self._agent.talk
+        earlier = self._agent.conversation
         kept = f" The one before is kept: /resume {earlier.id}" if self._store.log.count(earlier.id) else ""
         earlier.runtime.plugins.engine.on_session_reset()
         self._switch(None, "new")
-        return f"A new conversation: {self._agent.talk.id}.{kept}"
+        return f"A new conversation: {self._agent.conversation.id}.{kept}"
 
     def _resume(self, wanted: str) -> str:
         if not wanted:
-            return COMMANDS["sessions"].run(self._agent.talk, "") + "\nContinue one of them: /resume NUMBER"
+            return COMMANDS["sessions"].run(self._agent.conversation, "") + "\nContinue one of them: /resume NUMBER"
         id = self._find(wanted)
-        if id == self._agent.talk.id:
+        if id == self._agent.conversation.id:
             return "That is this conversation."
         self._switch(id, "exit")
         self.show_resume_summary()
@@ -386,17 +388,18 @@ class Chat:
         if not name:
             chosen = self._chosen
             where = f" at {chosen.base_url}" if chosen.base_url else ""
-            window = self._agent.talk.runtime.sizes.limits.window_text
+            window = self._agent.conversation.runtime.sizes.limits.window_text
             return (
                 f"{chosen.model} ({chosen.provider_name}{where}), window {window}. "
                 "Another one from here on: /model NAME; for every chat: leporello setup"
             )
         self._chosen = choose_model(self._options.settings, name)
-        conversation = self._agent.talk
+        conversation = self._agent.conversation
         conversation.close()
         self._agent = self._opened(conversation.id, self._agent.jobs)
         self._store.conversations.update(conversation.id, model=self._chosen.model)
-        return f"Continuing with {self._chosen.model}, window {self._agent.talk.runtime.sizes.limits.window_text}."
+        window = self._agent.conversation.runtime.sizes.limits.window_text
+        return f"Continuing with {self._chosen.model}, window {window}."
 
     def _quit(self) -> str:
         self._leaving = True
@@ -422,5 +425,6 @@ class Chat:
         if name == "model":
             return dict.fromkeys([self._options.model, "local"], "")
         if name == "expand":
-            return {fold.id: str(fold.covered) for fold in self._store.views.folds(self._agent.talk.id)[-LISTED:]}
+            folds = self._store.views.folds(self._agent.conversation.id)[-LISTED:]
+            return {fold.id: str(fold.covered) for fold in folds}
         return {}

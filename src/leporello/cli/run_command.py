@@ -9,10 +9,10 @@ import click
 import orjson
 
 from leporello.agent.agent import Agent
-from leporello.agent.commands import COMMANDS, answer_command, parse_known, plugin_commands
-from leporello.agent.commands_store import recent, title_of
+from leporello.agent.commands import COMMANDS, answer_command, parse_known, plugin_commands, recent, title_of
+from leporello.agent.endpoints import choose_model
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
-from leporello.agent.session import choose_model, open_agent
+from leporello.agent.session import open_agent
 from leporello.cli.context import CommandContext, agent_options, agent_settings, code_of, pass_context
 from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_text
@@ -60,7 +60,7 @@ def command(
         id = _which(store, go_on, resume)
         agent = open_agent(settings, chosen, store=store, id=id, workdir=workdir, ask=_ask if _on_terminal() else None)
         if id is not None:
-            store.conversations.reopen(agent.talk.id)
+            store.conversations.reopen(agent.conversation.id)
         try:
             return _answer(agent, text, as_json)
         finally:
@@ -72,7 +72,7 @@ def _end(agent: Agent, store: Store, *, begun: bool) -> None:
     for job in agent.jobs.running():
         note(f"Stopped the background command {job.id}: {job.command}")
     agent.jobs.close()
-    conversation = agent.talk
+    conversation = agent.conversation
     conversation.runtime.leave()
     conversation.close()
     if begun and not store.log.count(conversation.id):
@@ -82,16 +82,16 @@ def _end(agent: Agent, store: Store, *, begun: bool) -> None:
 
 
 def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
-    more = {**plugin_commands(agent.talk), **CLI_COMMANDS}
+    more = {**plugin_commands(agent.conversation), **CLI_COMMANDS}
     command = parse_known(prompt, {**COMMANDS, **more})
     if command is None:
         return _turn(agent, prompt, as_json)
     agent.measure()
     if command[0] == "compress":
-        report = agent.talk.compact(command[1])
-        _say(compaction_line(report, agent.talk.runtime.log.compactions), as_json, outcome=report.outcome.value)
+        report = agent.conversation.compact(command[1])
+        _say(compaction_line(report, agent.conversation.runtime.log.compactions), as_json, outcome=report.outcome.value)
         return code_of(report.outcome)
-    answered = answer_command(agent.talk, prompt, more)
+    answered = answer_command(agent.conversation, prompt, more)
     if answered is None:
         return _turn(agent, prompt, as_json)
     if answered.error is not None:
@@ -108,8 +108,8 @@ def _say(text: str, as_json: bool, **more: str) -> None:
 
 def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
     watch = _print_json if as_json else _print
-    if not agent.talk.runtime.log.view.last:
-        agent.talk.runtime.log.store.conversations.update(agent.talk.id, title=title_of(prompt))
+    if not agent.conversation.runtime.log.view.last:
+        agent.conversation.runtime.log.store.conversations.update(agent.conversation.id, title=title_of(prompt))
     try:
         ended = agent.turn(prompt, watch)
     except LeporelloError as error:
@@ -127,8 +127,8 @@ def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
 
 
 def _summary(agent: Agent) -> str:
-    id = agent.talk.id
-    return f"{id}: {usage_line(agent.talk.usage)}. Continue with: leporello run --resume {id} ..."
+    id = agent.conversation.id
+    return f"{id}: {usage_line(agent.conversation.usage)}. Continue with: leporello run --resume {id} ..."
 
 
 def _which(store: Store, go_on: bool, resume: str | None) -> str | None:

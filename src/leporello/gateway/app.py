@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from leporello.agent.session import choose_model
+from leporello.agent.endpoints import choose_model
 from leporello.background import JobQueue, ThreadQueue
 from leporello.config import Settings
 from leporello.dialects import DIALECTS, OPENAI_CHAT, dialect_of_path

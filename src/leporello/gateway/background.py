@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.agent.session import choose_model, summariser_for
+from leporello.agent.endpoints import choose_model, summariser_for
 from leporello.background import Handler, JobQueue, QueuedJob
 from leporello.config import Settings
 from leporello.conversation import Conversation

@@ -35,7 +35,7 @@ SHOWN_SESSIONS = 3
 
 def opening(play: Play) -> None:
     files = sum(1 for _ in (play.work / "src").rglob("*.py"))
-    believed = play.agent.talk.runtime.sizes.limits.window
+    believed = play.agent.conversation.runtime.sizes.limits.window
     say(strong(f"Leporello: {play.count} turns in a small window"))
     say(
         f"An agent goes through this project's own source, {files} files in a copy. The user and the model are\n"
@@ -73,7 +73,7 @@ def _heading(text: str) -> None:
 
 def _chain(play: Play) -> None:
     sessions = play.store.sessions.all(ID)
-    newest = play.agent.talk.runtime.log.view.last
+    newest = play.agent.conversation.runtime.log.view.last
     _heading(f"The chain: one conversation, {newest:,} messages, {len(sessions)} sessions")
     rows = list(_session_rows(play, sessions, newest))
     if len(rows) > 2 * SHOWN_SESSIONS:
@@ -130,16 +130,16 @@ def _bill_row(name: str, used: UsageTotals) -> tuple[str, ...]:
 
 
 def _rules(play: Play) -> None:
-    shown = "\n".join(text_of(message) for message in play.agent.talk.messages)
+    shown = "\n".join(text_of(message) for message in play.agent.conversation.messages)
     alive = [rule for rule in RULES if rule in shown]
-    folds = play.agent.talk.runtime.log.compactions
+    folds = play.agent.conversation.runtime.log.compactions
     _heading(f"Rules of the user: {len(alive)} of {len(RULES)} word for word in the context after {folds} folds")
     for rule in RULES:
         say(f"  {'kept' if rule in alive else 'LOST'}  {rule}")
 
 
 def _context(play: Play) -> None:
-    conversation = play.agent.talk
+    conversation = play.agent.conversation
     state = "valid for every provider" if not validate(conversation.messages) else "NOT VALID"
     _heading(f"The window of {conversation.runtime.sizes.limits.window:,} tokens now; the list is {state}")
     for line in str(run_command(conversation, "/context")).splitlines():

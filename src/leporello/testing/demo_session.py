@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from leporello.agent.agent import Agent
+from leporello.agent.endpoints import Chosen
 from leporello.agent.events import AgentEvent, Compacted, Notice, ToolFinished
-from leporello.agent.session import Chosen, open_agent
+from leporello.agent.session import open_agent
 from leporello.config import Home, load_settings
 from leporello.events import CompactionReport
 from leporello.messages import Message, calls_of, is_instruction, is_result, role_of, text_of
@@ -413,7 +414,7 @@ class Play:
         for question in asked:
             self._number += 1
             said = self._one(recall(question))
-            call, result = list(self.store.log.iterate(ID, self.agent.talk.runtime.log.view.last - 2))[:2]
+            call, result = list(self.store.log.iterate(ID, self.agent.conversation.runtime.log.view.last - 2))[:2]
             self.answers.append(DemoAnswer(question, said, calls_of(call.message)[0].name, text_of(result.message)))
 
     def never_folded(self) -> list[Meter]:
@@ -452,19 +453,17 @@ class Play:
 
     def _restart(self) -> None:
         """Everything in memory is given up; the store and the remembered window are all that is left."""
-        window = self.agent.talk.runtime.sizes.limits.window
+        window = self.agent.conversation.runtime.sizes.limits.window
         self.store.close()
         self.store = open_store(self.home.store_url)
         self.agent = self._open(FIRST, window)
-        self._tell(
-            RESTART,
-            f"the program was ended and started again; it goes on from m{self.agent.talk.runtime.log.view.last}",
-        )
+        last = self.agent.conversation.runtime.log.view.last
+        self._tell(RESTART, f"the program was ended and started again; it goes on from m{last}")
 
     def _switch(self) -> None:
         provider = ScriptedProvider(self.model, window=self.smaller, clock=lambda: self.model.now)
-        self.switched_at = self.agent.talk.runtime.log.view.last
-        self.agent.use_model(SECOND, provider, "anthropic", self.smaller)
+        self.switched_at = self.agent.conversation.runtime.log.view.last
+        self.agent.use_model(Chosen(SECOND, provider, "anthropic", served_window=self.smaller))
         self._tell(SWITCH, f"from {FIRST} to {SECOND}, whose window is {self.smaller:,}")
 
     def _tell(self, kind: str, text: str, report: CompactionReport | None = None) -> None:

@@ -119,7 +119,7 @@ SMALL_WINDOW = 16_000
 SMALL_SET = ("read_file", "terminal", "lcm_grep", "lcm_describe", "lcm_expand")
 """What a window below 16K gets: schemas of all tools would fill a quarter of it."""
 
-INTERRUPTED = "the user interrupted before this call was run; nothing was done"
+NOT_RUN = "the user interrupted before this call was run; nothing was done"
 
 
 class Toolbox:
@@ -184,7 +184,7 @@ class Toolbox:
     def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """The result of one call; never raises for anything a model or a tool can do."""
         if context.cancel.cancelled:
-            return ToolResult.error(INTERRUPTED, interrupted=True)
+            return ToolResult.error(NOT_RUN, interrupted=True)
         tool = self._tools.get(call.name)
         if tool is None:
             return ToolResult.error(f"there is no tool named {call.name!r}. {self._available(call.name)}")

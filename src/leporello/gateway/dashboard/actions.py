@@ -71,7 +71,7 @@ class DashboardService:
 
 def _compact(agent: Agent, focus: str) -> CompactionReport:
     agent.measure()
-    return agent.talk.compact(focus)
+    return agent.conversation.compact(focus)
 
 
 LONGEST_FOCUS = 500

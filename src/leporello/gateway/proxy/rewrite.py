@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from leporello import caching
-from leporello.agent.session import Chosen, choose_model, summariser_for
+from leporello.agent.endpoints import Chosen, choose_model, summariser_for
 from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.recovery import Facts, OutputCap, Recovery, Remedy, Step, next_step

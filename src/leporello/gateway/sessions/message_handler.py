@@ -23,8 +23,8 @@ def clean(agent: Agent) -> None:
     """Compact a conversation that needs it before it goes on."""
     # The provider's own count of the last request where there is one; else all is an estimate.
     agent.measure()
-    if agent.talk.runtime.compactor.decide(Occasion.HYGIENE).compacts:
-        agent.talk.runtime.compactor.shrink("hygiene")
+    if agent.conversation.runtime.compactor.decide(Occasion.HYGIENE).compacts:
+        agent.conversation.runtime.compactor.shrink("hygiene")
 
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class MessageHandler:
 
     def _forget(self) -> None:
         if self.agent is not None:
-            self.agent.talk.close()
+            self.agent.conversation.close()
             self.agent = None
 
     def _at_hand(self) -> Agent:
@@ -142,7 +142,7 @@ class MessageHandler:
             if answer is not None:
                 return MessageOutcome("done", text_of(answer), "stop")
         agent.watchers.append(tell)
-        agent.talk.runtime.hooks.cancel = cancel
+        agent.conversation.runtime.hooks.cancel = cancel
         try:
             clean(agent)
             if letter.message is None:
@@ -152,7 +152,7 @@ class MessageHandler:
             ended = agent.go_on(cancel=cancel)
         finally:
             agent.watchers.remove(tell)
-            agent.talk.runtime.hooks.cancel = None
+            agent.conversation.runtime.hooks.cancel = None
         return MessageOutcome("interrupted" if ended.reason == "interrupted" else "done", ended.text, ended.reason)
 
     def _answer_after(self, number: int) -> Message | None:
@@ -178,4 +178,4 @@ def client_command(agent: Agent, text: str) -> str:
     if found[0] not in _CLIENT_COMMANDS:
         return unknown(found[0], _CLIENT_COMMANDS)
     agent.measure()
-    return run_command(agent.talk, text) or ""
+    return run_command(agent.conversation, text) or ""

@@ -248,7 +248,7 @@ async def _compress(request: SessionRequest) -> Response:
 
     def work(agent: Any) -> Any:
         agent.measure()
-        return agent.talk.compact(wanted.focus)
+        return agent.conversation.compact(wanted.focus)
 
     report = await worker.run(work)
     return _json(
@@ -266,7 +266,7 @@ async def _undo(request: SessionRequest) -> Response:
     request.body(dict[str, Any])
     worker = await request.worker()
     try:
-        view = await worker.run(lambda agent: agent.talk.undo())
+        view = await worker.run(lambda agent: agent.conversation.undo())
     except NotFound:
         raise refuse(409, "nothing_to_undo", "This conversation has no compaction to undo.") from None
     return _json({"messages_shown": len(view.lines)})

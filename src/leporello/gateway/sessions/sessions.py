@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from leporello.agent.agent import Agent
-from leporello.agent.session import Chosen, choose_model, open_agent
+from leporello.agent.endpoints import Chosen, choose_model
+from leporello.agent.session import open_agent
 from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.artifacts import StoredArchive
@@ -152,7 +153,7 @@ class Sessions:
             plugins=self.plugins,
             jobs=jobs,
         )
-        agent.talk.runtime.hooks.later = self._later
+        agent.conversation.runtime.hooks.later = self._later
         return agent
 
     def _workdir(self, id: str) -> Path:
@@ -207,7 +208,9 @@ class Sessions:
             return False
         agent = worker.handler.agent
         conversation = (
-            agent.talk if agent else Conversation(store, record, self.settings, plugins=self.plugins, beside=True)
+            agent.conversation
+            if agent
+            else Conversation(store, record, self.settings, plugins=self.plugins, beside=True)
         )
         conversation.runtime.log.refresh()
         conversation.runtime.leave("expired")

@@ -124,7 +124,7 @@ class ConversationWorker:
     @property
     def weight(self) -> int:
         agent = self.handler.agent
-        tokens = agent.talk.runtime.sizes.last_prompt_tokens if agent is not None else 0
+        tokens = agent.conversation.runtime.sizes.last_prompt_tokens if agent is not None else 0
         return WORKER_WEIGHT + tokens * BYTES_PER_TOKEN * OPEN_WEIGHT
 
     # -- what clients ask for
