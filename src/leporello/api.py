@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from leporello.deprecation import renamed_parameter
@@ -66,40 +67,32 @@ def compress(
         target_ratio=target_ratio,
         protect_last_n=protect_last_n,
     )
-    return compress_within(
-        messages,
-        limits,
-        model=model,
-        focus=focus,
-        tools=tools,
-        system=system,
-        engine=engine,
-        summariser=summariser,
-        key=key,
-    )
+    return compress_within(messages, limits, CompressInput(model, focus, tools, system, engine, summariser, key))
 
 
-def compress_within(
-    messages: Messages,
-    limits: Limits,
-    *,
-    model: str | None = None,
-    focus: str = "",
-    tools: Sequence[dict[str, Any]] = (),
-    system: str = "",
-    engine: str = "compressor",
-    summariser: Summariser | None = None,
-    key: bytes | None = None,
-    lcm: LcmSettings | None = None,
-) -> Compressed:
+@dataclass(frozen=True, slots=True)
+class CompressInput:
+    """What a compaction goes by beside messages and limits; the fields mean what `compress` says of them."""
+
+    model: str | None = None
+    focus: str = ""
+    tools: Sequence[dict[str, Any]] = ()
+    system: str = ""
+    engine: str = "compressor"
+    summariser: Summariser | None = None
+    key: bytes | None = None
+    lcm: LcmSettings | None = None
+
+
+def compress_within(messages: Messages, limits: Limits, given: CompressInput) -> Compressed:
     """The same within limits that are already known."""
-    given = checked(messages)
-    counter = TokenCounter.for_model(model)
-    folder = make_builtin(engine, limits, counter, summariser, lcm)
-    folder.trust.key = key
-    folder.tool_tokens = counter.tools(tools)
-    folder.system_tokens = counter.text(system) if system else 0
-    result = folder.compress(given, focus_topic=focus or None, force=True)
+    listed = checked(messages)
+    counter = TokenCounter.for_model(given.model)
+    folder = make_builtin(given.engine, limits, counter, given.summariser, given.lcm)
+    folder.trust.key = given.key
+    folder.tool_tokens = counter.tools(given.tools)
+    folder.system_tokens = counter.text(given.system) if given.system else 0
+    result = folder.compress(listed, focus_topic=given.focus or None, force=True)
     assert folder.last_report is not None
     return Compressed(result, folder.last_report)
 
@@ -108,7 +101,7 @@ def checked(messages: Any) -> list[Message]:
     """The messages as a list; `InputError` for anything else (bytes in one, too), with the place of the first."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         kind = "None" if messages is None else f"a {type(messages).__name__}"
-        raise InputError(f'wanted is a list of messages such as {{"role": "user", "content": "..."}}, not {kind}')
+        raise InputError(f'expected a list of messages such as {{"role": "user", "content": "..."}}, not {kind}')
     listed = list(messages)
     for violation in validate(listed):
         if violation.fault in (ViolationKind.NOT_A_MESSAGE, ViolationKind.UNKNOWN_ROLE):

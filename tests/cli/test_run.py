@@ -108,3 +108,12 @@ def test_a_dash_reads_standard_input(run: RunCli, monkeypatch: pytest.MonkeyPatc
     assert kept()[0].metadata.title == "Tell me a story of two lines"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     assert run("-").code == 2
+
+
+def test_an_argument_that_is_not_utf_8_is_refused(run: RunCli) -> None:
+    """Python hands such bytes on as half characters, which no provider takes."""
+    ran = run(b"caf\xe9 au lait".decode("utf-8", "surrogateescape"))
+    assert (ran.code, ran.out) == (2, "")
+    assert "PROMPT" in ran.err
+    assert "not UTF-8 text" in ran.err
+    assert not Home.from_environment().database.exists()

@@ -41,6 +41,15 @@ def test_a_value_is_added_to_its_section() -> None:
         assert "# keep many" in new
 
 
+def test_a_list_in_lines_is_replaced_and_nothing_else() -> None:
+    """The parser counts the comments behind such a list as part of it; they belong to what comes next."""
+    before = "tools:\n  allow:  # mine\n  - git status\n  - ls\n\n  # outside\n  paths: [/srv]\n# the end\n"
+    after = "tools:\n  allow: [pwd]  # mine\n\n  # outside\n  paths: [/srv]\n# the end\n"
+    assert changed(before, "tools.allow", ("pwd",)) == after
+    texts = "models:\n  a:\n    note: |\n      two\n      lines\n# the end\n"
+    assert changed(texts, "models", {}) == "models: {}\n# the end\n"
+
+
 def test_lists_and_new_files(tmp_path: Path) -> None:
     """Lists are replaced whole; a file that is not there is made."""
     assert yaml.safe_load(changed(FILE, "plugins.enabled", ("three",)))["plugins"] == {"enabled": ["three"]}
@@ -81,6 +90,7 @@ _documents = st.sampled_from(
         "auxiliary:\n  compression:\n",
         "model:\n  default: |\n    folded\n    text\ncompression:\n  threshold: 0.1\n",
         "model:\n  default: 'quoted # text'\n",
+        "tools:\n  allow:\n  - a\n  # of tools\n  paths: []\nmodels:\n  a:\n    window: 1\n",
         "---\nmodel:\n  default: x\n",
     ]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.config import SETTINGS, Home, Settings, load_settings
-from leporello.config.environment import variable_for
+from leporello.config.sources import variable_for
 from leporello.errors import ConfigError
 
 
@@ -231,17 +232,19 @@ store: {url: "postgresql://localhost/x"}
     assert load(tmp_path).store_url == f"sqlite:///{tmp_path / 'leporello.db'}"
 
 
-def test_typed_sections_have_the_same_defaults(tmp_path: Path) -> None:
-    """A component made without settings behaves like one made with none set."""
-    settings = load(tmp_path)
-    for section in (
-        settings.compression,
-        settings.model,
-        settings.summary_model,
-        settings.prompt_caching,
-        settings.tools,
+def test_typed_sections_hold_every_value_of_their_section(tmp_path: Path) -> None:
+    """The defaults stand in the catalogue and nowhere else; `auto` is None only where the setting knows the word."""
+    settings = load(tmp_path, model__default="auto")
+    for prefix, section in (
+        ("compression", settings.compression),
+        ("model", settings.model),
+        ("auxiliary.compression", settings.summary_model),
+        ("prompt_caching", settings.prompt_caching),
     ):
-        assert section == type(section)()
+        raw = {name: settings.get(f"{prefix}.{name}") for name in asdict(section)}
+        assert asdict(section) == {name: None if value == "auto" else value for name, value in raw.items()} | (
+            {"default": "auto"} if prefix == "model" else {}
+        )
 
 
 def test_unknown_provider_and_key(tmp_path: Path) -> None:

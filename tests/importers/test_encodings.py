@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from leporello.bench.bank import load_bank
 from leporello.bench.make_bank import make_bank
-from leporello.decoding import NotText, decode_text
+from leporello.files import NotText, decode_text
 from leporello.importers import load_session, load_sessions
 from leporello.store import open_store
 

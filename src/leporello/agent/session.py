@@ -12,7 +12,7 @@ from leporello.agent.agent import PROMPT_KEY, Agent
 from leporello.agent.endpoints import Chosen, summariser_for
 from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_system_prompt
 from leporello.config import Settings
-from leporello.config.environment import command_environment
+from leporello.config.sources import command_environment
 from leporello.conversation import Conversation
 from leporello.conversation.artifacts import StoredArtifacts, outputs_folder
 from leporello.messages import parse_json

@@ -11,8 +11,8 @@ from typing import Any
 
 from splintr import AnyTokenizer, Tokenizer
 
-from leporello.decoding import decode_text
 from leporello.errors import InputError
+from leporello.files import decode_text
 from leporello.messages import Message, calls_of, is_result, parse_json
 
 

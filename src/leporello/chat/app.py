@@ -98,6 +98,31 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most].rstrip() + " …"
 
 
+def newest_conversation(store: Store, advice: str) -> str:
+    """The id of the conversation that `chat` or `run` was last used for."""
+    newest = recent(store, 1, PLATFORM)
+    if not newest:
+        raise InputError(f"There is no conversation to continue yet. {advice}")
+    return newest[0].id
+
+
+def end_conversation(
+    agent: Agent, store: Store, note: Callable[[str], None], *, begun: bool, reason: str = "exit"
+) -> None:
+    """Stop what runs and end the conversation; one that was begun here and never used leaves no trace."""
+    conversation = agent.conversation
+    running = agent.jobs.running()
+    agent.jobs.close()
+    for job in running:
+        note(f"Stopped the background command {job.id}: {job.command}")
+    conversation.runtime.leave(reason)
+    conversation.close()
+    if begun and not store.log.count(conversation.id):
+        store.conversations.delete(conversation.id)
+    else:
+        store.conversations.end(conversation.id, reason)
+
+
 class Chat:
     def __init__(
         self, options: ChatOptions, ui: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None, store: Store
@@ -142,12 +167,7 @@ class Chat:
     def _first(self) -> str | None:
         if self._options.resume is not None:
             return self._find(self._options.resume)
-        if not self._options.go_on:
-            return None
-        newest = recent(self._store, 1, PLATFORM)
-        if not newest:
-            raise InputError("There is no conversation to continue yet. Start one with: leporello chat")
-        return newest[0].id
+        return newest_conversation(self._store, "Start one with: leporello chat") if self._options.go_on else None
 
     def _opened(self, id: str | None, jobs: BackgroundJobs | None = None) -> Agent:
         agent = open_agent(
@@ -185,17 +205,7 @@ class Chat:
         self._store.close()
 
     def _end(self, reason: str) -> None:
-        conversation = self._agent.conversation
-        running = self._agent.jobs.running()
-        self._agent.jobs.close()
-        for job in running:
-            self._ui.note(f"Stopped the background command {job.id}: {job.command}")
-        conversation.runtime.leave(reason)
-        conversation.close()
-        if self._begun and not self._store.log.count(conversation.id):
-            self._store.conversations.delete(conversation.id)
-        else:
-            self._store.conversations.end(conversation.id, reason)
+        end_conversation(self._agent, self._store, self._ui.note, begun=self._begun, reason=reason)
 
     def _switch(self, id: str | None, reason: str) -> None:
         self._end(reason)

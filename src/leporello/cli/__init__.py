@@ -1,6 +1,7 @@
 """The `leporello` program. Each command lives in its own file and is imported only when it runs.
 
 To add a command: write `cli/<name>_command.py` with a click command called `command`, and one line in COMMANDS.
+Exit codes are the same for every command, so that scripts can rely on them.
 """
 
 from __future__ import annotations
@@ -9,13 +10,21 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from leporello.cli.exits import ExitCode, exit_code_for
-from leporello.errors import LeporelloError
+from leporello.errors import (
+    ConfigError,
+    EngineError,
+    FixedPartTooLarge,
+    InputError,
+    LeporelloError,
+    NotFound,
+    SummaryError,
+)
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -40,6 +49,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 GROUPS = ("Work", "Sessions", "Measure", "Connect", "Settings")
+NEIGHBOURS = {"doctor": "store", "explain": "config", "mcp": "serve"}
+"""Commands in the file of another, under their own name."""
 
 EXAMPLES = """\
 Examples:
@@ -52,6 +63,26 @@ Examples:
   leporello explain --model claude-sonnet-4-5
   leporello --set compression.threshold=0.6 config
 """
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    NOTHING_DONE = 3
+    """Nothing to do, or it would not have helped."""
+    BLOCKED = 4
+    """Blocked, failed, or the part that can't be folded is too large."""
+    INTERRUPTED = 130
+
+
+def exit_code_for(error: LeporelloError) -> ExitCode:
+    """The code an error that reached the top ends with."""
+    if isinstance(error, ConfigError | InputError | NotFound):
+        return ExitCode.BAD_INPUT
+    if isinstance(error, FixedPartTooLarge | EngineError | SummaryError):
+        return ExitCode.BLOCKED
+    return ExitCode.FAILED
 
 
 class _ReaderGone(Exception):
@@ -84,9 +115,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"leporello.cli.{cmd_name.replace('-', '_')}_command").command
-        if not isinstance(command, click.Command):
-            raise TypeError(f"cli/{cmd_name}_command.py has no click command called `command`")
+        module = import_module(f"leporello.cli.{NEIGHBOURS.get(cmd_name, cmd_name)}_command")
+        command: click.Command = getattr(module, cmd_name if cmd_name in NEIGHBOURS else "command")
         return command
 
     def resolve_command(
@@ -112,10 +142,8 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for group in GROUPS:
-            rows = [(name, line) for name, (its_group, line) in COMMANDS.items() if its_group == group]
-            if rows:
-                with formatter.section(group):
-                    formatter.write_dl(sorted(rows))
+            with formatter.section(group):
+                formatter.write_dl(sorted((name, line) for name, (its, line) in COMMANDS.items() if its == group))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write("\n" + EXAMPLES)
@@ -152,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = program.main(args=argv, prog_name="leporello", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        return _told(error)
+        return _shown(error)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
@@ -160,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo(f"leporello: {_without_secrets(str(error))}", err=True)
         return exit_code_for(error)
     except (_ReaderGone, BrokenPipeError):
-        _drop_output()
+        sys.stdout = None  # Python would complain again when it flushes at exit
         return ExitCode.OK
     except OSError as error:
         return _output_failed(error)
@@ -168,33 +196,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Who closed a stream wants nothing of it. Left closed, its number would go to the next file that is opened."""
+    """A closed stream is replaced by the null device: its number would go to the next file that is opened."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it lasts as long as we do
 
 
-def _told(error: click.ClickException) -> int:
+def _shown(error: click.ClickException) -> int:
     try:
         error.show()
-    except OSError as trouble:
-        return _output_failed(trouble)
+    except OSError as failure:
+        return _output_failed(failure)
     return error.exit_code
 
 
 def _output_failed(error: OSError) -> ExitCode:
     """A full disk, mostly: what was printed is not there."""
     where = error.filename or "The output can't be written"
-    _drop_output()
+    sys.stdout = None  # Python would complain again when it flushes at exit
     # Where stderr is full as well, only the exit code is left to tell it.
     with suppress(OSError):
         click.echo(f"leporello: {_without_secrets(str(where))}: {error.strerror or error}.", err=True)
     return ExitCode.FAILED
-
-
-def _drop_output() -> None:
-    """Python would complain again when it flushes at exit."""
-    sys.stdout = None
 
 
 def _without_secrets(text: str) -> str:

@@ -6,14 +6,14 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from leporello.chat.repl import chat_on_terminal, chat_plainly
 from leporello.chat.ui import ChatOptions
-from leporello.cli.context import WAYS, CommandContext, agent_options, agent_settings, pass_context
-from leporello.cli.exits import ExitCode
+from leporello.cli import ExitCode
+from leporello.cli.context import WAYS, AgentOptions, CommandContext, agent_options, pass_context
 from leporello.config import can_redraw
 from leporello.errors import NoModel
 from leporello.present.output import note
@@ -29,28 +29,21 @@ _UNIX = "termios"
 @agent_options
 @click.option("--plain", is_flag=True, help="No colours, no redrawing: lines in, lines out.")
 @pass_context
-def command(
-    context: CommandContext,
-    model: str | None,
-    go_on: bool,
-    resume: str | None,
-    workdir: Path | None,
-    yes: bool,
-    plain: bool,
-) -> ExitCode:
+def command(context: CommandContext, /, plain: bool, **given: Any) -> ExitCode:
     """Talk to the agent. It works with files and commands, asks before it changes anything, and never overflows.
 
     Input and output may be pipes: then each line is a message, and answers come as plain text.
     """
-    settings = agent_settings(context, model, go_on, resume, yes)
+    agent = AgentOptions(**given)
+    settings = agent.settings(context)
     if not settings.model.default:
         note(f"No model is set yet.\n\n{WAYS}")
         return ExitCode.BAD_INPUT
-    folder = (workdir or Path.cwd()).resolve()
+    folder = (agent.workdir or Path.cwd()).resolve()
     if not plain and _on_terminal() and not all(find_spec(package) for package in _EXTRA):
         note("The full view needs: pip install 'leporello[chat]'. Continuing in plain mode.")
         plain = True
-    options = ChatOptions(settings, folder, resume, go_on, plain or not _on_terminal(), more=_more)
+    options = ChatOptions(settings, folder, agent.resume, agent.go_on, plain or not _on_terminal(), more=_more)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a letter shows a question mark; the conversation goes on.

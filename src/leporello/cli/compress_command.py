@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from leporello.agent.endpoints import own_window
-from leporello.api import DEFAULT_WINDOW, Compressed, compress_within
+from leporello.api import DEFAULT_WINDOW, Compressed, CompressInput, compress_within
+from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, code_of, pass_context
-from leporello.cli.exits import ExitCode
 from leporello.cli.files import MessageFile, encoding_option, must_be_another, read_document, write_atomically
 from leporello.config import Home, Settings, fold_key
 from leporello.engines.lcm import LcmSettings, read_settings
@@ -19,6 +20,28 @@ from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
 from leporello.present.numbers import plural
 from leporello.present.output import json_option, note, print_json, warn
+
+_NOT_FOLDED = {
+    Outcome.NOTHING_TO_DO: "Nothing to fold.",
+    Outcome.NO_GAIN: "Not folded, because it would not help.",
+    Outcome.BLOCKED: "It can't be folded.",
+    Outcome.FAILED: "Folding failed.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CompressOptions:
+    """The options of the command."""
+
+    source: str
+    window: int | None
+    model: str | None
+    focus: str
+    engine: str
+    out: Path | None
+    force: bool
+    encoding: str | None
+    as_json: bool
 
 
 @click.command("compress")
@@ -32,18 +55,7 @@ from leporello.present.output import json_option, note, print_json, warn
 @encoding_option
 @json_option
 @pass_context
-def command(
-    context: CommandContext,
-    source: str,
-    window: int | None,
-    model: str | None,
-    focus: str,
-    engine: str,
-    out: Path | None,
-    force: bool,
-    encoding: str | None,
-    as_json: bool,
-) -> ExitCode:
+def command(context: CommandContext, /, **given: Any) -> ExitCode:
     """Fold the message list in FILE (`-` reads standard input) and print it in the same shape.
 
     It folds at once, also what would still fit the window: the window tells how much may be left. FILE holds a JSON
@@ -53,28 +65,32 @@ def command(
     but FILE itself only with --force. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or
     failed.
     """
-    if out is not None and not force:
-        must_be_another(out, source, "--force replaces it, and what is folded is then gone; another name keeps it.")
-    document = read_document(source, encoding)
-    limits = _limits(context.settings, window, model)
+    options = CompressOptions(**given)
+    if options.out is not None and not options.force:
+        remedy = "--force replaces it, and what is folded is then gone; another name keeps it."
+        must_be_another(options.out, options.source, remedy)
+    document = read_document(options.source, options.encoding)
+    limits = _limits(context.settings, options)
     result = compress_within(
         document.messages,
         limits,
-        model=model,
-        focus=focus,
-        tools=document.tools,
-        system=document.system,
-        engine=engine,
-        key=_key(context.home),
-        lcm=_lcm_settings(context.settings) if engine == "lcm" else None,
+        CompressInput(
+            model=options.model,
+            focus=options.focus,
+            tools=document.tools,
+            system=document.system,
+            engine=options.engine,
+            key=_key(context.home),
+            lcm=_lcm_settings(context.settings) if options.engine == "lcm" else None,
+        ),
     )
-    _write(document.with_messages(result.messages), result, limits, out, as_json)
-    if not as_json:
+    _write(document.with_messages(result.messages), result, limits, options)
+    if not options.as_json:
         if document.remark:
             note(f"FILE was {document.remark}; what is written is UTF-8.")
-        if window is None:
-            note(_window_line(limits, model))
-        _tell(result.report, out)
+        if options.window is None:
+            note(_window_line(limits, options.model))
+        _tell(result.report, options.out)
     return code_of(result.report.outcome)
 
 
@@ -92,13 +108,13 @@ def _key(home: Home) -> bytes | None:
     return key
 
 
-def _limits(settings: Settings, window: int | None, model: str | None) -> Limits:
+def _limits(settings: Settings, options: CompressOptions) -> Limits:
     """The window that was asked for, else the model's as every other command knows it."""
-    if model and not window:
-        return limits_of(settings, model, served_window=own_window(model))
+    if options.model and not options.window:
+        return limits_of(settings, options.model, served_window=own_window(options.model))
     return resolve_limits(
-        model,
-        declared_window=window or DEFAULT_WINDOW,
+        options.model,
+        declared_window=options.window or DEFAULT_WINDOW,
         threshold=settings.compression.threshold,
         target_ratio=settings.compression.target_ratio,
         protect_last_n=settings.compression.protect_last_n,
@@ -106,10 +122,11 @@ def _limits(settings: Settings, window: int | None, model: str | None) -> Limits
     )
 
 
-def _write(document: MessageFile, result: Compressed, limits: Limits, out: Path | None, as_json: bool) -> None:
+def _write(document: MessageFile, result: Compressed, limits: Limits, options: CompressOptions) -> None:
+    out = options.out
     if out is not None:
         write_atomically(out, document.encoded())
-    if as_json:
+    if options.as_json:
         print_json(_as_json(result, limits, document.remark, with_messages=out is None))
     elif out is None:
         click.echo(document.encoded(), nl=False)
@@ -175,12 +192,6 @@ def _tell(report: CompactionReport, out: Path | None) -> None:
 
 def _why_not(report: CompactionReport) -> str:
     """Why nothing was folded, in a sentence; the reason of the engine where it says more."""
-    if report.outcome is Outcome.NOTHING_TO_DO:
-        if not report.messages_before:
-            return "Nothing to fold: the list is empty."
-        return f"Nothing to fold. {report.reason}"
-    if report.outcome is Outcome.NO_GAIN:
-        return f"Not folded, because it would not help. {report.reason}"
-    if report.outcome is Outcome.BLOCKED:
-        return f"It can't be folded. {report.reason}"
-    return f"Folding failed. {report.reason}"
+    if report.outcome is Outcome.NOTHING_TO_DO and not report.messages_before:
+        return "Nothing to fold: the list is empty."
+    return f"{_NOT_FOLDED[report.outcome]} {report.reason}"

@@ -1,4 +1,4 @@
-"""`leporello config`: every setting, its value and where it comes from."""
+"""`leporello config` and `leporello explain`: every setting and every limit of a model, and where each comes from."""
 
 from __future__ import annotations
 
@@ -8,13 +8,24 @@ from typing import Any
 
 import click
 
+from leporello.agent.endpoints import own_window
 from leporello.cli.context import CommandContext, pass_context
-from leporello.config import Settings
+from leporello.config import Settings, SettingSource
 from leporello.errors import ConfigError
-from leporello.present.output import dim, json_option, print_json, print_table, say
+from leporello.models.limits import limits_of
+from leporello.present.output import dim, json_option, print_json, print_table, say, warn
 from leporello.redact.settings import masked_value
 
 _MOST_NEAR = 5
+_EXPLAINED = (
+    "context.engine",
+    "compression.enabled",
+    "compression.threshold",
+    "compression.target_ratio",
+    "compression.protect_last_n",
+    "model.context_length",
+    "model.max_output",
+)
 
 
 @click.command("config", short_help="Show every setting with its value and where it comes from.")
@@ -78,24 +89,18 @@ def _is_below(name: str, key: str) -> bool:
 
 
 def _document(settings: Settings, shown: dict[str, Any], free: dict[str, Any], *, whole: bool) -> dict[str, Any]:
-    values = {key: {"value": value, "source": _source(settings, key)} for key, value in shown.items()}
+    values = {key: {"value": value, "source": _place(settings.source(key))} for key, value in shown.items()}
     if not whole:
         return {"settings": values, **({"sections": free} if free else {})}
     return {
         "home": str(settings.home.path),
         "settings": values,
         "sections": free,
-        "keys": {name: _key_source(settings, name) for name in settings.provider_names},
+        "keys": {name: _place(settings.api_key_source(name)) for name in settings.provider_names},
     }
 
 
-def _source(settings: Settings, key: str) -> dict[str, str]:
-    source = settings.source(key)
-    return {"origin": source.origin.value, "where": source.where}
-
-
-def _key_source(settings: Settings, provider: str) -> dict[str, str] | None:
-    source = settings.api_key_source(provider)
+def _place(source: SettingSource | None) -> dict[str, str] | None:
     return {"origin": source.origin.value, "where": source.where} if source else None
 
 
@@ -107,3 +112,31 @@ def _plain(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(value) + "]"
     return str(value)
+
+
+@click.command("explain")
+@click.option("--model", metavar="NAME", help="The model to explain; the configured one when left out.")
+@json_option
+@pass_context
+def explain(context: CommandContext, model: str | None, as_json: bool) -> None:
+    """Show window, reserve, threshold and caps, and where each comes from."""
+    settings = context.settings
+    name = model or settings.model.default
+    limits = limits_of(settings, model, served_window=own_window(name)).explain()
+    if as_json:
+        print_json(
+            {
+                "model": name,
+                "limits": {what: {"value": value, "source": why} for what, value, why in limits},
+                "settings": {
+                    key: {"value": settings.get(key), "source": str(settings.source(key))} for key in _EXPLAINED
+                },
+            }
+        )
+        return
+    say(f"model: {name or 'none configured'}")
+    print_table((what, f"{value:>9,}", dim(why)) for what, value, why in limits)
+    say()
+    print_table((key, str(settings.get(key)), dim(str(settings.source(key)))) for key in _EXPLAINED)
+    if not settings.compression.enabled:
+        warn("automatic compression is off (compression.enabled); only a manual one happens")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from leporello.cli.exits import ExitCode
+from leporello.cli import ExitCode
 from leporello.config import Home, Settings, load_settings
 from leporello.errors import InputError
 from leporello.events import Outcome
@@ -24,12 +25,8 @@ class CommandContext:
 
     def __init__(self, home: str | None = None, assignments: tuple[str, ...] = ()) -> None:
         self._home = home
-        self._flags = dict(_split(item) for item in assignments)
-
-    @property
-    def flags(self) -> Mapping[str, object]:
-        """What `--set` gave, for another process to go by."""
-        return dict(self._flags)
+        self.flags: Mapping[str, object] = dict(_split(item) for item in assignments)
+        """What `--set` gave."""
 
     @cached_property
     def home(self) -> Home:
@@ -37,12 +34,12 @@ class CommandContext:
 
     @cached_property
     def settings(self) -> Settings:
-        return load_settings(self._flags, home=self.home)
+        return load_settings(self.flags, home=self.home)
 
     def settings_with(self, flags: Mapping[str, object]) -> Settings:
         """The settings with a command's own flags on top; flags that are None were not given."""
         given = {key: value for key, value in flags.items() if value is not None}
-        return load_settings({**self._flags, **given}, home=self.home) if given else self.settings
+        return load_settings({**self.flags, **given}, home=self.home) if given else self.settings
 
 
 def _split(assignment: str) -> tuple[str, str]:
@@ -63,29 +60,53 @@ def pass_context(function: Callable[Concatenate[CommandContext, P], R]) -> Calla
     return wrapper
 
 
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-_MODEL_HELP = "The model, instead of model.default. `local`, `scripted:demo`: no key."
+def utf8_text(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Refuses text for a model or the store that is not UTF-8: such bytes of an argument arrive as half characters."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("It is not UTF-8 text.") from None
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """The options of `chat` and `run`: which model, which conversation, where and how freely its tools work."""
+
+    model: str | None
+    go_on: bool
+    resume: str | None
+    workdir: Path | None
+    yes: bool
+
+    def settings(self, context: CommandContext) -> Settings:
+        """The settings that these options stand for."""
+        if self.go_on and self.resume is not None:
+            raise click.UsageError("--continue and --resume name two conversations; give only one of them.")
+        return context.settings_with({"model.default": self.model, "tools.approval": "auto" if self.yes else None})
+
+
 _AGENT_OPTIONS = (
-    click.option("--model", metavar="NAME", help=_MODEL_HELP),
+    click.option(
+        "--model", metavar="NAME", help="The model, instead of model.default. `local`, `scripted:demo`: no key."
+    ),
     click.option("--continue", "go_on", is_flag=True, help="Continue the newest conversation of chat or run."),
     click.option("--resume", metavar="ID", help="Continue this conversation (any id of its chain)."),
-    click.option("--dir", "workdir", type=_FOLDER, help="Where tools work, instead of here."),
+    click.option(
+        "--dir",
+        "workdir",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Where tools work, instead of here.",
+    ),
     click.option("--yes", is_flag=True, help="Approve everything the tools want to do."),
 )
 
 
 def agent_options(function: F) -> F:
-    """The options of `chat` and `run`: which model, which conversation, where and how freely its tools work."""
+    """The fields of `AgentOptions` as command-line options."""
     for option in reversed(_AGENT_OPTIONS):
         function = option(function)
     return function
-
-
-def agent_settings(context: CommandContext, model: str | None, go_on: bool, resume: str | None, yes: bool) -> Settings:
-    """The settings that these options stand for."""
-    if go_on and resume is not None:
-        raise click.UsageError("--continue and --resume name two conversations; give only one of them.")
-    return context.settings_with({"model.default": model, "tools.approval": "auto" if yes else None})
 
 
 WAYS = """\

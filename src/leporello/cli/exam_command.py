@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,6 @@ def print_scores(run: ExamRun, scores: Sequence[SessionScore]) -> None:
 def _figures(row: dict[str, Any]) -> tuple[str, ...]:
     rates = (str(row["questions"]), f"{row['closed']:.1%}", f"{row['recovered']:.1%}")
     return (*rates, f"{row['kept_tokens']:,}") if "kept_tokens" in row else rates
-
-
-def print_markdown(results: Sequence[tuple[ExamRun, Sequence[SessionScore]]]) -> None:
-    for line in markdown_table(results):
-        say(line)
 
 
 def markdown_table(results: Sequence[tuple[ExamRun, Sequence[SessionScore]]]) -> list[str]:
@@ -93,6 +89,20 @@ def print_misses(scores: Sequence[SessionScore]) -> None:
     say()
 
 
+@dataclass(frozen=True, slots=True)
+class ExamOptions:
+    """What is examined, and what is shown of it."""
+
+    banks: tuple[Path, ...]
+    sessions: Path | None
+    engines: tuple[str, ...]
+    windows: tuple[int, ...]
+    search: str
+    misses: bool
+    markdown: bool
+    processes: int
+
+
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
 _FILE = click.Path(exists=True, path_type=Path)
 
@@ -109,45 +119,39 @@ _FILE = click.Path(exists=True, path_type=Path)
 @click.option("--make", "session", type=_FILE, metavar="SESSION", help="Write a bank for a session, by rule.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where --make writes it, instead of to the screen.")
 @json_option
-def command(
-    banks: tuple[Path, ...],
-    sessions: Path | None,
-    engines: tuple[str, ...],
-    windows: tuple[int, ...],
-    search: str,
-    misses: bool,
-    markdown: bool,
-    processes: int,
-    session: Path | None,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def command(as_json: bool, session: Path | None, out: Path | None, **given: Any) -> None:
     """Replay sessions into engines and measure what is still known.
 
     BANK is a question bank or a folder of them. With one engine and one window --json prints one report; with several
     engines an object of reports by engine, with several windows too by "engine@window".
     """
+    options = ExamOptions(**given)
     if session is not None:
-        _make(session, sessions, out)
+        _make(session, options.sessions, out)
         return
-    if not banks:
+    if not options.banks:
         raise InputError("no BANK was given; `leporello exam --make SESSION` writes one")
-    loaded = [load_bank(path) for path in _files(banks)]
-    runs = [ExamRun(engine, window, search) for engine in dict.fromkeys(engines) for window in windows or (128_000,)]
-    scores = _run(runs, [ExamResult(bank, sessions or Path()) for bank in loaded], processes)
+    exams = [ExamResult(load_bank(path), options.sessions or Path()) for path in _files(options.banks)]
+    runs = [
+        ExamRun(engine, window, options.search)
+        for engine in dict.fromkeys(options.engines)
+        for window in options.windows or (128_000,)
+    ]
+    results = list(zip(runs, _run(runs, exams, options.processes), strict=True))
     if as_json:
         reports = {
-            name: {**report(found), **({"misses": misses_of(found)} if misses else {})}
-            for name, found in zip(_names(runs), scores, strict=True)
+            name: {**report(scores), **({"misses": misses_of(scores)} if options.misses else {})}
+            for name, (_, scores) in zip(_names(runs), results, strict=True)
         }
         print_json(reports if len(reports) > 1 else next(iter(reports.values())))
-    elif markdown:
-        print_markdown(list(zip(runs, scores, strict=True)))
+    elif options.markdown:
+        for line in markdown_table(results):
+            say(line)
     else:
-        for run, found in zip(runs, scores, strict=True):
-            print_scores(run, found)
-            if misses:
-                print_misses(found)
+        for run, scores in results:
+            print_scores(run, scores)
+            if options.misses:
+                print_misses(scores)
 
 
 def _names(runs: Sequence[ExamRun]) -> list[str]:
@@ -160,7 +164,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _run(runs: Sequence[ExamRun], exams: Sequence[ExamResult], processes: int) -> list[list[SessionScore]]:
-    """For each contest the scores of all sittings, in the order given."""
+    """For each run the scores of all sessions, in the order given."""
     pairs = [(run, exam) for run in runs for exam in exams]
     done: dict[int, SessionScore] = {}
     with progress("Sessions examined:") as line:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from json import JSONDecodeError, loads
@@ -15,8 +14,8 @@ from typing import Any, BinaryIO, TypeVar
 
 import click
 
-from leporello.decoding import Decoded, decode_text, known_encoding
 from leporello.errors import InputError
+from leporello.files import Decoded, decode_text, known_encoding, open_whole
 from leporello.messages import Message, encode_json, parse_json
 from leporello.turns import ViolationKind, validate
 
@@ -75,7 +74,11 @@ class MessageFile:
 
 def read_text(source: str, encoding: str | None = None) -> Decoded:
     """The text of a file, or of standard input for `-`; an error names the place."""
-    return decode_text(_read(source), _name(source), encoding)
+    try:
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), source) from error
+    return decode_text(data, _name(source), encoding)
 
 
 def _name(source: str) -> str:
@@ -84,9 +87,8 @@ def _name(source: str) -> str:
 
 def read_document(source: str, encoding: str | None = None) -> MessageFile:
     """A message list from a file or `-` for standard input; an error names the place."""
-    name = _name(source)
     decoded = read_text(source, encoding)
-    return replace(_document(decoded.text, name), remark=decoded.remark)
+    return replace(_document(decoded.text, _name(source)), remark=decoded.remark)
 
 
 def _document(text: str, name: str) -> MessageFile:
@@ -110,13 +112,6 @@ def _document(text: str, name: str) -> MessageFile:
             # People see messages numbered as in reports: m1 is the first.
             raise InputError(violation.reason, f"{name}: m{violation.index + 1}")
     return document
-
-
-def _read(source: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    except OSError as error:
-        raise InputError(error.strerror or str(error), source) from error
 
 
 def _parse(text: str, name: str) -> tuple[Any, bool]:
@@ -179,48 +174,10 @@ def must_be_new(path: Path, remedy: str) -> None:
 
 @contextlib.contextmanager
 def open_atomically(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """The whole file or nothing: written beside it, flushed, then put in its place when the block ends well.
-
-    A private one can be read only by its owner. What a link leads to is written, not the link; a device or a pipe
-    (`/dev/null`, `/dev/stdout`) can't be replaced and is written to.
-    """
-    if path.exists() and not path.is_file():
-        with _open_special(path) as stream:
-            yield stream
-        return
-    path = Path(os.path.realpath(path))
+    """The whole file or nothing; a device or a pipe (`/dev/stdout`) can't be replaced and is written to."""
+    special = path.exists() and not path.is_file()
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(error.strerror or str(error), str(path)) from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        if not private:
-            Path(temporary).chmod(_mode_for(path))
-        Path(temporary).replace(path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        if isinstance(error, OSError):
-            raise InputError(error.strerror or str(error), str(path)) from error
-        raise
-
-
-@contextlib.contextmanager
-def _open_special(path: Path) -> Iterator[BinaryIO]:
-    try:
-        with path.open("wb") as stream:
+        with path.open("wb") if special else open_whole(path, private=private) as stream:
             yield stream
     except OSError as error:
         raise InputError(error.strerror or str(error), str(path)) from error
-
-
-def _mode_for(path: Path) -> int:
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

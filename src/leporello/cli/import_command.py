@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
+from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.exits import ExitCode
 from leporello.cli.files import encoding_option
-from leporello.decoding import NotText
 from leporello.errors import InputError
+from leporello.files import NotText
 from leporello.importers import (
     FORMATS,
     ImportedSession,

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import click
 
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.exits import ExitCode
 from leporello.cli.store_access import (
     NONE_YET,
     bring_index_up_to_date,
@@ -62,7 +61,7 @@ def command(
     top: int,
     url: str | None,
     as_json: bool,
-) -> ExitCode:
+) -> None:
     """Show usage and cost by day, model, platform and tool, the cache's hit rate, and what folding did.
 
     Days are counted in UTC; the current one is the last. A conversation counts in every time in which a message was
@@ -79,7 +78,7 @@ def command(
         empty = is_empty(store)
     if as_json:
         print_json({"days": days, **insights_json(insights)})
-        return ExitCode.OK
+        return
     say(strong(f"Last {plural(days, 'day')} ({_day(since)} to {_day(time.time())}, UTC)"))
     _print(insights, top)
     if empty:
@@ -87,7 +86,6 @@ def command(
     elif not insights.conversations and newest is not None and newest.updated_at < since:
         back = today - int(newest.updated_at) // _SECONDS_PER_DAY + 1
         note(f"The newest conversation is of {_day(newest.updated_at)}: --days {back} shows it.")
-    return ExitCode.OK
 
 
 def _day(seconds: float) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 import click
 import orjson
 
+from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.exits import ExitCode
 from leporello.config import write_setting
 from leporello.errors import InputError, LeporelloError
 from leporello.plugins.host import DEFAULT_ENGINE, PluginHost, PluginRow, PluginStatus
@@ -44,23 +44,21 @@ def command(context: CommandContext, ctx: click.Context) -> None:
 @command.command("list")
 @json_option
 @pass_context
-def list_command(context: CommandContext, as_json: bool) -> ExitCode:
+def list_command(context: CommandContext, as_json: bool) -> None:
     """Show every engine and plugin, its state, and why it is not loaded."""
     listed = _listing(context)
     if as_json:
         print_json([asdict(line) for line in listed])
     else:
         _print_list(listed)
-    return ExitCode.OK
 
 
 @command.command("use")
 @click.argument("name")
 @pass_context
-def use_command(context: CommandContext, name: str) -> ExitCode:
+def use_command(context: CommandContext, name: str) -> None:
     """Fold conversations with the engine NAME from now on. It is loaded once before it is written down."""
     _use(context, name)
-    return ExitCode.OK
 
 
 @command.command("doctor")
@@ -93,7 +91,7 @@ def doctor_command(context: CommandContext, name: str, as_json: bool) -> ExitCod
 @click.option("--host", type=click.Choice(HOSTS), required=True, help="The program to put Leporello's engines into.")
 @click.option("--home", "folder", type=click.Path(path_type=Path), help=f"Its home folder. [{HERMES_HOME}]")
 @json_option
-def install_command(host: str, folder: Path | None, as_json: bool) -> ExitCode:
+def install_command(host: str, folder: Path | None, as_json: bool) -> None:
     """Put Leporello's engines into another host, as a plugin that it finds by itself."""
     done = install(host, folder or Path(HERMES_HOME))
     if as_json:
@@ -101,7 +99,6 @@ def install_command(host: str, folder: Path | None, as_json: bool) -> ExitCode:
     else:
         note(f"Written: {done.folder}")
         say(done.next)
-    return ExitCode.OK
 
 
 # -- parts

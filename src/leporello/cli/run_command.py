@@ -3,48 +3,34 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import Any
 
 import click
-import orjson
 
 from leporello.agent.agent import Agent
-from leporello.agent.commands import COMMANDS, answer_command, parse_known, plugin_commands, recent, title_of
+from leporello.agent.commands import COMMANDS, answer_command, parse_known, plugin_commands, title_of
 from leporello.agent.endpoints import choose_model
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import open_agent
-from leporello.cli.context import CommandContext, agent_options, agent_settings, code_of, pass_context
-from leporello.cli.exits import ExitCode
+from leporello.chat.app import end_conversation, newest_conversation
+from leporello.chat.plain import PlainUi
+from leporello.cli import ExitCode
+from leporello.cli.context import AgentOptions, CommandContext, agent_options, code_of, pass_context, utf8_text
 from leporello.cli.files import read_text
 from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.cli.store_access import find
-from leporello.errors import ConfigError, InputError, LeporelloError
+from leporello.errors import ConfigError, LeporelloError
 from leporello.present.output import dim, json_option, json_text, note, warn
 from leporello.present.records import ROUTINE, compaction_line, usage_line
-from leporello.store import Store, open_store
-from leporello.tools.approval import ApprovalAnswer, Decision
-from leporello.tools.base import ApprovalRequest
-
-PLATFORM = "cli"
-"""Where these conversations come from, as those of `chat`; imported ones have names of their own."""
-ENDED = "exit"
+from leporello.store import open_store
 
 
 @click.command("run")
-@click.argument("prompt")
+@click.argument("prompt", callback=utf8_text)
 @agent_options
 @json_option
 @pass_context
-def command(
-    context: CommandContext,
-    prompt: str,
-    model: str | None,
-    go_on: bool,
-    resume: str | None,
-    workdir: Path | None,
-    yes: bool,
-    as_json: bool,
-) -> ExitCode:
+def command(context: CommandContext, /, prompt: str, as_json: bool, **given: Any) -> ExitCode:
     """Send PROMPT to the agent and print the answer. PROMPT may be a command such as `/compress`; `-` reads stdin.
 
     --json prints one event a line. Without a terminal, tools that need approval are refused unless --yes is given.
@@ -54,31 +40,24 @@ def command(
     text = read_text("-").text if prompt == "-" else prompt
     if not text.strip():
         raise click.UsageError("PROMPT is empty: write what the agent should do.")
-    settings = agent_settings(context, model, go_on, resume, yes)
+    options = AgentOptions(**given)
+    settings = options.settings(context)
     chosen = choose_model(settings)
+    person = sys.stdin.isatty() and sys.stderr.isatty()
     with open_store(settings.store_url) as store:
-        id = _which(store, go_on, resume)
-        agent = open_agent(settings, chosen, store=store, id=id, workdir=workdir, ask=_ask if _on_terminal() else None)
+        id = None
+        if options.resume is not None:
+            id = find(store, options.resume).id
+        elif options.go_on:
+            id = newest_conversation(store, "Start one without --continue.")
+        ask = PlainUi(person).ask if person else None
+        agent = open_agent(settings, chosen, store=store, id=id, workdir=options.workdir, ask=ask)
         if id is not None:
             store.conversations.reopen(agent.conversation.id)
         try:
             return _answer(agent, text, as_json)
         finally:
-            _end(agent, store, begun=id is None)
-
-
-def _end(agent: Agent, store: Store, *, begun: bool) -> None:
-    """The conversation ends here, as when a chat is left; one that was begun here for nothing leaves no trace."""
-    for job in agent.jobs.running():
-        note(f"Stopped the background command {job.id}: {job.command}")
-    agent.jobs.close()
-    conversation = agent.conversation
-    conversation.runtime.leave()
-    conversation.close()
-    if begun and not store.log.count(conversation.id):
-        store.conversations.delete(conversation.id)
-    else:
-        store.conversations.end(conversation.id, ENDED)
+            end_conversation(agent, store, note, begun=id is None)
 
 
 def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
@@ -115,31 +94,16 @@ def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
     except LeporelloError as error:
         agent.close_open_calls("Error: the turn ended before this call had a result")
         if as_json:
-            click.echo(orjson.dumps({"event": "error", "text": str(error)}).decode())
+            click.echo(json_text({"event": "error", "text": str(error)}))
         note(f"leporello: {error}")
         return ExitCode.BAD_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED
     if not as_json:
         click.echo()
-        note(dim(_summary(agent)))
+        id = agent.conversation.id
+        note(dim(f"{id}: {usage_line(agent.conversation.usage)}. Continue with: leporello run --resume {id} ..."))
     if ended.reason == "interrupted":
         return ExitCode.INTERRUPTED
     return ExitCode.OK if ended.reason in ("stop", "end_turn") else ExitCode.FAILED
-
-
-def _summary(agent: Agent) -> str:
-    id = agent.conversation.id
-    return f"{id}: {usage_line(agent.conversation.usage)}. Continue with: leporello run --resume {id} ..."
-
-
-def _which(store: Store, go_on: bool, resume: str | None) -> str | None:
-    if resume is not None:
-        return find(store, resume).id
-    if not go_on:
-        return None
-    newest = recent(store, 1, PLATFORM)
-    if not newest:
-        raise InputError("There is no conversation to continue yet. Start one without --continue.")
-    return newest[0].id
 
 
 def _print(event: AgentEvent) -> None:
@@ -157,15 +121,4 @@ def _print(event: AgentEvent) -> None:
 
 def _print_json(event: AgentEvent) -> None:
     if not isinstance(event, TextDelta):
-        click.echo(orjson.dumps(event.as_dict()).decode())
-
-
-def _on_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _ask(request: ApprovalRequest) -> ApprovalAnswer:
-    note(f"{request.title}\n{request.detail()}")
-    reply = click.prompt("Allow? [y]es, [a]lways, [n]o", default="n", err=True, show_default=False).strip().lower()
-    chosen = {"y": Decision.YES, "yes": Decision.YES, "a": Decision.ALWAYS, "always": Decision.ALWAYS}
-    return ApprovalAnswer(chosen.get(reply, Decision.NO))
+        click.echo(json_text(event.as_dict()))

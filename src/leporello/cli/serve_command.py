@@ -1,13 +1,35 @@
-"""`leporello serve`: the gateway. A proxy for model clients, and agent sessions over HTTP."""
+"""`leporello serve` (the gateway) and `leporello mcp` (stored conversations for MCP clients): the servers."""
 
 from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.exits import ExitCode
 from leporello.errors import InputError
 from leporello.present.output import note
+from leporello.store import open_store
+
+if TYPE_CHECKING:  # of the extra
+    from leporello.gateway.auth import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyChange:
+    """What to do with the keys of clients, instead of serving."""
+
+    add_key: str | None
+    no_agent: bool
+    operator: bool
+    recall: bool
+    remove_key: str | None
+    list_keys: bool
 
 
 @click.command("serve")
@@ -25,18 +47,14 @@ from leporello.present.output import note
 @pass_context
 def command(
     context: CommandContext,
+    /,
     host: str | None,
     port: int | None,
     url: str | None,
     workers: int,
     upstream: str | None,
-    add_key: str | None,
-    no_agent: bool,
-    operator: bool,
-    recall: bool,
-    remove_key: str | None,
-    list_keys: bool,
-) -> ExitCode:
+    **keys: Any,
+) -> None:
     """Serve the proxy (/v1/...), agent sessions (/api/...) and the dashboard (/) over HTTP.
 
     Without a key it listens on this machine only. A client sends its key where its library puts the API key.
@@ -48,26 +66,78 @@ def command(
     except ImportError as error:
         raise InputError(f"The server needs more packages ({error.name}): pip install 'leporello[gateway]'") from None
 
-    home = context.home.path
-    if list_keys:
-        for key in Keys.load(home).keys:
+    change = _KeyChange(**keys)
+    if change.add_key or change.remove_key or change.list_keys:
+        _change_keys(Keys, context.home.path, change)
+        return
+    upstreams = {"upstream": {"base_url": upstream, "models": "*"}} if upstream else None
+    given = {"gateway.host": host, "gateway.port": port, "store.url": url, "gateway.upstreams": upstreams}
+    flags = {key: value for key, value in given.items() if value is not None}
+    run(Setup(str(context.home.path), {**context.flags, **flags}, workers))
+
+
+def _change_keys(kept: type[Keys], home: Path, change: _KeyChange) -> None:
+    if change.list_keys:
+        for key in kept.load(home).keys:
             click.echo(key.name)
-    if remove_key:
-        Keys.load(home).remove(remove_key).save(home)
-        note(f"Removed the key {remove_key}; a running server accepts it until it is restarted.")
-    if add_key:
-        made, secret = Keys.load(home).add(add_key, agent=not no_agent, operator=operator, recall=recall)
-        note(f"The key of {add_key}; it is not shown again:")
+    if change.remove_key:
+        kept.load(home).remove(change.remove_key).save(home)
+        note(f"Removed the key {change.remove_key}; a running server accepts it until it is restarted.")
+    if change.add_key:
+        rights = {"agent": not change.no_agent, "operator": change.operator, "recall": change.recall}
+        made, secret = kept.load(home).add(change.add_key, **rights)
+        note(f"The key of {change.add_key}; it is not shown again:")
         # Shown before it is saved: a key that nobody saw would be useless and block the name.
         click.echo(secret)
         made.save(home)
-    if not (add_key or remove_key or list_keys):
-        run(Setup(str(home), {**context.flags, **_flags(host, port, url, upstream)}, workers))
-    return ExitCode.OK
 
 
-def _flags(host: str | None, port: int | None, url: str | None, upstream: str | None) -> dict[str, object]:
-    """The settings that the options stand for."""
-    upstreams = {"upstream": {"base_url": upstream, "models": "*"}} if upstream else None
-    given = {"gateway.host": host, "gateway.port": port, "store.url": url, "gateway.upstreams": upstreams}
-    return {key: value for key, value in given.items() if value is not None}
+@click.command("mcp")
+@click.option("--http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address for --http; this machine only.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True, help="Port for --http.")
+@click.option("--store", "url", metavar="URL", help="The store, instead of the configured one.")
+@click.option("--read-only", is_flag=True, help="Offer no tools that add to the store or fold.")
+@pass_context
+def mcp(context: CommandContext, http: bool, host: str, port: int, url: str | None, read_only: bool) -> None:
+    """Let an MCP client search, open, import and fold stored conversations.
+
+    In a client's settings: command `leporello`, arguments `mcp`. With --http the address is http://HOST:PORT/mcp.
+    """
+    if http and not _is_local(host):
+        raise InputError("Whoever reaches this server can read all conversations: it serves this machine only.", host)
+    try:
+        # An optional extra, and heavy: only this command pays for it.
+        from leporello.mcp.server import make_server  # noqa: PLC0415
+        from leporello.mcp.service import RecallService  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed. Install it with: pip install 'leporello[mcp]'") from None
+    with open_store(url or context.settings.store_url) as store:
+        server = make_server(RecallService(store, context.settings), read_only=read_only)
+        if http:
+            note(f"Serving http://{host}:{port}/mcp (Ctrl-C ends it)")
+            server.run("streamable-http", host=host, port=port)
+        else:
+            with _plain_errors():
+                server.run("stdio")
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """The server's tasks wrap what happened to our streams in groups; the program's end knows the plain error."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        failed: BaseException | None = group.subgroup(OSError)
+        while isinstance(failed, BaseExceptionGroup):
+            failed = failed.exceptions[0]
+        if failed is None:
+            raise
+        raise failed from None
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
+from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.exits import ExitCode
 from leporello.cli.files import must_be_new, open_atomically
 from leporello.cli.store_access import (
     NONE_YET,
@@ -83,7 +84,7 @@ def list_(
     cursor: str | None,
     url: str | None,
     as_json: bool,
-) -> ExitCode:
+) -> None:
     """List conversations, newest activity first. Imported ones count by their recorded times.
 
     On a narrow terminal long ids and titles are cut, and platform and model are left out.
@@ -94,14 +95,12 @@ def list_(
         nothing = "" if page.conversations else NONE_YET if is_empty(store) else "No conversations match."
     if as_json:
         print_json({"conversations": [conversation_json(record) for record in page.conversations], "next": page.cursor})
-        return ExitCode.OK
-    if nothing:
+    elif nothing:
         note(nothing)
-        return ExitCode.OK
-    _print_list(page.conversations)
-    if page.cursor:
+    else:
+        _print_list(page.conversations)
+    if page.cursor and not as_json:
         note(dim(f"There are more: --next {page.cursor}"))
-    return ExitCode.OK
 
 
 def _print_list(records: tuple[ConversationRecord, ...]) -> None:
@@ -134,7 +133,7 @@ def _list_row(record: ConversationRecord, whole: bool) -> tuple[str, ...]:
 @store_option
 @json_option
 @pass_context
-def show(context: CommandContext, id: str, last: int, url: str | None, as_json: bool) -> ExitCode:
+def show(context: CommandContext, id: str, last: int, url: str | None, as_json: bool) -> None:
     """Show one conversation: its chain, metadata, usage, folds and newest messages."""
     with open_existing(context, url) as store:
         details = read_details(store, find(store, id), last)
@@ -142,7 +141,6 @@ def show(context: CommandContext, id: str, last: int, url: str | None, as_json: 
         print_json(details_json(details))
     else:
         print_details(details)
-    return ExitCode.OK
 
 
 @command.command("search")
@@ -165,16 +163,15 @@ def show(context: CommandContext, id: str, last: int, url: str | None, as_json: 
 @pass_context
 def search(
     context: CommandContext,
+    /,
     query: str,
     conversation: str | None,
-    roles: tuple[str, ...],
-    tools: tuple[str, ...],
     since: str | None,
-    limit: int,
     exact: bool,
     url: str | None,
     as_json: bool,
-) -> ExitCode:
+    **filters: Any,
+) -> None:
     """Find messages by words, folded parts included, best first. Secrets are masked."""
     if not query.strip():
         raise click.UsageError("QUERY is empty: give the words to look for.")
@@ -187,10 +184,8 @@ def search(
         asked = SearchQuery(
             text=query,
             conversation=None if conversation is None else find(store, conversation).id,
-            roles=roles,
-            tools=tools,
             since=None if since is None else parse_moment(since),
-            limit=limit,
+            **filters,
             mode=SearchMode.FRAGMENT if exact else SearchMode.HYBRID,
         )
         bring_index_up_to_date(store)
@@ -202,7 +197,6 @@ def search(
         note(nothing)
     else:
         _print_hits(hits)
-    return ExitCode.OK
 
 
 def _print_hits(hits: list[Hit]) -> None:
@@ -226,7 +220,7 @@ def _print_hits(hits: list[Hit]) -> None:
 @pass_context
 def export(
     context: CommandContext, id: str, form: str, view: bool, out: Path | None, force: bool, url: str | None
-) -> ExitCode:
+) -> None:
     """Write a conversation out: every message with its id and time, as JSON lines or as Markdown.
 
     A file is written whole or not at all, can be read only by you, and replaces another only with --force.
@@ -239,13 +233,12 @@ def export(
         if out is None:
             for piece in pieces:
                 click.echo(piece, nl=False)
-            return ExitCode.OK
+            return
         with open_atomically(out, private=True) as file, progress("Pieces written:") as line:
             for number, piece in enumerate(pieces, 1):
                 file.write(piece.encode())
                 line.update(number)
     note(f"Written to {safe(str(out))}.")
-    return ExitCode.OK
 
 
 @command.command("rename")
@@ -253,12 +246,11 @@ def export(
 @click.argument("title")
 @store_option
 @pass_context
-def rename(context: CommandContext, id: str, title: str, url: str | None) -> ExitCode:
+def rename(context: CommandContext, id: str, title: str, url: str | None) -> None:
     """Give a conversation another title."""
     with open_existing(context, url) as store:
         record = store.conversations.update(find(store, id).id, title=title)
     note(f'{short(record.id, _ID)} is now called "{short(record.metadata.title, _TITLE)}".')
-    return ExitCode.OK
 
 
 @command.command("delete")
@@ -274,7 +266,8 @@ def delete(context: CommandContext, id: str, yes: bool, url: str | None) -> Exit
             f"{short(record.id, _ID)} ({plural(record.messages, 'message')}, {short(record.metadata.title, _TITLE)!r})"
         )
         if not yes:
-            _must_be_asked("delete")
+            if not _on_terminal():
+                raise InputError("To delete without a terminal, add --yes.")
             if not click.confirm(f"Delete {what} for good?", err=True):
                 note("Nothing was deleted.")
                 return ExitCode.NOTHING_DONE
@@ -289,7 +282,7 @@ def delete(context: CommandContext, id: str, yes: bool, url: str | None) -> Exit
 @store_option
 @json_option
 @pass_context
-def prune(context: CommandContext, age: str, yes: bool, url: str | None, as_json: bool) -> ExitCode:
+def prune(context: CommandContext, age: str, yes: bool, url: str | None, as_json: bool) -> None:
     """Delete old conversations. Open ones and those with a pin stay.
 
     First shows what would go, then asks. Without a terminal nothing is deleted unless --yes is given.
@@ -307,7 +300,6 @@ def prune(context: CommandContext, age: str, yes: bool, url: str | None, as_json
         note(f"Deleted {plural(len(gone), 'conversation')}.")
     else:
         note("Nothing was deleted." + (" Add --yes to delete these." if old else " No ended conversation is that old."))
-    return ExitCode.OK
 
 
 def _these(count: int) -> str:
@@ -316,8 +308,3 @@ def _these(count: int) -> str:
 
 def _on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _must_be_asked(verb: str) -> None:
-    if not _on_terminal():
-        raise InputError(f"To {verb} without a terminal, add --yes.")

@@ -7,11 +7,12 @@ import sys
 import time
 import urllib.request
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import click
 
+from leporello.cli import ExitCode
 from leporello.cli.context import WAYS, CommandContext, pass_context
-from leporello.cli.exits import ExitCode
 from leporello.cli.files import read_line
 from leporello.config import Home, Settings, save_key, write_setting
 from leporello.config.catalogue import API_MODES
@@ -45,6 +46,16 @@ class ModelChoice:
     key: str = field(default="", repr=False)
     new_key: bool = False
     """Whether the key was entered now; one from the environment stays there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """The options that name a model."""
+
+    provider: str | None
+    base_url: str | None
+    api: str
+    model: str | None
 
 
 class SetupFailed(LeporelloError):
@@ -128,15 +139,7 @@ TRIES = 3
 @json_option
 @pass_context
 def command(
-    context: CommandContext,
-    local: bool,
-    provider: str | None,
-    base_url: str | None,
-    api: str,
-    model: str | None,
-    key_stdin: bool,
-    no_test: bool,
-    as_json: bool,
+    context: CommandContext, /, local: bool, key_stdin: bool, no_test: bool, as_json: bool, **given: Any
 ) -> ExitCode:
     """Choose provider, model and key. They are tested with one small question before anything is saved.
 
@@ -146,14 +149,13 @@ def command(
     if local:
         _local(context, as_json)
         return ExitCode.OK
-    given = provider or base_url or model
-    if not given and not sys.stdin.isatty():
+    options = ModelOptions(**given)
+    if not (options.provider or options.base_url or options.model):
+        if sys.stdin.isatty():
+            return _ask(context)
         note(f"Nothing was set up: this is not a terminal, and no option names a model.\n\n{WAYS}")
         return ExitCode.BAD_INPUT
-    settings = context.settings
-    if not given:
-        return _ask(context, settings)
-    choice = _from_flags(settings, provider, base_url, api, model)
+    choice = _from_options(context.settings, options)
     if key_stdin:
         choice = replace(choice, key=read_line().strip(), new_key=True)
     if not choice.key and choice.provider != OWN:
@@ -167,23 +169,22 @@ def command(
     return ExitCode.OK
 
 
-def _from_flags(
-    settings: Settings, provider: str | None, base_url: str | None, api: str, model: str | None
-) -> ModelChoice:
-    if not model:
+def _from_options(settings: Settings, options: ModelOptions) -> ModelChoice:
+    if not options.model:
         raise InputError("Name the model too: --model NAME.")
-    if base_url:
+    if options.base_url:
         known = settings.api_key(OWN) if OWN in settings.provider_names else None
-        return ModelChoice(OWN, base_url, api, model, key=known or "")
-    if not provider:
+        return ModelChoice(OWN, options.base_url, options.api, options.model, key=known or "")
+    if not options.provider:
         raise InputError("Name the provider: --provider NAME, or --base-url URL for your own server.")
-    return replace(known_choice(settings, provider), model=model)
+    return replace(known_choice(settings, options.provider), model=options.model)
 
 
 # -- asking
 
 
-def _ask(context: CommandContext, settings: Settings) -> ExitCode:
+def _ask(context: CommandContext) -> ExitCode:
+    settings = context.settings
     say(MENU)
     picked = click.prompt("Number", type=click.Choice(list(PROVIDERS)), show_choices=False)
     provider = PROVIDERS[picked]

@@ -1,26 +1,31 @@
-"""`leporello store`: the database itself: what it holds, a copy of it elsewhere, a backup."""
+"""`leporello store` and `leporello doctor`: the database itself: what it holds, copies, backups, checks."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
+from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.doctor_command import print_sizes
-from leporello.cli.exits import ExitCode
 from leporello.cli.store_access import bring_index_up_to_date, conversations, file_of, open_existing, store_option
-from leporello.errors import InputError
+from leporello.errors import InputError, StoreCorrupt
 from leporello.present.numbers import plural, size
-from leporello.present.output import json_option, note, print_json, print_table, progress, say
-from leporello.present.text import safe
-from leporello.store import open_store
+from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong
+from leporello.present.text import safe, short, words_of
+from leporello.store import Store, open_store
+from leporello.store.records import Checkup, Finding, Severity
 from leporello.store.sql.copying import copy_store
 
-_FILE = click.Path(path_type=Path)
+_MOST_SHOWN = 50
+_ADVICE = re.compile(r"\s{0,8}Run `leporello doctor`[^.]{0,400}\.")
 
 
 @click.group("store", invoke_without_command=True)
@@ -35,7 +40,7 @@ def command(ctx: click.Context) -> None:
 @store_option
 @json_option
 @pass_context
-def info(context: CommandContext, url: str | None, as_json: bool) -> ExitCode:
+def info(context: CommandContext, url: str | None, as_json: bool) -> None:
     """Show where the store is, how much it holds and what takes the space."""
     with open_existing(context, url) as store:
         held = list(conversations(store))
@@ -50,11 +55,10 @@ def info(context: CommandContext, url: str | None, as_json: bool) -> ExitCode:
         sizes = store.care.sizes()
     if as_json:
         print_json({**facts, "sizes": dict(sizes)})
-        return ExitCode.OK
+        return
     print_table((name.replace("_", " "), _fact(value)) for name, value in facts.items())
     say()
-    print_sizes(sizes)
-    return ExitCode.OK
+    _print_sizes(sizes)
 
 
 def _fact(value: object) -> str:
@@ -63,12 +67,23 @@ def _fact(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else safe(str(value))
 
 
+def _print_sizes(sizes: Mapping[str, int], most: int = 12) -> None:
+    parts = {name: count for name, count in sizes.items() if name != "file"}
+    largest = sorted(parts.items(), key=lambda item: -item[1])
+    rows = [(short(name, 40), size(count)) for name, count in largest[:most]]
+    rest = sum(count for _, count in largest[most:])
+    if rest:
+        rows.append((f"{len(largest) - most} more", size(rest)))
+    rows.append(("all together", size(sizes.get("file", sum(parts.values())))))
+    print_table(rows, ("table or index", "size"), numbers=(1,))
+
+
 @command.command("copy")
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
 @json_option
 @pass_context
-def copy(context: CommandContext, source: str, target: str, as_json: bool) -> ExitCode:
+def copy(context: CommandContext, source: str, target: str, as_json: bool) -> None:
     """Copy every conversation of SRC into DST, for example from a SQLite file to postgresql://...
 
     SRC may be in use. Each conversation is copied whole or not at all and compared with its original; an interrupted
@@ -92,13 +107,12 @@ def copy(context: CommandContext, source: str, target: str, as_json: bool) -> Ex
                 "verified": True,
             }
         )
-        return ExitCode.OK
+        return
     already = f"; {copied.equal:,} were there already, equal in every row" if copied.equal else ""
     say(
         f"Copied and compared {plural(copied.conversations, 'conversation')} with "
         f"{plural(copied.messages, 'message')} to {safe(where)}{already}."
     )
-    return ExitCode.OK
 
 
 def _same_file(source: str, target: str) -> bool:
@@ -109,11 +123,11 @@ def _same_file(source: str, target: str) -> bool:
 
 
 @command.command("backup")
-@click.argument("destination", type=_FILE, metavar="DEST")
+@click.argument("destination", type=click.Path(path_type=Path), metavar="DEST")
 @store_option
 @json_option
 @pass_context
-def backup(context: CommandContext, destination: Path, url: str | None, as_json: bool) -> ExitCode:
+def backup(context: CommandContext, destination: Path, url: str | None, as_json: bool) -> None:
     """Write a complete copy to the new SQLite file DEST, while the store is in use.
 
     The file appears when it is complete, never overwrites another, and can be read only by you.
@@ -134,7 +148,6 @@ def backup(context: CommandContext, destination: Path, url: str | None, as_json:
         print_json({"backup": str(destination), "bytes": written})
     else:
         note(f"Backed up to {safe(str(destination))}, {size(written)}.")
-    return ExitCode.OK
 
 
 def _put_in_place(file: Path, destination: Path) -> int:
@@ -162,3 +175,88 @@ def _put_in_place(file: Path, destination: Path) -> int:
 
 def _taken(destination: Path) -> InputError:
     return InputError("The file exists. A backup never overwrites; choose another name.", str(destination))
+
+
+# -- checking
+
+
+@click.command("doctor")
+@click.option("--repair", is_flag=True, help="Rebuild the search indexes. Nothing else is ever changed.")
+@click.option("--quick", is_flag=True, help="Skip the checks that read every message: hashes and pages.")
+@store_option
+@json_option
+@pass_context
+def doctor(context: CommandContext, repair: bool, quick: bool, url: str | None, as_json: bool) -> ExitCode:
+    """Check the store: every message and artifact against its hash, chains, views, indexes, sizes.
+
+    Exit codes: 0 no problems, 1 problems found.
+    """
+    file = file_of(url or context.settings.store_url)
+    where = "the store" if file is None else str(file)
+    opened = True
+    try:
+        with open_existing(context, url) as store:
+            where = store.url
+            found = _examine(store, repair, deep=not quick)
+    except StoreCorrupt as error:
+        # So damaged that it can't be opened: a finding like any other. What it advises is this very command.
+        opened = False
+        found = Checkup((Finding("open", Severity.DAMAGE, where, _ADVICE.sub("", str(error))),), 0, 0, 0, 0, {})
+    if as_json:
+        print_json(_checkup_json(where, found, opened))
+    elif opened:
+        _print_checkup(found)
+    else:
+        say(safe(found.findings[0].text))
+        note("It could not be opened, so nothing in it was checked or changed. Restore a backup.")
+    return ExitCode.OK if found.clean else ExitCode.FAILED
+
+
+def _examine(store: Store, repair: bool, deep: bool) -> Checkup:
+    if repair:
+        with progress("Indexing and checking, messages:") as line:
+            return store.care.repair(line.update)
+    with progress("Messages checked:") as line:
+        return store.care.checkup(deep, line.update)
+
+
+def _checkup_json(where: str, found: Checkup, opened: bool) -> dict[str, Any]:
+    """For programs; of a store that can't be opened nobody knows what it holds."""
+    return {
+        "store": where,
+        "clean": found.clean,
+        "findings": [asdict(finding) for finding in found.findings],
+        "conversations": found.conversations if opened else None,
+        "messages": found.messages if opened else None,
+        "artifacts": found.artifacts if opened else None,
+        "not_indexed_yet": found.pending if opened else None,
+        "sizes": dict(found.sizes),
+    }
+
+
+def _print_checkup(found: Checkup) -> None:
+    counts = (
+        plural(found.conversations, "conversation"),
+        plural(found.messages, "message"),
+        plural(found.artifacts, "artifact"),
+    )
+    say(f"{', '.join(counts)}; {plural(found.pending, 'message')} not indexed yet")
+    if found.sizes:
+        say()
+        _print_sizes(found.sizes)
+    say()
+    if found.clean:
+        say(strong("No problems found."))
+        return
+    rows = [
+        (finding.severity.value, finding.check, short(finding.where, 40), words_of(finding.text, 200))
+        for finding in found.findings[:_MOST_SHOWN]
+    ]
+    print_table(rows, ("kind", "check", "where", "what"))
+    if len(found.findings) > _MOST_SHOWN:
+        note(f"and {len(found.findings) - _MOST_SHOWN:,} more; --json shows all")
+    kinds = {finding.severity for finding in found.findings}
+    if Severity.INDEX in kinds:
+        note("`leporello doctor --repair` rebuilds damaged indexes.")
+    if Severity.DAMAGE in kinds:
+        note("Damaged data can't be repaired. Restore a backup, or try to export it with `leporello sessions export`.")

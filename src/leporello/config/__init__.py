@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from leporello.config.catalogue import SETTINGS, Setting
 from leporello.config.edit import write_setting
-from leporello.config.environment import can_redraw, colours_wanted
-from leporello.config.home import Home
-from leporello.config.load import fold_key, load_keys, load_settings, save_key
+from leporello.config.home import Home, fold_key, load_keys, save_key
+from leporello.config.load import load_settings
 from leporello.config.settings import Settings
-from leporello.config.sources import SettingSource
+from leporello.config.sources import SettingSource, can_redraw, colours_wanted
 
 __all__ = [
     "SETTINGS",

@@ -31,7 +31,11 @@ class Setting:
         return "<" in self.name
 
 
-_tokens = Number(least=1, whole=True, unit="tokens")
+_tokens = Either(AUTO, Number(least=1, whole=True, unit="tokens"))
+_count = Number(least=1, whole=True)
+_seconds = Number(least=0.1, unit="seconds")
+_model = Either(None, Text("the name of a model"))
+_address = Either(None, Address())
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -50,7 +54,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "compression.protect_last_n",
         20,
-        Number(least=1, whole=True),
+        _count,
         "Least number of recent messages kept, while they fit 1.5 times the tail budget.",
     ),
     Setting(
@@ -59,16 +63,16 @@ SETTINGS: tuple[Setting, ...] = (
         Number(least=0, unit="seconds"),
         "Longest wait for a model's summary; after it the model-free summary is used.",
     ),
-    Setting("model.default", None, Either(None, Text("the name of a model")), "The main model."),
+    Setting("model.default", None, _model, "The main model."),
     Setting(
         "model.provider", AUTO, Either(AUTO, Text("a name under providers")), "Who serves it; `auto` goes by its name."
     ),
-    Setting("model.base_url", None, Either(None, Address()), "Address of its API, when it is not the provider's own."),
-    Setting("model.context_length", AUTO, Either(AUTO, _tokens), "The window, when the known one is wrong."),
+    Setting("model.base_url", None, _address, "Address of its API, when it is not the provider's own."),
+    Setting("model.context_length", AUTO, _tokens, "The window, when the known one is wrong."),
     Setting(
         "model.max_output",
         AUTO,
-        Either(AUTO, _tokens),
+        _tokens,
         "Longest answer. The output reserve is the smaller of this and 10% of the window.",
     ),
     Setting(
@@ -77,20 +81,15 @@ SETTINGS: tuple[Setting, ...] = (
         NamedTables(("window", "max_input", "max_output", "prices", "steps")),
         "What you know better than the model table, by model name.",
     ),
-    Setting(
-        "auxiliary.compression.model",
-        None,
-        Either(None, Text("the name of a model")),
-        "The model that writes summaries; null is the main model.",
-    ),
+    Setting("auxiliary.compression.model", None, _model, "The model that writes summaries; null: the main model."),
     Setting(
         "auxiliary.compression.provider",
         AUTO,
         Either(AUTO, Text("main or a name under providers")),
         "Who serves the summary model.",
     ),
-    Setting("auxiliary.compression.base_url", None, Either(None, Address()), "Address of the summary model's API."),
-    Setting("auxiliary.compression.context_length", AUTO, Either(AUTO, _tokens), "The summary model's window."),
+    Setting("auxiliary.compression.base_url", None, _address, "Address of the summary model's API."),
+    Setting("auxiliary.compression.context_length", AUTO, _tokens, "The summary model's window."),
     Setting("prompt_caching.cache_ttl", "5m", OneOf(("5m", "1h")), "How long the provider keeps a cached prefix."),
     Setting(
         "prompt_caching.layout",
@@ -120,10 +119,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("plugins.enabled", (), Names("a list of plugins"), "General plugins to load."),
     Setting(
-        "plugins.allow_unsafe_folders",
-        False,
-        Flag(),
-        "Load plugins from folders that other users can write or own.",
+        "plugins.allow_unsafe_folders", False, Flag(), "Load plugins from folders that other users can write or own."
     ),
     Setting(
         "store.url",
@@ -148,14 +144,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "gateway.max_body", 32_000_000, Number(least=1_000, whole=True, unit="bytes"), "Largest request, unpacked too."
     ),
-    Setting("gateway.rate", 600, Number(least=1, whole=True), "Requests a minute that one key may send."),
-    Setting("gateway.streams", 128, Number(least=1, whole=True), "Requests of one key at the same time."),
-    Setting(
-        "gateway.connections",
-        256,
-        Number(least=1, whole=True),
-        "Connections of one client address at the same time, for each worker.",
-    ),
+    Setting("gateway.rate", 600, _count, "Requests a minute that one key may send."),
+    Setting("gateway.streams", 128, _count, "Requests of one key at the same time."),
+    Setting("gateway.connections", 256, _count, "Connections of one client address at the same time, for each worker."),
     Setting(
         "gateway.proxies",
         (),
@@ -165,25 +156,20 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "gateway.head_timeout",
         30.0,
-        Number(least=0.1, unit="seconds"),
+        _seconds,
         "Longest wait for the head of a request, from the connection or its first byte.",
     ),
     Setting(
         "gateway.body_timeout",
         60.0,
-        Number(least=0.1, unit="seconds"),
+        _seconds,
         "Longest silence of a client that sends a body, and how far it may fall behind 1,000 bytes a second.",
     ),
-    Setting(
-        "gateway.connect_timeout",
-        10.0,
-        Number(least=0.1, unit="seconds"),
-        "Longest wait for an upstream to answer the door.",
-    ),
+    Setting("gateway.connect_timeout", 10.0, _seconds, "Longest wait for a connection to an upstream."),
     Setting(
         "gateway.idle_timeout",
         600.0,
-        Number(least=0.1, unit="seconds"),
+        _seconds,
         "Longest silence of an upstream, and of a client that should read its answer.",
     ),
     Setting(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from dataclasses import dataclass
@@ -20,10 +21,10 @@ class SettingKind(Protocol):
 
     def from_text(self, text: str) -> Any:
         """The raw value that a variable's or flag's text stands for; still to be checked."""
+        return text
 
 
-_TRUE = frozenset({"true", "yes", "on", "1"})
-_FALSE = frozenset({"false", "no", "off", "0"})
+_FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,7 @@ class Flag:
         raise ValueError
 
     def from_text(self, text: str) -> Any:
-        word = text.strip().lower()
-        if word in _TRUE or word in _FALSE:
-            return word in _TRUE
-        return text
+        return _FLAGS.get(text.strip().lower(), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +72,14 @@ class Number:
 
     def from_text(self, text: str) -> Any:
         cleaned = text.strip().replace("_", "")
-        try:
-            return int(cleaned)
-        except ValueError:
-            pass
-        try:
-            return float(cleaned)
-        except ValueError:
-            return text
+        for read in (int, float):
+            with contextlib.suppress(ValueError):
+                return read(cleaned)
+        return text
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(SettingKind):
     """Text that is not empty."""
 
     allowed: str = "text"
@@ -95,12 +89,9 @@ class Text:
             return value.strip()
         raise ValueError
 
-    def from_text(self, text: str) -> Any:
-        return text
-
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class Address(SettingKind):
     """The base URL of an API."""
 
     allowed: str = "a URL that begins with http:// or https://"
@@ -109,9 +100,6 @@ class Address:
         if isinstance(value, str) and value.strip().lower().startswith(("http://", "https://")):
             return value.strip().rstrip("/")
         raise ValueError
-
-    def from_text(self, text: str) -> Any:
-        return text
 
 
 @dataclass(frozen=True, slots=True)

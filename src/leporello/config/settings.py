@@ -3,63 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
-from leporello.config.catalogue import AUTO
+from leporello.config.catalogue import AUTO, find_setting
 from leporello.config.home import Home
-from leporello.config.sources import SettingSource, nearest_key
+from leporello.config.sources import SettingSource, unknown_setting
 from leporello.errors import ConfigError
+
+S = TypeVar("S", "CompressionSettings", "ModelSettings", "SummaryModelSettings", "CachingSettings")
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionSettings:
     """`compression.*`: when and how much the built-in compressor folds."""
 
-    enabled: bool = True
-    threshold: float = 0.50
-    target_ratio: float = 0.20
-    protect_last_n: int = 20
-    deadline: float = 20.0
+    enabled: bool
+    threshold: float
+    target_ratio: float
+    protect_last_n: int
+    deadline: float
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """`model.*`: the main model."""
 
-    default: str | None = None
-    provider: str | None = None
-    base_url: str | None = None
-    context_length: int | None = None
-    max_output: int | None = None
+    default: str | None
+    provider: str | None
+    base_url: str | None
+    context_length: int | None
+    max_output: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryModelSettings:
     """`auxiliary.compression.*`: the model that writes summaries."""
 
-    model: str | None = None
-    provider: str | None = None
-    base_url: str | None = None
-    context_length: int | None = None
+    model: str | None
+    provider: str | None
+    base_url: str | None
+    context_length: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class CachingSettings:
     """`prompt_caching.*`."""
 
-    cache_ttl: str = "5m"
-    layout: str = "system_and_3"
+    cache_ttl: str
+    layout: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
     """`agent.tools` and `tools.*`."""
 
-    names: tuple[str, ...] | None = None
-    approval: str = "ask"
-    allow: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
+    names: tuple[str, ...] | None
+    approval: str
+    allow: tuple[str, ...]
+    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,9 @@ class ProviderSettings:
     """`providers.<name>.*`: one API to talk to."""
 
     name: str
-    base_url: str | None = None
-    api_mode: str = "openai_chat"
-    key_env: str | None = None
+    base_url: str | None
+    api_mode: str
+    key_env: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +120,12 @@ class Settings:
     @property
     def compression(self) -> CompressionSettings:
         """The built-in compressor's own settings."""
-        return CompressionSettings(
-            enabled=self.get("compression.enabled"),
-            threshold=self.get("compression.threshold"),
-            target_ratio=self.get("compression.target_ratio"),
-            protect_last_n=self.get("compression.protect_last_n"),
-            deadline=self.get("compression.deadline"),
-        )
+        return self._typed(CompressionSettings, "compression")
 
     @property
     def model(self) -> ModelSettings:
         """The main model."""
-        return ModelSettings(
-            default=self.get("model.default"),
-            provider=self._unless_auto("model.provider"),
-            base_url=self.get("model.base_url"),
-            context_length=self._unless_auto("model.context_length"),
-            max_output=self._unless_auto("model.max_output"),
-        )
+        return self._typed(ModelSettings, "model")
 
     @property
     def model_overrides(self) -> dict[str, dict[str, Any]]:
@@ -146,17 +136,12 @@ class Settings:
     @property
     def summary_model(self) -> SummaryModelSettings:
         """The model that writes summaries (`auxiliary.compression`)."""
-        return SummaryModelSettings(
-            model=self.get("auxiliary.compression.model"),
-            provider=self._unless_auto("auxiliary.compression.provider"),
-            base_url=self.get("auxiliary.compression.base_url"),
-            context_length=self._unless_auto("auxiliary.compression.context_length"),
-        )
+        return self._typed(SummaryModelSettings, "auxiliary.compression")
 
     @property
     def prompt_caching(self) -> CachingSettings:
         """Cache life and layout."""
-        return CachingSettings(self.get("prompt_caching.cache_ttl"), self.get("prompt_caching.layout"))
+        return self._typed(CachingSettings, "prompt_caching")
 
     @property
     def tools(self) -> ToolSettings:
@@ -213,12 +198,16 @@ class Settings:
         return found[1] if found else None
 
     def _resolved(self, key: str) -> Resolved:
-        try:
-            return self.values[key]
-        except KeyError:
-            hint = nearest_key(key)
-            raise ConfigError(f"There is no setting `{key}`." + (f" Did you mean `{hint}`?" if hint else "")) from None
+        if key not in self.values:
+            raise unknown_setting(key)
+        return self.values[key]
+
+    def _typed(self, section: type[S], prefix: str) -> S:
+        """A section whose fields are called as its settings are."""
+        return section(**{item.name: self._unless_auto(f"{prefix}.{item.name}") for item in fields(section)})
 
     def _unless_auto(self, key: str) -> Any:
+        """The value, or None for the word `auto` where the setting knows it (a model may be called so)."""
         value = self.get(key)
-        return None if value == AUTO else value
+        setting = find_setting(key)
+        return None if value == AUTO and setting is not None and setting.default == AUTO else value

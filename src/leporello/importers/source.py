@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from leporello.decoding import Decoded, NotText, decode_text
 from leporello.errors import InputError
+from leporello.files import Decoded, NotText, decode_text
 from leporello.messages import Message, encode_json, is_instruction, parse_json, text_of
 from leporello.usage import CanonicalUsage
 

@@ -1,13 +1,19 @@
-"""Bytes from outside as text: UTF-8, UTF-16 and UTF-32 by their byte order mark, or the encoding that was named.
+"""Files: bytes are decoded as text or refused with the place, and a file is written whole or not at all.
 
-Nothing is guessed and nothing is replaced: a letter that was misread once is lost for good, so that what can't be
-decoded is refused with its place.
+Decoding goes by the byte order mark (UTF-8, UTF-16, UTF-32) or the encoding that was named. It guesses and replaces
+nothing: a letter that was misread once is lost for good.
 """
 
 from __future__ import annotations
 
 import codecs
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
 
 from leporello.errors import InputError
 
@@ -91,3 +97,35 @@ def _with_halves(data: bytes) -> str | None:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return None
+
+
+@contextlib.contextmanager
+def open_whole(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """Write a file beside its place, flush it, and put it there when the block ends without an error.
+
+    A private one can be read only by its owner; another keeps the mode of the file it replaces. What a link leads to is
+    written, not the link.
+    """
+    path = Path(os.path.realpath(path))
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        if not private:
+            temporary.chmod(_mode_for(path))
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _mode_for(path: Path) -> int:
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
