@@ -24,7 +24,6 @@ from leporello.models.names import provider_name, routes, vendor_of
 
 MARK = "cache_control"
 TTLS = ("5m", "1h")
-MAX_BREAKPOINTS = 4
 TAIL_MARKS = 3
 _KEY_LENGTH = 64
 
@@ -137,8 +136,6 @@ class CacheUse:
     """How a model's prompt cache is used: `marks` (Anthropic's own), `chat_marks` (through a router), `key`, `none`."""
 
     style: str
-    where: str = ""
-    """Who keeps the cache, for people."""
 
     @property
     def marks(self) -> bool:
@@ -157,14 +154,14 @@ def cache_use(model: str, provider: str = "", base_url: str = "", dialect: str =
     name, vendor = provider_name(provider), vendor_of(model)
     through_router = name == "openrouter" or host.endswith("openrouter.ai") or "openrouter" in routes(model)
     if vendor == "anthropic" and dialect == "anthropic":
-        return CacheUse("marks", "OpenRouter" if through_router else "Anthropic")
+        return CacheUse("marks")
     if vendor == "anthropic" and through_router:
-        return CacheUse("chat_marks", "OpenRouter")
+        return CacheUse("chat_marks")
     if vendor == "anthropic" and name in ("anthropic", "") and dialect == "" and host in ("", "api.anthropic.com"):
-        return CacheUse("marks", "Anthropic")
+        return CacheUse("marks")
     own = host == "api.openai.com" or (not host and name in ("openai", ""))
     if vendor == "openai" and own and not through_router:
-        return CacheUse("key", "OpenAI")
+        return CacheUse("key")
     return CacheUse("none")
 
 
@@ -175,13 +172,3 @@ def cache_options(use: CacheUse, conversation: str) -> dict[str, Any]:
     if len(conversation) > _KEY_LENGTH:
         conversation = hashlib.blake2b(conversation.encode("utf-8", "replace"), digest_size=32).hexdigest()
     return {"prompt_cache_key": conversation}
-
-
-def status_line(use: CacheUse, ttl: str = "5m") -> str:
-    """What the command line says at start."""
-    if use.marks:
-        span = {"5m": "5 minutes", "1h": "1 hour"}[ttl]
-        return f"Prompt caching: on ({use.where}, kept for {span} after each use)"
-    if use.style == "key":
-        return f"Prompt caching: on ({use.where}, automatic, one cache key for this conversation)"
-    return "Prompt caching: left to the provider"

@@ -1,29 +1,4 @@
-"""Every exception Leporello raises on purpose.
-
-    LeporelloError
-    ├── ConfigError            a setting is unknown or has a bad value
-    │   └── NoModel            no model is set, or its key is missing
-    ├── InputError             a file or argument from outside can't be used
-    ├── FixedPartTooLarge      system + tools + newest message alone exceed the window
-    ├── EngineError            a context engine misbehaved
-    ├── SummaryError           a summariser gave nothing usable
-    ├── Cancelled              the caller asked to stop; nothing was changed
-    ├── ProviderError          a model API refused or failed
-    ├── ToolError              a tool could not do what it was asked
-    ├── PluginError            a plugin could not be loaded
-    └── StoreError             the store can't serve the request
-        ├── NotFound           no such conversation, session, message, fold or artifact
-        ├── StoreBusy          another process holds the database beyond the waiting time
-        ├── StoreConflict      the conversation moved on: the compare-and-swap lost
-        ├── LetterConflict     a letter's id came again with another text
-        ├── InboxFull          as many letters as may wait do so already
-        ├── LeaseLost          the compaction lease was taken over by another owner
-        ├── StoreUnavailable   disk full, read-only file, server gone
-        ├── StoreCorrupt       the file is damaged or is not one of ours
-        └── SchemaTooNew       written by a newer Leporello
-
-Each message says what happened, where, and what to do.
-"""
+"""Every exception Leporello raises on purpose; each message says what happened, where, and what to do."""
 
 from __future__ import annotations
 

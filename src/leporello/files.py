@@ -129,3 +129,23 @@ def _mode_for(path: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+# -- for files that a person named
+
+
+def must_be_new(path: Path, remedy: str) -> None:
+    """Refuse to write over something that is there."""
+    if path.exists() or path.is_symlink():
+        raise InputError(f"exists already; nothing was written. {remedy}", str(path))
+
+
+@contextlib.contextmanager
+def open_atomically(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """The whole file or nothing; a device or a pipe (`/dev/stdout`) can't be replaced and is written to."""
+    special = path.exists() and not path.is_file()
+    try:
+        with path.open("wb") if special else open_whole(path, private=private) as stream:
+            yield stream
+    except OSError as error:
+        raise InputError(error.strerror or str(error), str(path)) from error

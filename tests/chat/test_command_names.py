@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from leporello.agent.commands import COMMANDS, SlashCommand, aliases, help_text, parse_known, run_command
-from leporello.chat.app import WITHOUT_SLASH
-from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
+from leporello.chat.app import FILE_COMMANDS, WITHOUT_SLASH
 from leporello.conversation import Conversation
 from leporello.gateway.sessions.message_handler import is_command
 from leporello.testing.stub_server import Say
@@ -47,7 +46,7 @@ def talk(tmp_path: Path) -> Iterator[Conversation]:
 )
 def test_an_alias_is_its_command(typed: str, meant: tuple[str, str]) -> None:
     """Everywhere the same: chat, run and the server take the name from one table."""
-    assert parse_known(typed, {**COMMANDS, **CLI_COMMANDS}) == meant
+    assert parse_known(typed, {**COMMANDS, **FILE_COMMANDS}) == meant
 
 
 def test_a_command_wins_over_an_alias(talk: Conversation) -> None:
@@ -59,7 +58,7 @@ def test_a_command_wins_over_an_alias(talk: Conversation) -> None:
 
 
 def test_no_alias_stands_for_two_commands() -> None:
-    known = {**COMMANDS, **CLI_COMMANDS}
+    known = {**COMMANDS, **FILE_COMMANDS}
     assert len(aliases(known)) == sum(len(command.aliases) for command in known.values())
 
 
@@ -67,7 +66,7 @@ def test_the_page_about_the_chat_names_them_all() -> None:
     """docs/guides/chat.md lists every command and every alias."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "chat.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`/?([^\s`]+)[^`]*`", page))
-    known = {**COMMANDS, **CLI_COMMANDS}
+    known = {**COMMANDS, **FILE_COMMANDS}
     assert {*known, *aliases(known), *WITHOUT_SLASH} <= named
 
 

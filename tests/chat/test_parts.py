@@ -21,14 +21,12 @@ from leporello.cancel import CancelToken
 from leporello.chat.prompt import ChatCompleter, Pastes, ProjectFiles
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, block_starts
 from leporello.chat.repl import Lazy, soft_interrupts
-from leporello.chat.status import ChatStatus, gauge, status_line
-from leporello.chat.tool_preview import fold_note, preview, short_outcome
 from leporello.chat.turn_view import TerminalTurn
+from leporello.chat.ui import ChatStatus, fold_note, gauge, preview, short_outcome, status_line
 from leporello.conversation import Conversation
 from leporello.errors import InputError
-from leporello.present.error_hints import error_hint
-from leporello.present.numbers import duration, short_count
-from leporello.present.text import clean
+from leporello.present.records import error_hint
+from leporello.present.text import clean, duration, short_count
 from leporello.present.window import WindowPart, WindowUse, bar, draw, window_use
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.cli.files import open_atomically
+from leporello.files import open_atomically
 from leporello.testing.sessions import generate
 from tests.conftest import RunCli
 

@@ -21,8 +21,7 @@ from leporello.config import Home
 from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.events import Outcome
-from leporello.present.numbers import parse_age, parse_moment
-from leporello.present.text import breadth, safe, safe_block, short
+from leporello.present.text import breadth, parse_age, parse_moment, safe, safe_block, short
 from leporello.store import open_store
 from leporello.store.records import Metadata, ModelCall, SearchQuery
 from leporello.testing.sessions import FactKind, GeneratedSession, generate

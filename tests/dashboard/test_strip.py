@@ -19,8 +19,7 @@ from leporello.gateway.dashboard.timeline import (
 )
 from leporello.gateway.dashboard.view_models import piece, texts_of
 from leporello.messages import Message
-from leporello.present.numbers import money, short_count
-from leporello.present.text import visible
+from leporello.present.text import money, short_count, visible
 from leporello.store.records import FoldMark, Generation, UsageTotals
 from leporello.usage import CanonicalUsage
 from tests.store.contract.base import ODD_IDS

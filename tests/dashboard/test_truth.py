@@ -16,8 +16,7 @@ from leporello.conversation import Conversation
 from leporello.conversation.rendering import sent_messages
 from leporello.events import Span
 from leporello.messages import Message, calls_of, role_of
-from leporello.present.numbers import clock, count, money, percent, short_count
-from leporello.present.text import visible
+from leporello.present.text import clock, count, money, percent, short_count, visible
 from leporello.present.window import headline, rows, window_use
 from leporello.providers.base import ModelReply
 from leporello.store.records import InsightsQuery, Metadata

@@ -15,8 +15,8 @@ from leporello.ledger import user_text
 from leporello.messages import text_of
 from leporello.plugins.context import PluginCommandCall
 from leporello.plugins.host import PluginStatus
-from leporello.present.numbers import moment, percent, plural
 from leporello.present.records import compaction_line, cost_text, usage_line
+from leporello.present.text import moment, percent, plural
 from leporello.present.window import draw, explain, window_use
 from leporello.redact import redact
 from leporello.store import Store

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 from leporello import caching
 from leporello.agent.agent import Agent
@@ -26,17 +27,17 @@ from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
 from leporello.agent.session import open_agent
 from leporello.cancel import CancelToken
 from leporello.chat.repl import soft_interrupts
-from leporello.chat.status import ChatStatus
-from leporello.chat.ui import ChatOptions, Ui
+from leporello.chat.ui import ChatOptions, ChatStatus, Ui
 from leporello.conversation import Conversation
 from leporello.dialects import DIALECTS
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.events import Span
+from leporello.files import must_be_new, open_atomically
 from leporello.local.provider import LocalProvider
 from leporello.messages import calls_of, is_result, role_of, text_of
-from leporello.present.error_hints import error_hint
-from leporello.present.numbers import plural
-from leporello.present.text import one_line
+from leporello.present.conversation import json_lines, markdown
+from leporello.present.records import error_hint
+from leporello.present.text import one_line, plural, safe
 from leporello.present.window import window_use
 from leporello.redact import redact
 from leporello.store import Store, open_store
@@ -123,6 +124,25 @@ def end_conversation(
         store.conversations.end(conversation.id, reason)
 
 
+def export(talk: Conversation, argument: str) -> str:
+    path = Path(argument or f"leporello-{talk.id}.md").expanduser()
+    write = {".md": markdown, ".jsonl": json_lines}.get(path.suffix)
+    if write is None:
+        raise InputError(f"{path.name} must end with .md (to read) or .jsonl (for programs).")
+    must_be_new(path, "Name another file.")
+    record = talk.runtime.log.store.conversations.resolve(talk.id)
+    with open_atomically(path, private=True) as file:
+        for piece in write(talk.runtime.log.store, record, False):
+            file.write(piece.encode())
+    return f"Written to {safe(str(path))}: {record.messages:,} messages."
+
+
+FILE_COMMANDS = {
+    "export": SlashCommand("write the whole conversation to a .md or .jsonl file", export, "[file]", ("save",)),
+}
+"""Commands of `chat` and `run` that write files where the user is; a server has none of them."""
+
+
 class Chat:
     def __init__(
         self, options: ChatOptions, ui: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None, store: Store
@@ -141,7 +161,7 @@ class Chat:
         self._newest_output = ""
         self.failed = False
         """Whether the last turn ended with an error."""
-        self._own: Mapping[str, SlashCommand] = {**options.more(), **self._own_commands()}
+        self._own: Mapping[str, SlashCommand] = {**FILE_COMMANDS, **self._own_commands()}
         self.status = self._measured()
 
     @classmethod

@@ -18,10 +18,9 @@ from leporello.agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from leporello.chat.tool_preview import fold_note, preview, short_outcome
-from leporello.present.numbers import duration
+from leporello.chat.ui import fold_note, preview, short_outcome
 from leporello.present.records import ROUTINE, compaction_line
-from leporello.present.text import clean, one_line
+from leporello.present.text import clean, duration, one_line
 from leporello.present.window import WindowUse, draw
 from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest

@@ -25,8 +25,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.styles import Style
 
-from leporello.chat.status import ChatStatus, status_line
 from leporello.chat.terminal import depth
+from leporello.chat.ui import ChatStatus, status_line
 
 MOST_FILES = 5_000
 FRESH_SECONDS = 10.0

@@ -15,8 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from leporello.cancel import CancelToken
-from leporello.chat.status import ChatStatus
-from leporello.chat.ui import ChatOptions
+from leporello.chat.ui import ChatOptions, ChatStatus
 from leporello.config import colours_wanted
 from leporello.errors import InputError, LeporelloError
 

@@ -22,10 +22,9 @@ from leporello.agent.events import (
     TurnEnded,
 )
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, joined, terminal_size
-from leporello.chat.tool_preview import fold_note, preview, short_outcome
-from leporello.present.numbers import duration, short_count
+from leporello.chat.ui import fold_note, preview, short_outcome
 from leporello.present.records import ROUTINE, compaction_line
-from leporello.present.text import clean, one_line
+from leporello.present.text import clean, duration, one_line, short_count
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TICK = 0.1

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,9 +16,6 @@ from leporello.cli.context import WAYS, AgentOptions, CommandContext, agent_opti
 from leporello.config import can_redraw
 from leporello.errors import NoModel
 from leporello.present.output import note
-
-if TYPE_CHECKING:
-    from leporello.agent.commands import SlashCommand
 
 _EXTRA = ("prompt_toolkit", "rich")
 _UNIX = "termios"
@@ -43,7 +39,7 @@ def command(context: CommandContext, /, plain: bool, **given: Any) -> ExitCode:
     if not plain and _on_terminal() and not all(find_spec(package) for package in _EXTRA):
         note("The full view needs: pip install 'leporello[chat]'. Continuing in plain mode.")
         plain = True
-    options = ChatOptions(settings, folder, agent.resume, agent.go_on, plain or not _on_terminal(), more=_more)
+    options = ChatOptions(settings, folder, agent.resume, agent.go_on, plain or not _on_terminal())
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a letter shows a question mark; the conversation goes on.
@@ -61,9 +57,3 @@ def command(context: CommandContext, /, plain: bool, **given: Any) -> ExitCode:
 
 def _on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and can_redraw() and find_spec(_UNIX) is not None
-
-
-def _more() -> dict[str, SlashCommand]:
-    """Commands that need the command line's own code; loaded behind the prompt."""
-    commands: dict[str, SlashCommand] = import_module("leporello.cli.slash_commands").COMMANDS
-    return commands

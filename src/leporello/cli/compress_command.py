@@ -18,8 +18,8 @@ from leporello.engines.lcm import LcmSettings, read_settings
 from leporello.events import CompactionReport, Outcome
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
-from leporello.present.numbers import plural
 from leporello.present.output import json_option, note, print_json, warn
+from leporello.present.text import plural
 
 _NOT_FOLDED = {
     Outcome.NOTHING_TO_DO: "Nothing to fold.",

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from json import JSONDecodeError, loads
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from leporello.errors import InputError
-from leporello.files import Decoded, decode_text, known_encoding, open_whole
+from leporello.files import Decoded, decode_text, known_encoding, open_atomically
 from leporello.messages import Message, encode_json, parse_json
 from leporello.turns import ViolationKind, validate
 
@@ -164,20 +163,3 @@ def must_be_another(out: Path, source: str, remedy: str) -> None:
         return
     if same:
         raise InputError(f"is the input file; nothing was written. {remedy}", str(out))
-
-
-def must_be_new(path: Path, remedy: str) -> None:
-    """Refuse to write over something that is there."""
-    if path.exists() or path.is_symlink():
-        raise InputError(f"exists already; nothing was written. {remedy}", str(path))
-
-
-@contextlib.contextmanager
-def open_atomically(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """The whole file or nothing; a device or a pipe (`/dev/stdout`) can't be replaced and is written to."""
-    special = path.exists() and not path.is_file()
-    try:
-        with path.open("wb") if special else open_whole(path, private=private) as stream:
-            yield stream
-    except OSError as error:
-        raise InputError(error.strerror or str(error), str(path)) from error

@@ -23,9 +23,8 @@ from leporello.importers import (
     looks_recorded,
 )
 from leporello.importers.into_store import Change, Stored, import_sessions
-from leporello.present.numbers import plural
 from leporello.present.output import json_option, note, print_json, print_table, progress, warn
-from leporello.present.text import safe
+from leporello.present.text import plural, safe
 from leporello.store import Store, open_store
 
 _SUFFIXES = (".json", ".jsonl", ".traj", ".md")

@@ -17,7 +17,6 @@ from leporello.cli.store_access import (
     open_for_listing,
     store_option,
 )
-from leporello.present.numbers import bar, iso, money, percent, plural
 from leporello.present.output import (
     GAP,
     json_option,
@@ -29,7 +28,7 @@ from leporello.present.output import (
     terminal_width,
 )
 from leporello.present.records import cost_text, insights_json, usage_line
-from leporello.present.text import breadth, short
+from leporello.present.text import bar, breadth, iso, money, percent, plural, short
 from leporello.store.records import (
     CompactionTotals,
     ConversationFilter,

@@ -12,12 +12,11 @@ from leporello.agent.commands import COMMANDS, answer_command, parse_known, plug
 from leporello.agent.endpoints import choose_model
 from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import open_agent
-from leporello.chat.app import end_conversation, newest_conversation
+from leporello.chat.app import FILE_COMMANDS, end_conversation, newest_conversation
 from leporello.chat.plain import PlainUi
 from leporello.cli import ExitCode
 from leporello.cli.context import AgentOptions, CommandContext, agent_options, code_of, pass_context, utf8_text
 from leporello.cli.files import read_text
-from leporello.cli.slash_commands import COMMANDS as CLI_COMMANDS
 from leporello.cli.store_access import find
 from leporello.errors import ConfigError, LeporelloError
 from leporello.present.output import dim, json_option, json_text, note, warn
@@ -61,7 +60,7 @@ def command(context: CommandContext, /, prompt: str, as_json: bool, **given: Any
 
 
 def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
-    more = {**plugin_commands(agent.conversation), **CLI_COMMANDS}
+    more = {**plugin_commands(agent.conversation), **FILE_COMMANDS}
     command = parse_known(prompt, {**COMMANDS, **more})
     if command is None:
         return _turn(agent, prompt, as_json)

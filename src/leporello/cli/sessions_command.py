@@ -11,7 +11,6 @@ import click
 
 from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.files import must_be_new, open_atomically
 from leporello.cli.store_access import (
     NONE_YET,
     bring_index_up_to_date,
@@ -22,9 +21,9 @@ from leporello.cli.store_access import (
     store_option,
 )
 from leporello.errors import InputError
+from leporello.files import must_be_new, open_atomically
 from leporello.messages import ROLES
 from leporello.present.conversation import details_json, json_lines, markdown, print_details, read_details
-from leporello.present.numbers import moment, parse_age, parse_moment, plural
 from leporello.present.output import (
     dim,
     json_option,
@@ -37,7 +36,7 @@ from leporello.present.output import (
     terminal_width,
 )
 from leporello.present.records import conversation_json, hit_json
-from leporello.present.text import safe, short
+from leporello.present.text import moment, parse_age, parse_moment, plural, safe, short
 from leporello.store.records import (
     ConversationFilter,
     ConversationKind,

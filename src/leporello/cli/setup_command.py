@@ -21,8 +21,8 @@ from leporello.errors import InputError, LeporelloError
 from leporello.local.install import SMOLLM2, install
 from leporello.local.provider import NAME, client_dialect, local_provider
 from leporello.messages import text_of
-from leporello.present.error_hints import error_hint
 from leporello.present.output import Progress, dim, json_option, note, print_json, say, strong
+from leporello.present.records import error_hint
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
 from leporello.providers.errors import ClientMissing

@@ -13,9 +13,8 @@ import click
 
 from leporello.cli.context import CommandContext
 from leporello.errors import InputError, NotFound
-from leporello.present.numbers import plural
 from leporello.present.output import progress, warn
-from leporello.present.text import ELLIPSIS, short
+from leporello.present.text import ELLIPSIS, plural, short
 from leporello.store import Store, StoreOptions, open_store, sqlite_path
 from leporello.store.records import ConversationFilter, ConversationRecord
 

@@ -17,9 +17,8 @@ from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.store_access import bring_index_up_to_date, conversations, file_of, open_existing, store_option
 from leporello.errors import InputError, StoreCorrupt
-from leporello.present.numbers import plural, size
 from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong
-from leporello.present.text import safe, short, words_of
+from leporello.present.text import plural, safe, short, size, words_of
 from leporello.store import Store, open_store
 from leporello.store.records import Checkup, Finding, Severity
 from leporello.store.sql.copying import copy_store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.config.kinds import Address, Either, Flag, NamedTables, Names, Number, OneOf, SettingKind, Text
+from leporello.config.kinds import SettingKind, either, flag, named_tables, names, number, one_of, url, words
 
 AUTO = "auto"
 API_MODES = ("openai_chat", "openai_responses", "anthropic")
@@ -31,25 +31,25 @@ class Setting:
         return "<" in self.name
 
 
-_tokens = Either(AUTO, Number(least=1, whole=True, unit="tokens"))
-_count = Number(least=1, whole=True)
-_seconds = Number(least=0.1, unit="seconds")
-_model = Either(None, Text("the name of a model"))
-_address = Either(None, Address())
+_tokens = either(AUTO, number(least=1, whole=True, unit="tokens"))
+_count = number(least=1, whole=True)
+_seconds = number(least=0.1, unit="seconds")
+_model = either(None, words("the name of a model"))
+_address = either(None, url())
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
-        "context.engine", "compressor", Text("the name of a context engine"), "Which engine folds the conversation."
+        "context.engine", "compressor", words("the name of a context engine"), "Which engine folds the conversation."
     ),
-    Setting("compression.enabled", True, Flag(), "Automatic compression on or off."),
+    Setting("compression.enabled", True, flag(), "Automatic compression on or off."),
     Setting(
         "compression.threshold",
         0.50,
-        Number(0.0, 1.0),
+        number(0.0, 1.0),
         "Compression is due when prompt tokens reach this share of the window.",
     ),
     Setting(
-        "compression.target_ratio", 0.20, Number(0.10, 0.80), "Share of the threshold that the verbatim tail may take."
+        "compression.target_ratio", 0.20, number(0.10, 0.80), "Share of the threshold that the verbatim tail may take."
     ),
     Setting(
         "compression.protect_last_n",
@@ -60,12 +60,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "compression.deadline",
         20.0,
-        Number(least=0, unit="seconds"),
+        number(least=0, unit="seconds"),
         "Longest wait for a model's summary; after it the model-free summary is used.",
     ),
     Setting("model.default", None, _model, "The main model."),
     Setting(
-        "model.provider", AUTO, Either(AUTO, Text("a name under providers")), "Who serves it; `auto` goes by its name."
+        "model.provider", AUTO, either(AUTO, words("a name under providers")), "Who serves it; `auto` goes by its name."
     ),
     Setting("model.base_url", None, _address, "Address of its API, when it is not the provider's own."),
     Setting("model.context_length", AUTO, _tokens, "The window, when the known one is wrong."),
@@ -78,71 +78,71 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "models",
         {},
-        NamedTables(("window", "max_input", "max_output", "prices", "steps")),
+        named_tables("window", "max_input", "max_output", "prices", "steps"),
         "What you know better than the model table, by model name.",
     ),
     Setting("auxiliary.compression.model", None, _model, "The model that writes summaries; null: the main model."),
     Setting(
         "auxiliary.compression.provider",
         AUTO,
-        Either(AUTO, Text("main or a name under providers")),
+        either(AUTO, words("main or a name under providers")),
         "Who serves the summary model.",
     ),
     Setting("auxiliary.compression.base_url", None, _address, "Address of the summary model's API."),
     Setting("auxiliary.compression.context_length", AUTO, _tokens, "The summary model's window."),
-    Setting("prompt_caching.cache_ttl", "5m", OneOf(("5m", "1h")), "How long the provider keeps a cached prefix."),
+    Setting("prompt_caching.cache_ttl", "5m", one_of("5m", "1h"), "How long the provider keeps a cached prefix."),
     Setting(
         "prompt_caching.layout",
         "system_and_3",
-        OneOf(("system_and_3", "anchored")),
+        one_of("system_and_3", "anchored"),
         "Where cache breakpoints stand in a request.",
     ),
-    Setting("agent.tools", AUTO, Either(AUTO, Names("a list of tools")), "Tools of the agent; `auto` goes by window."),
+    Setting("agent.tools", AUTO, either(AUTO, names("a list of tools")), "Tools of the agent; `auto` goes by window."),
     Setting(
         "tools.approval",
         "ask",
-        OneOf(("ask", "auto", "deny")),
+        one_of("ask", "auto", "deny"),
         "What happens before a command runs or a file is written.",
     ),
     Setting(
         "tools.allow",
         (),
-        Names("a list of tools or commands"),
+        names("a list of tools or commands"),
         "Tools and command beginnings that run without asking, such as `write_file` or `git status`.",
     ),
-    Setting("tools.paths", (), Names("a list of folders"), "Folders outside the working directory tools may use."),
+    Setting("tools.paths", (), names("a list of folders"), "Folders outside the working directory tools may use."),
     Setting(
         "recall.vectors",
         False,
-        Flag(),
+        flag(),
         "Search by meaning beside words, in conversations of up to 4,000 messages; needs `leporello[vectors]`.",
     ),
-    Setting("plugins.enabled", (), Names("a list of plugins"), "General plugins to load."),
+    Setting("plugins.enabled", (), names("a list of plugins"), "General plugins to load."),
     Setting(
-        "plugins.allow_unsafe_folders", False, Flag(), "Load plugins from folders that other users can write or own."
+        "plugins.allow_unsafe_folders", False, flag(), "Load plugins from folders that other users can write or own."
     ),
     Setting(
         "store.url",
         AUTO,
-        Either(AUTO, Text("sqlite:///PATH or postgresql://...")),
+        either(AUTO, words("sqlite:///PATH or postgresql://...")),
         "Where conversations are kept; `auto` is leporello.db in the home folder.",
     ),
-    Setting("gateway.host", "127.0.0.1", Text("an address of this machine"), "Where `leporello serve` listens."),
-    Setting("gateway.port", 8484, Number(0, 65535, whole=True), "Its port; 0 takes any that is free."),
+    Setting("gateway.host", "127.0.0.1", words("an address of this machine"), "Where `leporello serve` listens."),
+    Setting("gateway.port", 8484, number(0, 65535, whole=True), "Its port; 0 takes any that is free."),
     Setting(
         "gateway.upstreams",
         {},
-        NamedTables(("models", "provider", "base_url", "window")),
+        named_tables("models", "provider", "base_url", "window"),
         "Where the proxy sends requests: by name, each with the `models` it serves (`claude-*`; a list or one).",
     ),
     Setting(
         "gateway.origins",
         (),
-        Names("a list of origins (scheme://host or scheme://host:port)"),
+        names("a list of origins (scheme://host or scheme://host:port)"),
         "Origins of web pages that may use the gateway, besides its own (`https://llm.example.org` at a proxy).",
     ),
     Setting(
-        "gateway.max_body", 32_000_000, Number(least=1_000, whole=True, unit="bytes"), "Largest request, unpacked too."
+        "gateway.max_body", 32_000_000, number(least=1_000, whole=True, unit="bytes"), "Largest request, unpacked too."
     ),
     Setting("gateway.rate", 600, _count, "Requests a minute that one key may send."),
     Setting("gateway.streams", 128, _count, "Requests of one key at the same time."),
@@ -150,7 +150,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "gateway.proxies",
         (),
-        Names("a list of addresses or networks"),
+        names("a list of addresses or networks"),
         "Trusted proxies: clients are told apart by their `X-Forwarded-For`, and their connections are not bounded.",
     ),
     Setting(
@@ -175,21 +175,21 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "gateway.session_idle",
         86_400.0,
-        Number(least=1, unit="seconds"),
+        number(least=1, unit="seconds"),
         "An agent session nobody wrote to for so long is ended.",
     ),
     Setting(
         "gateway.recall",
         False,
-        Flag(),
+        flag(),
         "Offer the recovery tools to models of clients without a key; a key says it for itself (--add-key --recall).",
     ),
-    Setting("providers.<name>.base_url", None, Address(), "Address of the provider's API."),
-    Setting("providers.<name>.api_mode", "openai_chat", OneOf(API_MODES), "Which wire format it speaks."),
+    Setting("providers.<name>.base_url", None, url(), "Address of the provider's API."),
+    Setting("providers.<name>.api_mode", "openai_chat", one_of(*API_MODES), "Which wire format it speaks."),
     Setting(
         "providers.<name>.key_env",
         None,
-        Either(None, Text("the name of a variable")),
+        either(None, words("the name of a variable")),
         "Environment variable that holds its key; keys.yaml is looked at next.",
     ),
 )

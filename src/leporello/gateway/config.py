@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 
 from leporello.config import Settings
-from leporello.config.kinds import Address
+from leporello.config.kinds import url
 from leporello.dialects import DIALECTS, Dialect
 from leporello.errors import ConfigError
 from leporello.gateway.auth import Origin
@@ -115,9 +115,9 @@ def _configured(settings: Settings) -> list[Upstream]:
             raise ConfigError(f"{where}.provider is {provider!r}, which is no name under providers.")
         base_url = entry.get("base_url") or (settings.provider(provider).base_url if provider else None)
         try:
-            address = Address().check(base_url)
+            address = url().check(base_url)
         except ValueError:
-            raise ConfigError(f"{where}.base_url must be {Address().allowed}.") from None
+            raise ConfigError(f"{where}.base_url must be {url().allowed}.") from None
         window = entry.get("window")
         if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window < 1):
             raise ConfigError(f"{where}.window is {window!r}; it must be a number of tokens.")

@@ -9,7 +9,6 @@ from typing import Any
 
 from leporello.events import Span
 from leporello.messages import Message, PartKind, calls_of, is_result, parse_json, parts_of, result_id, role_of
-from leporello.present.numbers import iso, moment, size
 from leporello.present.output import dim, json_text, print_table, say, strong
 from leporello.present.records import (
     attempt_json,
@@ -21,7 +20,7 @@ from leporello.present.records import (
     totals_json,
     usage_line,
 )
-from leporello.present.text import safe, safe_block, short, words_of
+from leporello.present.text import iso, moment, safe, safe_block, short, size, words_of
 from leporello.store import Store
 from leporello.store.records import (
     ArtifactInfo,

@@ -1,14 +1,16 @@
-"""Stored records in one form each: as JSON for programs, as one line for people."""
+"""Stored records, reports and errors in one form each: as JSON for programs, as one line for people."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
+from leporello.errors import LeporelloError
 from leporello.events import CompactionReport, Outcome
 from leporello.messages import Message, PartKind, calls_of, parts_of, result_id, role_of
-from leporello.present.numbers import duration, iso, money, percent, plural
-from leporello.present.text import short, words_of
+from leporello.present.text import duration, iso, money, percent, plural, short, words_of
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import CallFailed
 from leporello.redact import redact
 from leporello.redact.messages import masked
 from leporello.store.records import (
@@ -26,6 +28,7 @@ ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
 """Automatic attempts that found nothing to do: not worth telling a person."""
 _REPEATED = 2
 """From this many compactions on, the user is told how many there were."""
+_UNKNOWN_MODEL = ("model_not_found", "not_found_error", "model_not_supported", "invalid_model")
 
 # -- JSON
 
@@ -205,3 +208,31 @@ def compaction_line(report: CompactionReport, compactions: int = 0) -> str:
         Outcome.FAILED: "Folding failed; nothing was changed.",
     }
     return " ".join([words[report.outcome], report.reason, *report.warnings]).strip()
+
+
+def error_hint(error: LeporelloError, model: str, provider: str, address: str = "", *, in_chat: bool = True) -> str:
+    """The sentence and the remedy; other errors speak for themselves. Outside a chat there is no message to keep."""
+    if not isinstance(error, CallFailed):
+        return str(error)
+    verdict = error.verdict
+    said = f" It said: {verdict.message}" if verdict.message else ""
+    where = f"{provider} at {address}" if address else provider
+    again = "Your message is kept: write `go on` to send it again." if in_chat else "Nothing was saved: try again."
+    setting = " (model.base_url)" if in_chat else ""
+    how = ": /model NAME" if in_chat else ""
+    another = "Use another one: /model NAME." if in_chat else "Use another one: --model NAME."
+    if verdict.kind is ErrorKind.AUTH:
+        return f"{where} refused the key. Enter another one with: leporello setup.{said}"
+    if verdict.cause == "connection":
+        return f"There is no connection to {where}. Check the network and the address{setting}. {again}"
+    if verdict.cause == "timeout":
+        return f"{where} did not answer in time. {again}"
+    if verdict.kind is ErrorKind.QUOTA:
+        return f"The account at {where} has no credit left. Add credit, or use another model{how}.{said}"
+    if verdict.kind is ErrorKind.RATE_LIMIT:
+        return f"Requests to {where} come too often. Wait a little. {again}"
+    if verdict.status == 404 or verdict.code in _UNKNOWN_MODEL:
+        return f"{where} does not know the model {model}. {another}{said}"
+    if verdict.kind is ErrorKind.TRANSIENT:
+        return f"{where} is temporarily failing. {again}{said}"
+    return str(error)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from leporello.config.kinds import Number
+from leporello.config.kinds import number
 from leporello.config.sources import closest_word
 
 MOST_NODES = 12
@@ -23,8 +23,8 @@ class LcmSettings:
 
 
 _KINDS = {
-    "leaf_tokens": Number(least=500, whole=True, unit="tokens"),
-    "max_nodes": Number(least=2, most=MOST_NODES, whole=True),
+    "leaf_tokens": number(least=500, whole=True, unit="tokens"),
+    "max_nodes": number(least=2, most=MOST_NODES, whole=True),
 }
 
 

@@ -29,9 +29,8 @@ from leporello.gateway.dashboard.auth import COOKIE, LIFE_SECONDS, DashboardAuth
 from leporello.gateway.dashboard.reader import DashboardReader
 from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog
-from leporello.present.numbers import clock, count, duration, iso, money, percent, short_count
 from leporello.present.records import cost_text
-from leporello.present.text import visible, visible_line
+from leporello.present.text import clock, count, duration, iso, money, percent, short_count, visible, visible_line
 from leporello.store.records import ConversationRecord
 from leporello.tokens import TokenCounter
 
