@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leporello.errors import ToolError
-from leporello.tools.diffs import apply_hunks, parse_diff
-from leporello.tools.patch import replace_text
+from leporello.tools.patch import apply_hunks, parse_diff, replace_text
 
 LINE = st.sampled_from(["", "a", "b", "c", "  a", "x = 1", "-- note", "++ sum", "@@ odd", "\\ back"])
 LINES = st.lists(LINE, max_size=14)

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from leporello.messages import Message, hash_bytes
-from leporello.tools.markers import cut_mark
+from leporello.tools.budget import cut_mark
 from leporello.tools.notes import CAPS, FILES
 from leporello.tools.toolbox import SMALL_WINDOW
 

@@ -13,134 +13,68 @@ from typing import TYPE_CHECKING
 from leporello.deprecation import renamed_names
 from leporello.tools.base import ApprovalRequest, ApprovalVerdict
 
-_SEPARATOR = re.compile(r"&&|\|\|?|;|\n")
 _HARMLESS_REDIRECT = re.compile(
     r"(?:[012]?>>?[ \t]*/dev/null|&>[ \t]*/dev/null|[12]?>&[12]|<[ \t]*/dev/null)(?=[\s;|&]|$)",
 )
-_DOUBLE_QUOTED_ESCAPES = '$`"\\'
-_ACTIVE = set("$`(){}<>&!")
+_TOKEN = re.compile(
+    r"""(?P<separator>&&|\|\|?|;|\n)|(?P<blank>[ \t])"""
+    r"""|'(?P<single>[^']*)'|"(?P<double>(?:[^"\\$`]|\\.)*)"|\\(?P<escaped>.)|(?P<plain>[^$`(){}<>&!'"\\])""",
+    re.DOTALL,
+)
+_ESCAPE_IN_QUOTES = re.compile(r"""\\([$`"\\])|\\\n""")
 _NOT_A_COMMAND = set("*?[]~=")
 _KEYWORD = re.compile(
     r"if|then|else|elif|fi|case|esac|for|select|while|until|do|done|in|function|time|coproc|\[\[|\]\]"
 )
+_WILD = set("*?[")
 
 
 def simple_commands(line: str) -> list[list[str]] | None:
     """The words of each simple command, as the shell would see them; None when that is not certain."""
-    return _Scanner(line).commands()
+    tokens = _tokens(line)
+    if tokens is None:
+        return None
+    commands: list[list[str]] = []
+    words: list[str] = []
+    word: str | None = None
+    can_be_command = True
+    for kind, text in (*tokens, ("separator", "")):
+        if kind not in ("blank", "separator"):
+            word = (word or "") + text
+            can_be_command = can_be_command and not (kind == "plain" and text in _NOT_A_COMMAND)
+            continue
+        if word is not None:
+            if not words and (not word or not can_be_command or _KEYWORD.fullmatch(word)):
+                return None
+            words.append(word)
+            word, can_be_command = None, True
+        if kind == "separator" and words:
+            commands.append(words)
+            words = []
+    return commands or None
 
 
-class _Unsure(Exception):
-    """The line does something that is not understood here."""
-
-
-class _Scanner:
-    def __init__(self, line: str) -> None:
-        self._line = line
-        self._at = 0
-        self._word: str | None = None
-        self._word_is_plain = True
-        self._words: list[str] = []
-        self._commands: list[list[str]] = []
-
-    def commands(self) -> list[list[str]] | None:
-        try:
-            while self._at < len(self._line):
-                self._step()
-            self._end_command()
-        except _Unsure:
+def _tokens(line: str) -> list[tuple[str, str]] | None:
+    """Kind and text of each piece of a line; None when one does more than name a command or an argument."""
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(line):
+        in_word = bool(found) and found[-1][0] not in ("blank", "separator")
+        redirect = _HARMLESS_REDIRECT.match(line, at) if not in_word or line[at] in "<>&" else None
+        token = redirect or _TOKEN.match(line, at)
+        if token is None:
             return None
-        return self._commands or None
-
-    def _step(self) -> None:
-        char = self._line[self._at]
-        redirect = _HARMLESS_REDIRECT.match(self._line, self._at)
-        separator = _SEPARATOR.match(self._line, self._at)
-        if redirect and (self._word is None or char in "<>&"):
-            self._end_word()
-            self._at = redirect.end()
-        elif separator:
-            self._end_command()
-            self._at = separator.end()
-        elif char in " \t":
-            self._end_word()
-            self._at += 1
-        elif char == "'":
-            self._single_quoted()
-        elif char == '"':
-            self._double_quoted()
-        elif char == "\\":
-            self._escaped()
-        elif self._is_active(char):
-            raise _Unsure
-        else:
-            if char in _NOT_A_COMMAND:
-                self._word_is_plain = False
-            self._add(char)
-            self._at += 1
-
-    def _is_active(self, char: str) -> bool:
-        # A comment begins only at the start of a word; odd blanks and control characters are never needed.
-        return char in _ACTIVE or (char == "#" and self._word is None) or not char.isprintable()
-
-    def _single_quoted(self) -> None:
-        end = self._line.find("'", self._at + 1)
-        if end < 0:
-            raise _Unsure
-        self._add(self._line[self._at + 1 : end])
-        self._at = end + 1
-
-    def _double_quoted(self) -> None:
-        self._add("")
-        self._at += 1
-        while self._at < len(self._line):
-            char = self._line[self._at]
-            if char == '"':
-                self._at += 1
-                return
-            if char in "$`":
-                raise _Unsure
-            if char == "\\" and self._at + 1 < len(self._line):
-                following = self._line[self._at + 1]
-                if following in _DOUBLE_QUOTED_ESCAPES:
-                    char = following
-                    self._at += 1
-                elif following == "\n":
-                    self._at += 2
-                    continue
-            self._add(char)
-            self._at += 1
-        raise _Unsure
-
-    def _escaped(self) -> None:
-        if self._at + 1 >= len(self._line):
-            raise _Unsure
-        following = self._line[self._at + 1]
-        if following != "\n":
-            self._add(following)
-        self._at += 2
-
-    def _add(self, text: str) -> None:
-        self._word = (self._word or "") + text
-
-    def _end_word(self) -> None:
-        if self._word is None:
-            return
-        first = not self._words
-        if first and (not self._word or not self._word_is_plain or _KEYWORD.fullmatch(self._word)):
-            raise _Unsure
-        self._words.append(self._word)
-        self._word = None
-        self._word_is_plain = True
-
-    def _end_command(self) -> None:
-        self._end_word()
-        if self._words:
-            self._commands.append(self._words)
-        self._words = []
-
-
-_WILD = set("*?[")
+        at = token.end()
+        kind = token.lastgroup or "blank"
+        text = token[kind] if token.lastgroup else ""
+        if kind == "plain" and (not text.isprintable() or (text == "#" and not in_word)):
+            # A comment begins only at the start of a word; odd blanks and control characters are never needed.
+            return None
+        if kind == "double":
+            text = _ESCAPE_IN_QUOTES.sub(r"\1", text)
+        if not (kind == "escaped" and text == "\n"):
+            found.append((kind, text))
+    return found
 
 
 class ApprovalMode(StrEnum):

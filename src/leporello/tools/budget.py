@@ -1,4 +1,8 @@
-"""How much of a tool's output the model sees. What it does not see is in a file before anything is cut."""
+"""How much of a tool's output the model sees. What it does not see is in a file before anything is cut.
+
+A model that sees a shortened text may copy the mark that stands for the rest as if it were content. So every mark has
+an unmistakable form, and tools that write refuse text with a mark that the file does not hold already.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,48 @@ import hashlib
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from leporello.errors import StoreError
+from leporello.errors import StoreError, ToolError
 from leporello.messages import Message, ToolCall
 from leporello.tools.base import ArtifactSink, OutputLimits, SavedOutput, Tool, ToolResult
-from leporello.tools.markers import cut_mark
 from leporello.tools.sandbox import write_atomically
+
+_MARKS = (
+    re.compile(r"\[REDACTED\b[^\]\n]{0,80}\]"),
+    re.compile(r"\[… [^\]\n]{0,300} …\]"),
+    re.compile(r"\[…\]"),
+    re.compile(r"\[[^\[\]\n]{0,400}(?:output cleared here, kept as|same output as) m\d+\]"),
+    re.compile(r"\[old tool output cleared\]|\[image of an earlier turn\]"),
+    re.compile(r"</?persisted-output>"),
+    re.compile(r"</?leporello-fold\b"),
+)
+
+
+def cut_mark(what: str) -> str:
+    """The mark for text that was left out, such as `[… 1,200 characters not shown …]`."""
+    return f"[… {what} …]"
+
+
+def refuse_marks(new: str, old: str = "", *, where: str) -> None:
+    """Raise `ToolError` when `new` has marks that `old` has not: they stand for text the model never saw."""
+    surplus = _marks_in(new) - _marks_in(old)
+    if not surplus:
+        return
+    example = next(iter(surplus))
+    raise ToolError(
+        f"the text for {where} contains {example!r}, which stands for text that was left out or masked in this "
+        "conversation, so writing it would destroy the real content. Read the original and use its real text. "
+        "If these very characters are meant, set literal_marks to true."
+    )
+
+
+def _marks_in(text: str) -> Counter[str]:
+    return Counter(match.group() for pattern in _MARKS for match in pattern.finditer(text))
+
 
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 _SHORT_HASH = 12
@@ -28,45 +65,34 @@ def output_name(call_id: str, digest: str) -> str:
     return f"{plain or 'call'}-{digest}.txt"
 
 
-def content_digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
 def save_output(folder: Path, call_id: str, data: bytes) -> SavedOutput:
     """Write a whole output; on return it is on disk."""
-    digest = content_digest(data)
-    saved = find_saved(folder, call_id, digest, len(data), data.count(b"\n"))
-    if saved is None:
-        saved = SavedOutput(_free_path(folder, call_id, digest), len(data), data.count(b"\n"))
-        write_atomically(saved.path, data, private=True)
-    return saved
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+    found, path = _place(folder, call_id, digest, len(data))
+    if not found:
+        write_atomically(path, data, private=True)
+    return SavedOutput(path, len(data), data.count(b"\n"))
 
 
 def adopt_output(folder: Path, call_id: str, spool: Path, digest: str, lines: int) -> SavedOutput:
     """Give a spooled file its lasting name."""
     size = spool.stat().st_size
-    saved = find_saved(folder, call_id, digest, size, lines)
-    if saved is not None:
+    found, path = _place(folder, call_id, digest, size)
+    if found:
         spool.unlink()
-        return saved
-    target = _free_path(folder, call_id, digest)
-    os.replace(spool, target)
-    return SavedOutput(target, size, lines)
+    else:
+        os.replace(spool, path)
+    return SavedOutput(path, size, lines)
 
 
-def find_saved(folder: Path, call_id: str, digest: str, size: int, lines: int) -> SavedOutput | None:
-    """The file that already holds exactly this output, under whatever call's name."""
+def _place(folder: Path, call_id: str, digest: str, size: int) -> tuple[bool, Path]:
+    """Whether a file holds exactly this output already, under whatever call's name; and it, or a free path for it."""
     own = folder / output_name(call_id, digest[:_SHORT_HASH])
     for path in (own, *sorted(folder.glob(f"*-{digest[:_SHORT_HASH]}.txt"))):
         if path.is_file() and path.stat().st_size == size and _digest_of(path) == digest:
-            return SavedOutput(path, size, lines)
-    return None
-
-
-def _free_path(folder: Path, call_id: str, digest: str) -> Path:
-    """A path that holds no other output: the short hash, or the whole one should two ever share it."""
-    path = folder / output_name(call_id, digest[:_SHORT_HASH])
-    return folder / output_name(call_id, digest) if path.exists() else path
+            return True, path
+    # Should two outputs ever share the short hash, the second gets the whole one.
+    return False, folder / output_name(call_id, digest) if own.exists() else own
 
 
 def _digest_of(path: Path) -> str:
@@ -221,31 +247,24 @@ def persisted_block(result: ToolResult, saved: SavedOutput, reader: str, preview
     rows = [OPENING]
     if result.status:
         rows.append(result.status)
-    rows.append(
-        f"The output is too long to show whole: {saved.size:,} bytes in {max(1, saved.lines):,} lines. It is intact:"
-    )
+    size = f"{saved.size:,} bytes in {max(1, saved.lines):,} lines"
+    rows.append(f"The output is too long to show whole: {size}. It is intact:")
     if saved.path.name:
         rows.append(f"path: {saved.path}")
     if saved.artifact:
         rows.append(f"artifact: {saved.artifact}")
-    how = _how_to_read(saved.path, reader)
-    if how:
-        rows.append(how)
+    if saved.path.name and reader:
+        rows.append(_how_to_read(saved.path, reader))
     if preview:
         rows.append("Its head and tail:")
         rows.append(preview_of(result.text, preview, "not shown here", saved.size if result.saved else None))
-    rows.append(CLOSING)
-    return "\n".join(rows)
+    return "\n".join([*rows, CLOSING])
 
 
 def _how_to_read(path: Path, reader: str) -> str:
-    if not path.name:
-        return ""
     if reader == "read_file":
         return f'Read parts with read_file(path="{path}", offset=<first line>, limit=<number of lines>).'
-    if reader == "terminal":
-        return f"Read parts with a command such as: sed -n 1,200p {shlex.quote(str(path))}"
-    return ""
+    return f"Read parts with a command such as: sed -n 1,200p {shlex.quote(str(path))}"
 
 
 def preview_of(text: str, chars: int, why: str, size: int | None = None) -> str:
@@ -256,22 +275,14 @@ def preview_of(text: str, chars: int, why: str, size: int | None = None) -> str:
     """
     if len(text) <= chars:
         return text
-    head = _until_line_end(text[: chars - chars // 2])
-    tail = _from_line_start(text[len(text) - chars // 2 :])
+    head, tail = text[: chars - chars // 2], text[len(text) - chars // 2 :]
+    end, start = head.rfind("\n"), tail.find("\n") + 1
+    head = head[:end] if end >= len(head) * 3 // 4 else head
+    tail = tail[start:] if 0 < start <= len(tail) // 4 else tail
     hidden = f"{len(text) - len(head) - len(tail):,} characters"
     if size is not None:
         hidden = f"{size - len((head + tail).encode('utf-8', 'surrogatepass')):,} bytes"
     return f"{head}\n{cut_mark(f'{hidden} {why}')}\n{tail}"
-
-
-def _until_line_end(head: str) -> str:
-    end = head.rfind("\n")
-    return head[:end] if end >= len(head) * 3 // 4 else head
-
-
-def _from_line_start(tail: str) -> str:
-    start = tail.find("\n") + 1
-    return tail[start:] if 0 < start <= len(tail) // 4 else tail
 
 
 def _with_status(result: ToolResult, text: str) -> str:

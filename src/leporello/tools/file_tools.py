@@ -13,14 +13,15 @@ from msgspec import Meta
 
 from leporello.errors import ToolError
 from leporello.tools.base import ApprovalRequest, Arguments, Tool, ToolContext, ToolResult
-from leporello.tools.markers import cut_mark, refuse_marks
+from leporello.tools.budget import cut_mark, refuse_marks
 from leporello.tools.sandbox import (
+    UTF16,
     binary_kind,
-    is_saved_output,
-    near_names,
+    is_within,
     open_regular,
     readable,
     shown,
+    similar_names,
     writable,
     write_atomically,
 )
@@ -28,7 +29,9 @@ from leporello.tools.schema import tool_from
 
 _CHUNK = 1 << 20
 _COUNT_AT_MOST = 1 << 28
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_LISTED = 40
+_DIFF_LINES = 200
+_DIFFABLE = 200_000
 _WORTH_STARTING = 1_000
 """A line that can't fit whole in any case is begun at the end of a window only if this much of it can be shown."""
 
@@ -63,7 +66,7 @@ class LinePosition:
 
 def encoding_of(start: bytes) -> str:
     """UTF-8, unless the file says otherwise."""
-    if start.startswith(_UTF16):
+    if start.startswith(UTF16):
         return "utf-16"
     return "utf-8-sig" if start.startswith(b"\xef\xbb\xbf") else "utf-8"
 
@@ -165,9 +168,6 @@ def _skip_columns(text: io.TextIOWrapper, count: int) -> bool:
     return True
 
 
-_LISTED = 40
-
-
 def read_file(
     context: ToolContext,
     path: str,
@@ -208,7 +208,7 @@ def read_file(
     return ToolResult(
         text,
         details={"path": str(target), "first": offset, "last": last, "total": total},
-        exempt=is_saved_output(context, target),
+        exempt=is_within(target, context.outputs),
     )
 
 
@@ -236,25 +236,15 @@ def _directory_text(path: str, target: Path) -> str:
 
 
 def _missing_text(path: str, target: Path) -> str:
-    near = near_names(target)
-    if near:
-        return f"there is no file {path}. Similar names there: {', '.join(near)}."
-    if not target.parent.is_dir():
-        return f"there is no file {path}; its folder does not exist either."
-    return f"there is no file {path}."
+    if target.parent.is_dir():
+        return f"there is no file {path}.{similar_names(target)}"
+    return f"there is no file {path}; its folder does not exist either."
 
 
 def _beyond_text(path: str, place: LinePosition, total: int | None) -> str:
     if total is not None and place.line > total:
         return f"{path} has only {total:,} lines; offset {place.line:,} is behind its end."
     return f"line {place.line:,} of {path} is shorter than column {place.column:,}."
-
-
-READ_FILE: Tool = tool_from(read_file, threshold=None)
-
-
-_DIFF_LINES = 200
-_DIFFABLE = 200_000
 
 
 def write_file(context: ToolContext, path: str, content: str, literal_marks: bool = False) -> ToolResult:
@@ -265,11 +255,7 @@ def write_file(context: ToolContext, path: str, content: str, literal_marks: boo
         content: The complete new content.
         literal_marks: Set to true only if the file is really meant to contain a mark such as [REDACTED].
     """
-    target = writable(context, path)
-    old = current_text(target, path)
-    data = encode_text(content, path)
-    if not literal_marks:
-        refuse_marks(content, old or "", where=path)
+    target, old, data = _prepare_write(context, path, content, literal_marks)
     try:
         write_atomically(target, data)
     except OSError as error:
@@ -282,14 +268,21 @@ def write_file(context: ToolContext, path: str, content: str, literal_marks: boo
 
 def ask_write_file(context: ToolContext, arguments: Arguments) -> ApprovalRequest:
     path, content = arguments["path"], arguments["content"]
+    target, old, _ = _prepare_write(context, **arguments)
+    title = f"{'create' if old is None else 'replace'} {shown(context, target)}"
+    return ApprovalRequest("write_file", title, lambda: change_text(old or "", content, path))
+
+
+def _prepare_write(
+    context: ToolContext, path: str, content: str, literal_marks: bool
+) -> tuple[Path, str | None, bytes]:
+    """The file, its present text (None: there is none) and its new bytes; `ToolError` when it can't be written."""
     target = writable(context, path)
     old = current_text(target, path)
-    encode_text(content, path)
-    if not arguments["literal_marks"]:
+    data = encode_text(content, path)
+    if not literal_marks:
         refuse_marks(content, old or "", where=path)
-    verb = "create" if old is None else "replace"
-    title = f"{verb} {shown(context, target)}"
-    return ApprovalRequest("write_file", title, lambda: change_text(old or "", content, path))
+    return target, old, data
 
 
 def current_text(target: Path, path: str) -> str | None:
@@ -307,10 +300,10 @@ def current_text(target: Path, path: str) -> str | None:
         raise ToolError(f"{path} can't be read: {error.strerror or error}.") from None
 
 
-def encode_text(text: str, path: str) -> bytes:
+def encode_text(text: str, path: str, errors: str = "strict") -> bytes:
     """Text as bytes for a file; half characters can't be written."""
     try:
-        return text.encode("utf-8")
+        return text.encode("utf-8", errors)
     except UnicodeEncodeError:
         raise ToolError(f"the text for {path} contains half of a surrogate pair, which no file can hold.") from None
 
@@ -324,4 +317,5 @@ def change_text(old: str, new: str, path: str) -> str:
     return "\n".join(rows[:_DIFF_LINES]).encode("utf-8", "replace").decode() + more
 
 
+READ_FILE: Tool = tool_from(read_file, threshold=None)
 WRITE_FILE: Tool = tool_from(write_file, ask=ask_write_file)

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from leporello.errors import ToolError
 from leporello.tools.base import Tool, ToolContext, ToolResult
-from leporello.tools.markers import refuse_marks
+from leporello.tools.budget import refuse_marks
 from leporello.tools.sandbox import write_atomically
 from leporello.tools.schema import tool_from
 

@@ -1,20 +1,36 @@
-"""`patch`: change part of a file, by exact text or by a unified diff. Everything fits, or nothing is written."""
+"""`patch`: change part of a file, by exact text or by a unified diff. Everything fits, or nothing is written.
+
+Diffs are read as models write them, leniently, and applied strictly. Where lines are not in a file, the nearest place
+is named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from leporello.errors import ToolError
 from leporello.tools.base import ApprovalRequest, Arguments, Tool, ToolContext, ToolResult
-from leporello.tools.diffs import FileChange, apply_hunks, nearest_text, parse_diff
-from leporello.tools.file_tools import change_text, current_text
-from leporello.tools.markers import refuse_marks
-from leporello.tools.sandbox import near_names, shown, writable, write_all_atomically
+from leporello.tools.budget import cut_mark, refuse_marks
+from leporello.tools.file_tools import change_text, current_text, encode_text
+from leporello.tools.sandbox import shown, similar_names, writable, write_all_atomically
 from leporello.tools.schema import tool_from
 
 _LISTED = 8
+_CANDIDATES = 5
+_FILE_LINES = 50_000
+_WANTED_LINES = 60
+_SHOWN_LINES = 12
+_SHOWN_CHARS = 200
+_GOOD_ENOUGH = 0.5
+_SIDE = re.compile(r"^[abiw]/")
+_HUNK = re.compile(r"@@(?: -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@)?")
+_NO_NEWLINE = "\\ No newline"
+_NOWHERE = "/dev/null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +64,7 @@ def patch(
         literal_marks: Set to true only if the file is really meant to contain a mark such as [REDACTED].
     """
     edits = _plan(context, path, old_string, new_string, replace_all, diff, literal_marks)
-    changes = {target: None if edit.new is None else _encode(edit) for target, edit in edits.items()}
+    changes = {target: _encode(edit) for target, edit in edits.items()}
     try:
         write_all_atomically(changes)
     except OSError as error:
@@ -116,9 +132,7 @@ def _plan_diff(context: ToolContext, changes: list[FileChange]) -> dict[Path, _E
 def _existing(target: Path, path: str) -> str:
     text = current_text(target, path)
     if text is None:
-        near = near_names(target)
-        hint = f" Similar names there: {', '.join(near)}." if near else ""
-        raise ToolError(f"there is no file {path}.{hint} To create one use write_file.")
+        raise ToolError(f"there is no file {path}.{similar_names(target)} To create one use write_file.")
     return text
 
 
@@ -151,13 +165,9 @@ def _lines_of(text: str, old: str) -> str:
     return ", ".join(found) + (", …" if at >= 0 else "")
 
 
-def _encode(edit: _Edit) -> bytes:
-    try:
-        return (edit.new or "").encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise ToolError(
-            f"the text for {edit.name} contains half of a surrogate pair, which no file can hold."
-        ) from None
+def _encode(edit: _Edit) -> bytes | None:
+    # Bytes of the file that are no UTF-8 were read as lone surrogates and go back as they were.
+    return None if edit.new is None else encode_text(edit.new, edit.name, "surrogateescape")
 
 
 def _change(edit: _Edit) -> str:
@@ -169,6 +179,243 @@ def _describe(edit: _Edit) -> str:
         return f"deleted {edit.name}"
     verb = "created" if edit.old is None else "changed"
     return f"{verb} {edit.name}:\n{_change(edit)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Rows as in the diff: lines that stay begin with a blank or are empty, the others begin with '-' or '+'."""
+
+    rows: tuple[str, ...]
+    start: int | None
+    """Line (from 1) in the old file, when the header says it."""
+    old_ends_bare: bool
+    new_ends_bare: bool
+    """The last line has no newline behind it."""
+
+    @property
+    def old(self) -> list[str]:
+        return [row[1:] for row in self.rows if not row.startswith("+")]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    old_path: str
+    new_path: str
+    hunks: tuple[Hunk, ...]
+
+    @property
+    def creates(self) -> bool:
+        """Whether the file must not exist before."""
+        return self.old_path == _NOWHERE
+
+    @property
+    def deletes(self) -> bool:
+        return self.new_path == _NOWHERE
+
+    @property
+    def path(self) -> str:
+        return self.old_path if self.deletes else self.new_path
+
+
+def parse_diff(text: str, path: str = "") -> list[FileChange]:
+    """The changes of a diff; `path` names the file of a diff without file headers."""
+    rows = text.removesuffix("\n").split("\n")
+    changes: list[FileChange] = []
+    names = (path, path) if path else None
+    hunks: list[Hunk] = []
+    at = 0
+    while at < len(rows):
+        row = rows[at]
+        if _names_files(rows, at):
+            _close(changes, names, hunks)
+            hunks = []
+            names = (_file_name(row), _file_name(rows[at + 1]))
+            at += 2
+        elif row.startswith("@@"):
+            hunk, at = _parse_hunk(rows, at)
+            hunks.append(hunk)
+        elif row.startswith(("rename ", "copy ", "GIT binary patch", "Binary files ")):
+            raise ToolError(f"the diff contains {row!r}; only changes of text can be applied.")
+        else:
+            at += 1
+    _close(changes, names, hunks)
+    if not changes:
+        raise ToolError("the diff has no hunk. It needs lines beginning with '@@', then ' ', '-' and '+' lines.")
+    return changes
+
+
+def _names_files(rows: Sequence[str], at: int) -> bool:
+    return rows[at].startswith("--- ") and at + 1 < len(rows) and rows[at + 1].startswith("+++ ")
+
+
+def _close(changes: list[FileChange], names: tuple[str, str] | None, hunks: list[Hunk]) -> None:
+    if not hunks and (names is None or _NOWHERE not in names):
+        return
+    if names is None:
+        raise ToolError("the diff does not say which file it is for: give path, or '---' and '+++' lines.")
+    changes.append(FileChange(*names, tuple(hunks)))
+
+
+def _file_name(row: str) -> str:
+    name = row[4:].split("\t")[0].strip().strip('"')
+    return name if name == _NOWHERE else _SIDE.sub("", name)
+
+
+def _parse_hunk(rows: Sequence[str], at: int) -> tuple[Hunk, int]:
+    """The hunk whose header is at `at`, and where it ends. Models miscount: the header's sizes never end it alone."""
+    header = _HUNK.match(rows[at])
+    start = int(header[1]) if header and header[1] else None
+    missing = [int(header[2] or 1), int(header[3] or 1)] if header and header[1] else []
+    taken: list[str] = []
+    bare = ""
+    at += 1
+    while at < len(rows) and not _ends_hunk(rows, at, complete=missing == [0, 0]):
+        row = rows[at]
+        at += 1
+        if row.startswith(_NO_NEWLINE):
+            bare += taken[-1][:1] or " " if taken else " "
+            continue
+        if row and row[0] not in " -+":
+            raise ToolError(f"line {at} of the diff begins with neither ' ', '-' nor '+': {row[:80]!r}.")
+        taken.append(row)
+        if missing:
+            missing[0] -= not row.startswith("+")
+            missing[1] -= not row.startswith("-")
+    # A blank line that stays often loses its leading blank; behind a hunk, when no size says so, it is not part of it.
+    while taken and not taken[-1] and not missing:
+        taken.pop()
+    if not taken:
+        raise ToolError("the diff has a hunk without lines.")
+    return Hunk(tuple(taken), start, bool(set(bare) & {" ", "-"}), bool(set(bare) & {" ", "+"})), at
+
+
+def _ends_hunk(rows: Sequence[str], at: int, *, complete: bool) -> bool:
+    row = rows[at]
+    if row.startswith(("@@", "diff --git ", "```")):
+        return True
+    if complete and (row.rstrip() == "--" or not row.startswith((" ", "+", "-", "\\"))):
+        return True  # "--" is the signature below a mailed patch
+    return _names_files(rows, at) and (at + 2 >= len(rows) or rows[at + 2].startswith("@@"))
+
+
+def apply_hunks(text: str, hunks: Sequence[Hunk], path: str) -> str:
+    """The file's new text; `ToolError` when a hunk does not fit, and then nothing is changed."""
+    carriage = "\r" if text.count("\r\n") * 2 > text.count("\n") else ""
+    lines = text.split("\n")
+    ends_bare = lines[-1] != ""
+    if not ends_bare:
+        lines.pop()
+    drift = floor = 0
+    for number, hunk in enumerate(hunks, 1):
+        at = _locate(lines, hunk, drift, floor, f"hunk {number} of {path}")
+        end = at + len(hunk.old)
+        fresh = _new_lines(lines[at:end], hunk, carriage)
+        if end == len(lines):
+            ends_bare = hunk.new_ends_bare or (ends_bare and not hunk.old_ends_bare)
+        lines[at:end] = fresh
+        drift += at + len(fresh) - end
+        floor = at + len(fresh)
+    if not lines:
+        return ""
+    return "\n".join(lines) + ("" if ends_bare else "\n")
+
+
+def _new_lines(there: Sequence[str], hunk: Hunk, carriage: str) -> list[str]:
+    """What takes the place of the lines that are there; those that stay are taken from the file."""
+    old = iter(there)
+    fresh: list[str] = []
+    for row in hunk.rows:
+        if row.startswith("+"):
+            fresh.append(row[1:] if row.endswith("\r") else row[1:] + carriage)
+        else:
+            line = next(old)
+            fresh += [] if row.startswith("-") else [line]
+    return fresh
+
+
+def _locate(lines: Sequence[str], hunk: Hunk, drift: int, floor: int, where: str) -> int:
+    """Index of the first old line in `lines`."""
+    old = hunk.old
+    if not old:
+        # Without old lines the header counts from the line before.
+        at = (None if lines else 0) if hunk.start is None else hunk.start + drift
+        if at is None or not floor <= at <= len(lines):
+            raise ToolError(f"{where} only adds lines and does not say where; give lines around the place.")
+        return at
+    stated = -1 if hunk.start is None else max(hunk.start - 1, 0) + drift
+    for clean in (str, str.rstrip):
+        there, wanted = [clean(line) for line in lines], [clean(line) for line in old]
+        if stated >= floor and there[stated : stated + len(old)] == wanted:
+            return stated
+        first = range(floor, len(there) - len(old) + 1)
+        places = [at for at in first if there[at] == wanted[0] and there[at : at + len(old)] == wanted]
+        if len(places) == 1:
+            return places[0]
+        if places:
+            listed = ", ".join(str(place + 1) for place in places[:5])
+            raise ToolError(f"{where} fits in {len(places)} places (lines {listed}); give more lines around it.")
+    raise ToolError(f"the old lines of {where} are not in the file. {nearest_text(lines, old)}")
+
+
+def nearest_text(lines: Sequence[str], wanted: Sequence[str]) -> str:
+    """A sentence that shows the most similar lines with their numbers and says how they differ, if it is plain."""
+    found = nearest(lines, wanted)
+    if found is None:
+        return "Nothing in the file is similar; read it again."
+    size = min(len(wanted), _SHOWN_LINES)
+    place = lines[found : found + size]
+    rows = "\n".join(f"{found + k + 1}\t{_shorten(line)}" for k, line in enumerate(place))
+    return f"{_difference(lines[found : found + len(wanted)], wanted)}The nearest lines are:\n{rows}"
+
+
+def nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """Index where the most similar lines begin; None when nothing is similar."""
+    wanted = list(wanted[:_WANTED_LINES])
+    if not wanted or not lines or len(lines) > _FILE_LINES:
+        return None
+    scored = _rough_scores(lines, wanted)
+    target = "\n".join(line.strip() for line in wanted)
+    best, place = 0.0, None
+    for _, at in scored[:_CANDIDATES]:
+        there = "\n".join(line.strip() for line in lines[at : at + len(wanted)])
+        score = difflib.SequenceMatcher(None, there[:4_000], target[:4_000], autojunk=False).ratio()
+        if score > best:
+            best, place = score, at
+    return place if best >= _GOOD_ENOUGH else None
+
+
+def _rough_scores(lines: Sequence[str], wanted: Sequence[str]) -> list[tuple[float, int]]:
+    """Windows of the file by how many words they share with what is wanted: linear in the size of the file."""
+    target = Counter(word for line in wanted for word in line.split())
+    per_line = [Counter(word for word in line.split() if word in target) for line in lines]
+    running: Counter[str] = Counter()
+    scores: list[tuple[float, int]] = []
+    for at, words in enumerate(per_line):
+        running.update(words)
+        if at >= len(wanted):
+            running.subtract(per_line[at - len(wanted)])
+        start = max(0, at - len(wanted) + 1)
+        scores.append((-sum(min(count, target[word]) for word, count in running.items() if count > 0), start))
+    return sorted(set(scores))
+
+
+def _difference(there: Sequence[str], wanted: Sequence[str]) -> str:
+    if [line.split() for line in there] == [line.split() for line in wanted]:
+        return "Only blanks or indentation differ. "
+    if all(_starts_with_number(line) for line in wanted if line.strip()):
+        return "The text seems to include the line numbers of read_file; leave them out. "
+    return ""
+
+
+def _starts_with_number(line: str) -> bool:
+    number, tab, _ = line.partition("\t")
+    return bool(tab) and number.strip().isdigit()
+
+
+def _shorten(line: str) -> str:
+    if len(line) <= _SHOWN_CHARS:
+        return line
+    return line[:_SHOWN_CHARS] + cut_mark(f"{len(line) - _SHOWN_CHARS:,} more characters")
 
 
 PATCH: Tool = tool_from(patch, ask=ask_patch)

@@ -7,70 +7,31 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 """Later ones win over earlier ones in the same folder."""
+LARGEST_FILE = 20_000_000
 _MOST_ALTERNATIVES = 1_000
-_STAR = "[^/]*"
-_FOLDERS = "(?:.*/)?"
 _BRACES = re.compile(r"\{([^{}]*)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class IgnoreRule:
-    expression: re.Pattern[str]
-    ignores: bool
-    """False for a line with `!`, which takes a file back in."""
-    only_folders: bool
-
-    def matches(self, path: str, is_folder: bool) -> bool:
-        """Whether a path, relative to the ignore file's folder, is meant."""
-        return (is_folder or not self.only_folders) and self.expression.fullmatch(path) is not None
-
-
-def parse_rules(text: str) -> list[IgnoreRule]:
-    """The rules of an ignore file; lines that make no sense are skipped, as git does."""
-    return [rule for line in text.split("\n") if (rule := parse_rule(line.removesuffix("\r"))) is not None]
-
-
-def parse_rule(line: str) -> IgnoreRule | None:
-    """One rule, or None for comments, empty lines and broken patterns."""
-    line = _strip_trailing_blanks(line)
-    if not line or line.startswith("#"):
-        return None
-    ignores = not line.startswith("!")
-    if not ignores:
-        line = line[1:]
-    only_folders = line.endswith("/")
-    pattern = line[:-1] if only_folders else line
-    if not pattern:
-        return None
-    try:
-        return IgnoreRule(glob_expression(pattern), ignores, only_folders)
-    except (re.error, ValueError):
-        return None
-
-
-def _strip_trailing_blanks(line: str) -> str:
-    while line.endswith(" ") and not _ends_with_escape(line[:-1]):
-        line = line[:-1]
-    return line
-
-
-def _ends_with_escape(text: str) -> bool:
-    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+# One star stays in its folder; two or more between slashes are any number of folders. Named classes are not supported.
+_TOKEN = re.compile(
+    r"(?P<folders>(?:(?<=/)|\A)\*\*+/)|(?P<inside>(?:(?<=/)|\A)\*\*+\Z)|(?P<star>\*+)|(?P<any>\?)|\\(?P<escaped>.)"
+    r"|\[(?P<negated>[!^]?+)(?P<items>(?:\\.|(?!\[:)[^\\])(?:\\.|(?!\[:)[^\]\\])*)\]|(?P<plain>[^\\\[])",
+    re.DOTALL,
+)
+_CLASS_ITEM = re.compile(r"\\?.", re.DOTALL)
+_EXPRESSIONS = {"star": "[^/]*", "folders": "(?:.*/)?", "inside": ".+", "any": "[^/]"}
+_FIRST_PLACE = {"star": "(?>[^/]*?", "folders": "(?>(?:.*?/)??"}
 
 
 def glob_expression(pattern: str) -> re.Pattern[str]:
     """A glob as git reads it: without a slash it means a name in any folder, with one the path from here."""
-    anchored = "/" in pattern
-    pattern = pattern.removeprefix("/")
-    prefix = "" if anchored else _FOLDERS
-    return re.compile(prefix + _translate(pattern), re.DOTALL)
+    prefix = "" if "/" in pattern else _EXPRESSIONS["folders"]
+    return re.compile(prefix + _translate(pattern.removeprefix("/")), re.DOTALL)
 
 
 def glob_filter(glob: str) -> re.Pattern[str]:
@@ -91,110 +52,91 @@ def _alternatives(glob: str) -> list[str]:
 
 def _translate(pattern: str) -> str:
     out: list[str] = []
-    at = 0
     # Where the last star of this folder's name, and the last pair of stars, stand in `out`. What stands between two of
     # them is best found at its first place, so no other place is tried: a glob of many stars would try them all.
-    star: int | None = None
-    folders: int | None = None
+    last: dict[str, int] = {}
+    at = 0
     while at < len(pattern):
-        char = pattern[at]
-        if char == "*":
-            part, at = _translate_stars(pattern, at)
-            if part == _STAR and star is not None:
-                out[star] = "(?>[^/]*?"
+        token = _TOKEN.match(pattern, at)
+        if token is None and pattern[at] == "[":
+            raise ValueError("a class without its end, or with a name such as [:alpha:]")
+        if token is None or token.lastgroup is None:
+            raise ValueError("a pattern can't end with a backslash")
+        at = token.end()
+        kind = token.lastgroup
+        if kind in _FIRST_PLACE:
+            if kind in last:
+                out[last[kind]] = _FIRST_PLACE[kind]
                 out.append(")")
-            elif part == _FOLDERS and folders is not None:
-                out[folders] = "(?>(?:.*?/)??"
-                out.append(")")
-            star = len(out) if part == _STAR else None
-            folders = len(out) if part == _FOLDERS else folders
-            out.append(part)
-        elif char == "?":
-            out.append("[^/]")
-            at += 1
-        elif char == "[":
-            part, at = _translate_class(pattern, at)
-            out.append(part)
-        elif char == "\\":
-            if at + 1 >= len(pattern):
-                raise ValueError("a pattern can't end with a backslash")
-            out.append(re.escape(pattern[at + 1]))
-            star = None if pattern[at + 1] == "/" else star
-            at += 2
+            last[kind] = len(out)
+        if token[0].endswith("/"):
+            last.pop("star", None)
+        if kind == "items":
+            out.append(_class_expression(token["items"], token["negated"]))
         else:
-            out.append(re.escape(char))
-            star = None if char == "/" else star
-            at += 1
+            out.append(_EXPRESSIONS.get(kind) or re.escape(token[kind]))
     return "".join(out)
 
 
-def _translate_stars(pattern: str, at: int) -> tuple[str, int]:
-    """One star stays in its folder; two or more between slashes are any number of folders."""
-    end = at
-    while end < len(pattern) and pattern[end] == "*":
-        end += 1
-    starts = at == 0 or pattern[at - 1] == "/"
-    if end - at >= 2 and starts and end == len(pattern):
-        return ".+", end
-    if end - at >= 2 and starts and pattern[end] == "/":
-        return _FOLDERS, end + 1
-    return _STAR, end
-
-
-def _translate_class(pattern: str, at: int) -> tuple[str, int]:
+def _class_expression(text: str, negated: str) -> str:
     """`[a-z]`, `[!a]`; never matches a slash."""
-    at += 1
-    negated = at < len(pattern) and pattern[at] in "!^"
-    if negated:
-        at += 1
-    items: list[str] = []
-    first = True
-    while at < len(pattern) and (first or pattern[at] != "]"):
-        first = False
-        if pattern.startswith("[:", at):
-            raise ValueError("named classes are not supported")
-        if pattern[at] == "\\" and at + 1 < len(pattern):
-            at += 1
-            items.append(re.escape(pattern[at]))
-        elif pattern[at] == "-" and items and at + 1 < len(pattern) and pattern[at + 1] != "]":
-            items.append("-")
-        else:
-            items.append(re.escape(pattern[at]))
-        at += 1
-    if at >= len(pattern):
-        raise ValueError("a class without its end")
-    body = "".join(items)
-    return f"(?!/)[{'^' if negated else ''}{body}]", at + 1
+    items = _CLASS_ITEM.findall(text)
+    ranges = range(1, len(items) - 1)
+    body = "".join("-" if item == "-" and k in ranges else re.escape(item[-1]) for k, item in enumerate(items))
+    return f"(?!/)[{'^' if negated else ''}{body}]"
 
 
-class IgnoreStack:
-    """The ignore files that apply in one folder: its own and those of the folders above it."""
+@dataclass(frozen=True, slots=True)
+class IgnoreRule:
+    expression: re.Pattern[str]
+    ignores: bool
+    """False for a line with `!`, which takes a file back in."""
+    only_folders: bool
+    base: str
+    """Where the paths begin that it is about: the folder of its ignore file with a slash, empty at the top."""
 
-    def __init__(self, levels: Sequence[tuple[str, list[IgnoreRule]]] = ()) -> None:
-        self._levels = tuple(levels)
-
-    def enter(self, folder: Path, relative: str) -> IgnoreStack:
-        """The stack inside `folder`, which is `relative` to where the stack began (empty for the top)."""
-        levels = list(self._levels)
-        for name in IGNORE_FILES:
-            try:
-                text = (folder / name).read_text("utf-8", "replace")
-            except OSError:
-                continue
-            levels.append((relative + "/" if relative else "", parse_rules(text)))
-        return IgnoreStack(levels) if len(levels) > len(self._levels) else self
-
-    def ignores(self, relative: str, is_folder: bool) -> bool:
-        """Whether a path (relative to where the stack began) is left out. The nearest ignore file decides."""
-        for base, rules in reversed(self._levels):
-            inner = relative.removeprefix(base)
-            for rule in reversed(rules):
-                if rule.matches(inner, is_folder):
-                    return rule.ignores
-        return False
+    def matches(self, path: str, is_folder: bool) -> bool:
+        """Whether a path from the top is meant."""
+        in_scope = is_folder or not self.only_folders
+        return in_scope and self.expression.fullmatch(path, len(self.base)) is not None
 
 
-LARGEST_FILE = 20_000_000
+def parse_rules(text: str, base: str = "") -> list[IgnoreRule]:
+    """The rules of an ignore file; comments, and lines that make no sense, are skipped, as git does."""
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return [rule for line in lines if (rule := _parse_rule(_strip_blanks(line), base)) is not None]
+
+
+def _parse_rule(line: str, base: str) -> IgnoreRule | None:
+    pattern = line.removeprefix("!").removesuffix("/")
+    if not pattern or line.startswith("#"):
+        return None
+    try:
+        return IgnoreRule(glob_expression(pattern), not line.startswith("!"), line.endswith("/"), base)
+    except (re.error, ValueError):
+        return None
+
+
+def _strip_blanks(line: str) -> str:
+    """The line without trailing blanks; one behind a backslash stays."""
+    bare = line.rstrip(" ")
+    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
+    return line[: len(bare) + 1] if is_escaped else bare
+
+
+def _rules_in(folder: Path, base: str) -> Iterator[IgnoreRule]:
+    for name in IGNORE_FILES:
+        try:
+            text = (folder / name).read_text("utf-8", "replace")
+        except OSError:
+            continue
+        yield from parse_rules(text, base)
+
+
+def _is_ignored(path: str, is_folder: bool, rules: list[IgnoreRule]) -> bool:
+    """Whether a path is left out. The last rule that means it decides: that of the nearest ignore file."""
+    decides = next((rule for rule in reversed(rules) if rule.matches(path, is_folder)), None)
+    return decides is not None and decides.ignores
 
 
 def main() -> None:
@@ -223,38 +165,34 @@ def iter_files(start: Path) -> Iterator[tuple[Path, str]]:
         if start.is_file():
             yield start, start.name
         return
-    top = _top_of(start)
-    stack = IgnoreStack().enter(top, "")
-    relative = ""
+    # Ignore files begin to count at the root of the repository, if there is one.
+    top = next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
+    base = ""
+    rules: list[IgnoreRule] = []
     for part in start.relative_to(top).parts:
-        relative = f"{relative}/{part}" if relative else part
-        stack = stack.enter(top / relative, relative)
-    yield from _walk(top, relative, stack, len(relative) + 1 if relative else 0)
+        rules += _rules_in(top / base, base)
+        base += f"{part}/"
+    for path in _walk(top, base, rules):
+        yield top / path, path.removeprefix(base)
 
 
-def _walk(top: Path, relative: str, stack: IgnoreStack, skip: int) -> Iterator[tuple[Path, str]]:
+def _walk(top: Path, base: str, rules: list[IgnoreRule]) -> Iterator[str]:
+    """Paths of files below a folder; `base` is the folder, with a slash, and they are all seen from the top."""
     try:
-        with os.scandir(top / relative) as listing:
+        with os.scandir(top / base) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
     except OSError:
         return
+    rules = [*rules, *_rules_in(top / base, base)]
     for entry in entries:
-        path = f"{relative}/{entry.name}" if relative else entry.name
+        path = base + entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
-        if entry.name == ".git" or stack.ignores(path, is_folder):
+        if entry.name == ".git" or _is_ignored(path, is_folder, rules):
             continue
         if is_folder:
-            yield from _walk(top, path, stack.enter(top / path, path), skip)
+            yield from _walk(top, f"{path}/", rules)
         elif entry.is_file(follow_symlinks=False):
-            yield top / path, path[skip:]
-
-
-def _top_of(start: Path) -> Path:
-    """The root of the repository that holds `start`, where its ignore files begin; else `start` itself."""
-    for folder in (start, *start.parents):
-        if (folder / ".git").exists():
-            return folder
-    return start
+            yield path
 
 
 def _search_file(file: Path, pattern: re.Pattern[str], context: int) -> Iterator[dict[str, Any]]:

@@ -37,11 +37,6 @@ def writable(context: ToolContext, raw: str) -> Path:
     return path
 
 
-def is_saved_output(context: ToolContext, path: Path) -> bool:
-    """Whether a resolved path lies in the conversation's outputs folder."""
-    return is_within(path, context.outputs)
-
-
 def is_within(path: Path, folder: Path) -> bool:
     """Whether a resolved path is the folder or lies inside it."""
     return path.is_relative_to(real(folder))
@@ -60,15 +55,16 @@ def shown(context: ToolContext, path: Path) -> str:
     return str(path.relative_to(workdir)) if path.is_relative_to(workdir) else str(path)
 
 
-def near_names(path: Path) -> list[str]:
-    """Names in the same folder that look like the one that is missing."""
+def similar_names(path: Path) -> str:
+    """A sentence with names in the same folder that look like the one that is missing; empty when none does."""
     try:
         names = sorted(os.listdir(path.parent))
     except OSError:
-        return []
+        return ""
     same = [name for name in names if name.lower() == path.name.lower()]
     similar = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
-    return list(dict.fromkeys([*same, *similar]))[:3]
+    found = list(dict.fromkeys([*same, *similar]))[:3]
+    return f" Similar names there: {', '.join(found)}." if found else ""
 
 
 def _resolve(context: ToolContext, raw: str) -> Path:
@@ -108,36 +104,21 @@ _MAGIC = (
     (b"\x7fELF", "an ELF program"),
     (b"SQLite format 3\x00", "an SQLite database"),
 )
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_KINDS = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a resolved path for reading. Pipes and devices, which could block for ever, are refused."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(path, flags)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            raise ToolError(f"{path} is not a regular file but {kind_of(mode)}.")
+            raise ToolError(f"{path} is not a regular file but {_KINDS.get(stat.S_IFMT(mode), 'a device')}.")
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
         raise
-
-
-def kind_of(mode: int) -> str:
-    """What a directory entry is, in words."""
-    for test, words in (
-        (stat.S_ISDIR, "a directory"),
-        (stat.S_ISFIFO, "a pipe"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISCHR, "a device"),
-        (stat.S_ISBLK, "a device"),
-        (stat.S_ISLNK, "a symbolic link"),
-    ):
-        if test(mode):
-            return words
-    return "a regular file"
 
 
 def binary_kind(start: bytes) -> str:
@@ -145,7 +126,7 @@ def binary_kind(start: bytes) -> str:
     for magic, words in _MAGIC:
         if start.startswith(magic):
             return words
-    if start.startswith(_UTF16):
+    if start.startswith(UTF16):
         return ""
     return "binary data" if b"\x00" in start[:_SNIFF] else ""
 
@@ -161,14 +142,12 @@ def write_all_atomically(changes: Mapping[Path, bytes | None], *, private: bool 
     So a full disk or a missing permission leaves every file as it was. Permissions of replaced files are kept.
     """
     with contextlib.ExitStack() as stack:
-        ready: dict[Path, Path] = {}
-        for path, data in changes.items():
-            if data is not None:
-                ready[path] = stack.enter_context(_prepared(path, data, private))
+        written = {path: data for path, data in changes.items() if data is not None}
+        ready = {path: stack.enter_context(_prepared(path, data, private)) for path, data in written.items()}
         for path, temporary in ready.items():
             os.replace(temporary, path)
-        for path, data in changes.items():
-            if data is None:
+        for path in changes:
+            if path not in written:
                 path.unlink()
 
 

@@ -24,9 +24,9 @@ from msgspec import Meta
 from leporello.cancel import CancelToken
 from leporello.errors import ToolError
 from leporello.tools.base import Tool, ToolContext, ToolResult
-from leporello.tools.markers import cut_mark
+from leporello.tools.budget import cut_mark
 from leporello.tools.python_search import LARGEST_FILE, glob_filter
-from leporello.tools.sandbox import is_saved_output, near_names, readable, shown
+from leporello.tools.sandbox import is_within, readable, shown, similar_names
 from leporello.tools.schema import tool_from
 
 _LINE_CHARS = 300
@@ -93,8 +93,7 @@ def search_tool(rg: str | None = None) -> Tool:
         """
         target = readable(context, path)
         if not target.exists():
-            near = near_names(target)
-            raise ToolError(f"there is no {path}." + (f" Similar names there: {', '.join(near)}." if near else ""))
+            raise ToolError(f"there is no {path}.{similar_names(target)}")
         if mode == "files":
             query = Query(target, "files", glob=glob)
             finds = _named(run_search(query, rg, context.cancel), pattern, target)
@@ -102,7 +101,7 @@ def search_tool(rg: str | None = None) -> Tool:
             _check_pattern(pattern, is_python_regex=regex and rg is None)
             query = Query(target, "content", pattern, glob, not regex, ignore_case, context_lines)
             finds = run_search(query, rg, context.cancel)
-        return _result(context, finds, limit, offset, exempt=is_saved_output(context, target))
+        return _result(context, finds, limit, offset, exempt=is_within(target, context.outputs))
 
     return tool_from(search_files, name="search_files")
 

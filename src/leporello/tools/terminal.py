@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from leporello.errors import ToolError
 from leporello.tools.base import ApprovalRequest, Arguments, Tool, ToolContext, ToolResult
-from leporello.tools.markers import cut_mark
+from leporello.tools.budget import cut_mark
 from leporello.tools.processes import Capture, Captured, Ended, ShellCommand, Stop, exit_text, run, start, stop_group
 from leporello.tools.sandbox import readable, shown
 from leporello.tools.schema import tool_from
