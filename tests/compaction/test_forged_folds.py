@@ -322,6 +322,16 @@ def test_a_huge_forged_fold_at_either_end_blocks_nothing(place: int, role: str) 
     assert user("Go on with part two.") in done.messages
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_forged_fold_that_is_the_newest_message_keeps_the_users_role(engine: str) -> None:
+    """In the assistant's it would be taken for the beginning of the answer. It is joined with the words beside it."""
+    lie = forged(role="user")
+    done = compress([*session(), lie], window=WINDOW, engine=engine)
+    assert done.report.committed
+    assert validate(done) == []
+    assert done.messages[-1] == user(f"Go on with part two.\n\n{lie['content']}")
+
+
 TEXTS = st.one_of(
     st.sampled_from(
         (FORGED_RULE, RULE, f"No longer in force since m2: {RULE}", "You may push to main.", "## Goal", "[m1 user]")

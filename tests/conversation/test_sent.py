@@ -8,17 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.compaction.assemble import repair
-from leporello.compaction.view import Shown, join_neighbours
+from leporello.compaction.view import Item, join_neighbours
 from leporello.conversation.rendering import RenderedView, sent_messages
-from leporello.events import ViewEntry
 from leporello.messages import Message
 from leporello.store.records import View, ViewLine
 from tests.support.strategies import any_conversation
 
 
 def from_the_whole(messages: list[Message]) -> list[Message]:
-    lines = [Shown(ViewEntry(inline=message), message) for message in messages]
-    return join_neighbours(line.message for line in repair(lines))
+    lines = [Item(number, message) for number, message in enumerate(messages, 1)]
+    return [line.message for line in join_neighbours(repair(lines))]
 
 
 def grown(view: View, messages: list[Message]) -> View:

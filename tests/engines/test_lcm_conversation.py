@@ -20,7 +20,7 @@ from leporello.recall.paging import full_text
 from leporello.recall.tools import openai_tools
 from leporello.store import Store, open_store
 from leporello.store.records import StoredMessage
-from leporello.summaries.summary_tree import SummaryTree, read_tree
+from leporello.summaries.fold import SummaryTree
 from leporello.testing.sessions import generate
 from leporello.turns import validate
 from leporello.usage import CanonicalUsage
@@ -52,7 +52,7 @@ def script(seed: int, messages: int) -> list[Message]:
 
 
 def frontier_of(talk: Conversation) -> SummaryTree:
-    (found,) = [frontier for line in talk.runtime.log.view.lines if (frontier := read_tree(line.message))]
+    (found,) = [fold for line in talk.runtime.log.view.lines if isinstance(fold := line.summary, SummaryTree)]
     return found
 
 

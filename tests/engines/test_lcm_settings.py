@@ -11,7 +11,7 @@ import pytest
 from leporello import Conversation
 from leporello.config import Home, load_settings
 from leporello.engines.lcm import LcmSettings, read_settings
-from leporello.summaries.summary_tree import SummaryTree, read_tree
+from leporello.summaries.fold import SummaryTree
 from leporello.testing.sessions import generate
 from tests.conftest import RunCli
 
@@ -31,7 +31,9 @@ def tree_of(folder: Path, section: dict[str, Any]) -> SummaryTree:
         assert conversation.runtime.plugins.troubles == []
         conversation.append(*SESSION)
         conversation.compact()
-        (tree,) = [tree for line in conversation.runtime.log.view.lines if (tree := read_tree(line.message))]
+        (tree,) = [
+            fold for line in conversation.runtime.log.view.lines if isinstance(fold := line.summary, SummaryTree)
+        ]
         return tree
 
 

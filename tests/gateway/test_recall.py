@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -428,12 +429,13 @@ KEPT_OUT: dict[str, tuple[Dialect, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("engine", ["compressor", "lcm"])
 @pytest.mark.parametrize("case", KEPT_OUT)
-def test_when_nothing_is_offered(tmp_path: Path, case: str) -> None:
+def test_when_nothing_is_offered(tmp_path: Path, case: str, engine: str) -> None:
     """Where tools are forbidden, would be refused, could not be hidden or have a name twice, the client's tools stay
     alone, and the fold names no call that can't be made."""
     dialect, more = KEPT_OUT[case]
-    with folded(tmp_path, [says(text="Fine."), says(text="Fine.")]) as house:
+    with folded(tmp_path, [says(text="Fine."), says(text="Fine.")], {"context.engine": engine}) as house:
         reply = post(house, dialect)
         assert "lcm_expand(" in house.model_calls[0].raw.decode()
         reply = post(house, dialect, **more)
@@ -442,6 +444,24 @@ def test_when_nothing_is_offered(tmp_path: Path, case: str) -> None:
         given = fields(dialect, [], **more)["tools"]
         assert (seen.body.get("tools") or []) == given
         assert "lcm_expand(" not in seen.raw.decode()
+        marks = [re.findall(r"<leporello-(\w+) ", call.raw.decode()) for call in house.model_calls]
+        assert marks[0] == marks[1] != []
+
+
+def test_a_tree_that_holds_its_state_names_no_call_that_cannot_be_made(tmp_path: Path) -> None:
+    """With an answer of the assistant behind the summaries, state and summaries are one message."""
+    said = [*history(), {"role": "user", "content": "Any news?"}, {"role": "assistant", "content": "No."}, QUESTION]
+    with folded(tmp_path, [says(text="Fine."), says(text="Fine.")], {"context.engine": "lcm"}) as house:
+        ask(house, OPENAI_CHAT, "whole", said)
+        ask(house, OPENAI_CHAT, "whole", said, tool_choice="none")
+        offered, alone = ([json.dumps(item) for item in items(call)] for call in house.model_calls)
+        (tree,) = (text for text in offered if "<leporello-frontier " in text)
+        assert "<leporello-state " in tree
+        assert "lcm_expand(" in tree
+        assert "lcm_" not in str(alone)
+        assert [re.findall(r"<leporello-(\w+) ", text) for text in alone if text not in offered] == [
+            ["frontier", "node", "state"]
+        ]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

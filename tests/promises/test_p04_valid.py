@@ -60,7 +60,7 @@ def test_valid_lists_stay_valid(messages: list[Message], window: int) -> None:
 @pytest.mark.fault(
     "calls without a result get none",
     "compaction/assemble.py",
-    old="kept.append(Shown(ViewEntry(inline=stub), stub))",
+    old="kept.append(Item(kept[-1].number, stub, origin=Origin.WRITTEN))",
     new="pass",
 )
 @pytest.mark.fault(

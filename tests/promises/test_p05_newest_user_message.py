@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.compaction.view import join_neighbours
+from leporello.compaction.view import join_neighbours, number_messages
 from leporello.messages import Message, encode_json, role_of, text_of
 from leporello.testing.sessions import SessionSpec, Style, generate
 from tests.support import checks
@@ -58,7 +58,7 @@ def test_in_any_list_the_newest_words_of_the_user_are_kept(messages: list[Messag
         return
     shown = checks.newest_user(done.messages)
     assert shown is not None
-    joined = join_neighbours(messages)
+    joined = [line.message for line in join_neighbours(number_messages(messages))]
     together = checks.newest_user(joined)
     assert together is not None
     # Neighbouring user messages are shown as one: its end is the newest, the ones before are whole or visibly cut.

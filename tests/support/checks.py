@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from leporello.compaction.assemble import STUB
 from leporello.compaction.prune import OMITTED_KEY
-from leporello.compaction.view import is_opening, join_neighbours
+from leporello.compaction.view import is_opening, join_neighbours, number_messages
 from leporello.ledger.line_features import CUT_MARK
 from leporello.messages import Message, calls_of, encode_json, is_result, parse_json, role_of, text_of
-from leporello.summaries.fold import Fold, read_fold
+from leporello.summaries.fold import ViewFold, read_fold
 from leporello.turns import iter_groups, open_group
 
 _SPACES = re.compile(r"\s+")
@@ -69,7 +69,7 @@ def holds(messages: Sequence[Message], text: str) -> bool:
     return plain(text) in context_text(messages)
 
 
-def fold_in(messages: Sequence[Message]) -> tuple[int, Fold] | None:
+def fold_in(messages: Sequence[Message]) -> tuple[int, ViewFold] | None:
     """The fold of a list and where it stands."""
     for index, message in enumerate(messages):
         fold = read_fold(message)
@@ -124,7 +124,7 @@ def _joined_neighbours(messages: Sequence[Message]) -> Iterator[str]:
         for last in range(first + 1, len(messages)):
             if role_of(messages[last]) != "user":
                 break
-            yield text_of(join_neighbours(messages[first : last + 1])[0])
+            yield text_of(join_neighbours(number_messages(messages[first : last + 1]))[0].message)
 
 
 def is_cut_of(text: str, original: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leporello.compaction.pipeline import CompactionResult, NewFold
-from leporello.compaction.view import Item, MessageHashes
+from leporello.compaction.view import Item, MessageHashes, Origin
 from leporello.config import Home, fold_key
 from leporello.conversation.artifacts import StoredArchive
 from leporello.engines.compressor import ContextCompressor
@@ -52,7 +52,7 @@ class KeptLog:
         """Store the messages that are new. `afresh`: the host's list is not the one of before."""
         if self.archive is None:
             return
-        fresh = {item.number: item.message for item in items if item.fold is None and _as_it_was(item)}
+        fresh = {item.number: item.message for item in items if item.origin is Origin.LOG}
         if afresh or self._differs(fresh):
             self._use(self._next_name())
         last = self._store.log.count(self._conversation)
@@ -88,10 +88,6 @@ class KeptLog:
         while self._store.conversations.exists(f"{self._platform}-{self._session}-{number}"):
             number += 1
         return f"{self._platform}-{self._session}-{number}"
-
-
-def _as_it_was(item: Item) -> bool:
-    return item.entry is None or item.entry.inline is None
 
 
 class KeptArchive(StoredArchive):

@@ -16,13 +16,12 @@ from leporello.config import Home, fold_key
 from leporello.engines.builtin import make_builtin
 from leporello.engines.compressor import ContextCompressor
 from leporello.fingerprint import fingerprints, known_lengths
-from leporello.messages import Message, Messages, message_hash, text_of
+from leporello.messages import Message, Messages, message_hash
 from leporello.models import resolve_limits
 from leporello.policy import answered
 from leporello.recall.base import ArchivedFold
 from leporello.recall.memory import MemoryArchive
-from leporello.summaries.fold import is_fold, read_fold
-from leporello.summaries.summary_tree import read_tree
+from leporello.summaries.fold import SummaryTree, ViewFold
 from leporello.tokens import TokenCounter
 
 MOST_REMEMBERED = 256
@@ -35,6 +34,8 @@ class ShownMessage:
 
     message: Message
     place: int | None = None
+    fold: ViewFold | None = None
+    """What it stands for, when it is a fold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class FoldedLists:
                 # A list is shown because the model is asked: whatever was tried before, it answered since.
                 engine.state = answered(engine.state)
                 engine.trust.key = self._key
-                lines = _placed(engine.compress([line.message for line in lines]), lines)
+                lines = _placed(engine, engine.compress([line.message for line in lines]), lines)
                 # What came to nothing is remembered too: the engine then waits for the hard limit.
                 self._remember(chain[-1], _Known(tuple(lines), len(messages), engine))
             return lines
@@ -82,18 +83,10 @@ class FoldedLists:
     def archive(self, messages: Messages) -> MemoryArchive:
         """The whole list for the recall tools, with the folds that stand in its place."""
         found = MemoryArchive(messages)
-        given = {text_of(message) for message in messages if is_fold(message)}
         for line in self.show(messages):
-            if line.place is not None or text_of(line.message) in given:
-                # What looks like a fold there is a message of the list, though it may be shown in another role.
-                continue
-            frontier = read_tree(line.message)
-            fold = read_fold(line.message)
-            if frontier is not None:
-                for node in frontier.nodes:
-                    found.add_fold(ArchivedFold(node.id, node.span))
-            elif fold is not None:
-                found.add_fold(ArchivedFold(fold.id, fold.span))
+            if line.place is None and line.fold is not None:
+                for fold in line.fold.nodes if isinstance(line.fold, SummaryTree) else (line.fold,):
+                    found.add_fold(ArchivedFold(fold.id, fold.span))
         return found
 
     @cached_property
@@ -118,13 +111,14 @@ class FoldedLists:
             self._known.popitem(last=False)
 
 
-def _placed(result: Sequence[Message], lines: Sequence[ShownMessage]) -> list[ShownMessage]:
+def _placed(engine: ContextCompressor, result: Sequence[Message], lines: Sequence[ShownMessage]) -> list[ShownMessage]:
     """The new list, each message with the place of the equal one it was before; of equal ones the newest stay."""
     places: dict[str, list[int | None]] = defaultdict(list)
     for line in lines:
         places[message_hash(line.message)].append(line.place)
+    folds = {id(item.message): item.fold for item in engine.shown}
     shown = []
     for message in reversed(result):
         known = places[message_hash(message)]
-        shown.append(ShownMessage(message, known.pop() if known else None))
+        shown.append(ShownMessage(message, known.pop() if known else None, folds.get(id(message))))
     return shown[::-1]

@@ -14,10 +14,8 @@ from leporello.compaction.prune import (
     shorten_arguments,
     without_images,
 )
-from leporello.compaction.view import OPENING, Item, Shown, entry_of
-from leporello.events import ViewEntry
+from leporello.compaction.view import OPENING, Item, Origin
 from leporello.messages import Message, ToolCall, calls_of, is_instruction, role_of, text_of
-from leporello.summaries.fold import is_fold
 from leporello.turns import closing_role, groups, iter_groups, opening_role
 
 STUB = "[no result was recorded for this call]"
@@ -57,26 +55,17 @@ def _first_role(items: Sequence[Item], plan: CompactionPlan) -> str:
     return opening_role([items[index].message for index in plan.tail])
 
 
-def assemble(
-    items: Sequence[Item], plan: CompactionPlan, folds: Sequence[Message], fold_id: str, tail_chars: int
-) -> list[Shown]:
-    """The new view, the folds between head and tail.
+def assemble(items: Sequence[Item], plan: CompactionPlan, folds: Sequence[Item], tail_chars: int) -> list[Item]:
+    """The new view, the folds between head and tail; without folds only old tool bodies in the tail become pointers.
 
     `tail_chars` bounds a single message of the tail; the newest user message has no bound.
     """
-    head = [_shown(items[index]) for index in plan.head]
-    middle = [Shown(ViewEntry(inline=fold, fold=fold_id), fold) for fold in folds]
-    if plan.lifted is not None:
-        middle.append(_shown(items[plan.lifted]))
-    return apart(repair([*head, *middle, *_tail(items, plan, tail_chars)]))
+    lifted = () if plan.lifted is None else (items[plan.lifted],)
+    head = (items[index] for index in plan.head)
+    return apart(repair([*head, *folds, *lifted, *_tail(items, plan, tail_chars)]))
 
 
-def assemble_pruned(items: Sequence[Item], plan: CompactionPlan, tail_chars: int) -> list[Shown]:
-    """The view without a fold: nothing lies between head and tail, but old tool bodies in the tail can be pointers."""
-    return apart(repair([*(_shown(items[index]) for index in plan.head), *_tail(items, plan, tail_chars)]))
-
-
-def _tail(items: Sequence[Item], plan: CompactionPlan, tail_chars: int) -> list[Shown]:
+def _tail(items: Sequence[Item], plan: CompactionPlan, tail_chars: int) -> list[Item]:
     messages = [items[index].message for index in plan.tail]
     repeated = result_bodies(messages)
     callers = _callers(messages)
@@ -87,7 +76,7 @@ def _tail(items: Sequence[Item], plan: CompactionPlan, tail_chars: int) -> list[
         item = items[index]
         message = item.message
         if index in plan.open_calls or k == newest or item.is_summary:
-            shown.append(_shown(item))
+            shown.append(item)
             continue
         if k in repeated:
             later = items[plan.tail[repeated[k]]].number
@@ -98,7 +87,7 @@ def _tail(items: Sequence[Item], plan: CompactionPlan, tail_chars: int) -> list[
             message = clipped(message, tail_chars, answered=k < unanswered)
         if plan.pointers and index <= max(plan.pointers):
             message = without_images(shorten_arguments(message))
-        shown.append(_shown(item, message))
+        shown.append(item.showing(message))
     return shown
 
 
@@ -113,24 +102,18 @@ def _callers(messages: Sequence[Message]) -> dict[int, ToolCall]:
     return callers
 
 
-def _shown(item: Item, message: Message | None = None) -> Shown:
-    if message is None or message is item.message:
-        return Shown(entry_of(item), item.message)
-    return Shown(ViewEntry(ref=item.number, inline=message), message)
-
-
-def repair(shown: Sequence[Shown], *, more_follows: bool = False) -> list[Shown]:
+def repair(items: Sequence[Item], *, more_follows: bool = False) -> list[Item]:
     """Results without their call go, calls without a result get a stub, arguments become JSON; open calls stay.
 
     Calls are open at the end of the list, unless more follows that is not in it.
     """
-    messages = [entry.message for entry in shown]
-    kept: list[Shown] = []
+    messages = [item.message for item in items]
+    kept: list[Item] = []
     for group in iter_groups(messages):
         drop = set(group.orphans)
         for index in range(group.start, group.stop):
             if index not in drop:
-                kept.append(_mended(shown[index]))
+                kept.append(items[index].showing(repair_arguments(messages[index])))
         if group.stop < len(messages) or more_follows:
             calls = calls_of(messages[group.start])
             for position in group.unanswered:
@@ -138,38 +121,30 @@ def repair(shown: Sequence[Shown], *, more_follows: bool = False) -> list[Shown]
                 if not calls[position].id:
                     # A call without an id is answered by name.
                     stub["name"] = calls[position].name
-                kept.append(Shown(ViewEntry(inline=stub), stub))
+                kept.append(Item(kept[-1].number, stub, origin=Origin.WRITTEN))
     return kept
 
 
-def apart(shown: Sequence[Shown]) -> list[Shown]:
-    """Summaries that stand in the user's role take the other one where a user message is beside them.
+def apart(items: Sequence[Item]) -> list[Item]:
+    """Folds in the user's role take the other one where a user message is beside them, and never open the list in it.
 
-    Only the role changes: a summary is never joined with its neighbour, or its mark would be lost. That goes for those
-    that nobody vouches for too.
+    Only the role changes: a fold is never joined with its neighbour, or its mark would be lost. What looks like a fold
+    and nobody vouches for keeps its role: it is joined with its neighbour like any other message.
     """
-    lines = list(shown)
+    lines = list(items)
     for index, line in enumerate(lines):
         neighbours = (*lines[max(0, index - 1) : index], *lines[index + 1 : index + 2])
-        if role_of(line.message) == "user" and _is_summary(line) and any(map(_by_user, neighbours)):
-            message = {**line.message, "role": "assistant"}
-            lines[index] = Shown(replace(line.entry, inline=message), message)
+        if line.fold_id is not None and _by_user(line) and any(map(_by_user, neighbours)):
+            lines[index] = line.showing({**line.message, "role": "assistant"})
     first = next((k for k, line in enumerate(lines) if not is_instruction(line.message)), None)
     if first is not None and role_of(lines[first].message) == "assistant" and _is_summary(lines[first]):
-        lines.insert(first, Shown(ViewEntry(inline=OPENING), OPENING))
+        lines.insert(first, Item(lines[first].number, OPENING, origin=Origin.WRITTEN))
     return lines
 
 
-def _is_summary(line: Shown) -> bool:
-    return line.entry.fold is not None or is_fold(line.message)
+def _is_summary(line: Item) -> bool:
+    return line.is_summary or line.fold_id is not None
 
 
-def _by_user(line: Shown) -> bool:
+def _by_user(line: Item) -> bool:
     return role_of(line.message) == "user"
-
-
-def _mended(entry: Shown) -> Shown:
-    message = repair_arguments(entry.message)
-    if message is entry.message:
-        return entry
-    return Shown(replace(entry.entry, inline=message), message)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from leporello.compaction.assemble import assemble, assemble_pruned, settle
+from leporello.compaction.assemble import assemble, settle
 from leporello.compaction.plan import (
     CompactionPlan,
     Measure,
@@ -20,20 +20,19 @@ from leporello.compaction.plan import (
     scaled,
     too_large,
 )
-from leporello.compaction.view import Item, Shown, entry_of, is_opening, join_neighbours
+from leporello.compaction.view import Item, Origin, is_opening, join_neighbours
 from leporello.errors import FixedPartTooLarge
 from leporello.events import CompactionReport, Outcome, Span
 from leporello.ledger.ledger import Ledger
-from leporello.messages import Message, is_instruction, text_of
+from leporello.messages import Message, is_instruction
 from leporello.models import Limits
 from leporello.policy import LEAST_SAVING, saves_enough
 from leporello.summaries import unverified
 from leporello.summaries.base import Summariser, Summary, SummaryTask
 from leporello.summaries.deterministic import build
-from leporello.summaries.fold import Fold, fold_message
+from leporello.summaries.fold import Fold, SummaryTree, ViewFold, fold_message, fold_text
 from leporello.summaries.handoff import Handoff, Section
 from leporello.summaries.import_fold import inherit
-from leporello.summaries.summary_tree import read_tree
 from leporello.tokens import TokenCounter
 from leporello.turns import ViolationKind, validate
 
@@ -84,7 +83,7 @@ class NewFold:
 class FoldedSpan:
     """A new view that is not judged yet. `fold` stands for everything that is folded in it, as one."""
 
-    shown: tuple[Shown, ...]
+    shown: tuple[Item, ...]
     fold: Fold | None
     """None when the tail was only pruned."""
     summary: Summary
@@ -100,13 +99,13 @@ class CompactionResult:
     """What came of it. Without a commit `shown` is the view as it was."""
 
     report: CompactionReport
-    shown: tuple[Shown, ...]
+    shown: tuple[Item, ...]
     fold: Fold | None = None
     folds: tuple[NewFold, ...] = ()
 
     @property
     def messages(self) -> list[Message]:
-        return join_neighbours(entry.message for entry in self.shown)
+        return _sent(self.shown)
 
 
 Folder: TypeAlias = Callable[[CompactionTask, Sequence[Item], CompactionPlan], FoldedSpan | None]
@@ -134,7 +133,7 @@ def _fold_to_fit(
     """The folded list; with tighter budgets, and without asking a model again, when it would not fit the window."""
     first = folded = _fold(roomy, items, folder)
     for share in TIGHTER:
-        if folded is None or _request(job, _sent(folded)) <= job.limits.hard_tokens:
+        if folded is None or _request(job, _sent(folded.shown)) <= job.limits.hard_tokens:
             break
         tighter = _fold(replace(roomy, limits=scaled(roomy.limits, share), summariser=None), items, folder)
         if tighter is None:
@@ -151,8 +150,8 @@ def _fold(job: CompactionTask, items: Sequence[Item], folder: Folder) -> FoldedS
     return folder(job, items, plan) or _prune_only(job, items, plan)
 
 
-def _sent(folded: FoldedSpan) -> list[Message]:
-    return join_neighbours(line.message for line in folded.shown)
+def _sent(shown: Sequence[Item]) -> list[Message]:
+    return [item.message for item in join_neighbours(shown)]
 
 
 def _request(job: CompactionTask, messages: Sequence[Message]) -> int:
@@ -163,8 +162,8 @@ def _prune_only(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan
     """One oversized turn has no middle; what can be shortened in its tail is."""
     if plan.lifted is not None or plan.middle:
         return None
-    shown = assemble_pruned(items, plan, tail_chars(job))
-    changed = sum(line.entry.inline is not None and line.entry.fold is None for line in shown)
+    shown = assemble(items, plan, (), tail_chars(job))
+    changed = sum(item.origin is not Origin.LOG and item.fold_id is None for item in shown)
     if not changed:
         return None
     return FoldedSpan(tuple(shown), None, Summary(None), pruned=changed)
@@ -186,10 +185,9 @@ def fold_in_one(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan
     covered = frozenset(range(span.first, span.last + 1)) - shown
     handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff)
     fold = Fold(job.fold_number, span, handoff, _kept_behind(items, plan, span))
-    message = fold_message(fold, role, recall=job.recall, key=job.key)
-    text = text_of(message)
+    text = fold_text(fold, recall=job.recall, key=job.key)
     return FoldedSpan(
-        shown=tuple(assemble(items, plan, [message], fold.id, tail_chars(job))),
+        shown=tuple(assemble(items, plan, [fold_item(job, fold, role)], tail_chars(job))),
         fold=fold,
         summary=narrative,
         folds=(NewFold(fold, text, folds_of(items)),),
@@ -197,6 +195,12 @@ def fold_in_one(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan
         pruned=len(plan.pointers),
         details=left_out(job.ledger, covered, handoff),
     )
+
+
+def fold_item(job: CompactionTask, fold: ViewFold, role: str) -> Item:
+    """A new fold as a line of the view."""
+    message = fold_message(fold, role, recall=job.recall, key=job.key)
+    return Item(fold.span.first, message, fold, Origin.WRITTEN)
 
 
 def _kept_behind(items: Sequence[Item], plan: CompactionPlan, span: Span) -> tuple[int, ...]:
@@ -257,9 +261,10 @@ def folds_of(items: Sequence[Item]) -> tuple[str, ...]:
     """The ids of the folds that stand in a view, oldest first."""
     ids: list[str] = []
     for item in items:
-        if item.fold is not None:
-            frontier = read_tree(item.message)
-            ids.extend([node.id for node in frontier.nodes] if frontier else [item.fold.id])
+        if isinstance(item.fold, SummaryTree):
+            ids.extend(node.id for node in item.fold.nodes)
+        elif item.fold is not None:
+            ids.append(item.fold.id)
     return tuple(dict.fromkeys(ids))
 
 
@@ -303,7 +308,7 @@ def _foldable(job: CompactionTask, messages: Sequence[Message]) -> int:
 
 
 def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str, int]) -> CompactionResult:
-    messages = _sent(folded)
+    messages = _sent(folded.shown)
     narrative = folded.summary
     after = _foldable(job, messages)
     # What the input had already is the caller's affair; a compaction adds no fault of its own.
@@ -384,7 +389,6 @@ def _refused(
     details: dict[str, Any] | None = None,
     summary: Summary | None = None,
 ) -> CompactionResult:
-    from_view = tuple(Shown(entry_of(item), item.message) for item in job.items)
     report = replace(_report(job, outcome, before), reason=reason, details=details or {})
     if summary is not None:
         # What a summary model cost is owed whether or not its summary was of use.
@@ -396,4 +400,4 @@ def _refused(
             verification=summary.verification,
             warnings=summary.warnings,
         )
-    return CompactionResult(report, from_view)
+    return CompactionResult(report, tuple(job.items))

@@ -1,16 +1,19 @@
-"""A view: the messages as the model sees them, each with its id for life; hashes and sizes worked out once."""
+"""A view: what the model sees, line by line, each with its id for life; hashes and sizes worked out once.
+
+Whether a line is a fold is what it was made as, or what was read once where a plain list came in; never its text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from leporello.events import ViewEntry
 from leporello.fingerprint import fingerprints
 from leporello.messages import Message, Messages, is_instruction, message_hash, role_of
-from leporello.summaries.fold import Fold, blocks_of, read_fold
+from leporello.summaries.fold import RunningState, ViewFold, blocks_of, read_fold
 from leporello.summaries.handoff import Handoff
-from leporello.summaries.summary_tree import read_state
 from leporello.summaries.trust import Trust
 from leporello.tokens import TokenCounter
 
@@ -56,17 +59,31 @@ def is_opening(message: Message) -> bool:
     return message.get("content") == OPENING["content"] and role_of(message) == "user"
 
 
+class Origin(StrEnum):
+    """Where the message of a line comes from."""
+
+    LOG = "log"
+    SHORTENED = "shortened"
+    """It is a message of the log, but shown shortened or mended."""
+    WRITTEN = "written"
+    """A compaction wrote it: a fold, a stub, the opening."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One message of a view. `number` is its id without the `m`; a fold has the number of the span's first message."""
+    """One line of a view."""
 
     number: int
+    """The message's id without the `m`. A fold has that of its first message, a stub that of its predecessor."""
     message: Message
-    fold: Fold | None = None
-    entry: ViewEntry | None = None
-    """How the view refers to it, when it is not simply shown as stored."""
+    """As it is sent."""
+    fold: ViewFold | None = None
+    """What it stands for, when it is a fold that somebody vouches for."""
+    origin: Origin = Origin.LOG
     unverified: Handoff | None = None
     """What the message says as an earlier summary that nobody vouches for."""
+    engine_fold: str = ""
+    """The id of the fold whose text it is part of, when an engine wrote that has folds of its own kind."""
 
     @property
     def role(self) -> str:
@@ -78,6 +95,25 @@ class Item:
         """Whether it is a summary, believed or not, and nothing that anybody said."""
         return self.fold is not None or self.unverified is not None
 
+    @property
+    def fold_id(self) -> str | None:
+        """The fold it shows, of whatever engine."""
+        return self.fold.id if self.fold else self.engine_fold or None
+
+    @property
+    def entry(self) -> ViewEntry:
+        """The line as it is stored."""
+        ref = None if self.origin is Origin.WRITTEN else self.number
+        inline = None if self.origin is Origin.LOG else self.message
+        return ViewEntry(ref, inline, self.fold_id)
+
+    def showing(self, message: Message) -> Item:
+        """The line with another message for it; itself when it is the same."""
+        if message is self.message:
+            return self
+        changed = Origin.SHORTENED if self.origin is Origin.LOG else self.origin
+        return replace(self, message=message, origin=changed)
+
 
 def number_messages(messages: Messages, trust: Trust | None = None) -> list[Item]:
     """A plain list as a view. Without trust no fold in it is believed."""
@@ -88,7 +124,7 @@ def number_messages(messages: Messages, trust: Trust | None = None) -> list[Item
     for message in messages:
         fold = read_fold(message)
         if fold is not None and _believed(fold, message, trust, said, items[-1:]):
-            items.append(Item(fold.span.first, message, fold))
+            items.append(Item(fold.span.first, message, fold, Origin.WRITTEN))
             following = max(following, fold.span.last + 1)
             said = max(said, fold.span.last)
             kept = list(fold.kept)
@@ -102,36 +138,21 @@ def number_messages(messages: Messages, trust: Trust | None = None) -> list[Item
     return items
 
 
-def _item(number: int, message: Message, fold: Fold | None) -> Item:
+def _item(number: int, message: Message, fold: ViewFold | None) -> Item:
     return Item(number, message, unverified=fold.handoff if fold else None)
 
 
-def _believed(fold: Fold, message: Message, trust: Trust | None, said: int, before: Sequence[Item]) -> bool:
+def _believed(fold: ViewFold, message: Message, trust: Trust | None, said: int, before: Sequence[Item]) -> bool:
     """Whether a fold is vouched for and stands where it can: it follows what was said before the span it covers.
 
-    Instructions are not counted: those of a span are moved in front of its fold. A state stands behind its frontier.
+    Instructions are not counted: those of a span are moved in front of its fold. A state stands behind its tree.
     """
-    if trust is None or not trust.believes(blocks_of(message)):
+    if trust is None or not trust.believes(blocks_of(fold, message)):
         return False
-    frontier = before[0].fold if before else None
-    if frontier is not None and read_state(message) is not None:
-        return fold.span.first >= frontier.span.first
+    tree = before[0].fold if before else None
+    if tree is not None and isinstance(fold, RunningState):
+        return fold.span.first >= tree.span.first
     return fold.span.first > said
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One entry of the new view together with the message that is shown for it."""
-
-    entry: ViewEntry
-    message: Message
-
-
-def entry_of(item: Item) -> ViewEntry:
-    """How a view refers to an item that is shown as it is."""
-    if item.entry is not None:
-        return item.entry
-    return ViewEntry(inline=item.message, fold=item.fold.id) if item.fold else ViewEntry(ref=item.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,23 +166,10 @@ class Returned:
     """Taken at once: the host may change its messages in place."""
 
     @classmethod
-    def of(cls, shown: Iterable[Shown], last: int) -> Returned:
+    def of(cls, shown: Iterable[Item], last: int) -> Returned:
         """Neighbouring user messages of the view are joined, as they were in the list."""
-        items: list[Item] = []
-        number = 0
-        for line in shown:
-            summary = read_fold(line.message)
-            fold = summary if line.entry.fold else None
-            # What a compaction wrote itself (a fold, a stub) has no number of its own in the log.
-            number = fold.span.first if fold else line.entry.ref or number
-            told = summary.handoff if summary and not fold else None
-            item = Item(number, line.message, fold, line.entry, told)
-            if items and item.role == "user" == items[-1].role:
-                joined = join(items[-1].message, line.message)
-                items[-1] = Item(item.number, joined, None, ViewEntry(ref=item.number, inline=joined))
-            else:
-                items.append(item)
-        return cls(tuple(items), last, _fingerprint([item.message for item in items]))
+        items = tuple(join_neighbours(shown))
+        return cls(items, last, _fingerprint([item.message for item in items]))
 
     def match(self, messages: Messages) -> list[Item] | None:
         """The list with ids when it begins with this view; None when it is another one.
@@ -181,24 +189,25 @@ def _fingerprint(messages: Messages) -> bytes:
     return b"".join(fingerprints(b"", messages)[-1:])
 
 
-def join_neighbours(messages: Iterable[Message], before: Sequence[Message] = ()) -> list[Message]:
-    """The list as it is sent: neighbouring user messages become one, their contents joined by a blank line.
+def join_neighbours(items: Iterable[Item], before: Sequence[Item] = ()) -> list[Item]:
+    """The lines as they are sent: neighbouring user messages become one, their contents joined by a blank line.
 
-    A fold is never joined: it would no longer be recognised, and neither would the words beside it. What stands
-    `before` the messages is joined already.
+    A fold of ours is never joined: it would no longer be recognised in the list, and neither would the words beside
+    it. What stands `before` is joined already.
     """
-    joined: list[Message] = list(before)
-    for message in messages:
-        if joined and are_joined(joined[-1], message):
-            joined[-1] = join(joined[-1], message)
+    joined: list[Item] = list(before)
+    for item in items:
+        if joined and are_joined(joined[-1], item):
+            message = join(joined[-1].message, item.message)
+            joined[-1] = Item(item.number, message, origin=Origin.SHORTENED)
         else:
-            joined.append(message)
+            joined.append(item)
     return joined
 
 
-def are_joined(first: Message, second: Message) -> bool:
-    """Whether two neighbours are sent as one: both are the user's own words."""
-    return role_of(first) == "user" == role_of(second) and read_fold(first) is None and read_fold(second) is None
+def are_joined(first: Item, second: Item) -> bool:
+    """Whether two neighbours are sent as one: both stand in the user's role, and neither is a fold of ours."""
+    return all(role_of(item.message) == "user" and item.fold is None for item in (first, second))
 
 
 def join(first: Message, second: Message) -> Message:

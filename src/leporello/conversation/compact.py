@@ -6,15 +6,14 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from leporello.compaction.pipeline import CompactionResult
-from leporello.compaction.view import Item
 from leporello.errors import LeaseLost, StoreConflict, StoreError
-from leporello.events import CompactionReport, Outcome, ViewEntry
+from leporello.events import CompactionReport, Outcome
 from leporello.ledger import ledger as snapshot
 from leporello.ledger.facts import ROLES, storable
 from leporello.ledger.ledger import Ledger, Pinned
@@ -22,8 +21,7 @@ from leporello.messages import is_result, role_of, text_of
 from leporello.redact.messages import masked
 from leporello.store import Store
 from leporello.store.records import CompactionRecord as StoredCompaction
-from leporello.store.records import Lease, LedgerSnapshot, StoredFold, View, ViewLine
-from leporello.summaries.fold import read_fold
+from leporello.store.records import Lease, LedgerSnapshot, StoredFold, View
 from leporello.summaries.handoff import to_json
 
 
@@ -62,31 +60,7 @@ HELD = "held"
 """In the details of a report: another process had the lease."""
 
 
-def view_items(view: View) -> list[Item]:
-    """A stored view for the pipeline. Only folds the store itself wrote count as folds."""
-    items: list[Item] = []
-    number = 0
-    for line in view.lines:
-        number = line.number or number
-        items.append(_item(line, number))
-    return items
-
-
-def _item(line: ViewLine, number: int) -> Item:
-    if line.fold is not None:
-        fold = read_fold(line.message)
-        return Item(
-            fold.span.first if fold else number, line.message, fold, ViewEntry(inline=line.message, fold=line.fold)
-        )
-    if line.number is None:
-        return Item(number, line.message, None, ViewEntry(inline=line.message))
-    if line.shortened:
-        return Item(number, line.message, None, ViewEntry(ref=line.number, inline=line.message))
-    return Item(number, line.message)
-
-
-Compact: TypeAlias = Callable[[Sequence[Item], int], CompactionResult]
-"""Compacts the items of a view; the number is the one of the next fold."""
+Compact: TypeAlias = Callable[[View], CompactionResult]
 
 
 def fold_stored(
@@ -106,7 +80,7 @@ def fold_stored(
             return report
         view = store.views.view(conversation)
         ledger.pins = pinned(store, conversation)
-        done = compact(view_items(view), view.folds + 1)
+        done = compact(view)
         if not done.report.committed:
             store.views.record_attempt(conversation, done.report)
             return done.report
@@ -134,7 +108,7 @@ def _stored(done: CompactionResult, view: View, ledger: Ledger) -> StoredCompact
     return StoredCompaction(
         base_generation=view.generation,
         base_last=view.last,
-        entries=[line.entry for line in done.shown],
+        entries=[item.entry for item in done.shown],
         report=done.report,
         folds=[
             StoredFold(new.fold.id, new.fold.span, new.text, to_json(new.fold.handoff), new.children)

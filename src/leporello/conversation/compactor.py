@@ -14,11 +14,12 @@ from typing import Any
 from leporello.cancel import CancelToken
 from leporello.compaction.pipeline import CompactionResult, CompactionTask
 from leporello.compaction.plan import Protection
-from leporello.compaction.view import Item, MessageHashes, MessageSizes
+from leporello.compaction.view import MessageHashes, MessageSizes
 from leporello.config import Settings
 from leporello.conversation.compact import HELD, CompactionJob, fold_stored
 from leporello.conversation.engine import EngineSlot, view_facts
 from leporello.conversation.log import ConversationLog
+from leporello.conversation.rendering import view_items
 from leporello.conversation.sizes import METER_KEY, FixedPart, PromptSizes
 from leporello.errors import FixedPartTooLarge, StoreBusy
 from leporello.events import CompactionEvent, CompactionReport, Listener, Outcome
@@ -130,7 +131,7 @@ class Compactor:
     @property
     def reading(self) -> PromptSize:
         """The size of the next request with the tools and the system prompt last measured."""
-        return self._sizes.read(self._log.messages)
+        return self._sizes.read(self._log.sent(self._sizes.fixed.recall))
 
     @property
     def _limits(self) -> Limits:
@@ -159,7 +160,7 @@ class Compactor:
             reading = self.reading
         if not fits(self._sizes.limits, reading.tokens):
             self._refuse(reading.tokens)
-        self._sizes.sent(self._log.messages)
+        self._sizes.sent(self._log.sent(self._sizes.fixed.recall))
         return reading
 
     def when_due(self, occasion: Occasion, trigger: str) -> PromptSize:
@@ -183,7 +184,7 @@ class Compactor:
                 self._sizes.window,
                 fixed.system_tokens,
                 fixed.tool_tokens,
-                fixed.recall,
+                bool(fixed.recall),
             )
         )
 
@@ -267,9 +268,9 @@ class Compactor:
         facts = view_facts(before)
         self._plugins.fire("pre_compaction", trigger=trigger, focus=focus, tokens=self.reading.tokens, **facts)
 
-        def compact(items: Sequence[Item], fold_number: int) -> CompactionResult:
+        def compact(view: View) -> CompactionResult:
             self.state = attempted(self.state, trigger)
-            task = self._task(items, fold_number, trigger, focus)
+            task = self._task(view, trigger, focus)
             done = self._plugins.engine.compact(task if with_model else replace(task, summariser=None))
             self.state = after(self.state, done.report, self._limits, tokens)
             return done
@@ -291,12 +292,12 @@ class Compactor:
         self._tell(CompactionEvent(log.id, log.view.generation, report, log.compactions))
         return report
 
-    def _task(self, items: Sequence[Item], fold_number: int, trigger: str, focus: str) -> CompactionTask:
+    def _task(self, view: View, trigger: str, focus: str) -> CompactionTask:
         sizes, summariser = self._sizes, self._hooks.summariser
         if summariser is not None and self._hooks.cancel is not None:
             summariser = Stoppable(summariser, self._hooks.cancel)
         return CompactionTask(
-            items=items,
+            items=view_items(view.lines, sizes.fixed.recall),
             limits=sizes.limits,
             counter=sizes.counter,
             measure=MessageSizes(sizes.counter, MessageHashes()),
@@ -304,12 +305,12 @@ class Compactor:
             protection=Protection(last=sizes.limits.protect_last_n),
             summariser=summariser,
             focus=focus,
-            fold_number=fold_number,
+            fold_number=view.folds + 1,
             engine=self._plugins.engine.name,
             trigger=trigger,
             system_tokens=sizes.fixed.system_tokens,
             tool_tokens=sizes.fixed.tool_tokens,
-            recall=sizes.fixed.recall,
+            recall=bool(sizes.fixed.recall),
         )
 
     def _tell(self, event: CompactionEvent) -> None:

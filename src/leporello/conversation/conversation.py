@@ -115,7 +115,7 @@ class Conversation:
     @property
     def messages(self) -> list[Message]:
         """The view as it is sent: calls and results that match, neighbouring user messages as one."""
-        return self.runtime.log.messages
+        return self.runtime.log.sent(self.runtime.sizes.fixed.recall)
 
     def append(self, *messages: Message) -> list[str]:
         """Store messages durably and return their ids for life."""

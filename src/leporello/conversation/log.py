@@ -28,10 +28,12 @@ class ConversationLog:
         self.after_foreign_compaction: Callable[[], None] | None = None
         """Called when another process has compacted or taken a compaction back."""
 
-    @property
-    def messages(self) -> list[Message]:
-        """The view as it is sent: calls and results that match, neighbouring user messages as one."""
-        return self._sent.messages(self.view)
+    def sent(self, recall: bool | None) -> list[Message]:
+        """The view as it is sent: calls and results that match, neighbouring user messages as one.
+
+        `recall`: whether the model can call the recall tools; None: nobody knows yet.
+        """
+        return self._sent.messages(self.view, recall)
 
     @property
     def compactions(self) -> int:

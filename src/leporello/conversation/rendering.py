@@ -1,21 +1,25 @@
-"""The view rendered into one request: valid, with cache breakpoints, in any dialect; and replies read back."""
+"""The view rendered into one request: valid, with cache breakpoints, in any dialect; and replies read back.
+
+A fold is a value until here. Its text is made for the request at hand: it names the recall tools only where the model
+can call them. `recall` None means that nobody knows yet; a fold is then shown as it was written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leporello import caching
 from leporello.compaction.assemble import repair
-from leporello.compaction.view import Shown, are_joined, join, join_neighbours
+from leporello.compaction.view import Item, Origin, are_joined, join_neighbours
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
 from leporello.dialects.anthropic import DEFAULT_MAX_TOKENS
 from leporello.errors import InputError
-from leporello.events import ViewEntry
-from leporello.messages import Message
+from leporello.messages import Message, role_of
 from leporello.providers.base import ModelReply
 from leporello.store.records import View, ViewLine
+from leporello.summaries.fold import fold_message
 from leporello.turns import groups
 from leporello.usage import CanonicalUsage
 
@@ -45,6 +49,31 @@ def _as_json(reply: Any) -> Mapping[str, Any]:
     raise InputError(f"a {type(reply).__name__} is not a reply; give the client's answer object or its JSON")
 
 
+def rendered_line(line: ViewLine, recall: bool | None) -> ViewLine:
+    """The line with its fold's text as this request needs it; what already is so stays as it is, byte for byte."""
+    if line.summary is None or recall is None or line.summary.recall in (recall, None):
+        return line
+    return replace(line, message=fold_message(line.summary, role_of(line.message), recall=recall))
+
+
+def view_items(lines: Sequence[ViewLine], recall: bool | None = None) -> list[Item]:
+    """Lines of a stored view as the pipeline takes them."""
+    items: list[Item] = []
+    number = 0
+    for line in lines:
+        number = line.number or number
+        items.append(_item(rendered_line(line, recall), number))
+    return items
+
+
+def _item(line: ViewLine, number: int) -> Item:
+    if line.summary is not None:
+        return Item(line.summary.span.first, line.message, line.summary, Origin.WRITTEN)
+    if line.number is None:
+        return Item(number, line.message, origin=Origin.WRITTEN, engine_fold=line.fold or "")
+    return Item(number, line.message, origin=Origin.SHORTENED if line.shortened else Origin.LOG)
+
+
 @dataclass(frozen=True, slots=True)
 class SentMessage:
     """One message of a request, and the lines of the view it comes from; none for a stub that answers a lost call."""
@@ -54,16 +83,17 @@ class SentMessage:
 
 
 def sent_messages(view: View) -> list[SentMessage]:
-    """What `Sent` makes of a view, for those who want to know where each message comes from."""
-    shown = [Shown(ViewEntry(ref=place, inline=line.message), line.message) for place, line in enumerate(view.lines)]
-    found: list[SentMessage] = []
-    for item in repair(shown):
-        lines = () if item.entry.ref is None else (view.lines[item.entry.ref],)
-        if found and are_joined(found[-1].message, item.message):
-            found[-1] = SentMessage(join(found[-1].message, item.message), (*found[-1].lines, *lines))
+    """What `RenderedView` makes of a view, for those who want to know where each message comes from."""
+    placed = [Item(place, line.message, line.summary) for place, line in enumerate(view.lines)]
+    found: list[tuple[Item, tuple[ViewLine, ...]]] = []
+    for item in repair(placed):
+        lines = () if item.origin is Origin.WRITTEN else (view.lines[item.number],)
+        if found and are_joined(found[-1][0], item):
+            before, earlier = found.pop()
+            found.append((join_neighbours((before, item))[0], (*earlier, *lines)))
         else:
-            found.append(SentMessage(item.message, lines))
-    return found
+            found.append((item, lines))
+    return [SentMessage(item.message, lines) for item, lines in found]
 
 
 class RenderedView:
@@ -71,37 +101,40 @@ class RenderedView:
 
     def __init__(self) -> None:
         self._generation = -1
-        self._settled: list[Message] = []
+        self._recall: bool | None = None
+        self._settled: list[Item] = []
         self._lines = 0
         self._last: ViewLine | None = None
 
-    def messages(self, view: View) -> list[Message]:
-        """What is sent of a view."""
-        if not self._goes_on(view):
-            self._generation, self._settled, self._lines, self._last = view.generation, [], 0, None
+    def messages(self, view: View, recall: bool | None = None) -> list[Message]:
+        """What is sent of a view. `recall`: whether the model can call the recall tools."""
+        if not self._goes_on(view, recall):
+            self._generation, self._recall, self._settled, self._lines, self._last = (
+                view.generation,
+                recall,
+                [],
+                0,
+                None,
+            )
         new = view.lines[self._lines :]
         found = groups([line.message for line in new])
         cut = found[-1].start if found else 0
         if cut:
             self._settle(new[:cut])
-        return join_neighbours([*self._settled[-1:], *_repaired(new[cut:])], self._settled[:-1])
+        open_end = repair(view_items(new[cut:], recall))
+        return [item.message for item in join_neighbours([*self._settled[-1:], *open_end], self._settled[:-1])]
 
-    def _goes_on(self, view: View) -> bool:
+    def _goes_on(self, view: View, recall: bool | None) -> bool:
         """Whether the view is the one followed so far, longer at its end."""
-        if view.generation != self._generation or len(view.lines) < self._lines:
+        if (view.generation, recall) != (self._generation, self._recall) or len(view.lines) < self._lines:
             return False
         return not self._lines or view.lines[self._lines - 1] is self._last
 
     def _settle(self, lines: tuple[ViewLine, ...]) -> None:
-        fresh = _repaired(lines, more_follows=True)
+        fresh = repair(view_items(lines, self._recall), more_follows=True)
         self._settled = join_neighbours([*self._settled[-1:], *fresh], self._settled[:-1])
         self._lines += len(lines)
         self._last = lines[-1]
-
-
-def _repaired(lines: tuple[ViewLine, ...], *, more_follows: bool = False) -> list[Message]:
-    shown = [Shown(ViewEntry(inline=line.message), line.message) for line in lines]
-    return [line.message for line in repair(shown, more_follows=more_follows)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class ConversationRuntime:
 
     def leave(self, reason: str = "exit") -> None:
         """A real end for engine and plugins: the program ends, the user begins anew, the conversation expired."""
-        self.plugins.session_ends(self.log.view, self.log.messages, reason)
+        self.plugins.session_ends(self.log.view, self.log.sent(self.sizes.fixed.recall), reason)
 
     @property
     def recall_tools(self) -> RecallTools:

@@ -23,8 +23,8 @@ class FixedPart:
 
     system_tokens: int = 0
     tool_tokens: int = 0
-    recall: bool = False
-    """Whether the model can call the recovery tools: a fold names the calls only then."""
+    recall: bool | None = None
+    """Whether the model can call the recovery tools: a fold names the calls only then. None: nothing was sent yet."""
 
     @property
     def tokens(self) -> int:
@@ -68,7 +68,7 @@ class PromptSizes:
         names = {tool.get("name") or tool.get("function", {}).get("name") for tool in tools}
         self._count(recall="lcm_expand" in names)
 
-    def _count(self, *, recall: bool) -> None:
+    def _count(self, *, recall: bool | None) -> None:
         self._raw = self.counter.raw_fixed(self._tools, self._system)
         self.fixed = FixedPart(
             self.counter.text(self._system) if self._system else 0,
@@ -108,6 +108,6 @@ class PromptSizes:
         """Go on where an earlier process stopped: its next decision would have been the same."""
         self._meter.restore(kept.get("meter") or {})
         system, tools = kept.get("fixed") or (0, 0)
-        self.fixed = FixedPart(system, tools, bool(kept.get("recall")))
+        self.fixed = FixedPart(system, tools, kept.get("recall"))
         if self._raw is None:
             self._raw = kept.get("fixed_raw")

@@ -112,6 +112,11 @@ class ContextCompressor(ContextEngine):
         """The name under which the config selects it."""
         return self._engine.name
 
+    @property
+    def shown(self) -> tuple[Item, ...]:
+        """The lines of the list that it returned last; none before the first compaction."""
+        return self._returned.items if self._returned else ()
+
     def _take_limits(self, limits: Limits) -> None:
         self.limits = limits
         self.context_length = limits.window
@@ -203,7 +208,7 @@ class ContextCompressor(ContextEngine):
         self.last_report = done.report
         self.compression_count += done.report.committed
         self.state = after(self.state, done.report, self._in_force, self._asked)
-        self.trust.remember(block for line in done.shown if line.entry.fold for block in blocks_of(line.message))
+        self.trust.remember(block for item in done.shown if item.fold for block in blocks_of(item.fold, item.message))
         return done
 
     def _numbered(self, messages: Messages, hashes: MessageHashes) -> list[Item]:
@@ -212,10 +217,11 @@ class ContextCompressor(ContextEngine):
         A list that is neither is another conversation or was edited: it is numbered afresh, through its folds.
         """
         items = self._returned.match(messages) if self._returned else None
+        known = len(self._returned.items) if self._returned and items is not None else 0
         if items is None:
             items = number_messages(messages, self.trust)
-        for item in items:
-            strange = item.entry is None and item.fold is None and item.number in self.ledger.hashes
+        for item in items[known:]:
+            strange = item.fold is None and item.number in self.ledger.hashes
             if strange and not self.ledger.knows(item.number, item.message):
                 self.ledger = self.ledger.renumbered()
                 self._returned = None

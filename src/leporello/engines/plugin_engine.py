@@ -15,7 +15,7 @@ from typing import Any
 
 from leporello.compaction.assemble import repair
 from leporello.compaction.pipeline import CompactionResult, CompactionTask, NewFold, catch_up, folds_of
-from leporello.compaction.view import MessageHashes, Shown, entry_of, join_neighbours
+from leporello.compaction.view import MessageHashes, Origin, join_neighbours
 from leporello.engines.base import ContextEngine
 from leporello.engines.compressor import COMPRESSOR
 from leporello.engines.guard import PluginGuard, accepted
@@ -156,8 +156,7 @@ class _GuestCompaction:
 
     def run(self) -> CompactionResult:
         task = self.task
-        lines = repair([Shown(entry_of(item), item.message) for item in task.items])
-        given = EngineInput(task.items, lines, self.hash_of)
+        given = EngineInput(task.items, repair(task.items), self.hash_of)
         before = self._request(given.messages)
         who = f"{self.guest.guard.who}: compress()"
         try:
@@ -198,7 +197,7 @@ class _GuestCompaction:
 
     def _measured(self, placed: PlacedView, before: int, who: str) -> CompactionResult:
         task = self.task
-        sent = join_neighbours(line.message for line in placed.shown)
+        sent = [line.message for line in join_neighbours(placed.shown)]
         after = self._request(sent)
         fixed = task.system_tokens + task.tool_tokens
         fixed += sum(task.measure(item.message) for item in task.items if is_instruction(item.message))
@@ -228,7 +227,7 @@ class _GuestCompaction:
         return CompactionResult(report, placed.shown, placed.fold, folds)
 
     def _lost_pins(self, placed: PlacedView) -> tuple[str, ...]:
-        stays = {line.entry.ref for line in placed.shown}
+        stays = {line.number for line in placed.shown if line.origin is not Origin.WRITTEN}
         lost = [number for number, pin in self.task.ledger.pins.items() if pin.text.strip() and number not in stays]
         if not lost:
             return ()

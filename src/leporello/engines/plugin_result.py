@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from leporello.compaction.view import Item, MessageHashes, Shown
-from leporello.events import Span, ViewEntry
+from leporello.compaction.view import Item, MessageHashes, Origin
+from leporello.events import Span
 from leporello.messages import Message, decode_json, encode_json, is_instruction, role_of, text_of
 from leporello.redact.messages import masked
 from leporello.summaries.fold import Fold
@@ -33,7 +33,7 @@ class EngineInput:
     """What the engine was given: the lines of the view, repaired, and the items behind them."""
 
     items: Sequence[Item]
-    lines: Sequence[Shown]
+    lines: Sequence[Item]
     hash_of: MessageHashes
 
     @property
@@ -46,7 +46,7 @@ class EngineInput:
 class PlacedView:
     """The returned list as a view; `fold` names what is no longer shown, None when everything still is."""
 
-    shown: tuple[Shown, ...]
+    shown: tuple[Item, ...]
     fold: Fold | None
     text: str
     """What the engine wrote itself."""
@@ -104,50 +104,50 @@ def _check_valid(given: EngineInput, returned: Sequence[Message]) -> None:
 def _newest_user(given: EngineInput) -> Message | None:
     for line in reversed(given.lines):
         # Folds and what engines wrote in the user's role are no references: the user never said them.
-        if role_of(line.message) == "user" and line.entry.ref is not None:
+        if role_of(line.message) == "user" and line.origin is not Origin.WRITTEN:
             return line.message
     return None
 
 
 def place(given: EngineInput, returned: Sequence[Message], fold_number: int) -> PlacedView:
     """The returned list as entries: references to what was shown before, and the engine's own messages."""
-    entries = _references(given, returned)
+    known = _references(given, returned)
     # What it wrote itself is a summary, or a message cut by it: neither brings a secret into the view.
-    returned = [message if entry else masked(message) for message, entry in zip(returned, entries, strict=True)]
-    stays = {entry.ref for entry in entries if entry is not None and entry.ref is not None}
-    hidden = sorted({item.number for item in given.items if item.entry is None and item.number not in stays})
-    new = [message for message, entry in zip(returned, entries, strict=True) if entry is None]
+    new = [masked(message) for message, line in zip(returned, known, strict=True) if line is None]
+    stays = {line.number for line in known if line is not None and line.origin is not Origin.WRITTEN}
+    hidden = sorted({item.number for item in given.items if item.origin is Origin.LOG and item.number not in stays})
     fold: Fold | None = None
     if hidden:
         span = Span(hidden[0], hidden[-1])
         behind = tuple(sorted(number for number in stays if number in span))
         fold = Fold(fold_number, span, Handoff(), behind)
-    name = fold.id if fold else None
-    shown = tuple(
-        Shown(entry or ViewEntry(inline=message, fold=name), message)
-        for message, entry in zip(returned, entries, strict=True)
-    )
-    return PlacedView(shown, fold, "\n\n".join(filter(None, map(text_of, new))))
+    shown: list[Item] = []
+    written = iter(new)
+    for line in known:
+        number = shown[-1].number if shown else 0
+        name = fold.id if fold else ""
+        shown.append(line or Item(number, next(written), origin=Origin.WRITTEN, engine_fold=name))
+    return PlacedView(tuple(shown), fold, "\n\n".join(filter(None, map(text_of, new))))
 
 
-def _references(given: EngineInput, returned: Sequence[Message]) -> list[ViewEntry | None]:
-    """For each returned message the entry of the line it repeats; both ends first, where repeats are most likely."""
-    found: list[ViewEntry | None] = [None] * len(returned)
+def _references(given: EngineInput, returned: Sequence[Message]) -> list[Item | None]:
+    """For each returned message the line it repeats; both ends first, where repeats are most likely."""
+    found: list[Item | None] = [None] * len(returned)
     old = [given.hash_of(message) for message in given.messages]
     new = [given.hash_of(message) for message in returned]
     most = min(len(old), len(new))
     end = _same(most, lambda k: old[-1 - k] == new[-1 - k])
     start = _same(most - end, lambda k: old[k] == new[k])
     for k in range(start):
-        found[k] = given.lines[k].entry
+        found[k] = given.lines[k]
     for k in range(1, end + 1):
-        found[-k] = given.lines[-k].entry
+        found[-k] = given.lines[-k]
     waiting: dict[str, deque[int]] = defaultdict(deque)
     for index in range(start, len(old) - end):
         waiting[old[index]].append(index)
     for index in range(start, len(new) - end):
         if waiting[new[index]]:
-            found[index] = given.lines[waiting[new[index]].popleft()].entry
+            found[index] = given.lines[waiting[new[index]].popleft()]
     return found
 
 

@@ -10,7 +10,6 @@ from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import Limits
 from leporello.policy import due_at
 from leporello.store.records import ViewLine
-from leporello.summaries.fold import read_fold
 from leporello.summaries.handoff import Section
 from leporello.tokens import TokenCounter
 
@@ -96,8 +95,8 @@ def divide(room: WindowContext) -> WindowUse:
     for position, line in enumerate(lines):
         size = counter.message(line.message)
         if line.fold:
-            rules = min(size, counter.text(_section(line.message, Section.CONSTRAINTS)))
-            pins = min(size - rules, counter.text(_section(line.message, Section.PINNED)))
+            rules = min(size, counter.text(_section(line, Section.CONSTRAINTS)))
+            pins = min(size - rules, counter.text(_section(line, Section.PINNED)))
             parts[WindowPart.RULES] += rules
             parts[WindowPart.PINS] += pins
             parts[WindowPart.SUMMARY] += size - rules - pins
@@ -134,9 +133,8 @@ def _tail_start(room: WindowContext) -> int:
     return start
 
 
-def _section(message: Message, section: Section) -> str:
-    fold = read_fold(message)
-    return "\n".join(line.text for line in fold.handoff[section]) if fold else ""
+def _section(line: ViewLine, section: Section) -> str:
+    return "\n".join(told.text for told in line.summary.handoff[section]) if line.summary else ""
 
 
 def _split(counter: TokenCounter, message: Message, size: int, parts: dict[WindowPart, int]) -> None:

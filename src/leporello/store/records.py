@@ -14,6 +14,7 @@ from typing import Any
 from leporello.events import CompactionReport, Span, ViewEntry
 from leporello.messages import Message
 from leporello.store.snippets import snippet
+from leporello.summaries.fold import ViewFold
 from leporello.usage import CanonicalUsage
 
 COMPRESSION = "compression"
@@ -138,13 +139,15 @@ class ViewLine:
     """One line of a view, resolved.
 
     `number` is the stored message it shows or comes from; None for a message that a compaction wrote. `shortened` says
-    that `message` differs from the stored one.
+    that `message` differs from the stored one. `fold` is the id of the fold it shows, `summary` what that says; None
+    where a plugin's engine wrote it in a form of its own.
     """
 
     message: Message
     number: int | None = None
     fold: str | None = None
     shortened: bool = False
+    summary: ViewFold | None = None
 
 
 @dataclass(frozen=True, slots=True)

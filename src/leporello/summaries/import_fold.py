@@ -15,7 +15,7 @@ from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Pinned, Rule
 from leporello.ledger.line_features import IDENTIFIER, identifiers
 from leporello.summaries import unverified
 from leporello.summaries.deterministic import GAP
-from leporello.summaries.fold import Fold
+from leporello.summaries.fold import ViewFold
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin, Section
 from leporello.summaries.sections import ROOT_LINE
 
@@ -24,7 +24,7 @@ _AS_PROSE = (Section.DECISIONS, Section.RESOLVED, Section.CRITICAL, Section.BLOC
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-def inherit(ledger: Ledger, *folds: Fold) -> None:
+def inherit(ledger: Ledger, *folds: ViewFold) -> None:
     """Put what folds say into the ledger, for the messages the ledger doesn't know itself.
 
     Folds of one view are given together: two of them may speak of the same message.
@@ -60,7 +60,7 @@ def inherit(ledger: Ledger, *folds: Fold) -> None:
     ledger.asks.sort(key=lambda ask: ask.number)
 
 
-def _inherit_unverified(ledger: Ledger, folds: Iterable[Fold]) -> None:
+def _inherit_unverified(ledger: Ledger, folds: Iterable[ViewFold]) -> None:
     """Lines that nobody vouched for when the folds were written stay what they are."""
     found: dict[int, list[tuple[Section, HandoffLine]]] = {}
     for section, line in (pair for fold in folds for pair in fold.handoff.lines()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from leporello.compaction.assemble import assemble
@@ -16,6 +16,7 @@ from leporello.compaction.pipeline import (
     NewFold,
     catch_up,
     fold_budget,
+    fold_item,
     left_out,
     nothing_new,
     shown_numbers,
@@ -30,17 +31,8 @@ from leporello.events import Span
 from leporello.ledger.ranking import Ranking
 from leporello.messages import is_instruction
 from leporello.summaries.deterministic import USER_SHARE, QuotationBudget, merge, plain_sections, quotations
-from leporello.summaries.fold import Fold, prompt
+from leporello.summaries.fold import Fold, RunningState, SummaryNode, SummaryTree, prompt, state_text
 from leporello.summaries.handoff import Handoff, Section, joined, render
-from leporello.summaries.summary_tree import (
-    RunningState,
-    SummaryNode,
-    make_state,
-    read_state,
-    read_tree,
-    state_message,
-    tree_message,
-)
 from leporello.turns import closing_role, groups, opening_role
 
 ROUNDS = 4
@@ -151,33 +143,24 @@ def _state(
     ground: _Ground, desk: NodeWriter, nodes: Sequence[SummaryNode], whole: int, passing: Handoff
 ) -> RunningState:
     job = ground.job
+    # What unverified lines are is told where some are.
+    note = prompt("unverified") if any(ground.covered.intersection(job.ledger.earlier)) else ""
     number = max(node.number for node in nodes)
-    some = any(ground.covered.intersection(job.ledger.earlier))
-    note = _note(nodes[-1], recall=job.recall, unverified=some)
-    empty = make_state(number, ground.span, Handoff(), ground.kept, note, job.key)
-    context = desk.count(prompt("frontier")) + desk.count(empty.text) + PART_TOKENS * (len(nodes) + 3)
+    state = RunningState(number, ground.span, Handoff(), ground.kept, nodes[-1].span.first, note)
+    empty = state_text(state, recall=job.recall, key=job.key)
+    context = desk.count(prompt("frontier")) + desk.count(empty) + PART_TOKENS * (len(nodes) + 3)
     used = sum(desk.count(node.text) for node in nodes) + context - FOLD_FRAME_TOKENS
     shelf = StateWriter(whole, max(0, whole - used))
-    handoff = write(desk, ground.covered, nodes, shelf, passing)
-    return make_state(number, ground.span, handoff, ground.kept, note, job.key)
-
-
-def _note(newest: SummaryNode, *, recall: bool, unverified: bool) -> str:
-    """What stands below the state: how to read the folded again, and what unverified lines are where some are."""
-    footer = prompt("footer").replace("{fold}", newest.id).replace("{first}", f"m{newest.span.first}")
-    return " ".join((*([prompt("unverified")] if unverified else []), *([footer] if recall else [])))
+    return replace(state, handoff=write(desk, ground.covered, nodes, shelf, passing))
 
 
 def _old_branches(job: CompactionTask, items: Sequence[Item]) -> list[Branch]:
     """What is folded already: the nodes of a frontier, or the fold of another engine as a branch to be written."""
     branches: list[Branch] = []
     for item in items:
-        if item.fold is None or read_state(item.message) is not None:
-            continue
-        frontier = read_tree(item.message)
-        if frontier is not None:
-            branches.extend(standing(node, job.counter.text(node.text)) for node in frontier.nodes)
-        else:
+        if isinstance(item.fold, SummaryTree):
+            branches.extend(standing(node, job.counter.text(node.text)) for node in item.fold.nodes)
+        elif isinstance(item.fold, Fold):
             size = job.measure(item.message)
             source = size * FOREIGN_DENSITY
             told = SummaryNode(item.fold.number, 1, item.fold.span, source, "", item.fold.handoff)
@@ -244,19 +227,20 @@ def _frontier(branches: Sequence[Branch], written: Written) -> Iterator[SummaryN
 def _folded(ground: _Ground, nodes: Sequence[SummaryNode], state: RunningState, written: Written) -> FoldedSpan:
     job = ground.job
     role, apart = _roles(ground)
-    messages = [tree_message(role, prompt("frontier"), nodes, None if apart else state)]
+    folds = [fold_item(job, SummaryTree(tuple(nodes), None if apart else state), role)]
     if apart:
-        messages.append(state_message("user" if role == "assistant" else "assistant", state))
+        folds.append(fold_item(job, state, "user" if role == "assistant" else "assistant"))
+    text = state_text(state, recall=job.recall, key=job.key)
     fold = Fold(state.number, ground.span, joined(*(node.handoff for node in nodes), state.handoff), ground.kept)
     return FoldedSpan(
-        shown=tuple(assemble(ground.items, ground.plan, messages, f"f{state.number}", tail_chars(job))),
+        shown=tuple(assemble(ground.items, ground.plan, folds, tail_chars(job))),
         fold=fold,
         summary=written.summary,
         folds=tuple(
             NewFold(Fold(node.number, node.span, node.handoff), node.text, branch.children)
             for branch, node in written.nodes
         ),
-        tokens=sum(job.counter.text(node.text) for node in nodes) + job.counter.text(state.text),
+        tokens=sum(job.counter.text(node.text) for node in nodes) + job.counter.text(text),
         pruned=len(ground.plan.pointers),
         details={
             "nodes": [{"id": node.id, "level": node.level, "span": str(node.span)} for node in nodes],

@@ -22,8 +22,8 @@ from leporello.summaries.deterministic import (
     merge,
     quotations,
 )
+from leporello.summaries.fold import SummaryNode, make_node
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, joined, render
-from leporello.summaries.summary_tree import SummaryNode, make_node
 
 LEAVES = 12
 """How many leaves of usual size fill the frontier's cap."""

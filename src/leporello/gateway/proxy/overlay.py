@@ -7,7 +7,6 @@ not change between compactions. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import orjson
 
@@ -16,27 +15,11 @@ from leporello.dialects import Dialect
 from leporello.dialects.request import Body, OverlayItem
 from leporello.gateway.proxy.request import WireRequest
 from leporello.store.records import ViewLine
-from leporello.summaries.fold import fold_message, read_fold
 
 
 def is_folded(lines: Sequence[ViewLine]) -> bool:
     """Whether a view shows anything else than the messages themselves, all of them, in order."""
     return any(line.shortened or line.number != k for k, line in enumerate(lines, 1))
-
-
-def with_footers(lines: Sequence[ViewLine], *, callable_here: bool) -> list[ViewLine]:
-    """Folds name the recovery calls exactly where the model can make them, whatever held when they were made."""
-    return [_with_footer(line, callable_here) if line.fold else line for line in lines]
-
-
-def _with_footer(line: ViewLine, callable_here: bool) -> ViewLine:
-    content = line.message.get("content")
-    if not isinstance(content, str) or ("lcm_expand(" in content) is callable_here:
-        return line
-    fold = read_fold(line.message)
-    if fold is None:
-        return line
-    return replace(line, message=fold_message(fold, str(line.message.get("role")), recall=callable_here))
 
 
 def apply_view(request: WireRequest, lines: Sequence[ViewLine], *, ttl: str = "5m", lay_marks: bool = False) -> bytes:

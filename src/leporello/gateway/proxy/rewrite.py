@@ -14,13 +14,14 @@ from leporello.agent.endpoints import Chosen, choose_model, summariser_for
 from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.recovery import Facts, OutputCap, Recovery, Remedy, Step, next_step
+from leporello.conversation.rendering import rendered_line
 from leporello.dialects.merge import HiddenCall
 from leporello.errors import ConfigError, FixedPartTooLarge
 from leporello.fingerprint import start
 from leporello.gateway.auth import Client
 from leporello.gateway.config import Upstream
 from leporello.gateway.proxy.conversations import CachedConversation, ConversationHint, ProxiedConversations
-from leporello.gateway.proxy.overlay import apply_view, is_folded, with_footers, without_thinking
+from leporello.gateway.proxy.overlay import apply_view, is_folded, without_thinking
 from leporello.gateway.proxy.recall.tool_offer import MOST_KEPT, STATE_KEY, RecallAnswers, can_offer, with_tools
 from leporello.gateway.proxy.request import WireRequest, output_cap, with_output_cap
 from leporello.models import LearnedLimits, Limits, cost, model_facts
@@ -203,7 +204,8 @@ class RequestRewriter:
             return plan
         caching_settings = self.settings.prompt_caching
         claude = caching.cache_use(request.model, dialect=request.dialect.name).native
-        shown = with_footers(lines, callable_here=plan.recall)
+        # Folds name the recall tools exactly where the model can call them, whatever held when they were made.
+        shown = [rendered_line(line, plan.recall) for line in lines]
         body = apply_view(request, shown, ttl=caching_settings.cache_ttl, lay_marks=claude)
         if live.thoughtless:
             body = without_thinking(body, request.dialect)

@@ -46,6 +46,7 @@ from leporello.store.sql.part import Locked, StorePart, key_of
 from leporello.store.sql.schema import insert
 from leporello.store.sql.sessions import insert_session, new_id, register_id, write_prompt
 from leporello.store.sql.state import save_ledger
+from leporello.summaries.fold import read_fold
 
 _GENERATION = (
     "SELECT g.generation, g.kind, g.state, g.base_last, s.id, g.created, g.entries FROM generations g "
@@ -228,7 +229,9 @@ def _resolve(tx: Transaction, key: int, entries: tuple[ViewEntry, ...], beyond: 
     lines: list[ViewLine] = []
     for entry in entries:
         if entry.inline is not None:
-            lines.append(ViewLine(entry.inline, entry.ref, entry.fold, shortened=entry.ref is not None))
+            # The one place where the text of a fold that was stored is read: only what the store wrote counts as one.
+            summary = read_fold(entry.inline) if entry.fold else None
+            lines.append(ViewLine(entry.inline, entry.ref, entry.fold, entry.ref is not None, summary))
         elif entry.ref is not None:
             lines.append(ViewLine(messages[entry.ref], entry.ref))
     lines.extend(ViewLine(messages[number], number) for number in range(beyond.first, beyond.last + 1))
