@@ -66,8 +66,8 @@ def test_valid_lists_stay_valid(messages: list[Message], window: int) -> None:
 @pytest.mark.fault(
     "broken arguments stay broken",
     "compaction/assemble.py",
-    old="message = repair_arguments(entry.message)",
-    new="message = entry.message",
+    old="kept.append(items[index].showing(repair_arguments(messages[index])))",
+    new="kept.append(items[index])",
 )
 @given(nasty_conversations(longest=20), WINDOWS)
 def test_broken_lists_are_mended_when_they_are_folded(messages: list[Message], window: int) -> None:
