@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import hashlib
 import os
@@ -27,6 +26,14 @@ IN_MEMORY = 1_048_576
 """Bytes kept in memory before an output goes to a file; above every threshold of the budget."""
 EDGE = 65_536
 """Bytes of the beginning and of the end that stay in memory after that."""
+TERM_SECONDS = 2.0
+"""How long processes may take to end after a polite signal, before the other one."""
+_TICK = 0.1
+_IDLE_AFTER_EXIT = 0.3
+_LONGEST_AFTER_EXIT = 2.0
+_CHUNK = 65_536
+# Colours, pagers and password prompts are of no use to a model, and the last two would hang.
+_QUIET = ("TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,84 +58,73 @@ class Captured:
 
 
 class Capture:
+    """Takes an output as it comes: in memory while it is small, then in a file, with both edges at hand."""
+
     def __init__(self, folder: Path, call_id: str, in_memory: int = IN_MEMORY) -> None:
         self._folder = folder
         self._call_id = call_id
         self._in_memory = in_memory
-        self._memory = bytearray()
-        self._head = b""
+        self._head = bytearray()
+        """All of it until it is too large, then its beginning."""
         self._tail = bytearray()
+        self._spilled = False
         self._spool: BinaryIO | None = None
         self._spool_path = folder / f".spool-{secrets.token_hex(8)}"
         self._digest = hashlib.blake2b(digest_size=16)
         self._lines = 0
-        self.size = 0
+        self._size = 0
         self._trouble = ""
 
     def write(self, data: bytes) -> None:
         """Take the next bytes; trouble with the disk is remembered, not raised, so that the process can go on."""
-        self.size += len(data)
+        self._size += len(data)
         self._lines += data.count(b"\n")
         self._digest.update(data)
-        if not self._head:
-            self._memory += data
-            if len(self._memory) > self._in_memory:
-                self._spill()
+        if self._spilled:
+            self._spill(data, data)
             return
-        self._keep_tail(data)
-        self._to_file(data)
+        self._head += data
+        if self._size > self._in_memory:
+            everything = bytes(self._head)
+            del self._head[EDGE:]
+            self._spilled = True
+            self._open_spool()
+            self._spill(everything, everything[EDGE:])
 
     def finish(self, *, save: bool = False) -> Captured:
         """Close the capture. `save` keeps a file even of an output that fits in memory."""
-        if not self._head:
-            return self._finish_small(save)
+        head = bytes(self._head)
         saved = None
-        if self._spool is not None:
-            try:
+        try:
+            if self._spool is not None:
                 self._spool.flush()
                 os.fsync(self._spool.fileno())
                 self._spool.close()
                 digest = self._digest.hexdigest()
                 saved = adopt_output(self._folder, self._call_id, self._spool_path, digest, self._lines)
-            except OSError as error:
-                self._give_up(error)
+            elif head and not self._spilled and (save or binary_kind(head) or not _is_utf8(head)):
+                saved = save_output(self._folder, self._call_id, head)
+        except OSError as error:
+            self._give_up(error)
         # Only the last EDGE bytes of the tail are sure to be without a gap.
-        return Captured(self.size, self._head, bytes(self._tail[-EDGE:]), saved, self._trouble)
+        return Captured(self._size, head, bytes(self._tail[-EDGE:]), saved, self._trouble)
 
-    def _finish_small(self, save: bool) -> Captured:
-        data = bytes(self._memory)
-        saved = None
-        if data and (save or binary_kind(data) or not _is_utf8(data)):
-            try:
-                saved = save_output(self._folder, self._call_id, data)
-            except OSError as error:
-                self._trouble = str(error)
-        return Captured(len(data), data, b"", saved, self._trouble)
-
-    def _spill(self) -> None:
-        data = bytes(self._memory)
-        self._memory.clear()
-        self._head = data[:EDGE]
-        self._keep_tail(data[EDGE:])
+    def _open_spool(self) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._spool = open(self._spool_path, "xb", opener=_private)  # noqa: SIM115 - `finish` closes it
         except OSError as error:
             self._trouble = str(error)
-        self._to_file(data)
 
-    def _keep_tail(self, data: bytes) -> None:
-        self._tail += data[-EDGE:]
+    def _spill(self, data: bytes, tail: bytes) -> None:
+        self._tail += tail[-EDGE:]
         if len(self._tail) > 2 * EDGE:
             del self._tail[:-EDGE]
-
-    def _to_file(self, data: bytes) -> None:
-        if self._spool is None:
-            return
-        try:
-            self._spool.write(data)
-        except OSError as error:
-            self._give_up(error)
+        if self._spool is not None:
+            try:
+                self._spool.write(data)
+            except OSError as error:
+                self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
         """The disk is full or gone: part of an output under the name of a whole one would be a lie, so it goes."""
@@ -147,20 +143,10 @@ def _private(path: str, flags: int) -> int:
 
 def _is_utf8(data: bytes) -> bool:
     try:
-        codecs.decode(data, "utf-8")
+        data.decode()
     except UnicodeDecodeError:
         return False
     return True
-
-
-TERM_SECONDS = 2.0
-"""How long processes may take to end after a polite signal, before the other one."""
-_TICK = 0.1
-_IDLE_AFTER_EXIT = 0.3
-_LONGEST_AFTER_EXIT = 2.0
-_CHUNK = 65_536
-# Colours, pagers and password prompts are of no use to a model, and the last two would hang.
-_QUIET = ("TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0")
 
 
 class Stop(StrEnum):
@@ -274,19 +260,15 @@ def stop_group(group: int) -> bool:
     """End every process of a group, politely first; returns whether there was any."""
     if not group_alive(group):
         return False
-    _signal(group, signal.SIGTERM)
     until = time.monotonic() + TERM_SECONDS
-    while group_alive(group):
-        if time.monotonic() >= until:
-            _signal(group, signal.SIGKILL)
-            break
-        time.sleep(0.02)
-    return True
-
-
-def _signal(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+        os.killpg(group, signal.SIGTERM)
+        while group_alive(group):
+            if time.monotonic() >= until:
+                os.killpg(group, signal.SIGKILL)
+                break
+            time.sleep(0.02)
+    return True
 
 
 def group_alive(group: int) -> bool:

@@ -23,6 +23,8 @@ from leporello.tools.sandbox import readable, shown
 from leporello.tools.schema import tool_from
 
 _LAST_BYTES = 2_000
+_STARTS_UP = 0.3
+"""Seconds after which a background command that failed at once is noticed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +32,24 @@ class BackgroundJob:
     id: str
     command: str
     folder: Path
-    pid: int
-    """Also the number of its process group."""
     output: Path
     """Everything it printed, in the conversation's outputs folder."""
-    code: int | None = None
-    """None while it runs."""
+    process: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        """Also the number of its process group."""
+        return self.process.pid
+
+    @property
+    def code(self) -> int | None:
+        """None while it runs."""
+        return self.process.poll()
 
     @property
     def state(self) -> str:
-        return "running" if self.code is None else f"ended with {exit_text(self.code)}"
+        code = self.code
+        return "running" if code is None else f"ended with {exit_text(code)}"
 
     def __str__(self) -> str:
         return f"{self.id}: {self.state} (pid {self.pid}, in {self.folder}): {self.command}"
@@ -51,72 +61,56 @@ class BackgroundJobs:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[str, BackgroundJob] = {}
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._reported: set[str] = set()
 
     def start(self, command: ShellCommand, outputs: Path) -> BackgroundJob:
         """Start a command; the same one in the same folder twice at a time is refused."""
         with self._lock:
-            self._refresh()
             for known in self._jobs.values():
-                if known.code is None and (known.command, known.folder) == (command.line, command.folder):
+                if (known.command, known.folder) == (command.line, command.folder) and known.code is None:
                     raise ToolError(f"this command is already running as {known.id}; its output is in {known.output}.")
             job_id = f"j{len(self._jobs) + 1}"
             outputs.mkdir(parents=True, exist_ok=True, mode=0o700)
             output = outputs / f"job-{job_id}-{secrets.token_hex(4)}.txt"
             with output.open("xb") as file:
                 process = start(command, file)
-            job = BackgroundJob(job_id, command.line, command.folder, process.pid, output)
-            self._jobs[job_id] = job
-            self._processes[job_id] = process
-            return job
+            self._jobs[job_id] = BackgroundJob(job_id, command.line, command.folder, output, process)
+            return self._jobs[job_id]
 
     def all(self) -> list[BackgroundJob]:
-        """Every job of the conversation with its present state, oldest first."""
+        """Every job of the conversation, oldest first."""
         with self._lock:
-            self._refresh()
             return list(self._jobs.values())
 
     def running(self) -> list[BackgroundJob]:
         """Work in progress: what a summary of the conversation must not forget."""
         return [job for job in self.all() if job.code is None]
 
-    def wait(self, job_id: str, seconds: float) -> BackgroundJob:
-        """The job once it has ended, or as it is after so many seconds."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._processes[job_id].wait(seconds)
-        return next(job for job in self.all() if job.id == job_id)
+    def get(self, job_id: str) -> BackgroundJob:
+        with self._lock:
+            if job_id not in self._jobs:
+                raise ToolError(f"there is no job {job_id!r}. Known: {', '.join(self._jobs) or 'none'}.")
+            return self._jobs[job_id]
 
     def stop(self, job_id: str) -> BackgroundJob:
         """End a job and everything it started."""
+        job = self.get(job_id)
         with self._lock:
-            job = self._jobs.get(job_id)
-            if job is None:
-                raise ToolError(f"there is no job {job_id!r}. Known: {', '.join(self._jobs) or 'none'}.")
             stop_group(job.pid)
-            self._processes[job_id].wait()
-            self._refresh()
+            job.process.wait()
             self._reported.add(job_id)
-            return self._jobs[job_id]
+        return job
 
     def news(self) -> list[str]:
         """One line for each job that ended since this was last asked."""
         with self._lock:
-            self._refresh()
-            ended = [job for job in self._jobs.values() if job.code is not None and job.id not in self._reported]
+            ended = [job for job in self._jobs.values() if job.id not in self._reported and job.code is not None]
             self._reported.update(job.id for job in ended)
         return [f"background job {job.id} {job.state}; its output is in {job.output}" for job in ended]
 
     def close(self) -> None:
         for job in self.running():
             self.stop(job.id)
-
-    def _refresh(self) -> None:
-        for job_id, job in self._jobs.items():
-            if job.code is None:
-                code = self._processes[job_id].poll()
-                if code is not None:
-                    self._jobs[job_id] = BackgroundJob(job.id, job.command, job.folder, job.pid, job.output, code)
 
 
 def jobs_tool(jobs: BackgroundJobs) -> Tool:
@@ -136,10 +130,8 @@ def jobs_tool(jobs: BackgroundJobs) -> Tool:
             return ToolResult("\n".join(map(str, known)) or "(no background jobs)", details={"jobs": len(known)})
         if stop:
             return ToolResult(str(jobs.stop(job)), details={"job": job})
-        for found in jobs.all():
-            if found.id == job:
-                return ToolResult(_last_output(found), status=str(found), details={"job": job}, exempt=True)
-        raise ToolError(f"there is no job {job!r}.")
+        found = jobs.get(job)
+        return ToolResult(_last_output(found), status=str(found), details={"job": job}, exempt=True)
 
     return tool_from(run, name="jobs")
 
@@ -152,10 +144,6 @@ def _last_output(job: BackgroundJob) -> str:
     if size <= _LAST_BYTES:
         return text or "(no output yet)"
     return cut_mark(f"{size - _LAST_BYTES:,} bytes before this are in {job.output}") + "\n" + text
-
-
-_STARTS_UP = 0.3
-"""Seconds after which a background command that failed at once is noticed."""
 
 
 def terminal_tool(jobs: BackgroundJobs) -> Tool:
@@ -183,7 +171,7 @@ def terminal_tool(jobs: BackgroundJobs) -> Tool:
             return _start_job(context, jobs, work)
         result = _run(context, work)
         news = jobs.news()
-        return result if not news else _with_news(result, news)
+        return replace(result, status="\n".join([result.status, *news])) if news else result
 
     return tool_from(terminal, name="terminal", ask=_ask, timeout=None)
 
@@ -260,13 +248,13 @@ def _body(captured: Captured) -> str:
 
 
 def _status(work: ShellCommand, ended: Ended, captured: Captured) -> str:
-    rows = [exit_text(ended.code)]
-    if ended.stop is Stop.TIMEOUT:
-        rows = [f"stopped after {work.seconds:g} seconds (timeout); what it printed until then follows"]
-    elif ended.stop is Stop.CANCELLED:
-        rows = ["interrupted and stopped; what it printed until then follows"]
-    elif ended.stop is Stop.TOO_MUCH:
-        rows = [f"stopped because it printed more than {work.most_bytes:,} bytes"]
+    how = {
+        Stop.NOT: exit_text(ended.code),
+        Stop.TIMEOUT: f"stopped after {work.seconds:g} seconds (timeout); what it printed until then follows",
+        Stop.CANCELLED: "interrupted and stopped; what it printed until then follows",
+        Stop.TOO_MUCH: f"stopped because it printed more than {work.most_bytes:,} bytes",
+    }
+    rows = [how[ended.stop]]
     if ended.stopped_others:
         rows.append("processes it left running were stopped; use background=true to keep one")
     if captured.trouble:
@@ -281,14 +269,11 @@ def _start_job(context: ToolContext, jobs: BackgroundJobs, work: ShellCommand) -
         job = jobs.start(work, context.outputs)
     except OSError as error:
         raise ToolError(f"the command could not be started: {error}.") from None
-    job = jobs.wait(job.id, _STARTS_UP)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        job.process.wait(_STARTS_UP)
     news = "\n".join(line for line in jobs.news() if f" {job.id} " not in line)
     text = f"job {job.id}, pid {job.pid}, {job.state}. Its output goes to {job.output}"
     return ToolResult(text, is_error=bool(job.code), details={"job": job.id, "pid": job.pid}, status=news)
-
-
-def _with_news(result: ToolResult, news: list[str]) -> ToolResult:
-    return replace(result, status="\n".join([result.status, *news]))
 
 
 class _Watcher:
