@@ -51,9 +51,9 @@ def units_of(messages: list[dict]) -> list[dict]:
             seen[bare] = seen.get(bare, 0) + 1
             names = identifiers(text)
             later = importance.Later(
-                cited=sum(ledger.cited.get(name, 0) > number for name in names),
-                reused=sum(ledger.reused.get(name, 0) > number for name in names),
-                rarity=max((1.0 / max(1, ledger.frequency[name]) for name in names), default=0.0),
+                cited=sum(ledger.occurrences.cited.get(name, 0) > number for name in names),
+                reused=sum(ledger.occurrences.reused.get(name, 0) > number for name in names),
+                rarity=max((1.0 / max(1, ledger.occurrences.frequency[name]) for name in names), default=0.0),
                 repeats=seen[bare],
             )
             features = importance.text_features(text, facts.role, position, total, work)

@@ -80,7 +80,7 @@ def test_adding_a_message_twice_changes_nothing() -> None:
         once.add(number, message)
     assert ledger.rules == once.rules
     assert ledger.actions == once.actions
-    assert ledger.frequency == once.frequency
+    assert ledger.occurrences.frequency == once.occurrences.frequency
 
 
 @given(st.text(max_size=600), st.integers(60, 200))

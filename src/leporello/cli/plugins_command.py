@@ -16,8 +16,8 @@ from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
 from leporello.config import write_setting
 from leporello.errors import InputError, LeporelloError
+from leporello.plugins.hermes import HOSTS, install
 from leporello.plugins.host import DEFAULT_ENGINE, PluginHost, PluginRow, PluginStatus
-from leporello.plugins.install import HOSTS, install
 from leporello.present.output import dim, json_option, note, print_json, print_table, say, strong, warn
 from leporello.present.text import safe
 

@@ -244,7 +244,7 @@ def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
             if item.unverified is None:
                 ledger.add(item.number, item.message)
             else:
-                ledger.add_unread(item.number, item.message)
+                ledger.add(item.number, item.message, read=False)
                 unverified.take_over(ledger, item.number, item.unverified)
         elif folds:
             inherit(ledger, *folds)

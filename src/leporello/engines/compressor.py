@@ -223,7 +223,7 @@ class ContextCompressor(ContextEngine):
         for item in items[known:]:
             strange = item.fold is None and item.number in self.ledger.hashes
             if strange and not self.ledger.knows(item.number, item.message):
-                self.ledger = self.ledger.renumbered()
+                self.ledger = Ledger(like=self.ledger)
                 self._returned = None
                 return number_messages(messages, self.trust)
         return items

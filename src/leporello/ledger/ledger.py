@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
 
 import msgspec
 import zstandard
@@ -12,7 +13,8 @@ from leporello.fingerprint import is_stored_as, stored_fingerprint
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts, one_line
-from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
+from leporello.ledger.facts import EarlierLine, MessageFacts, UnitFacts, extract, storable
+from leporello.ledger.importance import Later
 from leporello.ledger.line_features import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import prose, strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
@@ -73,8 +75,50 @@ class Pinned:
     text: str
 
 
+@dataclass(slots=True)
+class Occurrences:
+    """Where identifiers and whole units occur in a conversation."""
+
+    cited: dict[str, int] = field(default_factory=dict)
+    """The last message whose text names an identifier."""
+    reused: dict[str, int] = field(default_factory=dict)
+    """The last message whose calls use it."""
+    frequency: Counter[str] = field(default_factory=Counter)
+    _texts: Counter[str] = field(default_factory=Counter)
+    _repeats: dict[tuple[int, int], int] = field(default_factory=dict)
+    """For a unit (message, position) whose text stood before: the how-manieth it is."""
+
+    def add_identifiers(self, number: int, facts: MessageFacts) -> None:
+        self.frequency.update(facts.mentions)
+        if facts.role in ("user", "assistant"):
+            self.cited.update(dict.fromkeys(facts.mentions, number))
+        self.reused.update(dict.fromkeys(facts.uses, number))
+
+    def add_units(self, number: int, facts: MessageFacts) -> None:
+        """Count which units of a message stood somewhere before, word for word."""
+        for unit in facts.units:
+            bare = unit.text.strip()
+            self._texts[bare] += 1
+            if self._texts[bare] > 1:
+                self._repeats[number, unit.position] = self._texts[bare]
+
+    def later(self, number: int, unit: UnitFacts) -> Later:
+        """What the rest of the conversation says about a unit."""
+        names = unit.identifiers
+        repeats = self._repeats.get((number, unit.position), 1)
+        if not names:
+            return Later(repeats=repeats)
+        return Later(
+            cited=sum(self.cited.get(name, 0) > number for name in names),
+            reused=sum(self.reused.get(name, 0) > number for name in names),
+            rarity=1.0 / max(1, min(self.frequency[name] for name in names)),
+            repeats=repeats,
+        )
+
+
 class Ledger:
-    def __init__(self, *, renumbers: bool = True) -> None:
+    def __init__(self, *, renumbers: bool = True, like: Ledger | None = None) -> None:
+        """`like` is a ledger of the same list before it was edited: what was extracted by content is still known."""
         self._renumbers = renumbers
         """Whether the list may be numbered afresh; a conversation in a store never is, and remembers less."""
         self.facts: dict[int, MessageFacts] = {}
@@ -85,18 +129,13 @@ class Ledger:
         self.files: dict[str, FileFacts] = {}
         self.todo: tuple[int, ToolCall] | None = None
         self.last = 0
-        self.cited: dict[str, int] = {}
-        self.reused: dict[str, int] = {}
-        self.frequency: Counter[str] = Counter()
-        self.repeats: dict[tuple[int, int], int] = {}
-        """For a unit (message, position) whose text stood before: the how-manieth it is."""
-        self._texts: dict[str, int] = {}
+        self.occurrences = Occurrences()
         self.waiting: list[ToolCall] = []
         self.pins: dict[int, Pinned] = {}
         """Messages that are kept word for word, whatever they are worth."""
         self.earlier: dict[int, tuple[EarlierLine, ...]] = {}
         """What unverified summaries say, by the message that carries them."""
-        self._memo: dict[str, MessageFacts] = {}
+        self._memo: dict[str, MessageFacts] = like._memo if like else {}
         """Extraction by content, for lists that get renumbered."""
 
     def knows(self, number: int, message: Message) -> bool:
@@ -104,25 +143,24 @@ class Ledger:
         known = self.hashes.get(number)
         return known is not None and is_stored_as(known, message)
 
-    def add(self, number: int, message: Message) -> None:
-        """Take one message in. Messages come in the order of their numbers. Of secrets nothing is kept."""
+    def add(self, number: int, message: Message, *, read: bool = True) -> None:
+        """Take one message in. Messages come in the order of their numbers. Of secrets nothing is kept.
+
+        With `read` false nothing is taken from its text: what it says is told by somebody else.
+        """
+        if not read:
+            self._put(number, stored_fingerprint(message), MessageFacts(""))
+            return
         if self.knows(number, message):
             self._follow_calls(message)
             return
         digest = stored_fingerprint(message)
         message = masked(message)
         call = self._take_call(message) if is_result(message) else None
-        key = f"{digest}{call.name}{call.arguments[:200]}" if call else digest
-        facts = self._memo.get(key)
-        if facts is None:
-            facts = extract(message, call)
-            if self._renumbers:
-                self._memo[key] = facts
-        self.hashes[number] = digest
-        self.facts[number] = replace(facts, mentions=frozenset(), uses=frozenset())
-        self.last = max(self.last, number)
-        self.note_repeats(number)
-        self._note_identifiers(number, facts)
+        facts = self._extract(digest, message, call)
+        self._put(number, digest, replace(facts, mentions=frozenset(), uses=frozenset()))
+        self.occurrences.add_units(number, facts)
+        self.occurrences.add_identifiers(number, facts)
         if facts.role == "user":
             self._note_user(number, storable(text_of(message)))
         elif facts.role == "assistant":
@@ -130,17 +168,18 @@ class Ledger:
         elif facts.role == "tool":
             self._note_result(number, facts)
 
-    def add_unread(self, number: int, message: Message) -> None:
-        """Count a message in and take nothing from its text: what it says is told by somebody else."""
-        self.hashes[number] = stored_fingerprint(message)
-        self.facts[number] = MessageFacts("")
+    def _put(self, number: int, digest: str, facts: MessageFacts) -> None:
+        self.hashes[number] = digest
+        self.facts[number] = facts
         self.last = max(self.last, number)
 
-    def renumbered(self) -> Ledger:
-        """An empty ledger for a list that was edited or replaced; what was extracted by content is still known."""
-        fresh = Ledger()
-        fresh._memo = self._memo
-        return fresh
+    def _extract(self, digest: str, message: Message, call: ToolCall | None) -> MessageFacts:
+        if not self._renumbers:
+            return extract(message, call)
+        key = f"{digest}{call.name}{call.arguments[:200]}" if call else digest
+        if key not in self._memo:
+            self._memo[key] = extract(message, call)
+        return self._memo[key]
 
     def _follow_calls(self, message: Message) -> None:
         if is_result(message):
@@ -154,12 +193,6 @@ class Ledger:
             if wanted in (call.id, call.name):
                 return self.waiting.pop(index)
         return None
-
-    def _note_identifiers(self, number: int, facts: MessageFacts) -> None:
-        self.frequency.update(facts.mentions)
-        if facts.role in ("user", "assistant"):
-            self.cited.update(dict.fromkeys(facts.mentions, number))
-        self.reused.update(dict.fromkeys(facts.uses, number))
 
     def _note_user(self, number: int, text: str) -> None:
         words = strip_injected(text)
@@ -256,28 +289,20 @@ class Ledger:
                 if call.span and call.span not in known.spans:
                     known.spans.append(call.span)
 
-    def note_repeats(self, number: int) -> None:
-        """Count which units of a message stood somewhere before, word for word."""
-        for unit in self.facts[number].units:
-            bare = unit.text.strip()
-            times = self._texts[bare] = self._texts.get(bare, 0) + 1
-            if times > 1:
-                self.repeats[number, unit.position] = times
-
     @property
     def active_rules(self) -> list[Rule]:
         return [rule for rule in self.rules if rule.ended_by is None]
 
-    @property
-    def root(self) -> str:
-        """The deepest folder that holds most of the files, with a slash at its end; empty when there is none."""
-        folders: Counter[str] = Counter()
-        paths = [path for path in self.files if path.startswith("/")]
-        for path in paths:
-            parts = path.split("/")[1:-1]
-            folders.update("/" + "/".join(parts[:depth]) + "/" for depth in range(2, len(parts) + 1))
-        common = [folder for folder, count in folders.items() if count >= ROOT_SHARE * len(paths) and count > 1]
-        return max(common, key=len, default="")
+
+def common_folder(files: Iterable[str]) -> str:
+    """The deepest folder that holds most of the files, with a slash at its end; empty when there is none."""
+    folders: Counter[str] = Counter()
+    paths = [path for path in files if path.startswith("/")]
+    for path in paths:
+        parts = path.split("/")[1:-1]
+        folders.update("/" + "/".join(parts[:depth]) + "/" for depth in range(2, len(parts) + 1))
+    common = [folder for folder, count in folders.items() if count >= ROOT_SHARE * len(paths) and count > 1]
+    return max(common, key=len, default="")
 
 
 def _outcome(facts: MessageFacts) -> str:
@@ -296,7 +321,7 @@ VERSION = 2
 
 @dataclass(slots=True)
 class _State:
-    """The ledger's fields under short names."""
+    """What is stored of a ledger, under the names it has there."""
 
     facts: dict[int, MessageFacts]
     hashes: dict[int, str]
@@ -314,38 +339,20 @@ class _State:
 
 def save(ledger: Ledger) -> bytes:
     """The ledger as compressed bytes of this version."""
-    state = _State(
-        ledger.facts,
-        ledger.hashes,
-        ledger.rules,
-        ledger.asks,
-        ledger.actions,
-        ledger.files,
-        ledger.todo,
-        ledger.last,
-        ledger.cited,
-        ledger.reused,
-        dict(ledger.frequency),
-        ledger.waiting,
-    )
+    state = {stored.name: getattr(_owner(ledger, stored.name), stored.name) for stored in fields(_State)}
     return zstandard.compress(msgspec.msgpack.encode(state))
 
 
 def load(data: bytes) -> Ledger:
     state = msgspec.msgpack.decode(zstandard.decompress(data), type=_State)
     ledger = Ledger(renumbers=False)
-    ledger.facts = state.facts
-    ledger.hashes = state.hashes
-    ledger.rules = state.rules
-    ledger.asks = state.asks
-    ledger.actions = state.actions
-    ledger.files = state.files
-    ledger.todo = state.todo
-    ledger.last = state.last
-    ledger.cited = state.cited
-    ledger.reused = state.reused
-    ledger.frequency = Counter(state.frequency)
-    ledger.waiting = state.waiting
-    for number in ledger.facts:
-        ledger.note_repeats(number)
+    for stored in fields(_State):
+        setattr(_owner(ledger, stored.name), stored.name, getattr(state, stored.name))
+    ledger.occurrences.frequency = Counter(state.frequency)
+    for number, facts in ledger.facts.items():
+        ledger.occurrences.add_units(number, facts)
     return ledger
+
+
+def _owner(ledger: Ledger, name: str) -> Ledger | Occurrences:
+    return ledger.occurrences if name in ("cited", "reused", "frequency") else ledger

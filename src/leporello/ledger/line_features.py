@@ -129,47 +129,33 @@ IDENTIFIER = re.compile(
     r"|(?<![A-Za-z])[A-Za-z]+[A-Z_][A-Za-z0-9_]+|\b[0-9a-f]{7,40}\b|\d+\.\d+[\w.]*|\d{3,}"
 )
 
-TOOL_PATTERNS: dict[str, re.Pattern[str]] = {
+_SHARED_PATTERNS: dict[str, re.Pattern[str]] = {
     "error": ERROR,
     "committed": COMMITTED,
     "failed_test": FAILED_TEST,
     "exception": EXCEPTION,
     "trace_place": TRACE_PLACE,
     "summary_line": SUMMARY_LINE,
-    "strong_error": STRONG_ERROR,
-    "warning": WARNING,
     "outcome": OUTCOME,
     "hash": HASH,
-    "grep_hit": GREP_HIT,
     "place": PLACE,
     "path": PATH,
     "url": URL,
     "version": VERSION,
     "number": NUMBER,
+    "quote": QUOTE,
+    "flag": FLAG,
+    "code": CODE,
+}
+TOOL_PATTERNS = _SHARED_PATTERNS | {
+    "strong_error": STRONG_ERROR,
+    "warning": WARNING,
+    "grep_hit": GREP_HIT,
     "uuid": UUID,
     "line_number": LINE_NUMBER,
     "definition": DEFINITION,
-    "code": CODE,
-    "quote": QUOTE,
-    "flag": FLAG,
 }
-
-PROSE_PATTERNS: dict[str, re.Pattern[str]] = {
-    "error": ERROR,
-    "committed": COMMITTED,
-    "failed_test": FAILED_TEST,
-    "exception": EXCEPTION,
-    "trace_place": TRACE_PLACE,
-    "summary_line": SUMMARY_LINE,
-    "outcome": OUTCOME,
-    "hash": HASH,
-    "place": PLACE,
-    "path": PATH,
-    "url": URL,
-    "version": VERSION,
-    "number": NUMBER,
-    "quote": QUOTE,
-    "flag": FLAG,
+PROSE_PATTERNS = _SHARED_PATTERNS | {
     "test": TEST,
     "decision": DECISION,
     "finding": FINDING,
@@ -179,7 +165,6 @@ PROSE_PATTERNS: dict[str, re.Pattern[str]] = {
     "table": TABLE,
     "question": QUESTION,
     "emphasis": EMPHASIS,
-    "code": CODE,
 }
 
 
@@ -234,12 +219,5 @@ _TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 def tool_class(name: str, command: str) -> str:
     """What kind of work a call does: by its command when it runs one, else by the tool's name."""
-    if command:
-        for label, pattern in _COMMANDS:
-            if pattern.search(command):
-                return label
-        return "shell"
-    for label, pattern in _TOOL_NAMES:
-        if pattern.search(name):
-            return label
-    return "other"
+    text, kinds, other = (command, _COMMANDS, "shell") if command else (name, _TOOL_NAMES, "other")
+    return next((label for label, pattern in kinds if pattern.search(text)), other)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from leporello.ledger.facts import EarlierLine, MessageFacts, UnitFacts
-from leporello.ledger.importance import Later, later_score, worth
-from leporello.ledger.ledger import Ledger
+from leporello.ledger.importance import later_score, worth
+from leporello.ledger.ledger import Ledger, common_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Ranking:
 
     def __init__(self, ledger: Ledger, numbers: Collection[int]) -> None:
         self._ledger = ledger
-        self._root = ledger.root
+        self._root = common_folder(ledger.files)
         self._headings: dict[int, str] = {}
         self._numbers = sorted(number for number in numbers if number in ledger.facts)
         self._ranked: list[RankedUnit] = []
@@ -95,7 +95,7 @@ class Ranking:
         heading = self._headings.get(number)
         if heading is None:
             heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
-        odds = unit.base + later_score(facts.role, len(unit.identifiers), self._later(number, unit))
+        odds = unit.base + later_score(facts.role, len(unit.identifiers), self._ledger.occurrences.later(number, unit))
         return RankedUnit(number, facts.role, unit.text.strip(), unit.position, odds, heading)
 
     def _earlier_lines(self) -> Iterable[tuple[int, EarlierLine]]:
@@ -104,19 +104,5 @@ class Ranking:
 
     def _earlier(self, number: int, line: EarlierLine) -> RankedUnit:
         unit = line.unit
-        odds = unit.base + later_score(line.role, len(unit.identifiers), self._later(number, unit))
+        odds = unit.base + later_score(line.role, len(unit.identifiers), self._ledger.occurrences.later(number, unit))
         return RankedUnit(number, line.role, unit.text, unit.position, odds, section=line.section)
-
-    def _later(self, number: int, unit: UnitFacts) -> Later:
-        ledger, names = self._ledger, unit.identifiers
-        repeats = ledger.repeats.get((number, unit.position), 1)
-        if not names:
-            return Later(repeats=repeats)
-        cited, reused, frequency = ledger.cited, ledger.reused, ledger.frequency
-        rarest = min(frequency[name] for name in names)
-        return Later(
-            cited=sum(cited.get(name, 0) > number for name in names),
-            reused=sum(reused.get(name, 0) > number for name in names),
-            rarity=1.0 / max(1, rarest),
-            repeats=repeats,
-        )

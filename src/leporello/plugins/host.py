@@ -28,12 +28,15 @@ from leporello.plugins.context import (
     PluginToolCall,
     Registered,
 )
-from leporello.plugins.discovery import FoundPlugin, PluginKind, find_engines, find_general
-from leporello.plugins.loading import PluginCode
-from leporello.plugins.shim import HostFacts
+from leporello.plugins.hermes import HostFacts
+from leporello.plugins.loading import FoundPlugin, PluginCode, PluginKind, find_engines, find_general
 from leporello.summaries.model import SummaryModel
 
 DEFAULT_ENGINE = "compressor"
+_BUILT_IN = {
+    "compressor": "Folds the middle of a conversation into one handoff; the default.",
+    "lcm": "Keeps a growing tree of summaries and shows its frontier.",
+}
 LOADING_SECONDS = 60.0
 """Importing a plugin may load large libraries, once."""
 
@@ -111,30 +114,28 @@ class PluginHost:
         known = {found.name: found for found in find_general(self.settings.home)}
         for name in names:
             if name not in known:
-                self._fail(name, f"plugins.enabled names {name!r}, but {self._place(name)} is not there")
+                place = self.settings.home.plugins_dir / name
+                self._fail(name, f"plugins.enabled names {name!r}, but {place} is not there")
                 continue
             code = self._code_of(known[name])
-            guard = PluginGuard(f"plugin {name}", self._seconds, self._trouble)
+            guard = PluginGuard(f"plugin {name}", self.settings.compression.deadline, self._trouble)
             try:
                 registered = self._register(code, guard)
             except LeporelloError as error:
                 self._fail(name, f"plugin {name} is not loaded: {error}")
                 continue
             self.extras += _extras(guard, registered)
-            if registered.engine is not None:
-                self._offer(name, code, registered)
-
-    def _offer(self, plugin: str, code: PluginCode, registered: Registered) -> None:
-        engine = registered.engine
-        assert engine is not None
-        if self._offered:
-            first = next(iter(self._offered))
-            self._trouble(
-                f"plugin {plugin}: its engine {_name(engine)!r} is refused: there is one already ({first!r}). "
-                "Only one plugin may register an engine."
-            )
-            return
-        self._offered[_name(engine)] = code
+            if registered.engine is None:
+                continue
+            engine = _name(registered.engine)
+            if self._offered:
+                first = next(iter(self._offered))
+                self._trouble(
+                    f"plugin {name}: its engine {engine!r} is refused: there is one already ({first!r}). "
+                    "Only one plugin may register an engine."
+                )
+            else:
+                self._offered[engine] = code
 
     def _register(self, code: PluginCode, guard: PluginGuard) -> Registered:
         code.check_trust()
@@ -153,7 +154,7 @@ class PluginHost:
         code = self._engine_code(name)
         if code is None:
             return None
-        guard = PluginGuard(f"engine {name}", self._seconds)
+        guard = PluginGuard(f"engine {name}", self.settings.compression.deadline)
         try:
             registered = self._register(code, guard)
             self._check(name, code, registered)
@@ -194,8 +195,11 @@ class PluginHost:
 
     def missing(self, name: str) -> str:
         """What to tell the user about an engine that is nowhere."""
-        there = sorted({*BUILTIN, *self._offered, *(found.name for found in find_engines(self.settings.home))})
-        return f"context.engine names {name!r}, but there is no such engine. There are: {', '.join(there)}."
+        there = ", ".join(sorted(self._engine_names()))
+        return f"context.engine names {name!r}, but there is no such engine. There are: {there}."
+
+    def _engine_names(self) -> set[str]:
+        return {*BUILTIN, *self._offered, *(found.name for found in find_engines(self.settings.home))}
 
     # -- what is there
 
@@ -203,15 +207,11 @@ class PluginHost:
         return [*self._built_in(), *self._engines(), *self._general()]
 
     def _built_in(self) -> Iterator[PluginRow]:
-        about = {
-            "compressor": "Folds the middle of a conversation into one handoff; the default.",
-            "lcm": "Keeps a growing tree of summaries and shows its frontier.",
-        }
         shadowed = {found.name for found in find_engines(self.settings.home) if found.folder is not None}
         for name in BUILTIN:
             used = self.settings.engine == name and (name == DEFAULT_ENGINE or name not in shadowed)
             status = PluginStatus.IN_USE if used else PluginStatus.AVAILABLE
-            yield PluginRow(name, "built in", status, description=about.get(name, ""))
+            yield PluginRow(name, "built in", status, description=_BUILT_IN.get(name, ""))
 
     def _engines(self) -> Iterator[PluginRow]:
         chosen = self.settings.engine
@@ -223,11 +223,10 @@ class PluginHost:
                 why = self._why.get(chosen, "")
                 line = replace(line, status=PluginStatus.BROKEN if why else PluginStatus.IN_USE, why=why)
             yield line
-        known = {*BUILTIN, *self._offered, *(found.name for found in find_engines(self.settings.home))}
         for name, code in self._offered.items():
             status = PluginStatus.IN_USE if name == chosen else PluginStatus.AVAILABLE
             yield PluginRow(name, PluginKind.ENGINE.value, status, where=f"plugin {code.found.name}")
-        if chosen not in known:
+        if chosen not in self._engine_names():
             yield PluginRow(chosen, PluginKind.ENGINE.value, PluginStatus.MISSING, why=self.missing(chosen))
 
     def _general(self) -> Iterator[PluginRow]:
@@ -242,20 +241,11 @@ class PluginHost:
             if name not in seen:
                 yield PluginRow(name, PluginKind.GENERAL.value, PluginStatus.MISSING, why=self._why.get(name, ""))
 
-    # -- small things
-
-    @property
-    def _seconds(self) -> float:
-        return self.settings.compression.deadline
-
     def _code_of(self, found: FoundPlugin) -> PluginCode:
         key = f"{found.kind}:{found.name}"
         if key not in self._code:
             self._code[key] = PluginCode(found, self._facts, allow_unsafe=self.settings.allow_unsafe_plugins)
         return self._code[key]
-
-    def _place(self, name: str) -> str:
-        return str(self.settings.home.plugins_dir / name)
 
     def _fail(self, name: str, text: str) -> None:
         self._why[name] = text

@@ -1,7 +1,4 @@
-"""The code of one plugin: trusted folders only, loaded as a package of its own.
-
-With the modules its host would offer.
-"""
+"""Which plugins are there, what plugin.yaml says of them, and their code: from trusted folders, each a package."""
 
 from __future__ import annotations
 
@@ -16,37 +13,132 @@ import stat
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import yaml
+
+from leporello.config import Home
+from leporello.config.load import ENGINE_ENTRY_POINTS
 from leporello.engines.base import ContextEngine
 from leporello.errors import PluginError
 from leporello.plugins.context import PluginContext, Registered
-from leporello.plugins.discovery import FoundPlugin
-from leporello.plugins.shim import HostFacts, stand_ins
+from leporello.plugins.hermes import HostFacts, stand_ins
 
+FILE = "plugin.yaml"
+LONGEST = 200
+ENGINES_FOLDER = "context_engine"
+GENERAL_ENTRY_POINTS = "leporello.plugins"
+PACKAGE_PLUGINS = Path(__file__).parent
 FLAG = "plugins.allow_unsafe_folders"
+PREFIX = "_leporello_plugin_"
+_ODD = re.compile(r"[^0-9a-zA-Z_]")
+_numbers = itertools.count(1)
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Name, description and version; empty where nothing is said."""
+
+    name: str = ""
+    description: str = ""
+    version: str = ""
+    trouble: str = ""
+    """Why the file could not be read."""
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a plugin folder; a missing or damaged one never keeps a plugin from working."""
+    path = folder / FILE
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        return Manifest()
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        return Manifest(trouble=f"{FILE} can't be read: {' '.join(str(error).split())}")
+    if not isinstance(loaded, dict):
+        return Manifest(trouble=f"{FILE} must hold name, description and version")
+    return Manifest(*(_text(loaded.get(key)) for key in ("name", "description", "version")))
+
+
+def _text(value: object) -> str:
+    text = " ".join(str(value).split()) if value is not None else ""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+class PluginKind(StrEnum):
+    ENGINE = "engine"
+    GENERAL = "general"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlugin:
+    name: str
+    kind: PluginKind
+    manifest: Manifest
+    folder: Path | None = None
+    root: Path | None = None
+    """The folder below which its folders must be trustworthy."""
+    entry_point: EntryPoint | None = None
+
+    @property
+    def where(self) -> str:
+        if self.folder is not None:
+            return str(self.folder)
+        dist = self.entry_point.dist if self.entry_point else None
+        return f"package {dist.name}" if dist else "an installed package"
+
+
+def find_engines(home: Home) -> list[FoundPlugin]:
+    """Every engine plugin, in the order in which a name is looked up; the first of a name counts."""
+    places = ((home.plugins_dir, home.path), (PACKAGE_PLUGINS, PACKAGE_PLUGINS))
+    folders = [(folder, root) for place, root in places for folder in _folders(place / ENGINES_FOLDER)]
+    return _found(folders, PluginKind.ENGINE, ENGINE_ENTRY_POINTS)
+
+
+def find_general(home: Home) -> list[FoundPlugin]:
+    folders = [(folder, home.path) for folder in _folders(home.plugins_dir) if folder.name != ENGINES_FOLDER]
+    return _found(folders, PluginKind.GENERAL, GENERAL_ENTRY_POINTS)
+
+
+def _folders(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return []
+    return sorted(path for path in place.iterdir() if path.is_dir() and path.name[:1] not in "._")
+
+
+def _found(folders: Sequence[tuple[Path, Path]], kind: PluginKind, group: str) -> list[FoundPlugin]:
+    found: dict[str, FoundPlugin] = {}
+    for folder, root in folders:
+        found.setdefault(folder.name, FoundPlugin(folder.name, kind, read_manifest(folder), folder, root))
+    for point in entry_points(group=group):
+        found.setdefault(point.name, _installed(point, kind))
+    return list(found.values())
+
+
+def _installed(point: EntryPoint, kind: PluginKind) -> FoundPlugin:
+    version = point.dist.version if point.dist else ""
+    about = point.dist.metadata["Summary"] if point.dist and "Summary" in point.dist.metadata else ""
+    return FoundPlugin(point.name, kind, Manifest(point.name, about, version), entry_point=point)
 
 
 def distrust(folder: Path, root: Path) -> str:
     """Why code of a folder below `root` can't be trusted; empty when it can."""
     if os.name != "posix":
         return ""
-    for path in _paths(folder, root):
+    above = [parent for parent in folder.parents if parent.is_relative_to(root) and parent != root]
+    # The folders from the root down, then everything in the plugin; links are followed to what they name.
+    for path in (root, *reversed(above), folder, *folder.rglob("*")):
         why = _writable_by_others(path)
         if why:
             return f"{path} {why}; mend that, or set {FLAG}: true if you mean it"
     return ""
-
-
-def _paths(folder: Path, root: Path) -> Iterator[Path]:
-    """The folders from the root down, then everything in the plugin; links are followed to what they name."""
-    yield root
-    yield from reversed([parent for parent in folder.parents if parent.is_relative_to(root) and parent != root])
-    yield folder
-    yield from folder.rglob("*")
 
 
 def _writable_by_others(path: Path) -> str:
@@ -58,13 +150,6 @@ def _writable_by_others(path: Path) -> str:
         return "belongs to another user"
     # A sticky folder lets nobody replace what is not theirs, but anybody add to it; a plugin is such an addition.
     return "can be written by anybody" if found.st_mode & stat.S_IWOTH else ""
-
-
-PREFIX = "_leporello_plugin_"
-_ODD = re.compile(r"[^0-9a-zA-Z_]")
-
-_numbers = itertools.count(1)
-_lock = threading.Lock()
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -182,9 +267,7 @@ class PluginCode:
         code = self._code()
         name, sections = self.found.name, self._facts.config
         context = PluginContext(name, sections.get(name) or sections.get(f"plugins.{name}"))
-        register = getattr(code, "register", None) if not isinstance(code, type) else None
-        if register is None and callable(code) and not isinstance(code, type):
-            register = code
+        register = None if isinstance(code, type) else getattr(code, "register", code)
         if callable(register):
             register(context)
         if context.registered.engine is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from leporello.ledger.importance import LINE_OVERHEAD
-from leporello.ledger.ledger import Ledger
+from leporello.ledger.ledger import Ledger, common_folder
 from leporello.ledger.line_features import DECISION, ERROR, INTENT
 from leporello.ledger.ranking import RankedUnit, Ranking
 from leporello.summaries import sections, unverified
@@ -227,7 +227,10 @@ def plain_sections(
         Section.GOAL: sections.within(sections.goal(ledger, covered), int(budget * 0.1), count),
         Section.CONSTRAINTS: rules,
         Section.COMPLETED: sections.within(
-            sections.action_lines(actions, ledger.root), int(budget * ACTION_SHARE), count, newest_first=True
+            sections.action_lines(actions, common_folder(ledger.files)),
+            int(budget * ACTION_SHARE),
+            count,
+            newest_first=True,
         ),
         Section.STATE: sections.within(sections.state_lines(ledger), int(budget * STATE_SHARE), count),
         Section.BLOCKED: sections.within(_blocked(ledger, covered), int(budget * STATE_SHARE), count),
@@ -284,7 +287,7 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
     chosen = {(unit.number, unit.position) for unit in decided}
     decided.sort(key=lambda unit: (unit.number, unit.position))
     lines = []
-    root = ledger.root
+    root = common_folder(ledger.files)
     for number in rest.numbers():
         kept = [unit for unit in rest.units[number] if (unit.number, unit.position) not in chosen]
         if not kept:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from leporello.ledger.calls import inside, one_line
-from leporello.ledger.ledger import Action, Ask, Ledger
+from leporello.ledger.ledger import Action, Ask, Ledger, common_folder
 from leporello.ledger.line_features import clip
 from leporello.ledger.rules import RuleKind, read
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
@@ -139,7 +139,7 @@ def file_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Files by what was done to them: changed ones first, newest first."""
     known = [entry for entry in ledger.files.values() if entry.last in covered]
     known.sort(key=lambda entry: (entry.edits == 0, -entry.last))
-    root = ledger.root
+    root = common_folder(ledger.files)
     lines = [HandoffLine(f"{ROOT_LINE}{root}", (known[0].last,), LineOrigin.PROGRAM)] if root and known else []
     for entry in known:
         done = [f"changed ×{entry.edits}"] if entry.edits else []
@@ -155,7 +155,7 @@ def state_lines(ledger: Ledger) -> list[HandoffLine]:
     for label, works in (("Last check", ("check",)), ("Last repository action", ("git_write",))):
         action = next((a for a in reversed(ledger.actions) if a.call.work in works), None)
         if action is not None:
-            what = one_line(inside(action.call.target, ledger.root), ACTION_CHARS)
+            what = one_line(inside(action.call.target, common_folder(ledger.files)), ACTION_CHARS)
             lines.append(
                 HandoffLine(f"{label}: {what} → {action.outcome or action.ended}", (action.number,), LineOrigin.PROGRAM)
             )

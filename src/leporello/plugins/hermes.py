@@ -1,4 +1,6 @@
-"""Stand-ins for the modules that plugins written for Hermes import. Only such a plugin sees them.
+"""Hermes, another host: stand-ins for the modules its plugins import here, and a plugin that brings our engines there.
+
+Only a plugin sees the stand-ins:
 
 agent.context_engine        ContextEngine, sanitize_memory_context
 agent.auxiliary_client      call_llm, async_call_llm: asks our summary model
@@ -12,12 +14,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from leporello.engines.base import ContextEngine
-from leporello.errors import PluginError
+from leporello.errors import InputError, PluginError
 from leporello.messages import Message
 from leporello.providers.base import ModelReply, ModelRequest
 from leporello.redact import redact
@@ -25,6 +28,30 @@ from leporello.summaries.model import SummaryModel
 
 MEMORY_CONTEXT_MAX_CHARS = 6_000
 DEFAULT_SECONDS = 120.0
+CODE = '''\
+"""Leporello's context engines. Written by `leporello plugins install`; it may be overwritten."""
+
+
+def register(ctx):
+    from leporello.adapters.hermes import register as register_engine
+
+    register_engine(ctx)
+'''
+MANIFEST = """\
+name: leporello
+version: {version}
+description: "Context engines leporello and leporello-lcm: fold a conversation, lose nothing."
+"""
+NEXT = """\
+Install Leporello where Hermes runs:     python -m pip install leporello
+Then, in {config}:
+
+plugins:
+  enabled: [leporello]
+context:
+  engine: leporello        # or leporello-lcm
+"""
+HOSTS = ("hermes",)
 
 
 @dataclass(slots=True)
@@ -38,26 +65,24 @@ class HostFacts:
 
 def stand_ins(facts: HostFacts) -> dict[str, ModuleType]:
     """The modules by name, packages included."""
-    made = {
-        "agent.context_engine": _module(
-            "agent.context_engine",
-            ContextEngine=ContextEngine,
-            MEMORY_CONTEXT_MAX_CHARS=MEMORY_CONTEXT_MAX_CHARS,
-            sanitize_memory_context=_sanitised,
-        ),
+    contents: dict[str, dict[str, Any]] = {
+        "agent.context_engine": {
+            "ContextEngine": ContextEngine,
+            "MEMORY_CONTEXT_MAX_CHARS": MEMORY_CONTEXT_MAX_CHARS,
+            "sanitize_memory_context": _sanitised,
+        },
         "agent.auxiliary_client": _auxiliary_client(facts),
-        "agent.redact": _module("agent.redact", redact_sensitive_text=lambda text, **_: redact(str(text))),
-        "hermes_cli.config": _module(
-            "hermes_cli.config", get_hermes_home=lambda: facts.home, load_config=lambda: dict(facts.config)
-        ),
-        "hermes_constants": _module("hermes_constants", get_hermes_home=lambda: facts.home),
+        "agent.redact": {"redact_sensitive_text": lambda text, **_: redact(str(text))},
+        "hermes_cli.config": {"get_hermes_home": lambda: facts.home, "load_config": lambda: dict(facts.config)},
+        "hermes_constants": {"get_hermes_home": lambda: facts.home},
     }
-    for name, module in list(made.items()):
+    made: dict[str, ModuleType] = {}
+    for name, names in contents.items():
+        made[name] = _module(name, **names)
         top, _, inner = name.partition(".")
         if inner:
-            package = made.setdefault(top, _module(top))
-            package.__path__ = []
-            setattr(package, inner, module)
+            package = made.setdefault(top, _module(top, __path__=[]))
+            setattr(package, inner, made[name])
     return made
 
 
@@ -76,7 +101,7 @@ def _sanitised(memory_context: str) -> str:
     return f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
-def _auxiliary_client(facts: HostFacts) -> ModuleType:
+def _auxiliary_client(facts: HostFacts) -> dict[str, Callable[..., Any]]:
     def call_llm(
         task: str | None = None,
         *,
@@ -100,10 +125,9 @@ def _auxiliary_client(facts: HostFacts) -> ModuleType:
         return _answer(chosen.provider.complete(request), chosen.model)
 
     async def async_call_llm(task: str | None = None, **kwargs: Any) -> Any:
-        call: Callable[..., Any] = call_llm
-        return await asyncio.to_thread(call, task, **kwargs)
+        return await asyncio.to_thread(call_llm, task, **kwargs)
 
-    return _module("agent.auxiliary_client", call_llm=call_llm, async_call_llm=async_call_llm)
+    return {"call_llm": call_llm, "async_call_llm": async_call_llm}
 
 
 def _answer(reply: ModelReply, model: str) -> SimpleNamespace:
@@ -116,3 +140,26 @@ def _answer(reply: ModelReply, model: str) -> SimpleNamespace:
     return SimpleNamespace(
         choices=[choice], model=reply.model or model, usage=SimpleNamespace(**reply.usage.as_engine_dict())
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    folder: Path
+    next: str
+
+
+def install(host: str, home: Path) -> Installed:
+    """Write the plugin folder into the home of another host; doing it again brings it up to date."""
+    if host not in HOSTS:
+        raise InputError(f"Leporello can be installed into {', '.join(HOSTS)}, not into {host!r}.")
+    folder = home.expanduser() / "plugins" / "leporello"
+    known = folder / "__init__.py"
+    if known.exists() and "leporello" not in known.read_text(encoding="utf-8", errors="replace").lower():
+        raise InputError("There is a plugin of that name which is not ours; nothing was written.", str(folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "plugin.yaml").write_text(MANIFEST.format(version=version("leporello")), encoding="utf-8")
+        known.write_text(CODE, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"The plugin can't be written: {error.strerror}.", str(folder)) from None
+    return Installed(folder, NEXT.format(config=home.expanduser() / "config.yaml"))
