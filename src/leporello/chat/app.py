@@ -23,7 +23,7 @@ from leporello.agent.commands import (
     title_of,
 )
 from leporello.agent.endpoints import choose_model
-from leporello.agent.events import AgentEvent, Notice, ToolFinished, TurnEnded
+from leporello.agent.events import AgentEvent, Notice, ToolFinished
 from leporello.agent.session import open_agent
 from leporello.cancel import CancelToken
 from leporello.chat.repl import soft_interrupts
@@ -282,7 +282,9 @@ class Chat:
             self._agent.conversation.runtime.log.refresh()
             self._ui.note("Stopped; nothing was changed.")
         except LeporelloError as error:
-            self._failure(error)
+            self.failed = True
+            chosen = self._chosen
+            self._ui.error(error_hint(error, chosen.model, chosen.provider_name, chosen.base_url))
         self.status = self._measured()
         return not self._leaving
 
@@ -327,18 +329,10 @@ class Chat:
             raise
         finally:
             self._in_turn = False
-        self._remark(ended)
-
-    def _remark(self, ended: TurnEnded) -> None:
         if ended.reason in _ENDINGS:
             self._ui.note(_ENDINGS[ended.reason])
         elif ended.reason != "interrupted" and not ended.text.strip():
             self._ui.note("The model gave no answer.")
-
-    def _failure(self, error: LeporelloError) -> None:
-        self.failed = True
-        chosen = self._chosen
-        self._ui.error(error_hint(error, chosen.model, chosen.provider_name, chosen.base_url))
 
     def _watch(self, event: AgentEvent) -> None:
         if isinstance(event, ToolFinished):

@@ -18,7 +18,7 @@ from leporello.agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from leporello.chat.ui import fold_note, preview, short_outcome
+from leporello.chat.ui import preview, short_outcome
 from leporello.present.records import ROUTINE, compaction_line
 from leporello.present.text import clean, duration, one_line
 from leporello.present.window import WindowUse, draw
@@ -33,12 +33,7 @@ class PlainTurn:
     def __init__(self) -> None:
         self._targets: dict[str, str] = {}
         self._open_line = False
-        self.asking = False
-
-    @property
-    def uninterruptible(self) -> bool:
-        """While a person is asked, Ctrl-C is the answer."""
-        return self.asking
+        self.uninterruptible = False
 
     def __call__(self, event: AgentEvent) -> None:
         if isinstance(event, TextDelta):
@@ -64,11 +59,8 @@ class PlainTurn:
             self._open_line = False
 
     def _tool(self, event: ToolFinished) -> None:
-        state = "ok" if event.ok else "failed"
-        ending = [short_outcome(event.outcome) or state, duration(event.seconds)]
-        found = preview(event)
-        note = fold_note(event, found)
-        if note:
+        ending = [short_outcome(event.outcome) or ("ok" if event.ok else "failed"), duration(event.seconds)]
+        if preview(event).hidden:
             ending.append(f"/expand {event.message}")
         _err(f"[{self._targets.pop(event.id, event.name)}: {', '.join(ending)}]")
 
@@ -86,17 +78,10 @@ class PlainUi:
         _out(clean(text) + "\n")
 
     def note(self, text: str) -> None:
+        """To stderr: everything else, an earlier answer too, which is not new."""
         _err(text)
 
-    def warn(self, text: str) -> None:
-        _err(text)
-
-    def error(self, text: str) -> None:
-        _err(text)
-
-    def answer(self, text: str) -> None:
-        """An earlier answer, to stderr: it is not new."""
-        _err(text)
+    warn = error = answer = note
 
     def window(self, use: WindowUse) -> None:
         self.say(draw(use, WIDTH))
@@ -121,7 +106,7 @@ class PlainUi:
             raise EOFError
         if self._turn is not None:
             self._turn.end_line()
-            self._turn.asking = True
+            self._turn.uninterruptible = True
         try:
             _err(f"{request.title}\n{request.detail()}\nAllow? y(es), n(o), a(lways): ", end="")
             reply = sys.stdin.readline()
@@ -130,7 +115,7 @@ class PlainUi:
             return ApprovalAnswer(_ANSWERS.get(reply.strip().lower(), Decision.NO))
         finally:
             if self._turn is not None:
-                self._turn.asking = False
+                self._turn.uninterruptible = False
 
 
 def _out(text: str) -> None:

@@ -1,7 +1,4 @@
-"""The prompt: multi-line input with history, completion (files too), pasted text as one piece.
-
-The status line below.
-"""
+"""The prompt: multi-line input with history, completion (files too) and long pastes; the status line below it."""
 
 from __future__ import annotations
 
@@ -29,6 +26,7 @@ from leporello.chat.terminal import depth
 from leporello.chat.ui import ChatStatus, status_line
 
 MOST_FILES = 5_000
+MOST_MATCHES = 20
 FRESH_SECONDS = 10.0
 _SKIPPED = {"node_modules", "__pycache__", "venv", "dist", "build", "target"}
 
@@ -41,7 +39,7 @@ class ProjectFiles:
         self._found: list[str] = []
         self._at = float("-inf")
 
-    def matching(self, fragment: str, most: int = 20) -> list[str]:
+    def matching(self, fragment: str) -> list[str]:
         """Paths that fit what was typed: those that begin so first, then names that do, then the rest."""
         wanted = fragment.casefold()
         ranked: list[tuple[int, int, str]] = []
@@ -52,7 +50,7 @@ class ProjectFiles:
             name = folded.rstrip("/").rpartition("/")[2]
             rank = 0 if folded.startswith(wanted) else 1 if name.startswith(wanted) else 2
             ranked.append((rank, path.count("/"), path))
-        return [path for _, _, path in sorted(ranked)[:most]]
+        return [path for _, _, path in sorted(ranked)[:MOST_MATCHES]]
 
     def _all(self) -> list[str]:
         now = time.monotonic()
@@ -209,9 +207,8 @@ class Prompt:
         with self._lock:
             self._failure = error
         app = self._session.app
-        loop = app.loop
-        if loop is not None and app.is_running:
-            loop.call_soon_threadsafe(self._check)
+        if app.loop is not None and app.is_running:
+            app.loop.call_soon_threadsafe(self._check)
 
     def _check(self) -> None:
         with self._lock:

@@ -1,7 +1,4 @@
-"""Markdown as lines of a terminal: finished blocks of a stream, rich renderables at the present width.
-
-The live area.
-"""
+"""Markdown as lines of a terminal: finished blocks of a stream, rich renderables at its width, and the live area."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from itertools import pairwise
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
@@ -30,19 +26,8 @@ from leporello.present.text import clean
 LIVE_LINES = 40
 """Source lines of an unfinished block that are looked at while it grows; the whole is printed when it ends."""
 
-_FENCES = ("```", "~~~")
-
-
-def parser() -> MarkdownIt:
-    """Markdown as models write it. Raw HTML is text: it must be seen, not interpreted."""
-    return MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
-
-
-_PARSER = parser()
-
-
-def parse(text: str) -> list[Token]:
-    return _PARSER.parse(text)
+_PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
+"""Markdown as models write it. Raw HTML is text: it must be seen, not interpreted."""
 
 
 class BlockStream:
@@ -81,13 +66,12 @@ class BlockStream:
         if len(lines) <= LIVE_LINES:
             return self._rest
         tail = "".join(lines[-LIVE_LINES:])
-        opening = lines[0].lstrip()
-        return f"{lines[0]}{tail}" if opening.startswith(_FENCES) else tail
+        return f"{lines[0]}{tail}" if lines[0].lstrip().startswith(("```", "~~~")) else tail
 
 
 def block_starts(text: str) -> list[int]:
     """The line on which each top-level block begins."""
-    return [token.map[0] for token in parse(text) if token.level == 0 and token.nesting >= 0 and token.map]
+    return [token.map[0] for token in _PARSER.parse(text) if token.level == 0 and token.nesting >= 0 and token.map]
 
 
 def _lines(text: str) -> list[str]:
@@ -125,7 +109,7 @@ class ChatMarkdown(Markdown):
     def __init__(self, text: str) -> None:
         super().__init__("", hyperlinks=False)
         self.markup = text
-        self.parsed = parse(text)
+        self.parsed = _PARSER.parse(text)
 
 
 BEGIN_FRAME = "\x1b[?2026h"
@@ -248,11 +232,8 @@ class Renderer:
     def markdown(self, source: str) -> list[ScreenLine]:
         """One block of an answer, without blank lines around it."""
         lines = self.paint(ChatMarkdown(clean(source)))
-        while lines and not lines[0].cells:
-            lines.pop(0)
-        while lines and not lines[-1].cells:
-            lines.pop()
-        return lines
+        filled = [index for index, line in enumerate(lines) if line.cells]
+        return lines[filled[0] : filled[-1] + 1] if filled else []
 
     def _line(self, row: list[Segment]) -> ScreenLine:
         segments = [segment for segment in row if not segment.control]

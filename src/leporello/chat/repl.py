@@ -1,7 +1,4 @@
-"""The front of `leporello chat`: reads at once what is typed while everything heavy loads behind it.
-
-Handles signals.
-"""
+"""The loop of `leporello chat`: reads what is typed while everything heavy loads in the background; and signals."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -102,9 +99,6 @@ def orderly_exit() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-LEAVING = "Ctrl-C again, Ctrl-D or /quit leaves."
-
-
 def chat_plainly(options: ChatOptions) -> bool:
     """Lines in, lines out, no control codes; True when every turn went well.
 
@@ -132,7 +126,7 @@ def _lines(person: bool) -> Iterator[str]:
     held = ""
     while True:
         if person:
-            sys.stderr.write("> " if not held else "· ")
+            sys.stderr.write("· " if held else "> ")
             sys.stderr.flush()
         try:
             line = sys.stdin.readline()
@@ -148,9 +142,9 @@ def _lines(person: bool) -> Iterator[str]:
         held += line.rstrip("\n")
         if held.endswith("\\"):
             held = held[:-1] + "\n"
-            continue
-        yield held
-        held = ""
+        else:
+            yield held
+            held = ""
 
 
 def chat_on_terminal(options: ChatOptions) -> bool:
@@ -179,7 +173,8 @@ class _Repl:
         self._opening: Lazy[Chat] = Lazy(self._open, self._opened, self._prompt.abort)
 
     def run(self) -> None:
-        self._banner()
+        hint = _dim("/help for commands · @ for a file · Alt-Enter for a new line")
+        _write(f"\x1b[1mLeporello\x1b[0m · {self._options.model}\n{hint}\n")
         if self._options.resume or self._options.go_on:
             chat = self._opening.result()
             self._prompt.flush()
@@ -194,16 +189,14 @@ class _Repl:
                 if asked_to_leave:
                     return
                 asked_to_leave = True
-                self._write(f"{LEAVING}\n")
+                _write("Ctrl-C again, Ctrl-D or /quit leaves.\n")
                 continue
             asked_to_leave = False
-            if text.strip() and not self._take(text):
-                return
-
-    def _take(self, text: str) -> bool:
-        chat = self._opening.result()
-        self._prompt.flush()
-        return chat.take(text)
+            if text.strip():
+                chat = self._opening.result()
+                self._prompt.flush()
+                if not chat.take(text):
+                    return
 
     def close(self) -> None:
         chat = self._opening.value
@@ -219,12 +212,6 @@ class _Repl:
         self._prompt.announce(_dim(chat.greeting()))
         threading.Thread(target=chat.warm_up, name="leporello-warm-up", daemon=True).start()
 
-    def _banner(self) -> None:
-        model = self._options.model
-        self._write(
-            f"{_bold('Leporello')} · {model}\n{_dim('/help for commands · @ for a file · Alt-Enter for a new line')}\n"
-        )
-
     def _present(self) -> ChatStatus:
         chat = self._opening.value
         return self._status if chat is None else chat.status
@@ -235,19 +222,14 @@ class _Repl:
 
     def _arguments(self, name: str) -> dict[str, str]:
         chat = self._opening.value
-        try:
+        with suppress(LeporelloError):
             return {} if chat is None else chat.arguments(name)
-        except LeporelloError:
-            return {}
-
-    @staticmethod
-    def _write(text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        return {}
 
 
-def _bold(text: str) -> str:
-    return f"\x1b[1m{text}\x1b[0m"
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def _dim(text: str) -> str:

@@ -116,8 +116,8 @@ class ChatStatus:
         return min(1.0, self.used / self.window) if self.window else 0.0
 
 
-def gauge(share: float, width: int = GAUGE) -> str:
-    return bar(share, width).ljust(width, "░")
+def gauge(share: float) -> str:
+    return bar(share, GAUGE).ljust(GAUGE, "░")
 
 
 def parts(status: ChatStatus) -> list[str]:

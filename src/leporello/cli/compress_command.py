@@ -13,8 +13,8 @@ from leporello.api import DEFAULT_WINDOW, Compressed, CompressInput, compress_wi
 from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, code_of, pass_context
 from leporello.cli.files import MessageFile, encoding_option, must_be_another, read_document, write_atomically
-from leporello.config import Home, Settings, fold_key
-from leporello.engines.lcm import LcmSettings, read_settings
+from leporello.config import Settings, fold_key
+from leporello.engines.lcm import read_settings
 from leporello.events import CompactionReport, Outcome
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
@@ -71,6 +71,13 @@ def command(context: CommandContext, /, **given: Any) -> ExitCode:
         must_be_another(options.out, options.source, remedy)
     document = read_document(options.source, options.encoding)
     limits = _limits(context.settings, options)
+    key = fold_key(context.home)
+    if key is None:
+        path = context.home.fold_key_file
+        warn(f"{path} can't be written: the summary is not signed, and the next run won't vouch for it.")
+    lcm, warnings = read_settings(context.settings.section("lcm")) if options.engine == "lcm" else (None, [])
+    for text in warnings:
+        warn(text)
     result = compress_within(
         document.messages,
         limits,
@@ -80,8 +87,8 @@ def command(context: CommandContext, /, **given: Any) -> ExitCode:
             tools=document.tools,
             system=document.system,
             engine=options.engine,
-            key=_key(context.home),
-            lcm=_lcm_settings(context.settings) if options.engine == "lcm" else None,
+            key=key,
+            lcm=lcm,
         ),
     )
     _write(document.with_messages(result.messages), result, limits, options)
@@ -89,23 +96,13 @@ def command(context: CommandContext, /, **given: Any) -> ExitCode:
         if document.remark:
             note(f"FILE was {document.remark}; what is written is UTF-8.")
         if options.window is None:
-            note(_window_line(limits, options.model))
+            note(
+                f"Folding for a window of {limits.window:,} tokens ({limits.sources['window']})."
+                if options.model
+                else f"No window or model was given: folding for an assumed {limits.window:,} tokens."
+            )
         _tell(result.report, options.out)
     return code_of(result.report.outcome)
-
-
-def _lcm_settings(settings: Settings) -> LcmSettings:
-    found, warnings = read_settings(settings.section("lcm"))
-    for text in warnings:
-        warn(text)
-    return found
-
-
-def _key(home: Home) -> bytes | None:
-    key = fold_key(home)
-    if key is None:
-        warn(f"{home.fold_key_file} can't be written: the summary is not signed, and the next run won't vouch for it.")
-    return key
 
 
 def _limits(settings: Settings, options: CompressOptions) -> Limits:
@@ -155,12 +152,6 @@ def _as_json(result: Compressed, limits: Limits, remark: str, *, with_messages: 
     if with_messages:
         answer["messages"] = result.messages
     return answer
-
-
-def _window_line(limits: Limits, model: str | None) -> str:
-    if model is None:
-        return f"No window or model was given: folding for an assumed {limits.window:,} tokens."
-    return f"Folding for a window of {limits.window:,} tokens ({limits.sources['window']})."
 
 
 def _tell(report: CompactionReport, out: Path | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -75,13 +74,10 @@ def _nearest(settings: Settings, key: str) -> list[str]:
     sections = dict.fromkeys(name.rpartition(".")[0] for name in settings)
     known = [*settings, *filter(None, sections)]
     wanted = key.casefold()
-    holding = [name for name in known if wanted and wanted in name.split(".")]
-    like = [name for part in get_close_matches(wanted, _parts(known)) for name in known if part in name.split(".")]
-    return list(dict.fromkeys([*get_close_matches(wanted, known), *holding, *like]))[:_MOST_NEAR]
-
-
-def _parts(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(part for name in names for part in name.split(".")))
+    parts = list(dict.fromkeys(part for name in known for part in name.split(".")))
+    alike = [part for part in parts if part == wanted] + get_close_matches(wanted, parts)
+    found = [name for part in alike for name in known if part in name.split(".")]
+    return list(dict.fromkeys([*get_close_matches(wanted, known), *found]))[:_MOST_NEAR]
 
 
 def _is_below(name: str, key: str) -> bool:

@@ -131,7 +131,8 @@ def command(as_json: bool, session: Path | None, out: Path | None, **given: Any)
         return
     if not options.banks:
         raise InputError("no BANK was given; `leporello exam --make SESSION` writes one")
-    exams = [ExamResult(load_bank(path), options.sessions or Path()) for path in _files(options.banks)]
+    files = [file for path in options.banks for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+    exams = [ExamResult(load_bank(path), options.sessions or Path()) for path in files]
     runs = [
         ExamRun(engine, window, options.search)
         for engine in dict.fromkeys(options.engines)
@@ -139,9 +140,13 @@ def command(as_json: bool, session: Path | None, out: Path | None, **given: Any)
     ]
     results = list(zip(runs, _run(runs, exams, options.processes), strict=True))
     if as_json:
+        several = len(set(options.windows)) > 1
         reports = {
-            name: {**report(scores), **({"misses": misses_of(scores)} if options.misses else {})}
-            for name, (_, scores) in zip(_names(runs), results, strict=True)
+            f"{run.engine}@{run.window}" if several else run.engine: {
+                **report(scores),
+                **({"misses": misses_of(scores)} if options.misses else {}),
+            }
+            for run, scores in results
         }
         print_json(reports if len(reports) > 1 else next(iter(reports.values())))
     elif options.markdown:
@@ -152,15 +157,6 @@ def command(as_json: bool, session: Path | None, out: Path | None, **given: Any)
             print_scores(run, scores)
             if options.misses:
                 print_misses(scores)
-
-
-def _names(runs: Sequence[ExamRun]) -> list[str]:
-    several = len({run.window for run in runs}) > 1
-    return [f"{run.engine}@{run.window}" if several else run.engine for run in runs]
-
-
-def _files(paths: Sequence[Path]) -> list[Path]:
-    return [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
 
 
 def _run(runs: Sequence[ExamRun], exams: Sequence[ExamResult], processes: int) -> list[list[SessionScore]]:

@@ -25,7 +25,7 @@ from leporello.importers import (
 from leporello.importers.into_store import Change, Stored, import_sessions
 from leporello.present.output import json_option, note, print_json, print_table, progress, warn
 from leporello.present.text import plural, safe
-from leporello.store import Store, open_store
+from leporello.store import open_store
 
 _SUFFIXES = (".json", ".jsonl", ".traj", ".md")
 _COUNTED = re.compile(r"(.*) \((\d+)\)\Z", re.DOTALL)
@@ -101,7 +101,9 @@ def command(
         with open_store(url or context.settings.store_url) as store, progress("Files imported:") as line:
             for number, path in enumerate(paths, 1):
                 try:
-                    done.rows += _import(store, path, encoding)
+                    sessions = load_sessions(path, encoding)
+                    stored = import_sessions(store, sessions, path)
+                    done.rows += [_Row(str(path), *pair) for pair in zip(sessions, stored, strict=True)]
                 except NotText as error:
                     done.refuse(error, named=path in files or looks_recorded(path))
                 except InputError as error:
@@ -127,12 +129,6 @@ def _expand(path: Path, done: _Outcome) -> list[Path]:
     what = "no file matches this pattern" if pattern else "there is no such file or folder"
     done.refuse(InputError(what, str(path)), named=True)
     return []
-
-
-def _import(store: Store, path: Path, encoding: str | None) -> list[_Row]:
-    sessions = load_sessions(path, encoding)
-    stored = import_sessions(store, sessions, path)
-    return [_Row(str(path), session, result) for session, result in zip(sessions, stored, strict=True)]
 
 
 def _tell(done: _Outcome, verbose: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -107,37 +108,32 @@ def install_command(host: str, folder: Path | None, as_json: bool) -> None:
 def _listing(context: CommandContext) -> list[PluginRow]:
     """Everything that is there; the chosen engine is loaded, so that its state is true."""
     host = PluginHost(context.settings)
-    chosen = context.settings.engine
-    if chosen != DEFAULT_ENGINE:
-        try:
-            hosted = host.guest(chosen)
-        except LeporelloError:
-            hosted = None  # the listing says why
-        if hosted is not None:
-            hosted.guest.close()
+    with suppress(LeporelloError):  # the listing says why
+        _load_once(host, context.settings.engine)
     listed = host.listing()
     for text in host.troubles:
         warn(safe(text))
     return listed
 
 
+def _load_once(host: PluginHost, name: str) -> None:
+    hosted = host.guest(name) if name != DEFAULT_ENGINE else None
+    if hosted is not None:
+        hosted.guest.close()
+
+
 def _print_list(listed: list[PluginRow]) -> None:
     shown = {PluginStatus.IN_USE: "*", PluginStatus.ENABLED: "+", PluginStatus.BROKEN: "!", PluginStatus.MISSING: "!"}
-    print_table(
-        [
-            (
-                shown.get(line.status, " "),
-                safe(line.name),
-                line.kind,
-                safe(line.version),
-                line.status.value,
-                _about(line),
-            )
-            for line in listed
-        ],
-        ("", "name", "kind", "version", "status", ""),
-    )
+    rows = [
+        (shown.get(line.status, " "), safe(line.name), line.kind, safe(line.version), line.status.value, _about(line))
+        for line in listed
+    ]
+    print_table(rows, ("", "name", "kind", "version", "status", ""))
     say(dim("Another engine: leporello plugins use NAME"))
+
+
+def _engines(listed: list[PluginRow]) -> list[PluginRow]:
+    return [line for line in listed if line.kind != "general" and line.status is not PluginStatus.MISSING]
 
 
 def _about(line: PluginRow) -> str:
@@ -145,7 +141,7 @@ def _about(line: PluginRow) -> str:
 
 
 def _pick(context: CommandContext) -> None:
-    listed = [line for line in _listing(context) if line.kind != "general" and line.status is not PluginStatus.MISSING]
+    listed = _engines(_listing(context))
     for number, line in enumerate(listed, 1):
         here = strong("*") if line.status is PluginStatus.IN_USE else " "
         say(f"{here} {number}  {safe(line.name)}  {dim(line.kind)}  {_about(line)}")
@@ -157,10 +153,7 @@ def _use(context: CommandContext, name: str) -> None:
     settings = context.settings_with({"context.engine": name})
     host = PluginHost(settings)
     _must_exist(host, name)
-    if name != DEFAULT_ENGINE:
-        hosted = host.guest(name)
-        if hosted is not None:
-            hosted.guest.close()
+    _load_once(host, name)
     write_setting(context.home, "context.engine", name)
     note(f"context.engine is {name} now ({context.home.config_file}). Conversations that are open keep theirs.")
     source = context.settings.source("context.engine")
@@ -170,7 +163,7 @@ def _use(context: CommandContext, name: str) -> None:
 
 def _must_exist(host: PluginHost, name: str) -> None:
     """Refuse a name that no engine has, with those that there are."""
-    there = [line.name for line in host.listing() if line.kind != "general" and line.status is not PluginStatus.MISSING]
+    there = [line.name for line in _engines(host.listing())]
     if name not in there:
         raise InputError(f"There is no engine {name!r}. There are: {', '.join(map(safe, there))}.")
 

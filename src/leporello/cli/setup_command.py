@@ -19,20 +19,19 @@ from leporello.config.catalogue import API_MODES
 from leporello.dialects import DIALECTS, OPENAI_CHAT
 from leporello.errors import InputError, LeporelloError
 from leporello.local.install import SMOLLM2, install
-from leporello.local.provider import NAME, client_dialect, local_provider
+from leporello.local.provider import NAME, LocalProvider, client_dialect, local_provider
 from leporello.messages import text_of
 from leporello.present.output import Progress, dim, json_option, note, print_json, say, strong
 from leporello.present.records import error_hint
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
-from leporello.providers.errors import ClientMissing
+from leporello.providers.sdk import SdkProvider
 
 OWN = "server"
 """The name under `providers` for a server of the user's own."""
 LIST_SECONDS = 10.0
 TRY_SECONDS = 60.0
 TRY_TOKENS = 256
-PROBE = "Reply with the one word: ready"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +81,23 @@ def list_models(choice: ModelChoice) -> list[str]:
 
 
 def try_model(choice: ModelChoice) -> tuple[str, float]:
-    """One small question: the answer and the seconds it took. `Refused` says what is wrong."""
+    """One small question: the answer and the seconds it took; `SetupFailed` says what is wrong."""
     wanted = ProviderChoice(
         choice.model, choice.provider, choice.base_url, choice.api_mode, choice.key or "none", timeout=TRY_SECONDS
     )
     provider = make_provider(wanted)
-    started = time.monotonic()
+    asked = [{"role": "user", "content": "Reply with the one word: ready"}]
     try:
-        asked = [{"role": "user", "content": PROBE}]
-        reply = provider.complete(ModelRequest(choice.model, asked, max_tokens=TRY_TOKENS))
-    except ClientMissing:
-        raise
+        return _answer(provider, ModelRequest(choice.model, asked, max_tokens=TRY_TOKENS))
     except LeporelloError as error:
         address = choice.base_url if choice.provider == OWN else ""
         raise SetupFailed(error_hint(error, choice.model, choice.provider, address, in_chat=False)) from error
+
+
+def _answer(provider: SdkProvider | LocalProvider, request: ModelRequest) -> tuple[str, float]:
+    started = time.monotonic()
+    try:
+        reply = provider.complete(request)
     finally:
         provider.close()
     return text_of(reply.message).strip(), time.monotonic() - started
@@ -260,24 +262,14 @@ def _local(context: CommandContext, as_json: bool) -> None:
     finally:
         shown.close()
     note(f"{SMOLLM2.title} is in {folder}." if fetched else f"{SMOLLM2.title} was already in {folder}.")
-    answer, seconds = _try_local(context)
+    asked = [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": QUESTION}]
+    request = ModelRequest(NAME, asked, max_tokens=40, options={"temperature": 0})
+    answer, seconds = _answer(local_provider(folder), request)
     if as_json:
         print_json({"model": NAME, "folder": folder, "fetched": fetched, "answer": answer, "seconds": seconds})
         return
     say(f"{QUESTION}\n{strong(answer)}  {dim(f'({seconds:.1f} s, its start included)')}\n")
     say(f"It is ready: leporello chat --model {NAME}")
-
-
-def _try_local(context: CommandContext) -> tuple[str, float]:
-    """One question to the model: what was fetched really works."""
-    provider = local_provider(context.home.models_dir)
-    asked = [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": QUESTION}]
-    started = time.monotonic()
-    try:
-        reply = provider.complete(ModelRequest(NAME, asked, max_tokens=40, options={"temperature": 0}))
-    finally:
-        provider.close()
-    return text_of(reply.message).strip(), time.monotonic() - started
 
 
 class _Shown:

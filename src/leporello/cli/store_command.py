@@ -23,7 +23,8 @@ from leporello.store import Store, open_store
 from leporello.store.records import Checkup, Finding, Severity
 from leporello.store.sql.copying import copy_store
 
-_MOST_SHOWN = 50
+_MOST_FINDINGS = 50
+_MOST_SIZES = 12
 _ADVICE = re.compile(r"\s{0,8}Run `leporello doctor`[^.]{0,400}\.")
 
 
@@ -66,13 +67,13 @@ def _fact(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else safe(str(value))
 
 
-def _print_sizes(sizes: Mapping[str, int], most: int = 12) -> None:
+def _print_sizes(sizes: Mapping[str, int]) -> None:
     parts = {name: count for name, count in sizes.items() if name != "file"}
     largest = sorted(parts.items(), key=lambda item: -item[1])
-    rows = [(short(name, 40), size(count)) for name, count in largest[:most]]
-    rest = sum(count for _, count in largest[most:])
+    rows = [(short(name, 40), size(count)) for name, count in largest[:_MOST_SIZES]]
+    rest = sum(count for _, count in largest[_MOST_SIZES:])
     if rest:
-        rows.append((f"{len(largest) - most} more", size(rest)))
+        rows.append((f"{len(largest) - _MOST_SIZES} more", size(rest)))
     rows.append(("all together", size(sizes.get("file", sum(parts.values())))))
     print_table(rows, ("table or index", "size"), numbers=(1,))
 
@@ -249,11 +250,11 @@ def _print_checkup(found: Checkup) -> None:
         return
     rows = [
         (finding.severity.value, finding.check, short(finding.where, 40), words_of(finding.text, 200))
-        for finding in found.findings[:_MOST_SHOWN]
+        for finding in found.findings[:_MOST_FINDINGS]
     ]
     print_table(rows, ("kind", "check", "where", "what"))
-    if len(found.findings) > _MOST_SHOWN:
-        note(f"and {len(found.findings) - _MOST_SHOWN:,} more; --json shows all")
+    if len(found.findings) > _MOST_FINDINGS:
+        note(f"and {len(found.findings) - _MOST_FINDINGS:,} more; --json shows all")
     kinds = {finding.severity for finding in found.findings}
     if Severity.INDEX in kinds:
         note("`leporello doctor --repair` rebuilds damaged indexes.")

@@ -131,9 +131,8 @@ def _widths(table: list[tuple[str, ...]]) -> list[int]:
 class Progress:
     """One line on stderr that is rewritten in place; silent when stderr is not a terminal."""
 
-    def __init__(self, label: str, interval: float = 0.1) -> None:
+    def __init__(self, label: str) -> None:
         self._label = label
-        self._interval = interval
         self._shown_at = 0.0
         self._visible = sys.stderr.isatty()
         self._drawn = False
@@ -141,7 +140,7 @@ class Progress:
     def update(self, done: int, total: int | None = None) -> None:
         """How far the work is; drawn at most every tenth of a second."""
         now = time.monotonic()
-        if not self._visible or now - self._shown_at < self._interval:
+        if not self._visible or now - self._shown_at < 0.1:
             return
         self._shown_at = now
         self._drawn = True

@@ -141,9 +141,9 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def plural(number: int, one: str, many: str = "") -> str:
+def plural(number: int, one: str) -> str:
     """`1 message`, `2,000 messages`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
 
 
 def short_count(number: float) -> str:
