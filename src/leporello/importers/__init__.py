@@ -8,32 +8,20 @@ The format is found by looking at the content, never at the name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 from leporello.errors import InputError
-from leporello.importers import (
-    aider,
-    antigravity,
-    claude_code,
-    codex,
-    copilot,
-    droid,
-    exported,
-    gemini,
-    grok,
-    hermes,
-    kimi,
-    mini_swe,
-    openai_json,
-    opencode,
-    pi,
-    swe_agent,
-    tau,
-)
-from leporello.importers.source import CallUsage, ImportedSession, SourceFile
+from leporello.importers.aider import AIDER
+from leporello.importers.claude_code import CLAUDE_CODE
+from leporello.importers.codex import CODEX
+from leporello.importers.event_logs import ANTIGRAVITY, COPILOT, DROID, GROK, KIMI
+from leporello.importers.gemini import GEMINI
+from leporello.importers.openai_json import EXPORTED, HERMES, OPENAI
+from leporello.importers.opencode import OPENCODE
+from leporello.importers.pi import PI
+from leporello.importers.source import CallUsage, Format, ImportedSession, SourceFile
+from leporello.importers.trajectories import MINI_SWE, SWE_AGENT, TAU
 
 __all__ = [
     "FORMATS",
@@ -48,15 +36,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """One kind of recording: how to recognise it, and how to read it."""
-
-    name: str
-    matches: Callable[[SourceFile], bool]
-    read: Callable[[SourceFile], list[ImportedSession]]
-
-
 class UnknownFormat(InputError):
     """A file is no recording of any known format; the text lists what can be read, `reason` does not."""
 
@@ -67,13 +46,9 @@ class UnknownFormat(InputError):
         super().__init__(f"{self.reason} (known: {names})", where)
 
 
-def _format(module: ModuleType) -> Format:
-    return Format(module.NAME, module.matches, module.read)
-
-
-_DOCUMENTS = (mini_swe, swe_agent, gemini, opencode, hermes, tau)
-_LINES = (exported, claude_code, codex, copilot, kimi, antigravity, pi, droid, grok)
-FORMATS: tuple[Format, ...] = tuple(map(_format, (*_DOCUMENTS, *_LINES, aider, openai_json)))
+_DOCUMENTS = (MINI_SWE, SWE_AGENT, GEMINI, OPENCODE, HERMES, TAU)
+_LINES = (EXPORTED, CLAUDE_CODE, CODEX, COPILOT, KIMI, ANTIGRAVITY, PI, DROID, GROK)
+FORMATS: tuple[Format, ...] = (*_DOCUMENTS, *_LINES, AIDER, OPENAI)
 """In the order in which they are tried: the most specific first, bare messages last."""
 
 

@@ -6,20 +6,19 @@ import re
 from collections.abc import Iterator
 
 from leporello.importers.builder import TranscriptBuilder
-from leporello.importers.source import ImportedSession, SourceFile
+from leporello.importers.source import Format, ImportedSession, SourceFile
 from leporello.messages import role_of
 
-NAME = "aider"
 _END = "  "
 _START = re.compile(r"^# aider chat started at (.*\S)\s*$", re.MULTILINE)
 
 
-def matches(source: SourceFile) -> bool:
+def _is_aider(source: SourceFile) -> bool:
     """The heading that opens every chat."""
     return source.text[:1] not in ("{", "[") and bool(_START.search(source.text))
 
 
-def read(source: SourceFile) -> list[ImportedSession]:
+def _read_aider(source: SourceFile) -> list[ImportedSession]:
     """One session per chat in which the user said anything; the others hold aider's greeting and no more."""
     starts = list(_START.finditer(source.text))
     ends = [start.start() for start in starts[1:]] + [len(source.text)]
@@ -31,7 +30,7 @@ def read(source: SourceFile) -> list[ImportedSession]:
 
 
 def _chat(started: str, lines: list[str]) -> ImportedSession:
-    builder = TranscriptBuilder(NAME)
+    builder = TranscriptBuilder("aider")
     builder.id = builder.started = started
     builder.at(started)
     answer: list[str] = []
@@ -91,3 +90,6 @@ class _LineReader:
         if line.startswith("```"):
             self._in_fence = not self._in_fence
         return ("assistant" if line or self._in_fence else "", line)
+
+
+AIDER = Format("aider", _is_aider, _read_aider)

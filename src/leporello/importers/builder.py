@@ -9,6 +9,7 @@ from typing import Any
 from leporello.importers.source import (
     CallUsage,
     ImportedSession,
+    Record,
     as_text,
     identifier,
     kind_of,
@@ -41,34 +42,25 @@ class _Group:
     result_times: list[float | None] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     is_verbatim: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Metered:
-    """Usage waiting for the final place of the assistant message it belongs to."""
-
-    group: _Group
-    usage: CanonicalUsage
-    model: str
-    cost: float | None
+    metered: tuple[CanonicalUsage, str, float | None] | None = None
+    """Usage, model and cost of the call that produced the message."""
 
 
 class TranscriptBuilder:
     """Collects messages, calls, results and usage; `build` gives the finished session."""
 
-    def __init__(self, format_name: str) -> None:
-        self.format = format_name
+    def __init__(self, format_name: str, kind: str = "main", skipped_lines: int = 0) -> None:
+        self._format = format_name
+        self._kind = kind
+        self._skipped_lines = skipped_lines
         self.id = ""
         self.title = ""
         self.started = ""
-        self.kind = "main"
-        self.tools: list[dict[str, Any]] = []
-        self.skipped_lines = 0
+        self.tools: list[Record] = []
         self._groups: list[_Group] = []
         self._by_key: dict[str, _Group] = {}
         self._by_call: dict[str, _Group] = {}
         self._open: list[_Group] = []
-        self._metered: dict[int, _Metered] = {}
         self._models: dict[str, None] = {}
         self._notes: Counter[str] = Counter()
         self._unnamed = 0
@@ -92,6 +84,19 @@ class TranscriptBuilder:
             role = "user"
         self._groups.append(_Group({"role": role, "content": content}, time=self._time))
 
+    def heard(self, content: Any, role: str = "user") -> None:
+        """The content of a message to the model: results go to their calls, the rest is one message."""
+        rest = []
+        for block in sequence(content):
+            if isinstance(block, dict) and is_result(block):
+                self.result(*result_of(block))
+            else:
+                rest.append(block)
+        if rest:
+            self.message(role, plain(rest))
+        elif content is not None and not isinstance(content, list):
+            self.message(role, as_text(content))
+
     def verbatim(self, message: Message) -> AssistantDraft:
         """A message that is in OpenAI's format already, kept as it is with all its fields."""
         group = _Group(message, time=self._time, is_verbatim=True)
@@ -107,6 +112,15 @@ class TranscriptBuilder:
             if key:
                 self._by_key[key] = group
         return AssistantDraft(self, group)
+
+    def answer(self, content: Any, calls: Any = (), reasoning: str = "", key: str = "") -> AssistantDraft:
+        """A whole assistant message whose calls stand beside its content."""
+        draft = self.assistant(key)
+        draft.reasoning(reasoning)
+        draft.content(content)
+        for call in objects(calls):
+            draft.call(*call_of(call))
+        return draft
 
     def result(self, call_id: str, content: Any, name: str = "") -> None:
         """The result of a call; one that answers no known call gets a call of its own, so that no text is lost.
@@ -124,15 +138,6 @@ class TranscriptBuilder:
         call_id, group = self._adopt("", name, arguments)
         self._answer(group, call_id, content, name)
 
-    def meter(self, draft: AssistantDraft, usage: CanonicalUsage, model: str = "", cost: float | None = None) -> None:
-        """Usage of the call that produced a message; the latest word on one message wins."""
-        self._metered[id(draft.group)] = _Metered(draft.group, usage, model, cost)
-        self.model(model)
-
-    def is_metered(self, draft: AssistantDraft) -> bool:
-        """Whether the usage of the call behind a message is known already."""
-        return id(draft.group) in self._metered
-
     def model(self, name: str) -> None:
         if name:
             self._models[name] = None
@@ -144,22 +149,21 @@ class TranscriptBuilder:
         times: list[float | None] = []
         usage = []
         for position, group in enumerate(groups):
-            metered = self._metered.get(id(group))
-            if metered is not None:
-                usage.append(CallUsage(len(messages), metered.usage, metered.model, metered.cost))
+            if group.metered is not None:
+                usage.append(CallUsage(len(messages), *group.metered))
             self._finish(group, is_last=position == len(groups) - 1)
             messages += [group.message, *group.results]
             times += [group.time, *group.result_times]
         return ImportedSession(
             messages=messages,
-            format=self.format,
+            format=self._format,
             id=self.id,
-            kind=self.kind,
+            kind=self._kind,
             tools=self.tools,
             usage=tuple(usage),
             times=tuple(times),
             models=tuple(self._models),
-            skipped_lines=self.skipped_lines,
+            skipped_lines=self._skipped_lines,
             notes=tuple(f"{what} ({count})" if count > 1 else what for what, count in self._notes.items()),
             title=self.title,
             started=self.started,
@@ -223,9 +227,50 @@ class AssistantDraft:
         """Whether results have arrived: a later part belongs to the next call of the model."""
         return bool(self.group.results)
 
+    @property
+    def is_metered(self) -> bool:
+        """Whether the usage of the call behind it is known already."""
+        return self.group.metered is not None
+
+    def meter(self, usage: Any, model: str = "", cost: float | None = None) -> None:
+        """Usage of the call that produced it, read or as reported; the latest word wins. Anything else is ignored."""
+        if isinstance(usage, dict):
+            usage = CanonicalUsage.parse(usage)
+        if isinstance(usage, CanonicalUsage):
+            self.group.metered = usage, model, cost
+            self.builder.model(model)
+
     def text(self, text: str) -> None:
         if text:
             self.group.parts.append({"type": "text", "text": text})
+
+    def reasoning(self, words: str) -> None:
+        """Thinking without a signature; empty reasoning is no content."""
+        if words:
+            self.group.parts.append({"type": "reasoning", "text": words})
+
+    def content(self, content: Any) -> None:
+        """The content of an assistant message, whatever its dialect."""
+        if isinstance(content, str):
+            self.text(content)
+        for block in sequence(content):
+            if isinstance(block, str):
+                self.text(block)
+            elif isinstance(block, dict):
+                self._block(block)
+
+    def _block(self, block: Record) -> None:
+        kind = kind_of(block)
+        if is_call(block):
+            self.call(*call_of(block))
+        elif is_result(block):
+            self.builder.result(*result_of(block))
+        elif kind in _UNSIGNED or (block.get("thought") is True and kind not in _SIGNED):
+            self.reasoning(text(block.get("think")) or text(block.get("text")) or text(block.get("content")))
+        elif kind in _TEXT or (not kind and isinstance(block.get("text"), str)):
+            self.text(text(block.get("text")))
+        else:
+            self.part(block)
 
     def part(self, part: Any) -> None:
         """Any other content part, carried along as it is."""
@@ -260,68 +305,20 @@ def _content(parts: list[Any]) -> Any:
 _TEXT = frozenset(("text", "input_text", "output_text"))
 _CALLS = frozenset(("tool_use", "toolCall", "tool_call", "tool-call", "server_tool_use"))
 _RESULTS = frozenset(("tool_result", "toolResult", "tool-result"))
-_THINKING = frozenset(("thinking", "redacted_thinking", "reasoning", "think"))
+_SIGNED = frozenset(("thinking", "redacted_thinking"))
+"""Thinking that stays as it is; that of other dialects gets one common shape."""
+_UNSIGNED = frozenset(("reasoning", "think"))
 
 
-def speak(draft: AssistantDraft, content: Any) -> None:
-    """Put the content of an assistant message, whatever its dialect, into the draft."""
-    if isinstance(content, str):
-        draft.text(content)
-        return
-    for block in sequence(content):
-        if isinstance(block, str):
-            draft.text(block)
-        elif isinstance(block, dict):
-            _speak_block(draft, block)
-
-
-def _speak_block(draft: AssistantDraft, block: dict[str, Any]) -> None:
-    kind = kind_of(block)
-    if is_call(block):
-        draft.call(*call_of(block))
-    elif is_result(block):
-        draft.builder.result(*result_of(block))
-    elif kind in _THINKING or block.get("thought") is True:
-        _think(draft, block)
-    elif kind in _TEXT or (not kind and isinstance(block.get("text"), str)):
-        draft.text(text(block.get("text")))
-    else:
-        draft.part(block)
-
-
-def _think(draft: AssistantDraft, block: dict[str, Any]) -> None:
-    """Signed thinking stays as it is; other dialects get one common shape. Empty reasoning is no content."""
-    if kind_of(block) in ("thinking", "redacted_thinking"):
-        draft.part(block)
-        return
-    words = text(block.get("think")) or text(block.get("text")) or text(block.get("content"))
-    if words:
-        draft.part({"type": "reasoning", "text": words})
-
-
-def hear(builder: TranscriptBuilder, content: Any, role: str = "user") -> None:
-    """The content of a user message: results go to their calls, the rest is one message."""
-    spoken = []
-    for block in sequence(content):
-        if isinstance(block, dict) and is_result(block):
-            builder.result(*result_of(block))
-        else:
-            spoken.append(block)
-    if spoken:
-        builder.message(role, plain(spoken))
-    elif content is not None and not isinstance(content, list):
-        builder.message(role, as_text(content))
-
-
-def is_call(block: dict[str, Any]) -> bool:
+def is_call(block: Record) -> bool:
     return kind_of(block) in _CALLS or isinstance(block.get("functionCall"), dict)
 
 
-def is_result(block: dict[str, Any]) -> bool:
+def is_result(block: Record) -> bool:
     return kind_of(block) in _RESULTS or isinstance(block.get("functionResponse"), dict)
 
 
-def call_of(block: dict[str, Any]) -> tuple[str, str, Any]:
+def call_of(block: Record) -> tuple[str, str, Any]:
     """Id, name and arguments of a call block; the OpenAI form with a `function` inside included."""
     body = mapping(block.get("functionCall")) or mapping(block.get("function")) or block
     arguments: Any = {}
@@ -333,7 +330,7 @@ def call_of(block: dict[str, Any]) -> tuple[str, str, Any]:
     return call_id, text(body.get("name") or block.get("toolName")), arguments
 
 
-def result_of(block: dict[str, Any]) -> tuple[str, Any, str]:
+def result_of(block: Record) -> tuple[str, Any, str]:
     """Call id, content and tool name of a result block."""
     response = block.get("functionResponse")
     if isinstance(response, dict):
@@ -368,3 +365,17 @@ def is_text(part: Any) -> bool:
 
 def texts(parts: Any) -> str:
     return "\n".join(filter(None, (text(part.get("text")) for part in objects(parts))))
+
+
+def cache_aware_usage(counts: Record, fields: tuple[str, str, str, str], reasoning: Any = None) -> CanonicalUsage:
+    """Usage whose input leaves out what the cache served; `fields` name input, output, cache reads and cache writes."""
+    given, output, read, written = (counts.get(field) for field in fields)
+    return CanonicalUsage.parse(
+        {
+            "input_tokens": given,
+            "output_tokens": output,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": written,
+            "output_tokens_details": {"reasoning_tokens": reasoning},
+        }
+    )

@@ -6,15 +6,22 @@ lines of sub-agents are marked and become sessions of their own, and so do the t
 
 from __future__ import annotations
 
-from typing import Any
-
-from leporello.importers.builder import COMPACTED, TranscriptBuilder, call_of, hear, plain, result_of, speak
-from leporello.importers.source import ImportedSession, SourceFile, as_text, identifier, kind_of, mapping, objects, text
-from leporello.importers.tree import Record, RecordedLine, split
+from leporello.importers.builder import COMPACTED, TranscriptBuilder, call_of, plain, result_of
+from leporello.importers.source import (
+    Format,
+    ImportedSession,
+    Record,
+    SourceFile,
+    as_text,
+    identifier,
+    kind_of,
+    mapping,
+    objects,
+    text,
+)
+from leporello.importers.tree import RecordedLine, ThreadReader
 from leporello.messages import message_hash
-from leporello.usage import CanonicalUsage
 
-NAME = "claude-code"
 _SYNTHETIC = "<synthetic>"
 _NOTICES = ("{", "<task-notification>")
 """How the program's own queued notices begin."""
@@ -22,7 +29,7 @@ _ASIDES = ("<local-command-", "<command-", "<bash-")
 """How lines begin that record a command typed at the prompt, which the model did not answer."""
 
 
-def matches(source: SourceFile) -> bool:
+def _is_claude_code(source: SourceFile) -> bool:
     """User or assistant lines that carry a session id and a message with Anthropic's roles."""
     return any(
         kind_of(record) in ("user", "assistant")
@@ -32,21 +39,18 @@ def matches(source: SourceFile) -> bool:
     )
 
 
-def read(source: SourceFile) -> list[ImportedSession]:
+def _read_claude_code(source: SourceFile) -> list[ImportedSession]:
     """The main thread first, then sub-agents and abandoned branches."""
     records, repeated = _unrepeated(source.records)
     main, others = _threads(records)
-    branches = split([_node(record) for record in main], _rivals)
-    first = _builder(branches.active, "main", "")
-    first.skipped_lines = source.broken_lines
+    reader = ThreadReader("claude-code", _fill)
+    first, branches = reader.branches([_node(record) for record in main], _rivals, source.broken_lines)
     if repeated:
         first.note("a line was recorded twice; the second was left out", repeated)
     if others:
         first.note("a sub-agent's thread stands beside this one", len(others))
-    builders = [first]
-    builders += [_builder(thread, "sub-agent", name) for name, thread in others.items()]
-    builders += [_builder(way, "branch", f"branch{n}") for n, way in enumerate(branches.abandoned, 1)]
-    return [builder.build() for builder in builders]
+    agents = [reader.read(thread, "sub-agent", f"/{name}") for name, thread in others.items()]
+    return [builder.build() for builder in (first, *agents, *branches)]
 
 
 def _unrepeated(records: list[Record]) -> tuple[list[Record], int]:
@@ -108,9 +112,7 @@ def _is_prompt(record: Record) -> bool:
     return not as_text(plain(content)).startswith(_ASIDES)
 
 
-def _builder(records: list[Record], kind: str, name: str) -> TranscriptBuilder:
-    builder = TranscriptBuilder(NAME)
-    builder.kind = kind
+def _fill(builder: TranscriptBuilder, records: list[Record]) -> None:
     queued = _delivered_from_queue(records)
     for record in records:
         if id(record) in queued:
@@ -118,9 +120,6 @@ def _builder(records: list[Record], kind: str, name: str) -> TranscriptBuilder:
             builder.message("user", queued[id(record)])
         else:
             _take(builder, record)
-    if name:
-        builder.id = f"{builder.id}/{name}"
-    return builder
 
 
 def _delivered_from_queue(records: list[Record]) -> dict[int, str]:
@@ -158,7 +157,7 @@ def _take(builder: TranscriptBuilder, record: Record) -> None:
         if kind == "assistant":
             _assistant(builder, record, message)
         else:
-            hear(builder, message.get("content"))
+            builder.heard(message.get("content"))
     elif kind == "attachment":
         _attachment(builder, mapping(record.get("attachment")))
     elif kind == "tool_use":
@@ -178,21 +177,23 @@ def _bookkeeping(builder: TranscriptBuilder, record: Record) -> None:
         builder.title = builder.title or text(title)
 
 
-def _assistant(builder: TranscriptBuilder, record: Record, message: dict[str, Any]) -> None:
-    draft = builder.assistant(identifier(message.get("id")) or identifier(record.get("uuid")))
-    speak(draft, message.get("content"))
+def _assistant(builder: TranscriptBuilder, record: Record, message: Record) -> None:
+    draft = builder.answer(message.get("content"), key=identifier(message.get("id")) or identifier(record.get("uuid")))
     model = text(message.get("model"))
-    if isinstance(message.get("usage"), dict) and model != _SYNTHETIC:
-        builder.meter(draft, CanonicalUsage.parse(message["usage"]), model)
+    if model != _SYNTHETIC:
+        draft.meter(message.get("usage"), model)
 
 
-def _attachment(builder: TranscriptBuilder, attachment: dict[str, Any]) -> None:
+def _attachment(builder: TranscriptBuilder, attachment: Record) -> None:
     kind = kind_of(attachment)
     if kind == "queued_command":
-        hear(builder, attachment.get("prompt"))
+        builder.heard(attachment.get("prompt"))
     elif kind == "file":
         file = mapping(mapping(attachment.get("content")).get("file"))
         path = text(attachment.get("filename")) or text(file.get("filePath"))
         builder.exchange("attached_file", {"path": path}, as_text(file.get("content")))
     else:
         builder.note(f"an attachment of kind {kind!r} was left out")
+
+
+CLAUDE_CODE = Format("claude-code", _is_claude_code, _read_claude_code)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.builder import COMPACTED, AssistantDraft, TranscriptBuilder, plain, speak, texts
+from leporello.importers.builder import COMPACTED, AssistantDraft, TranscriptBuilder, plain, texts
 from leporello.importers.source import (
+    Format,
     ImportedSession,
+    Record,
     SourceFile,
     as_text,
     identifier,
@@ -17,7 +19,6 @@ from leporello.importers.source import (
 )
 from leporello.usage import CanonicalUsage
 
-NAME = "codex"
 _WRAPPERS = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"))
 _CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "tool_call"))
 _OUTPUTS = frozenset(f"{call}_output" for call in ("function_call", "custom_tool_call", "local_shell_call"))
@@ -26,7 +27,7 @@ _ITEMS = frozenset(("message", "reasoning", "web_search_call")) | _CALLS | _OUTP
 _SEARCHED = "[searched by the provider; what was found is not recorded]"
 
 
-def matches(source: SourceFile) -> bool:
+def _is_codex(source: SourceFile) -> bool:
     """Either items wrapped with a payload, or bare items behind a header with an id and a time."""
     records = source.records[:200]
     if any(kind_of(record) in _WRAPPERS and isinstance(record.get("payload"), dict) for record in records):
@@ -37,9 +38,8 @@ def matches(source: SourceFile) -> bool:
     return has_header or any(record.get("record_type") == "state" for record in records)
 
 
-def read(source: SourceFile) -> list[ImportedSession]:
-    reader = _Reader(TranscriptBuilder(NAME))
-    reader.builder.skipped_lines = source.broken_lines
+def _read_codex(source: SourceFile) -> list[ImportedSession]:
+    reader = _Reader(TranscriptBuilder("codex", skipped_lines=source.broken_lines))
     for record in source.records:
         reader.take(record)
     if not reader.has_items:
@@ -59,7 +59,7 @@ class _Reader:
         self._is_complete = False
         self._total: Any = None
 
-    def take(self, record: dict[str, Any]) -> None:
+    def take(self, record: Record) -> None:
         kind = kind_of(record)
         payload = mapping(record.get("payload"))
         self.builder.at(record.get("timestamp"))
@@ -79,7 +79,7 @@ class _Reader:
         elif kind in _ITEMS:
             self._item(record)
 
-    def take_events(self, records: list[dict[str, Any]]) -> None:
+    def take_events(self, records: list[Record]) -> None:
         """The words of a file that holds no items at all: what was shown on screen is all there is."""
         for record in records:
             event = mapping(record.get("payload"))
@@ -89,14 +89,14 @@ class _Reader:
             elif words and kind_of(event) == "agent_message":
                 self.builder.assistant().text(words)
 
-    def _meta(self, meta: dict[str, Any]) -> None:
+    def _meta(self, meta: Record) -> None:
         self.builder.id = self.builder.id or identifier(meta.get("id"))
         self.builder.started = self.builder.started or text(meta.get("timestamp"))
         instructions = text(mapping(meta.get("base_instructions")).get("text")) or text(meta.get("instructions"))
         if instructions and not len(self.builder):
             self.builder.message("system", instructions)
 
-    def _event(self, event: dict[str, Any]) -> None:
+    def _event(self, event: Record) -> None:
         info = mapping(event.get("info"))
         last, total = info.get("last_token_usage"), info.get("total_token_usage")
         # The same figures are written again when only the rate limits changed.
@@ -105,13 +105,13 @@ class _Reader:
         self._total = total
         usage = _usage(last)
         # Some versions write the figures behind the items of a response, some before them.
-        if self.draft is not None and not self.builder.is_metered(self.draft):
-            self.builder.meter(self.draft, usage, self.model)
+        if self.draft is not None and not self.draft.is_metered:
+            self.draft.meter(usage, self.model)
             self._is_complete = True
         else:
             self._pending = usage
 
-    def _item(self, item: dict[str, Any]) -> None:
+    def _item(self, item: Record) -> None:
         kind = kind_of(item)
         self.has_items = self.has_items or kind in _ITEMS
         if kind == "message":
@@ -128,22 +128,20 @@ class _Reader:
         else:
             self.builder.note(f"an item of kind {kind!r} was left out")
 
-    def _message(self, item: dict[str, Any]) -> None:
+    def _message(self, item: Record) -> None:
         role = text(item.get("role")) or "user"
+        content = item.get("content")
+        shown = [part for part in sequence(content) if not _is_empty_image(part)]
         if role == "assistant":
-            content = item.get("content")
-            speak(self._assistant(), [part for part in sequence(content) if not _is_empty_image(part)] or content)
+            self._assistant().content(shown or content)
             return
         self.draft = None
-        content = item.get("content")
-        if isinstance(content, list):
-            content = plain([part for part in content if not _is_empty_image(part)])
-        self.builder.message(role, as_text(content) if not isinstance(content, list) else content)
+        self.builder.message(role, plain(shown if isinstance(content, list) else content))
 
-    def _reasoning(self, item: dict[str, Any]) -> None:
+    def _reasoning(self, item: Record) -> None:
         words = "\n".join(filter(None, (texts(item.get("summary")), texts(item.get("content")))))
         if words:
-            self._assistant().part({"type": "reasoning", "text": words})
+            self._assistant().reasoning(words)
         elif item.get("encrypted_content"):
             self.builder.note("encrypted reasoning was left out")
 
@@ -153,7 +151,7 @@ class _Reader:
             self.draft = self.builder.assistant()
             self._is_complete = False
             if self._pending is not None:
-                self.builder.meter(self.draft, self._pending, self.model)
+                self.draft.meter(self._pending, self.model)
                 self._pending = None
         return self.draft
 
@@ -162,7 +160,7 @@ def _is_empty_image(part: Any) -> bool:
     return kind_of(part) == "input_image" and not part.get("image_url")
 
 
-def _usage(last: dict[str, Any]) -> CanonicalUsage:
+def _usage(last: Record) -> CanonicalUsage:
     return CanonicalUsage.parse(
         {
             "input_tokens": last.get("input_tokens"),
@@ -176,7 +174,7 @@ def _usage(last: dict[str, Any]) -> CanonicalUsage:
     )
 
 
-def _call(item: dict[str, Any]) -> tuple[str, str, Any]:
+def _call(item: Record) -> tuple[str, str, Any]:
     kind = kind_of(item)
     name = text(item.get("name")) or text(mapping(item.get("function")).get("name")) or kind.removesuffix("_call")
     arguments: Any = item.get("arguments")
@@ -187,7 +185,7 @@ def _call(item: dict[str, Any]) -> tuple[str, str, Any]:
     return identifier(item.get("call_id") or item.get("id")), name, arguments
 
 
-def _output(item: dict[str, Any]) -> tuple[Any, str]:
+def _output(item: Record) -> tuple[Any, str]:
     output = next((item[key] for key in ("output", "result", "tools") if item.get(key) is not None), "")
     if kind_of(output) == "input_text":
         output = [output]
@@ -195,3 +193,6 @@ def _output(item: dict[str, Any]) -> tuple[Any, str]:
         is_parts = all(kind_of(part).startswith("input_") for part in output)
         return (plain(output) if is_parts else as_text(output)), text(item.get("name"))
     return as_text(output), text(item.get("name"))
+
+
+CODEX = Format("codex", _is_codex, _read_codex)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from leporello.importers.builder import TranscriptBuilder, hear, result_of, speak
+from leporello.importers.builder import TranscriptBuilder, result_of
 from leporello.importers.source import (
+    Format,
     ImportedSession,
+    Record,
     SourceFile,
     amount,
     as_text,
@@ -17,14 +19,13 @@ from leporello.importers.source import (
     sequence,
     text,
 )
-from leporello.importers.tree import Record, RecordedLine, split
+from leporello.importers.tree import RecordedLine, ThreadReader
 from leporello.usage import CanonicalUsage
 
-NAME = "gemini-cli"
 _NOTICES = frozenset(("info", "error", "warning", "about", "help", "quit"))
 
 
-def matches(source: SourceFile) -> bool:
+def _is_gemini(source: SourceFile) -> bool:
     """Gemini's header fields, or lines whose message has `parts`."""
     value = source.value
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
@@ -37,15 +38,14 @@ def _parts(record: Record) -> Any:
     return mapping(record.get("message")).get("parts")
 
 
-def read(source: SourceFile) -> list[ImportedSession]:
+def _read_gemini(source: SourceFile) -> list[ImportedSession]:
     """One session; for Qwen's tree the abandoned branches too."""
     if any(isinstance(_parts(record), list) for record in source.records):
         return _read_qwen(source)
-    builder = TranscriptBuilder(NAME)
-    document = mapping(source.value)
+    document, skipped = mapping(source.value), 0
     if not isinstance(document.get("messages"), list):
-        document = _from_lines(source.records)
-        builder.skipped_lines = source.broken_lines
+        document, skipped = _from_lines(source.records), source.broken_lines
+    builder = TranscriptBuilder("gemini-cli", skipped_lines=skipped)
     builder.id = identifier(document.get("sessionId"))
     builder.started = text(document.get("startTime"))
     for message in objects(document.get("messages")):
@@ -53,9 +53,9 @@ def read(source: SourceFile) -> list[ImportedSession]:
     return [builder.build()]
 
 
-def _from_lines(records: list[Record]) -> dict[str, Any]:
+def _from_lines(records: list[Record]) -> Record:
     """The document that the lines add up to: a message written again replaces its first version."""
-    header: dict[str, Any] = {}
+    header: Record = {}
     messages: dict[str, Record] = {}
     for number, record in enumerate(records):
         if "projectHash" in record and "type" not in record:
@@ -65,11 +65,11 @@ def _from_lines(records: list[Record]) -> dict[str, Any]:
     return {**header, "messages": list(messages.values())}
 
 
-def _take(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
+def _take(builder: TranscriptBuilder, message: Record) -> None:
     kind = kind_of(message)
     builder.at(message.get("timestamp"))
     if kind == "user":
-        hear(builder, message.get("content"))
+        builder.heard(message.get("content"))
     elif kind in ("gemini", "model", "assistant"):
         _answer(builder, message)
     elif kind in _NOTICES:
@@ -78,13 +78,11 @@ def _take(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
         builder.note(f"a message of kind {kind!r} was left out")
 
 
-def _answer(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
+def _answer(builder: TranscriptBuilder, message: Record) -> None:
     draft = builder.assistant()
     for thought in objects(message.get("thoughts")):
-        words = ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))
-        if words:
-            draft.part({"type": "reasoning", "text": words})
-    speak(draft, message.get("content"))
+        draft.reasoning(": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description"))))))
+    draft.content(message.get("content"))
     results = []
     for call in objects(message.get("toolCalls")):
         call_id = draft.call(identifier(call.get("id")), text(call.get("name")), call.get("args"))
@@ -96,10 +94,10 @@ def _answer(builder: TranscriptBuilder, message: dict[str, Any]) -> None:
             builder.result(call_id, words, text(call.get("name")))
     tokens = message.get("tokens")
     if isinstance(tokens, dict):
-        builder.meter(draft, _usage(tokens), text(message.get("model")))
+        draft.meter(_usage(tokens), text(message.get("model")))
 
 
-def _usage(tokens: dict[str, Any]) -> CanonicalUsage:
+def _usage(tokens: Record) -> CanonicalUsage:
     """Google's input count includes cached tokens; thoughts are billed as output beside the answer."""
     thoughts = amount(tokens.get("thoughts", tokens.get("thoughtsTokenCount"))) or 0
     answer = amount(tokens.get("output", tokens.get("candidatesTokenCount"))) or 0
@@ -115,11 +113,8 @@ def _usage(tokens: dict[str, Any]) -> CanonicalUsage:
 
 def _read_qwen(source: SourceFile) -> list[ImportedSession]:
     nodes = [RecordedLine(identifier(r.get("uuid")), identifier(r.get("parentUuid")), r) for r in source.records]
-    branches = split(nodes, _rivals)
-    builders = [_qwen(branches.active, "main", "")]
-    builders[0].skipped_lines = source.broken_lines
-    builders += [_qwen(way, "branch", f"/branch{number}") for number, way in enumerate(branches.abandoned, 1)]
-    return [builder.build() for builder in builders]
+    main, branches = ThreadReader("qwen-code", _fill_qwen).branches(nodes, _rivals, source.broken_lines)
+    return [builder.build() for builder in (main, *branches)]
 
 
 def _rivals(one: Record, other: Record) -> bool:
@@ -127,22 +122,20 @@ def _rivals(one: Record, other: Record) -> bool:
     return one.get("uuid") != other.get("uuid")
 
 
-def _qwen(records: list[Record], kind: str, suffix: str) -> TranscriptBuilder:
-    builder = TranscriptBuilder("qwen-code")
-    builder.kind = kind
+def _fill_qwen(builder: TranscriptBuilder, records: list[Record]) -> None:
     for record in records:
         builder.at(record.get("timestamp"))
         builder.id = builder.id or identifier(record.get("sessionId"))
         builder.started = builder.started or text(record.get("timestamp"))
         parts = sequence(_parts(record))
         if kind_of(record) == "assistant":
-            draft = builder.assistant(identifier(record.get("uuid")))
-            speak(draft, parts)
+            draft = builder.answer(parts, key=identifier(record.get("uuid")))
             if mapping(record.get("usageMetadata")):
-                builder.meter(draft, _usage(record["usageMetadata"]), text(record.get("model")))
+                draft.meter(_usage(record["usageMetadata"]), text(record.get("model")))
         elif kind_of(record) in ("user", "tool_result"):
-            hear(builder, parts)
+            builder.heard(parts)
         elif record.get("subtype") == "custom_title":
             builder.title = text(mapping(record.get("systemPayload")).get("customTitle")) or builder.title
-    builder.id += suffix
-    return builder
+
+
+GEMINI = Format("gemini-cli", _is_gemini, _read_gemini)

@@ -1,4 +1,4 @@
-"""OpenAI messages in any wrapping: a list, an object with `messages`, or one message per line.
+"""OpenAI messages in any wrapping: a list, an object with `messages`, one message per line; Hermes and our own exports.
 
 Messages that a provider would take as they are stay untouched, extra fields included. Only a list with broken pairs is
 put together anew.
@@ -6,21 +6,33 @@ put together anew.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from leporello.importers.builder import AssistantDraft, TranscriptBuilder, call_of, hear, plain, result_of, speak
-from leporello.importers.source import ImportedSession, SourceFile, amount, identifier, kind_of, objects, sequence, text
+from leporello.importers.builder import AssistantDraft, TranscriptBuilder, call_of, plain, result_of
+from leporello.importers.source import (
+    Format,
+    ImportedSession,
+    Record,
+    SourceFile,
+    amount,
+    identifier,
+    kind_of,
+    mapping,
+    moment,
+    objects,
+    sequence,
+    text,
+)
 from leporello.messages import ROLES, Message
 from leporello.turns import ViolationKind, validate
-from leporello.usage import CanonicalUsage
 
-NAME = "openai"
 HARMLESS = frozenset((ViolationKind.NEIGHBOURS, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER))
 _LOOSE_CALLS = frozenset(("tool_call", "function_call"))
 _LOOSE_RESULTS = frozenset(("tool_result", "function_result", "function_call_output"))
 
 
-def matches(source: SourceFile) -> bool:
+def _is_openai(source: SourceFile) -> bool:
     """Messages with roles, wherever they stand."""
     value = source.value
     if isinstance(value, list | dict):
@@ -32,24 +44,22 @@ def _has_roles(messages: Any) -> bool:
     return any(text(message.get("role")) in ROLES for message in objects(messages)[:20])
 
 
-def read(source: SourceFile) -> list[ImportedSession]:
+def _read_openai(source: SourceFile) -> list[ImportedSession]:
     value = source.value
-    if isinstance(value, list):
-        return [session_of({"messages": value})]
-    if isinstance(value, dict):
-        return [session_of(value)]
+    if isinstance(value, list | dict):
+        return [session_of({"messages": value} if isinstance(value, list) else value)]
     return [session_of({"messages": source.records}, skipped=source.broken_lines)]
 
 
-def session_of(document: dict[str, Any], format_name: str = NAME, skipped: int = 0) -> ImportedSession:
+def session_of(document: Record, format_name: str = "openai", skipped: int = 0) -> ImportedSession:
     """A session from `{messages, system?, tools?, id?, model?}`."""
     raw = sequence(document.get("messages"))
-    builder = TranscriptBuilder(format_name)
-    builder.skipped_lines = skipped + sum(not isinstance(message, dict) for message in raw)
+    messages = objects(raw)
+    builder = TranscriptBuilder(format_name, skipped_lines=skipped + len(raw) - len(messages))
     _head(builder, document)
     is_fine = _is_fine(raw)
     builder.at(builder.started)
-    for message in objects(raw):
+    for message in messages:
         builder.at(message.get("timestamp"))
         if not is_fine:
             _take(builder, message)
@@ -70,7 +80,7 @@ def _is_fine(raw: list[Any]) -> bool:
     return all(violation.fault in HARMLESS for violation in validate(raw))
 
 
-def _head(builder: TranscriptBuilder, document: dict[str, Any]) -> None:
+def _head(builder: TranscriptBuilder, document: Record) -> None:
     builder.id = identifier(document.get("session_id") or document.get("id"))
     builder.title = text(document.get("title"))
     builder.started = text(document.get("session_start")) or text(document.get("started_at"))
@@ -81,7 +91,7 @@ def _head(builder: TranscriptBuilder, document: dict[str, Any]) -> None:
         builder.message("system", plain(system))
 
 
-def _tool(tool: dict[str, Any]) -> dict[str, Any]:
+def _tool(tool: Record) -> Record:
     """A tool schema in OpenAI's form; Anthropic's is rewrapped."""
     if isinstance(tool.get("function"), dict) or "input_schema" not in tool:
         return tool
@@ -107,7 +117,7 @@ def _take(builder: TranscriptBuilder, message: Message) -> None:
     elif role == "session_meta":
         builder.tools = builder.tools or [_tool(tool) for tool in objects(message.get("tools"))]
     elif role:
-        hear(builder, content if content is not None else "", role)
+        builder.heard(content if content is not None else "", role)
     elif kind in _LOOSE_CALLS:
         builder.assistant().call(*call_of(message))
     elif kind in _LOOSE_RESULTS:
@@ -121,13 +131,8 @@ def _tool_name(message: Message) -> str:
 
 
 def _assistant(builder: TranscriptBuilder, message: Message, content: Any) -> None:
-    draft = builder.assistant()
     reasoning = text(message.get("reasoning_content")) or text(message.get("reasoning"))
-    if reasoning:
-        draft.part({"type": "reasoning", "text": reasoning})
-    speak(draft, content)
-    for call in objects(message.get("tool_calls")):
-        draft.call(*call_of(call))
+    draft = builder.answer(content, message.get("tool_calls"), reasoning)
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         draft.call("", text(legacy.get("name")), legacy.get("arguments"))
@@ -135,6 +140,66 @@ def _assistant(builder: TranscriptBuilder, message: Message, content: Any) -> No
 
 
 def _meter(draft: AssistantDraft, message: Message) -> None:
-    if isinstance(message.get("usage"), dict):
-        usage = CanonicalUsage.parse(message["usage"])
-        draft.builder.meter(draft, usage, text(message.get("model")), amount(message.get("cost")))
+    draft.meter(message.get("usage"), text(message.get("model")), amount(message.get("cost")))
+
+
+OPENAI = Format("openai", _is_openai, _read_openai)
+
+
+# -- Hermes exports: one object per session, as a file or as a line of JSON lines
+
+
+def _is_hermes(source: SourceFile) -> bool:
+    return any(map(_is_hermes_session, _hermes_documents(source)[:3]))
+
+
+def _read_hermes(source: SourceFile) -> list[ImportedSession]:
+    documents = _hermes_documents(source)
+    found = [document for document in documents if _is_hermes_session(document)]
+    broken = len(documents) - len(found) + (source.broken_lines if documents is source.records else 0)
+    return [session_of(document, "hermes", broken if document is found[0] else 0) for document in found]
+
+
+def _hermes_documents(source: SourceFile) -> list[Record]:
+    return [source.value] if isinstance(source.value, dict) else source.records
+
+
+def _is_hermes_session(document: Record) -> bool:
+    """An object with a session id, a platform or source, and messages."""
+    has_id = "session_id" in document or "id" in document
+    is_hermes = any(key in document for key in ("platform", "source", "session_start", "message_count"))
+    return has_id and is_hermes and isinstance(document.get("messages"), list)
+
+
+HERMES = Format("hermes", _is_hermes, _read_hermes)
+
+
+# -- What `leporello sessions export` writes: one message a line, with its id and time. Read back as it was.
+
+_MESSAGE_ID = re.compile(r"m[1-9][0-9]*")
+
+
+def _is_exported(source: SourceFile) -> bool:
+    """Every line looked at has our ids and wraps a message; a folded view has lines without an id and is not read."""
+    records = source.records[:50]
+    return bool(records) and all(map(_is_exported_line, records))
+
+
+def _read_exported(source: SourceFile) -> list[ImportedSession]:
+    records = list(filter(_is_exported_line, source.records))
+    return [
+        ImportedSession(
+            messages=[record["message"] for record in records],
+            format="leporello",
+            times=tuple(moment(record["at"]) for record in records),
+            skipped_lines=source.broken_lines + len(source.records) - len(records),
+        )
+    ]
+
+
+def _is_exported_line(record: Record) -> bool:
+    is_message = "role" in mapping(record.get("message")) and "at" in record
+    return is_message and _MESSAGE_ID.fullmatch(text(record.get("id"))) is not None
+
+
+EXPORTED = Format("leporello", _is_exported, _read_exported)

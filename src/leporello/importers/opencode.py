@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from leporello.errors import InputError
-from leporello.importers.builder import AssistantDraft, TranscriptBuilder
+from leporello.importers.builder import AssistantDraft, TranscriptBuilder, cache_aware_usage
 from leporello.importers.source import (
+    Format,
     ImportedSession,
+    Record,
     SourceFile,
     amount,
     as_text,
@@ -21,12 +22,11 @@ from leporello.importers.source import (
 )
 from leporello.usage import CanonicalUsage
 
-NAME = "opencode"
 _HEADING = re.compile(r"^## (User|Assistant)(?: \((.*)\))?$")
 _TOOL = re.compile(r"^\*\*Tool: (.+)\*\*$")
 
 
-def matches(source: SourceFile) -> bool:
+def _is_opencode(source: SourceFile) -> bool:
     """The export's `info` and `parts`, the page's session line, or one stored message."""
     value = mapping(source.value)
     if value:
@@ -34,11 +34,11 @@ def matches(source: SourceFile) -> bool:
     return "\n**Session ID:** ses_" in source.text[:2_000]
 
 
-def _is_stored_message(value: dict[str, Any]) -> bool:
+def _is_stored_message(value: Record) -> bool:
     return {"sessionID", "role", "time"} <= set(value) and "messages" not in value
 
 
-def read(source: SourceFile) -> list[ImportedSession]:
+def _read_opencode(source: SourceFile) -> list[ImportedSession]:
     value = mapping(source.value)
     if _is_stored_message(value):
         raise InputError(
@@ -48,8 +48,8 @@ def read(source: SourceFile) -> list[ImportedSession]:
     return [_from_export(value) if value else _from_page(source.text)]
 
 
-def _from_export(value: dict[str, Any]) -> ImportedSession:
-    builder = TranscriptBuilder(NAME)
+def _from_export(value: Record) -> ImportedSession:
+    builder = TranscriptBuilder("opencode")
     info = mapping(value.get("info"))
     builder.id, builder.title = identifier(info.get("id")), text(info.get("title"))
     for message in objects(value.get("messages")):
@@ -62,7 +62,7 @@ def _from_export(value: dict[str, Any]) -> ImportedSession:
     return builder.build()
 
 
-def _assistant(builder: TranscriptBuilder, about: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+def _assistant(builder: TranscriptBuilder, about: Record, parts: list[Record]) -> None:
     draft = builder.assistant()
     for part in parts:
         kind = kind_of(part)
@@ -70,8 +70,8 @@ def _assistant(builder: TranscriptBuilder, about: dict[str, Any], parts: list[di
             draft = builder.assistant()
         elif kind == "text":
             draft.text(text(part.get("text")))
-        elif kind == "reasoning" and part.get("text"):
-            draft.part({"type": "reasoning", "text": text(part["text"])})
+        elif kind == "reasoning":
+            draft.reasoning(text(part.get("text")))
         elif kind == "tool":
             state = mapping(part.get("state"))
             call_id = draft.call(identifier(part.get("callID")), text(part.get("tool")), state.get("input"))
@@ -80,24 +80,17 @@ def _assistant(builder: TranscriptBuilder, about: dict[str, Any], parts: list[di
                 builder.result(call_id, as_text(output))
     tokens = mapping(about.get("tokens"))
     if tokens:
-        builder.meter(draft, _usage(tokens), text(about.get("modelID")), amount(about.get("cost")))
+        draft.meter(_usage(tokens), text(about.get("modelID")), amount(about.get("cost")))
 
 
-def _usage(tokens: dict[str, Any]) -> CanonicalUsage:
+def _usage(tokens: Record) -> CanonicalUsage:
     cache = mapping(tokens.get("cache"))
-    return CanonicalUsage.parse(
-        {
-            "input_tokens": tokens.get("input"),
-            "output_tokens": tokens.get("output"),
-            "cache_read_input_tokens": cache.get("read"),
-            "cache_creation_input_tokens": cache.get("write"),
-            "output_tokens_details": {"reasoning_tokens": tokens.get("reasoning")},
-        }
-    )
+    counts = {**tokens, "read": cache.get("read"), "write": cache.get("write")}
+    return cache_aware_usage(counts, ("input", "output", "read", "write"), reasoning=tokens.get("reasoning"))
 
 
 def _from_page(page: str) -> ImportedSession:
-    builder = TranscriptBuilder(NAME)
+    builder = TranscriptBuilder("opencode")
     lines = page.split("\n")
     builder.title = lines[0].removeprefix("# ").strip()
     builder.id = next((line.split(":** ")[1] for line in lines if line.startswith("**Session ID:**")), "")
@@ -144,8 +137,8 @@ def _answer(draft: AssistantDraft, body: list[str]) -> None:
         words = "\n".join(lines).strip()
         if kind == "tool":
             _tool(draft, name, lines)
-        elif words and kind == "thinking":
-            draft.part({"type": "reasoning", "text": words})
+        elif kind == "thinking":
+            draft.reasoning(words)
         else:
             draft.text(words)
 
@@ -185,3 +178,6 @@ def _unfenced(lines: list[str]) -> str:
     if inner and inner[0].startswith("```"):
         inner = inner[1:-1] if inner[-1].startswith("```") else inner[1:]
     return "\n".join(inner)
+
+
+OPENCODE = Format("opencode", _is_opencode, _read_opencode)

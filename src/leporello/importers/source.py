@@ -1,22 +1,26 @@
-"""A recorded file read once, safe looks into its JSON, and the session that an importer makes of it."""
+"""A recorded file read once, safe looks into its JSON, the session that is made of it, and what a format is."""
 
 from __future__ import annotations
 
 import codecs
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from leporello.errors import InputError
 from leporello.files import Decoded, NotText, decode_text
 from leporello.messages import Message, encode_json, is_instruction, parse_json, text_of
 from leporello.usage import CanonicalUsage
 
+Record: TypeAlias = dict[str, Any]
+"""An object of a recorded file: a line of it, or a part of one."""
 
-def mapping(value: Any) -> dict[str, Any]:
+
+def mapping(value: Any) -> Record:
     """The value when it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
@@ -26,7 +30,7 @@ def sequence(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
+def objects(value: Any) -> list[Record]:
     """The objects of a list; anything else in it is left out."""
     return [item for item in sequence(value) if isinstance(item, dict)]
 
@@ -122,7 +126,7 @@ class SourceFile:
         return parse_json(self.text) if self.text.lstrip()[:1] in ("{", "[") else None
 
     @cached_property
-    def _lines(self) -> tuple[list[dict[str, Any]], int]:
+    def _lines(self) -> tuple[list[Record], int]:
         records = []
         broken = 0
         for line in self.text.split("\n"):
@@ -138,7 +142,7 @@ class SourceFile:
         return records, broken
 
     @property
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[Record]:
         """The objects of a JSON-lines file, in order; broken lines are left out."""
         return self._lines[0]
 
@@ -163,9 +167,9 @@ def _torn(data: bytes, offset: int) -> Decoded | None:
     return Decoded(data[:offset].decode())
 
 
-def _unglue(line: str) -> tuple[list[dict[str, Any]], int]:
+def _unglue(line: str) -> tuple[list[Record], int]:
     """Objects written one behind the other in a single line (a lost line end), and 1 if anything else is left."""
-    found: list[dict[str, Any]] = []
+    found: list[Record] = []
     decoder = json.JSONDecoder()
     place = 0
     while place < len(line):
@@ -225,3 +229,15 @@ class ImportedSession:
                 break
             leading.append(text_of(message))
         return "\n\n".join(leading)
+
+
+Reader: TypeAlias = Callable[[SourceFile], list[ImportedSession]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One kind of recording: how to recognise it by its content, and how to read it."""
+
+    name: str
+    matches: Callable[[SourceFile], bool]
+    read: Reader

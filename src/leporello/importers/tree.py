@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-Record: TypeAlias = dict[str, Any]
+from leporello.importers.builder import TranscriptBuilder
+from leporello.importers.source import Record
+
 Rivals: TypeAlias = Callable[[Record, Record], bool]
 
 
@@ -30,6 +32,29 @@ class Branches:
 
     active: list[Record]
     abandoned: list[list[Record]]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadReader:
+    """Reads the threads of one file: `fill` puts lines into a transcript."""
+
+    format: str
+    fill: Callable[[TranscriptBuilder, list[Record]], None]
+
+    def read(self, records: list[Record], kind: str, suffix: str, skipped_lines: int = 0) -> TranscriptBuilder:
+        """One thread; `suffix` tells its id from that of the main one."""
+        builder = TranscriptBuilder(self.format, kind, skipped_lines)
+        self.fill(builder, records)
+        builder.id += suffix
+        return builder
+
+    def branches(
+        self, nodes: Sequence[RecordedLine], rivals: Rivals, skipped_lines: int
+    ) -> tuple[TranscriptBuilder, list[TranscriptBuilder]]:
+        """The branch that was gone on with, and those that the user left."""
+        found = split(nodes, rivals)
+        left = [self.read(way, "branch", f"/branch{number}") for number, way in enumerate(found.abandoned, 1)]
+        return self.read(found.active, "main", "", skipped_lines), left
 
 
 def split(nodes: Sequence[RecordedLine], rivals: Rivals) -> Branches:

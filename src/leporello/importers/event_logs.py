@@ -1,0 +1,232 @@
+"""Agents that write a JSON line for each thing that happens: Copilot CLI, Kimi Code, Antigravity, droid, Grok CLI.
+
+For each: what its lines look like, and what one line adds to the transcript.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from leporello.importers.builder import COMPACTED, TranscriptBuilder, cache_aware_usage, call_of, plain, texts
+from leporello.importers.source import (
+    Format,
+    ImportedSession,
+    Reader,
+    Record,
+    SourceFile,
+    as_text,
+    identifier,
+    kind_of,
+    mapping,
+    objects,
+    text,
+)
+
+
+def _reader(name: str, take: Callable[[TranscriptBuilder, Record], None]) -> Reader:
+    """Reads a file as one session, line by line."""
+
+    def read(source: SourceFile) -> list[ImportedSession]:
+        builder = TranscriptBuilder(name, skipped_lines=source.broken_lines)
+        for record in source.records:
+            take(builder, record)
+        return [builder.build()]
+
+    return read
+
+
+# -- GitHub Copilot CLI: `user.message`, `assistant.message` and tool events; sub-agents are told apart by their parent
+
+_COPILOT_KINDS = ("session.start", "user.message", "assistant.message", "tool.execution_complete")
+
+
+def _is_copilot(source: SourceFile) -> bool:
+    """Dotted event names with a `data` object."""
+    return any(kind_of(record) in _COPILOT_KINDS and "data" in record for record in source.records[:50])
+
+
+def _read_copilot(source: SourceFile) -> list[ImportedSession]:
+    """The main agent's conversation, and beside it one session per sub-agent."""
+    main = TranscriptBuilder("copilot-cli", skipped_lines=source.broken_lines)
+    builders = {"": main}
+    for record in source.records:
+        data = mapping(record.get("data"))
+        thread = identifier(data.get("parentToolCallId"))
+        if thread not in builders:
+            builders[thread] = TranscriptBuilder("copilot-cli", "sub-agent")
+            builders[thread].id = f"{main.id}/{thread}"
+        builders[thread].at(record.get("timestamp"))
+        _take_copilot(builders[thread], kind_of(record), data)
+    return [builder.build() for builder in builders.values()]
+
+
+def _take_copilot(builder: TranscriptBuilder, kind: str, data: Record) -> None:
+    if kind == "session.start":
+        builder.id = builder.id or identifier(data.get("sessionId"))
+        builder.started = builder.started or text(data.get("startTime"))
+    elif kind in ("system.message", "user.message"):
+        builder.message(kind.removesuffix(".message"), as_text(data.get("content")))
+    elif kind == "assistant.message":
+        reasoning, key = text(data.get("reasoningText")), identifier(data.get("messageId"))
+        builder.answer(text(data.get("content")), data.get("toolRequests"), reasoning, key)
+        builder.model(text(data.get("model")))
+    elif kind == "tool.execution_complete":
+        result = mapping(data.get("result"))
+        words = result.get("content") if result else data.get("error")
+        builder.result(identifier(data.get("toolCallId")), as_text(words))
+    elif kind in ("session.truncation", "session.compaction_complete"):
+        builder.note("the recording agent cut its context here; the messages are kept")
+
+
+COPILOT = Format("copilot-cli", _is_copilot, _read_copilot)
+
+
+# -- Kimi Code: context events; one step of the loop is one call to the model
+
+
+def _is_kimi(source: SourceFile) -> bool:
+    return any(kind_of(record).startswith("context.append_") for record in source.records[:200])
+
+
+def _read_kimi(source: SourceFile) -> list[ImportedSession]:
+    builder = TranscriptBuilder("kimi-code", skipped_lines=source.broken_lines)
+    system = next((text(r.get("systemPrompt")) for r in source.records if r.get("systemPrompt")), "")
+    if system:
+        builder.message("system", system)
+    for record in source.records:
+        _take_kimi(builder, record)
+    return [builder.build()]
+
+
+def _take_kimi(builder: TranscriptBuilder, record: Record) -> None:
+    kind = kind_of(record)
+    builder.at(record.get("time"))
+    if kind == "context.append_message":
+        builder.heard(mapping(record.get("message")).get("content"))
+    elif kind == "context.append_loop_event":
+        _take_kimi_step(builder, mapping(record.get("event")))
+    elif kind == "llm.request":
+        builder.model(text(record.get("model")))
+    elif kind == "llm.tools_snapshot":
+        builder.tools = objects(record.get("tools")) or builder.tools
+    elif kind.startswith("context.compact"):
+        builder.note(COMPACTED)
+
+
+def _take_kimi_step(builder: TranscriptBuilder, event: Record) -> None:
+    kind = kind_of(event)
+    step = identifier(event.get("stepUuid") or event.get("uuid"))
+    if kind == "content.part":
+        builder.assistant(step).content([event.get("part")])
+    elif kind == "tool.call":
+        builder.assistant(step).call(identifier(event.get("toolCallId")), text(event.get("name")), event.get("args"))
+    elif kind == "tool.result":
+        builder.result(identifier(event.get("toolCallId")), plain(mapping(event.get("result")).get("output")))
+    elif kind == "step.end" and isinstance(event.get("usage"), dict):
+        fields = ("inputOther", "output", "inputCacheRead", "inputCacheCreation")
+        builder.assistant(step).meter(cache_aware_usage(event["usage"], fields))
+
+
+KIMI = Format("kimi-code", _is_kimi, _read_kimi)
+
+
+# -- Antigravity CLI: planner steps carry calls without ids, the steps behind them are the results in turn
+
+
+def _is_antigravity(source: SourceFile) -> bool:
+    """Numbered steps with a source."""
+    return any({"step_index", "source", "type"} <= set(record) for record in source.records[:20])
+
+
+def _take_antigravity(builder: TranscriptBuilder, record: Record) -> None:
+    builder.at(record.get("created_at"))
+    kind, words = kind_of(record), as_text(record.get("content"))
+    if kind == "USER_INPUT":
+        builder.message("user", words)
+    elif kind == "PLANNER_RESPONSE":
+        draft = builder.answer(words, reasoning=text(record.get("thinking")))
+        for call in objects(record.get("tool_calls")):
+            draft.call("", text(call.get("name")), call.get("args"))
+    elif words and record.get("source") == "SYSTEM":
+        builder.note("a notice of the program was left out")
+    elif words:
+        builder.result("", words, kind.lower())
+
+
+ANTIGRAVITY = Format("antigravity", _is_antigravity, _reader("antigravity", _take_antigravity))
+
+
+# -- droid's streamed JSON (`droid exec --output-format stream-json`): flat lines of messages, calls and results
+
+
+def _is_droid(source: SourceFile) -> bool:
+    """Lines with a role and a `text`, or a completion with its final text."""
+    return any(
+        (kind_of(record) == "message" and "role" in record and "text" in record) or "finalText" in record
+        for record in source.records[:100]
+    )
+
+
+def _take_droid(builder: TranscriptBuilder, record: Record) -> None:
+    builder.id = builder.id or identifier(record.get("session_id") or record.get("sessionId"))
+    builder.at(record.get("timestamp"))
+    kind, role = kind_of(record), text(record.get("role"))
+    call_id = record.get("toolCallId") or record.get("id")
+    if kind == "message" and role == "assistant":
+        builder.assistant().text(text(record.get("text")))
+    elif kind == "message":
+        builder.message(role, text(record.get("text")))
+    elif kind == "tool_call":
+        builder.assistant().call(*call_of({**record, "id": call_id}))
+    elif kind == "tool_result":
+        builder.result(identifier(call_id), as_text(record.get("value")))
+    elif kind == "completion":
+        builder.assistant().text(text(record.get("finalText")))
+    elif kind == "system":
+        builder.model(text(record.get("model")))
+    else:
+        builder.note(f"a line of kind {kind!r} was left out")
+
+
+DROID = Format("droid", _is_droid, _reader("droid", _take_droid))
+
+
+# -- Grok CLI: one message per line, told apart by `type` instead of `role`; reasoning stands before its answer
+
+
+def _is_grok(source: SourceFile) -> bool:
+    """Lines with a type and content but no role, message or data around them."""
+    envelope = {"role", "message", "data", "payload", "step_index", "sessionId", "uuid"}
+    records = [record for record in source.records[:50] if kind_of(record) in ("user", "assistant", "tool_result")]
+    return bool(records) and all("content" in record and not envelope & set(record) for record in records)
+
+
+def _read_grok(source: SourceFile) -> list[ImportedSession]:
+    builder = TranscriptBuilder("grok-cli", skipped_lines=source.broken_lines)
+    reasoning = ""
+    for record in source.records:
+        if kind_of(record) == "reasoning":
+            reasoning = texts(record.get("summary"))
+        else:
+            _take_grok(builder, record, reasoning)
+            reasoning = ""
+    return [builder.build()]
+
+
+def _take_grok(builder: TranscriptBuilder, record: Record, reasoning: str) -> None:
+    kind = kind_of(record)
+    if kind in ("system", "user"):
+        builder.heard(record.get("content"), kind)
+    elif kind == "assistant":
+        builder.answer(record.get("content"), record.get("tool_calls"), reasoning)
+        builder.model(text(record.get("model_id")))
+    elif kind == "tool_result":
+        builder.result(identifier(record.get("tool_call_id")), plain(record.get("content")))
+    elif kind == "backend_tool_call":
+        call = mapping(record.get("kind"))
+        builder.assistant().call(identifier(call.get("id")), text(call.get("tool_type")), call.get("action"))
+    else:
+        builder.note(f"a line of kind {kind!r} was left out: {as_text(record.get('id'))}".rstrip(": "))
+
+
+GROK = Format("grok-cli", _is_grok, _read_grok)
