@@ -14,7 +14,7 @@ import pytest
 
 from leporello.events import CompactionReport, Outcome, Verification
 from leporello.messages import Message
-from leporello.store.sql.entries import pack_report, unpack_report
+from leporello.store.sql.encoding import pack_report, unpack_report
 from leporello.summaries.base import SummaryTask
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
 from leporello.summaries.verify.verify import verify

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from leporello.errors import StoreCorrupt
+from leporello.store import Store
 from leporello.store.postgres.database import SCHEMA, PostgresDatabase
 from leporello.store.postgres.index import INDEX, PostgresIndexTables
 from leporello.store.records import Finding, Severity
@@ -23,7 +24,6 @@ from leporello.store.sql.schema import (
     pending,
 )
 from leporello.store.sql.search import SearchIndex
-from leporello.store.sql.store import Store
 from leporello.store.sqlite import open_sqlite
 
 

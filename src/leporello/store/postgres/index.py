@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from leporello.store.sql.database import Row, Transaction, integer
 from leporello.store.sql.encoding import pack, unpack
-from leporello.store.sql.index_tables import (
+from leporello.store.sql.indexing import (
     CANDIDATE,
     IndexedChunk,
     Place,

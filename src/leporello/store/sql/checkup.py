@@ -15,8 +15,7 @@ from leporello.errors import InputError, StoreCorrupt, StoreError
 from leporello.messages import encode_json, hash_bytes
 from leporello.store.records import COMPRESSION, Checkup, Finding, Severity
 from leporello.store.sql.database import Database, Progress, Transaction, integer
-from leporello.store.sql.encoding import hash_key, hash_text, name_key, unpack, unpack_body
-from leporello.store.sql.entries import unpack_entries
+from leporello.store.sql.encoding import hash_key, hash_text, name_key, unpack, unpack_body, unpack_entries
 from leporello.store.sql.indexing import Indexer
 from leporello.store.sql.log import decode_message
 

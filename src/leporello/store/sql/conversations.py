@@ -17,10 +17,19 @@ from leporello.store.records import (
     Page,
     Pulse,
 )
-from leporello.store.sql.database import Database, Row, Transaction, integer, rows_in
-from leporello.store.sql.encoding import LARGEST_NUMBER, millis, name_key, pack, seconds, shown, unpack
-from leporello.store.sql.entries import pack_entries
-from leporello.store.sql.part import StorePart, key_of, lock, read_conversation
+from leporello.store.sql.database import (
+    Conditions,
+    Database,
+    Row,
+    StorePart,
+    Transaction,
+    integer,
+    key_of,
+    lock,
+    read_conversation,
+    rows_in,
+)
+from leporello.store.sql.encoding import LARGEST_NUMBER, millis, name_key, pack, pack_entries, seconds, shown, unpack
 from leporello.store.sql.schema import COLUMNS, insert
 from leporello.store.sql.sessions import (
     FIRST,
@@ -159,7 +168,7 @@ class Conversations(StorePart):
 
         Walks down the index of last activity, block by block, so that no page looks at everything.
         """
-        conditions, params = _conditions(where or ConversationFilter())
+        conditions = _conditions(where or ConversationFilter())
         place = _place(cursor)
         if limit <= 0:
             return Page((), None)
@@ -168,8 +177,8 @@ class Conversations(StorePart):
             for _ in range(_MOST_BLOCKS):
                 end = tx.row(_BLOCK_END, *place, _BLOCK_LENGTH - 1)
                 found += tx.rows(
-                    f"{_LISTED}{conditions} ORDER BY c.updated DESC, c.conversation DESC LIMIT ?",
-                    *(*place, *(end or (0, 0)), *params, limit + 1 - len(found)),
+                    f"{_LISTED}{conditions.sql} ORDER BY c.updated DESC, c.conversation DESC LIMIT ?",
+                    *(*place, *(end or (0, 0)), *conditions.params, limit + 1 - len(found)),
                 )
                 if len(found) > limit:
                     found.pop()
@@ -306,17 +315,14 @@ def _place(cursor: str | None) -> Row:
     return int(updated), int(key)
 
 
-def _conditions(where: ConversationFilter) -> tuple[str, list[Any]]:
-    conditions, params = list[str](), list[Any]()
-    columns = ("s.platform", where.platform), ("s.model", where.model), ("s.owner", where.owner), ("c.kind", where.kind)
-    for column, value in columns:
-        if value is not None:
-            conditions.append(f" AND {column} = ?")
-            params.append(pack(value))
-    for test, moment in (("c.updated >= ?", where.active_since), ("c.updated < ?", where.active_before)):
-        if moment is not None:
-            conditions.append(f" AND {test}")
-            params.append(millis(moment))
+def _conditions(where: ConversationFilter) -> Conditions:
+    found = Conditions()
+    found.add("s.platform = ?", where.platform)
+    found.add("s.model = ?", where.model)
+    found.add("s.owner = ?", where.owner)
+    found.add("c.kind = ?", where.kind)
+    found.add("c.updated >= ?", where.active_since, millis)
+    found.add("c.updated < ?", where.active_before, millis)
     if where.open is not None:
-        conditions.append(f" AND s.ended IS {'NULL' if where.open else 'NOT NULL'}")
-    return "".join(conditions), params
+        found.sql += f" AND s.ended IS {'NULL' if where.open else 'NOT NULL'}"
+    return found

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from leporello.errors import StoreConflict, StoreCorrupt
-from leporello.store.sql.database import Database, Progress, Row, Transaction, integer
+from leporello.store import Store
+from leporello.store.sql.database import STORE_ITSELF, Database, Progress, Row, Transaction, integer
 from leporello.store.sql.encoding import name_key, shown, unpack
-from leporello.store.sql.part import STORE_ITSELF
 from leporello.store.sql.schema import COLUMNS, NOT_COPIED, insert
 from leporello.store.sql.sessions import register_id
-from leporello.store.sql.store import Store
 
 _BATCH = 500
 _COPIED = tuple(table for table in COLUMNS if table not in NOT_COPIED)

@@ -1,16 +1,21 @@
-"""Values on their way into and out of SQL columns: texts, ids, times, money, JSON, and compressed bodies."""
+"""Values on their way into and out of SQL columns: texts, ids, times, money, JSON, compressed bodies, view entries."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import threading
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import zstandard
 
 from leporello.errors import InputError, StoreCorrupt
+from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
 from leporello.messages import decode_json, encode_json
+from leporello.usage import CanonicalUsage
 
 _MARK = "\x1a"
 _SPECIAL = re.compile("[\x00\x1a\ud800-\udfff]")
@@ -219,3 +224,58 @@ def pack_json(value: Any, what: str) -> bytes:
 def unpack_json(stored: bytes, where: str) -> Any:
     """The value that `pack_json` was given."""
     return decode_json(unpack_body(stored, where))
+
+
+def pack_entries(entries: Sequence[ViewEntry]) -> bytes:
+    """Entries of a view as stored. Neighbouring references are one run, so a compaction takes the room of its folds.
+
+    `[[1, 3], {"m": {...}, "f": "f1"}, [95, 120]]` shows m1 to m3, the fold f1, and m95 to m120.
+    """
+    items: list[Any] = []
+    for entry in entries:
+        if entry.inline is None:
+            if items and isinstance(items[-1], list) and items[-1][1] + 1 == entry.ref and entry.fold is None:
+                items[-1][1] = entry.ref
+            else:
+                items.append([entry.ref, entry.ref])
+        else:
+            item: dict[str, Any] = {"m": entry.inline}
+            if entry.ref is not None:
+                item["r"] = entry.ref
+            if entry.fold is not None:
+                item["f"] = entry.fold
+            items.append(item)
+    return pack_json(items, "A view entry")
+
+
+def unpack_entries(stored: bytes, where: str) -> tuple[ViewEntry, ...]:
+    """The entries that `pack_entries` was given."""
+    entries: list[ViewEntry] = []
+    for item in unpack_json(stored, where):
+        if isinstance(item, list):
+            entries.extend(ViewEntry(ref=number) for number in range(item[0], item[1] + 1))
+        else:
+            entries.append(ViewEntry(ref=item.get("r"), inline=item["m"], fold=item.get("f")))
+    return tuple(entries)
+
+
+def pack_report(report: CompactionReport) -> bytes:
+    """JSON bytes of a report. Values in its details that JSON can't carry become texts: a report is never refused."""
+    return json.dumps(asdict(report), default=str, separators=(",", ":")).encode("ascii")
+
+
+def unpack_report(data: bytes) -> CompactionReport:
+    """The report that `pack_report` was given."""
+    fields = json.loads(data)
+    covered = fields["covered"]
+    verification = fields["verification"]
+    return CompactionReport(
+        **{
+            **fields,
+            "outcome": Outcome(fields["outcome"]),
+            "covered": None if covered is None else Span(**covered),
+            "usage": CanonicalUsage(**fields["usage"]),
+            "verification": Verification(**{**verification, "dropped": tuple(verification["dropped"])}),
+            "warnings": tuple(fields["warnings"]),
+        }
+    )

@@ -15,7 +15,7 @@ from typing import Any
 from leporello.errors import InboxFull, LetterConflict, NotFound
 from leporello.messages import Message, hash_bytes
 from leporello.store.records import InboxMessage
-from leporello.store.sql.database import Row, Transaction, integer
+from leporello.store.sql.database import Row, StorePart, Transaction, integer, key_of
 from leporello.store.sql.encoding import (
     LARGEST_NUMBER,
     decode_text,
@@ -30,7 +30,6 @@ from leporello.store.sql.encoding import (
     unpack_json,
 )
 from leporello.store.sql.log import append_prepared, prepare_message
-from leporello.store.sql.part import StorePart, key_of
 
 KEPT = 1_000
 """Inbox messages that are remembered for each conversation: an id that comes again after so many others is new."""

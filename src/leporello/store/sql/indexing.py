@@ -1,24 +1,125 @@
-"""Keeping the search index up to date, behind a durable watermark."""
+"""The search index: what it asks of a database, and how it is kept up to date behind a durable watermark."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
 
 from leporello.errors import NotFound
 from leporello.events import Span
 from leporello.messages import Message, calls_of, is_result, result_id, role_of
 from leporello.store.records import StoredMessage
 from leporello.store.sql.chunks import SEARCHABLE_VERSION, searchable_chunks
-from leporello.store.sql.database import Database, Transaction, integer
+from leporello.store.sql.database import Conditions, Database, Row, Transaction, integer, key_of
 from leporello.store.sql.encoding import millis, pack_key, unpack
-from leporello.store.sql.index_tables import IndexedChunk, IndexTables
 from leporello.store.sql.log import read_spans
-from leporello.store.sql.part import key_of
 from leporello.store.sql.schema import insert
 from leporello.store.sql.usage import MILLIS_PER_DAY
+from leporello.text_features.bm25 import Statistics
 from leporello.text_features.words import WORDS_VERSION, index_words
+
+Place: TypeAlias = tuple[int, ...]
+"""The key of a document in the index of its database."""
+
+CANDIDATE = (
+    "SELECT f.id, d.number, d.chunk, d.start, d.created, d.role, d.tool, d.{text} FROM documents d "
+    "JOIN sessions f ON f.conversation = d.conversation AND f.ordinal = 1 WHERE"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedChunk:
+    """One chunk as the index keeps it."""
+
+    number: int
+    chunk: int
+    start: int
+    created: int
+    role: str
+    tool: str
+    text: str
+    words: list[str]
+
+    def columns(self, key: int) -> tuple[Any, ...]:
+        """The columns every database keeps of a chunk, except its text."""
+        place = (key, self.number, self.chunk, self.start, self.created)
+        return (*place, pack_key(self.role), pack_key(self.tool), len(self.words))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """The filters of a query as conditions on the documents table `d`."""
+
+    key: int | None
+    """The conversation, if it is to be one."""
+    others: Conditions
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a filter leaves out most documents, so that a common word may well be a rare one here."""
+        return self.key is not None or bool(self.others.sql)
+
+    def condition(self, with_conversation: bool = True) -> tuple[str, list[Any]]:
+        """All conditions, and their parameters."""
+        if self.key is None or not with_conversation:
+            return self.others.sql, self.others.params
+        return f"{self.others.sql} AND d.conversation = ?", [*self.others.params, self.key]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCandidate:
+    """A document that may answer a query."""
+
+    conversation: str
+    number: int
+    chunk: int
+    start: int
+    created: int
+    role: str
+    tool: str
+    text: str
+
+    @classmethod
+    def from_row(cls, row: Row, text: str) -> SearchCandidate:
+        """A row of `CANDIDATE` whose text was decoded."""
+        id, number, chunk, start, created, role, tool, _ = row
+        return cls(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), text)
+
+
+class IndexTables(Protocol):
+    """The index of one database."""
+
+    def add(self, tx: Transaction, key: int, documents: Sequence[IndexedChunk]) -> None:
+        """Write documents of a conversation."""
+
+    def remove(self, tx: Transaction, key: int) -> None:
+        """Remove a conversation."""
+
+    def lock_out_writers(self, tx: Transaction) -> None:
+        """Wait until no other transaction writes to the store, and block new ones. Must come before `clear`."""
+
+    def clear(self, tx: Transaction) -> None:
+        """Empty the whole index."""
+
+    def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
+        """How many documents there are, how long, and how many hold each word."""
+
+    def holding(self, tx: Transaction, words: Sequence[str], scope: SearchScope, limit: int) -> list[tuple[Place, int]]:
+        """Documents that hold all these words, newest first, with their lengths."""
+
+    def load(self, tx: Transaction, places: Sequence[Place]) -> list[SearchCandidate]:
+        """Documents by their places."""
+
+    def by_fragment(self, tx: Transaction, fragment: str, scope: SearchScope, limit: int) -> list[SearchCandidate]:
+        """Documents that contain the fragment (case folded), newest first."""
+
+
+def holds_fragment(text: str, fragment: str) -> bool:
+    """Whether a text contains a fragment, whatever the case."""
+    return fragment.casefold() in text.casefold()
+
 
 _BATCH_MESSAGES = 128
 _BATCH_CHARACTERS = 200_000

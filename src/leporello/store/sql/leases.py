@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 
 from leporello.errors import LeaseLost
 from leporello.store.records import Lease
-from leporello.store.sql.database import Database, Transaction
+from leporello.store.sql.database import Database, StorePart, Transaction
 from leporello.store.sql.encoding import millis, name_key, pack, seconds, shown, unpack
-from leporello.store.sql.part import StorePart
 
 DEFAULT_LEASE_SECONDS = 10.0
 

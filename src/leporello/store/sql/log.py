@@ -15,7 +15,7 @@ from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
 from leporello.events import Span
 from leporello.messages import Message, Messages, decode_json, hash_bytes
 from leporello.store.records import ModelCall, StoredMessage
-from leporello.store.sql.database import Row, Transaction, rows_in
+from leporello.store.sql.database import Row, StorePart, Transaction, key_of, read_conversation, rows_in, unknown
 from leporello.store.sql.encoding import (
     HEADER,
     LARGEST_NUMBER,
@@ -29,8 +29,6 @@ from leporello.store.sql.encoding import (
     to_json,
     unpack_body,
 )
-from leporello.store.sql.entries import runs
-from leporello.store.sql.part import StorePart, key_of, read_conversation, unknown
 from leporello.store.sql.schema import insert
 from leporello.store.sql.state import pack_state, write_state
 from leporello.store.sql.usage import add_usage
@@ -136,6 +134,17 @@ class Log(StorePart):
         digest = prepare_message(message, 0).hash
         row = self._row(conversation, "SELECT number FROM hashes WHERE conversation = ? AND hash = ?", digest)
         return None if row is None else row[0]
+
+
+def runs(numbers: Iterable[int]) -> list[Span]:
+    """Sorted numbers as spans without gaps."""
+    spans: list[Span] = []
+    for number in sorted(set(numbers)):
+        if spans and spans[-1].last + 1 == number:
+            spans[-1] = Span(spans[-1].first, number)
+        else:
+            spans.append(Span(number, number))
+    return spans
 
 
 def read_spans(tx: Transaction, key: int, spans: Sequence[Span]) -> list[StoredMessage]:

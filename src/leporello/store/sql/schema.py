@@ -8,7 +8,6 @@ Types are written for both databases: `{key}`, `{blob}` and `{clustered}` are fi
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -37,6 +36,112 @@ class Migration:
     statements: tuple[str, ...]
 
 
+INT, TEXT, BLOB = "BIGINT NOT NULL", "TEXT NOT NULL", "{blob} NOT NULL"
+INT_OR_NULL, TEXT_OR_NULL, BLOB_OR_NULL = "BIGINT", "TEXT", "{blob}"
+SMALL, CLUSTERED = "SMALLINT NOT NULL", "{clustered}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with rows of conversations."""
+
+    name: str
+    columns: tuple[str, ...]
+    """Beside the conversation's key."""
+    create: str
+
+
+def _table(name: str, key: str, ending: str = "", /, **columns: str) -> Table:
+    """A table whose primary key is the conversation and `key`; without one there is one row for each conversation."""
+    first = "conversation BIGINT NOT NULL" + ("" if key else " PRIMARY KEY")
+    lines = [first, *(f"{column} {kind}" for column, kind in columns.items())]
+    if key:
+        lines.append(f"PRIMARY KEY (conversation, {key})")
+    rows = ",\n    ".join(lines)
+    return Table(name, tuple(columns), f"\nCREATE TABLE {name} (\n    {rows}\n){ending}")
+
+
+_SESSIONS, *_OTHERS = (
+    _table(
+        "sessions",
+        "ordinal",
+        ordinal=INT,
+        id=TEXT,
+        parent=TEXT_OR_NULL,
+        parent_name=BLOB_OR_NULL,
+        started=INT,
+        ended=INT_OR_NULL,
+        end_reason=TEXT_OR_NULL,
+        first=INT,
+        title=TEXT,
+        platform=TEXT,
+        model=TEXT,
+        owner=TEXT,
+        custom=BLOB,
+        prompt=BLOB_OR_NULL,
+    ),
+    _table("prompts", "hash", hash=BLOB, body=BLOB),
+    _table("messages", "number", number=INT, created=INT, same_as=INT_OR_NULL, body=BLOB_OR_NULL),
+    _table("hashes", "hash", CLUSTERED, hash=BLOB, number=INT),
+    _table(
+        "generations",
+        "generation",
+        generation=INT,
+        kind=TEXT,
+        state=INT,
+        below=INT,
+        base_last=INT,
+        log_last=INT,
+        ordinal=INT,
+        created=INT,
+        entries=BLOB,
+    ),
+    _table(
+        "attempts",
+        "number",
+        number=INT,
+        created=INT,
+        ordinal=INT,
+        generation=INT_OR_NULL,
+        outcome=TEXT,
+        engine=TEXT,
+        summariser=TEXT,
+        cause=TEXT,
+        covered_first=INT_OR_NULL,
+        covered_last=INT_OR_NULL,
+        tokens_before=INT,
+        tokens_after=INT,
+        cost_nanos=INT_OR_NULL,
+        duration_millis=INT,
+        report=BLOB,
+    ),
+    _table("folds", "id", id=TEXT, number=INT, generation=INT, first=INT, last=INT, body=BLOB),
+    _table(
+        "usage",
+        "ordinal, day, model, purpose",
+        CLUSTERED,
+        ordinal=INT,
+        day=INT,
+        model=TEXT,
+        purpose=TEXT,
+        calls=INT,
+        input_tokens=INT,
+        output_tokens=INT,
+        cache_read_tokens=INT,
+        cache_write_tokens=INT,
+        reasoning_tokens=INT,
+        cost_nanos=INT,
+        unpriced_calls=INT,
+    ),
+    _table("tools", "day, tool", CLUSTERED, day=INT, tool=TEXT, calls=INT, results=INT, result_characters=INT),
+    _table("activity", "day", CLUSTERED, day=INT, messages=INT, characters=INT),
+    _table("artifacts", "hash", hash=BLOB, number=INT, size=INT, name=TEXT, created=INT, body=BLOB),
+    _table("pins", "number", number=INT, note=TEXT, created=INT),
+    _table("ledgers", "base, version", base=INT, version=INT, data=BLOB),
+    # Counters have `count`, all other values `value`. Conversation 0 is the store itself.
+    _table("state", "key", key=TEXT, count=INT_OR_NULL, value=BLOB_OR_NULL),
+    _table("leases", "", token=INT, owner=TEXT, expires=INT),
+)
 CORE = Migration(
     "0001-conversations",
     (
@@ -58,173 +163,10 @@ CREATE TABLE directory (
     conversation BIGINT NOT NULL,
     ordinal BIGINT NOT NULL
 ){clustered}""",
-        """
-CREATE TABLE sessions (
-    conversation BIGINT NOT NULL,
-    ordinal BIGINT NOT NULL,
-    id TEXT NOT NULL,
-    parent TEXT,
-    parent_name {blob},
-    started BIGINT NOT NULL,
-    ended BIGINT,
-    end_reason TEXT,
-    first BIGINT NOT NULL,
-    title TEXT NOT NULL,
-    platform TEXT NOT NULL,
-    model TEXT NOT NULL,
-    owner TEXT NOT NULL,
-    custom {blob} NOT NULL,
-    prompt {blob},
-    PRIMARY KEY (conversation, ordinal)
-)""",
+        _SESSIONS.create,
         "CREATE INDEX sessions_by_parent ON sessions (parent_name) WHERE parent_name IS NOT NULL",
         "CREATE INDEX conversations_to_index ON conversations (dirty) WHERE dirty = 1",
-        """
-CREATE TABLE prompts (
-    conversation BIGINT NOT NULL,
-    hash {blob} NOT NULL,
-    body {blob} NOT NULL,
-    PRIMARY KEY (conversation, hash)
-)""",
-        """
-CREATE TABLE messages (
-    conversation BIGINT NOT NULL,
-    number BIGINT NOT NULL,
-    created BIGINT NOT NULL,
-    same_as BIGINT,
-    body {blob},
-    PRIMARY KEY (conversation, number)
-)""",
-        """
-CREATE TABLE hashes (
-    conversation BIGINT NOT NULL,
-    hash {blob} NOT NULL,
-    number BIGINT NOT NULL,
-    PRIMARY KEY (conversation, hash)
-){clustered}""",
-        """
-CREATE TABLE generations (
-    conversation BIGINT NOT NULL,
-    generation BIGINT NOT NULL,
-    kind TEXT NOT NULL,
-    state BIGINT NOT NULL,
-    below BIGINT NOT NULL,
-    base_last BIGINT NOT NULL,
-    log_last BIGINT NOT NULL,
-    ordinal BIGINT NOT NULL,
-    created BIGINT NOT NULL,
-    entries {blob} NOT NULL,
-    PRIMARY KEY (conversation, generation)
-)""",
-        """
-CREATE TABLE attempts (
-    conversation BIGINT NOT NULL,
-    number BIGINT NOT NULL,
-    created BIGINT NOT NULL,
-    ordinal BIGINT NOT NULL,
-    generation BIGINT,
-    outcome TEXT NOT NULL,
-    engine TEXT NOT NULL,
-    summariser TEXT NOT NULL,
-    cause TEXT NOT NULL,
-    covered_first BIGINT,
-    covered_last BIGINT,
-    tokens_before BIGINT NOT NULL,
-    tokens_after BIGINT NOT NULL,
-    cost_nanos BIGINT,
-    duration_millis BIGINT NOT NULL,
-    report {blob} NOT NULL,
-    PRIMARY KEY (conversation, number)
-)""",
-        """
-CREATE TABLE folds (
-    conversation BIGINT NOT NULL,
-    id TEXT NOT NULL,
-    number BIGINT NOT NULL,
-    generation BIGINT NOT NULL,
-    first BIGINT NOT NULL,
-    last BIGINT NOT NULL,
-    body {blob} NOT NULL,
-    PRIMARY KEY (conversation, id)
-)""",
-        """
-CREATE TABLE usage (
-    conversation BIGINT NOT NULL,
-    ordinal BIGINT NOT NULL,
-    day BIGINT NOT NULL,
-    model TEXT NOT NULL,
-    purpose TEXT NOT NULL,
-    calls BIGINT NOT NULL,
-    input_tokens BIGINT NOT NULL,
-    output_tokens BIGINT NOT NULL,
-    cache_read_tokens BIGINT NOT NULL,
-    cache_write_tokens BIGINT NOT NULL,
-    reasoning_tokens BIGINT NOT NULL,
-    cost_nanos BIGINT NOT NULL,
-    unpriced_calls BIGINT NOT NULL,
-    PRIMARY KEY (conversation, ordinal, day, model, purpose)
-){clustered}""",
-        """
-CREATE TABLE tools (
-    conversation BIGINT NOT NULL,
-    day BIGINT NOT NULL,
-    tool TEXT NOT NULL,
-    calls BIGINT NOT NULL,
-    results BIGINT NOT NULL,
-    result_characters BIGINT NOT NULL,
-    PRIMARY KEY (conversation, day, tool)
-){clustered}""",
-        """
-CREATE TABLE activity (
-    conversation BIGINT NOT NULL,
-    day BIGINT NOT NULL,
-    messages BIGINT NOT NULL,
-    characters BIGINT NOT NULL,
-    PRIMARY KEY (conversation, day)
-){clustered}""",
-        """
-CREATE TABLE artifacts (
-    conversation BIGINT NOT NULL,
-    hash {blob} NOT NULL,
-    number BIGINT NOT NULL,
-    size BIGINT NOT NULL,
-    name TEXT NOT NULL,
-    created BIGINT NOT NULL,
-    body {blob} NOT NULL,
-    PRIMARY KEY (conversation, hash)
-)""",
-        """
-CREATE TABLE pins (
-    conversation BIGINT NOT NULL,
-    number BIGINT NOT NULL,
-    note TEXT NOT NULL,
-    created BIGINT NOT NULL,
-    PRIMARY KEY (conversation, number)
-)""",
-        """
-CREATE TABLE ledgers (
-    conversation BIGINT NOT NULL,
-    base BIGINT NOT NULL,
-    version BIGINT NOT NULL,
-    data {blob} NOT NULL,
-    PRIMARY KEY (conversation, base, version)
-)""",
-        # Counters have `count`, all other values `value`. Conversation 0 is the store itself.
-        """
-CREATE TABLE state (
-    conversation BIGINT NOT NULL,
-    key TEXT NOT NULL,
-    count BIGINT,
-    value {blob},
-    PRIMARY KEY (conversation, key)
-)""",
-        """
-CREATE TABLE leases (
-    conversation BIGINT NOT NULL PRIMARY KEY,
-    token BIGINT NOT NULL,
-    owner TEXT NOT NULL,
-    expires BIGINT NOT NULL
-)""",
+        *(table.create for table in _OTHERS),
     ),
 )
 
@@ -242,47 +184,29 @@ LISTING = (
 UNMASKED_LEDGERS = "DELETE FROM ledgers WHERE version < 2"
 """Snapshots of the first version hold secrets in clear. A ledger is made again from the log, so nothing is lost."""
 
+_INBOX = _table(
+    "inbox",
+    "number",
+    number=INT,
+    name=BLOB,
+    id=TEXT,
+    created=INT,
+    attempts=INT,
+    message=INT_OR_NULL,
+    cancelled=SMALL,
+    ended=INT_OR_NULL,
+    text=BLOB,
+    outcome=BLOB_OR_NULL,
+)
+_TURNS = _table("turns", "", token=INT, owner=TEXT, expires=INT)
 INBOX = (
-    """
-CREATE TABLE inbox (
-    conversation BIGINT NOT NULL,
-    number BIGINT NOT NULL,
-    name {blob} NOT NULL,
-    id TEXT NOT NULL,
-    created BIGINT NOT NULL,
-    attempts BIGINT NOT NULL,
-    message BIGINT,
-    cancelled SMALLINT NOT NULL,
-    ended BIGINT,
-    text {blob} NOT NULL,
-    outcome {blob},
-    PRIMARY KEY (conversation, number)
-)""",
+    _INBOX.create,
     "CREATE UNIQUE INDEX inbox_by_name ON inbox (conversation, name)",
     "CREATE INDEX inbox_waiting ON inbox (conversation, number) WHERE ended IS NULL",
-    """
-CREATE TABLE turns (
-    conversation BIGINT NOT NULL PRIMARY KEY,
-    token BIGINT NOT NULL,
-    owner TEXT NOT NULL,
-    expires BIGINT NOT NULL
-)""",
+    _TURNS.create,
 )
 
-
-_COLUMN = re.compile(r"^    (\w++) (?:BIGINT|SMALLINT|TEXT|\{blob\}|\{key\})", re.MULTILINE)
-
-
-def _columns(statement: str) -> tuple[str, ...]:
-    """The columns of a CREATE TABLE statement."""
-    return tuple(_COLUMN.findall(statement))
-
-
-COLUMNS = {
-    statement.split()[2]: _columns(statement)[1:]
-    for statement in (*CORE.statements, *INBOX)
-    if statement.startswith("\nCREATE TABLE") and _columns(statement)[0] == "conversation" and "{key}" not in statement
-}
+COLUMNS = {table.name: table.columns for table in (_SESSIONS, *_OTHERS, _INBOX, _TURNS)}
 """The tables with rows of one conversation, and their columns beside the conversation's key."""
 
 NOT_COPIED = ("tools", "activity", "leases", "turns")

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leporello.store.records import Hit, SearchMode, SearchQuery
-from leporello.store.sql.database import Transaction
-from leporello.store.sql.encoding import millis, pack, pack_key, seconds
-from leporello.store.sql.index_tables import IndexTables, Place, SearchCandidate, SearchScope
-from leporello.store.sql.indexing import Indexer
-from leporello.store.sql.part import key_of
+from leporello.store.sql.database import Conditions, Transaction, key_of
+from leporello.store.sql.encoding import millis, seconds
+from leporello.store.sql.indexing import Indexer, IndexTables, Place, SearchCandidate, SearchScope
 from leporello.text_features.bm25 import Statistics, rank, rarity
 from leporello.text_features.words import index_words, joined_words, query_words
 
@@ -23,6 +21,11 @@ _FEWEST_CANDIDATES = 60
 _MOST_POSTINGS = 600
 _POSTINGS_PER_CANDIDATE = 15
 """Looking at more documents for one query does not find better ones, only slower."""
+
+_NEWEST_SESSION = (
+    "EXISTS (SELECT 1 FROM conversations c JOIN sessions s ON s.conversation = c.conversation "
+    "AND s.ordinal = c.tip WHERE c.conversation = d.conversation AND s.{column} = ?)"
+)
 
 
 class SearchIndex(Indexer):
@@ -108,18 +111,14 @@ def best_places(
 
 
 def _scope(tx: Transaction, query: SearchQuery) -> SearchScope:
-    return SearchScope(
-        key=None if query.conversation is None else key_of(tx, query.conversation),
-        roles=tuple(map(pack_key, query.roles)),
-        tools=tuple(map(pack_key, query.tools)),
-        since=None if query.since is None else millis(query.since),
-        until=None if query.until is None else millis(query.until),
-        about=tuple(
-            (column, pack(value))
-            for column, value in (("platform", query.platform), ("model", query.model), ("owner", query.owner))
-            if value is not None
-        ),
-    )
+    found = Conditions()
+    found.add_any("d.role", query.roles)
+    found.add_any("d.tool", query.tools)
+    found.add("d.created >= ?", query.since, millis)
+    found.add("d.created <= ?", query.until, millis)
+    for column in ("platform", "model", "owner"):
+        found.add(_NEWEST_SESSION.format(column=column), getattr(query, column))
+    return SearchScope(None if query.conversation is None else key_of(tx, query.conversation), found)
 
 
 def _hit(found: SearchCandidate, score: float, query: SearchQuery) -> Hit:

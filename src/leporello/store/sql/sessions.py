@@ -8,7 +8,7 @@ from leporello.errors import InputError, NotFound, StoreConflict
 from leporello.messages import decode_json, hash_bytes
 from leporello.redact import redact
 from leporello.store.records import COMPRESSION, Metadata, SessionRecord
-from leporello.store.sql.database import Row, Transaction
+from leporello.store.sql.database import Row, StorePart, Transaction, locate, unknown
 from leporello.store.sql.encoding import (
     decode_text,
     encode_text,
@@ -22,7 +22,6 @@ from leporello.store.sql.encoding import (
     unpack,
     unpack_body,
 )
-from leporello.store.sql.part import StorePart, locate, unknown
 
 SESSION = (
     "s.id, f.id, s.ordinal, s.parent, s.started, s.ended, s.end_reason, s.first, "

@@ -1,4 +1,4 @@
-"""Small things a conversation keeps beside its messages: pins, ledger snapshots, and values by key."""
+"""What a conversation keeps beside its messages: pins, ledger snapshots, values by key, and large outputs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from leporello.errors import InputError, NotFound
-from leporello.store.records import LedgerSnapshot, Pin
-from leporello.store.sql.database import Transaction, integer
+from leporello.messages import hash_bytes
+from leporello.store.records import ArtifactInfo, LedgerSnapshot, Pin
+from leporello.store.sql.database import STORE_ITSELF, StorePart, Transaction, integer, lock
 from leporello.store.sql.encoding import (
     LARGEST_NUMBER,
     LONGEST_KEY,
+    hash_key,
+    hash_text,
     pack,
     pack_body,
     pack_json,
@@ -20,7 +23,6 @@ from leporello.store.sql.encoding import (
     unpack_body,
     unpack_json,
 )
-from leporello.store.sql.part import STORE_ITSELF, StorePart, lock
 from leporello.store.sql.schema import insert
 
 LEDGERS_KEPT = 3
@@ -162,3 +164,37 @@ def _state_key(key: str) -> str:
 
 def _value(count: int | None, value: bytes | None) -> Any:
     return count if value is None else unpack_json(value, "a state value")
+
+
+class Artifacts(StorePart):
+    """Large outputs; the same bytes are stored once per conversation."""
+
+    def put(self, conversation: str, data: bytes, name: str = "") -> str:
+        """Store bytes and return their handle."""
+        handle = hash_bytes(data)
+        body = pack_body(data)
+        with self._locked(conversation) as (tx, locked):
+            tx.run(
+                "INSERT INTO artifacts (conversation, hash, number, size, name, created, body) "
+                "SELECT ?, ?, count(*) + 1, ?, ?, ?, ? FROM artifacts WHERE conversation = ? ON CONFLICT DO NOTHING",
+                *(locked.key, hash_key(handle), len(data), pack(name), self._db.now(), body, locked.key),
+            )
+        return handle
+
+    def get(self, conversation: str, handle: str) -> bytes:
+        """The bytes of a handle."""
+        try:
+            digest = hash_key(handle)
+        except ValueError:
+            raise NotFound(f"{shown(handle)} is not the handle of an artifact.") from None
+        row = self._row(conversation, "SELECT body FROM artifacts WHERE conversation = ? AND hash = ?", digest)
+        if row is None:
+            raise NotFound(f"{shown(conversation)} has no artifact {shown(handle)}.")
+        return unpack_body(row[0], f"artifact {shown(handle)}")
+
+    def all(self, conversation: str) -> list[ArtifactInfo]:
+        """All artifacts of a conversation, oldest first."""
+        rows = self._rows(
+            conversation, "SELECT hash, size, name, created FROM artifacts WHERE conversation = ? ORDER BY number"
+        )
+        return [ArtifactInfo(hash_text(key), size, unpack(name), seconds(at)) for key, size, name, at in rows]

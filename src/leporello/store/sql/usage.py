@@ -15,9 +15,18 @@ from leporello.store.records import (
     ToolUse,
     UsageTotals,
 )
-from leporello.store.sql.database import Database, Row, Transaction, integer
-from leporello.store.sql.encoding import dollars, millis, nanos, pack, pack_key, seconds, unpack
-from leporello.store.sql.part import Locked, StorePart, key_of, locate
+from leporello.store.sql.database import (
+    Conditions,
+    Database,
+    Locked,
+    Row,
+    StorePart,
+    Transaction,
+    integer,
+    key_of,
+    locate,
+)
+from leporello.store.sql.encoding import dollars, millis, nanos, pack_key, seconds, unpack
 from leporello.store.sql.schema import COLUMNS, insert
 from leporello.usage import CanonicalUsage
 
@@ -170,22 +179,13 @@ class _Collector:
 
     def _where(self, moment: str, scale: int = MILLIS_PER_DAY) -> tuple[str, list[Any]]:
         """A condition on a column of times (in units of `scale` milliseconds) and on the session `s`."""
-        conditions, params = ["1 = 1"], list[Any]()
-        query = self._query
-        if query.since is not None:
-            conditions.append(f"{moment} >= ?")
-            params.append(millis(query.since) // scale)
-        if query.until is not None:
-            conditions.append(f"{moment} <= ?")
-            params.append(millis(query.until) // scale)
-        if self._key is not None:
-            conditions.append("s.conversation = ?")
-            params.append(self._key)
-        for column, value in (("s.platform", query.platform), ("s.owner", query.owner)):
-            if value is not None:
-                conditions.append(f"{column} = ?")
-                params.append(pack(value))
-        return " WHERE " + " AND ".join(conditions), params
+        found, query = Conditions(), self._query
+        found.add(f"{moment} >= ?", query.since, lambda at: millis(at) // scale)
+        found.add(f"{moment} <= ?", query.until, lambda at: millis(at) // scale)
+        found.add("s.conversation = ?", self._key, int)
+        found.add("s.platform = ?", query.platform)
+        found.add("s.owner = ?", query.owner)
+        return f" WHERE 1 = 1{found.sql}", found.params
 
 
 def _day_text(day: int) -> str:

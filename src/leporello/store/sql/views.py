@@ -10,6 +10,7 @@ from. An undo is a new generation that shows the state below again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
@@ -25,7 +26,7 @@ from leporello.store.records import (
     View,
     ViewLine,
 )
-from leporello.store.sql.database import Row, Transaction, integer
+from leporello.store.sql.database import Locked, Row, StorePart, Transaction, integer, key_of
 from leporello.store.sql.encoding import (
     LARGEST_NUMBER,
     LONGEST_KEY,
@@ -33,16 +34,18 @@ from leporello.store.sql.encoding import (
     nanos,
     pack,
     pack_body,
+    pack_entries,
     pack_json,
+    pack_report,
     seconds,
     shown,
     unpack,
     unpack_body,
+    unpack_entries,
     unpack_json,
+    unpack_report,
 )
-from leporello.store.sql.entries import check_entries, pack_entries, pack_report, runs, unpack_entries, unpack_report
-from leporello.store.sql.log import read_spans
-from leporello.store.sql.part import Locked, StorePart, key_of
+from leporello.store.sql.log import read_spans, runs
 from leporello.store.sql.schema import insert
 from leporello.store.sql.sessions import insert_session, new_id, register_id, write_prompt
 from leporello.store.sql.state import save_ledger
@@ -73,7 +76,7 @@ class Views(StorePart):
             raise InputError("Only a report with the outcome `committed` can be committed; use record_attempt.")
         if not 0 <= compaction.base_last < LARGEST_NUMBER:
             raise InputError(f"m{compaction.base_last} is not a message.")
-        check_entries(compaction.entries, compaction.base_last)
+        _check_entries(compaction.entries, compaction.base_last)
         entries = pack_entries(compaction.entries)
         folds = [_pack_fold(fold) for fold in compaction.folds]
         with self._locked(conversation) as (tx, locked):
@@ -236,6 +239,19 @@ def _resolve(tx: Transaction, key: int, entries: tuple[ViewEntry, ...], beyond: 
             lines.append(ViewLine(messages[entry.ref], entry.ref))
     lines.extend(ViewLine(messages[number], number) for number in range(beyond.first, beyond.last + 1))
     return tuple(lines)
+
+
+def _check_entries(entries: Sequence[ViewEntry], last: int) -> None:
+    """Refuse entries that could not be shown."""
+    for index, entry in enumerate(entries):
+        if entry.ref is None and entry.inline is None:
+            raise InputError("an entry shows a stored message, a message of its own, or both", f"entry {index}")
+        if entry.ref is not None and not 1 <= entry.ref <= last:
+            raise InputError(f"m{entry.ref} is not among the {last} messages that were compacted", f"entry {index}")
+        if entry.inline is not None and not isinstance(entry.inline, dict):
+            raise InputError("an inline message is a dict", f"entry {index}")
+        if entry.inline is None and entry.fold is not None:
+            raise InputError("only an inline message carries a fold", f"entry {index}")
 
 
 def _check_base(

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from leporello.errors import InputError, StoreCorrupt, StoreError, StoreUnavailable
+from leporello.store import Store
 from leporello.store.records import Finding, Severity
 from leporello.store.sql.checkup import Care
 from leporello.store.sql.database import Progress, StoreOptions, Transaction, integer
@@ -23,7 +24,6 @@ from leporello.store.sql.schema import (
     pending,
 )
 from leporello.store.sql.search import SearchIndex
-from leporello.store.sql.store import Store
 from leporello.store.sqlite.database import SqliteDatabase, create_private, translate
 from leporello.store.sqlite.index import INDEX, SqliteIndexTables, conversation_word, totals
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from leporello.store.sql.database import Row, Transaction, integer, rows_in
 from leporello.store.sql.encoding import decode_text, encode_text, pack_body, unpack_body
-from leporello.store.sql.index_tables import (
+from leporello.store.sql.indexing import (
     CANDIDATE,
     IndexedChunk,
     Place,
