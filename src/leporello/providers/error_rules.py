@@ -31,8 +31,8 @@ class Phrase:
     """A sentence, the kind it proves, and the body it was read from. `cause` is a finer word for the caller."""
 
     kind: ErrorKind
-    pattern: re.Pattern[str]
     sample: str
+    pattern: re.Pattern[str]
     cause: str = ""
 
 
@@ -40,20 +40,29 @@ class Phrase:
 class SizePattern:
     """A sentence that states token counts: groups `limit`, `input`, `output` (asked for), `cap` (largest allowed).
 
-    `limit` is the window, or the largest input where a provider limits that; `cap` only ever limits the answer.
+    `limit` is the window, or the largest input where a provider limits that; `cap` only ever limits the answer;
+    `least` is an input that the server did not count to its end.
     """
 
-    pattern: re.Pattern[str]
     sample: str
-    floor: bool = False
-    """The input count is a lower bound: the server stopped counting."""
+    pattern: re.Pattern[str]
+
+
+_NUMBER = re.compile(r"<(limit|input|least|output|cap|total|count)>")
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    """A pattern in which `<limit>` and the like stand for numbers."""
+    return re.compile(_NUMBER.sub(r"(?P<\1>\\d[\\d,]{0,29})", pattern), re.IGNORECASE | re.DOTALL)
 
 
-_N = r"\d[\d,]{0,29}"
+def _phrases(*rows: tuple[ErrorKind, str, str, *tuple[str, ...]]) -> tuple[Phrase, ...]:
+    return tuple(Phrase(kind, sample, _re(pattern), *cause) for kind, sample, pattern, *cause in rows)
+
+
+def _sizes(*rows: tuple[str, str]) -> tuple[SizePattern, ...]:
+    return tuple(SizePattern(sample, _re(pattern)) for sample, pattern in rows)
+
 
 CODES: dict[str, tuple[ErrorKind, str]] = {
     "context_length_exceeded": (ErrorKind.INPUT_OVERFLOW, "openai-context-length"),
@@ -92,225 +101,148 @@ CATALOGUE: dict[str, ErrorKind] = {
     "request_body_too_large_after_decoding": ErrorKind.PAYLOAD_TOO_LARGE,
 }
 
-OVERRIDES: tuple[Phrase, ...] = (
+OVERRIDES = _phrases(
     # These sentences correct the code that comes with them.
-    Phrase(ErrorKind.PAYLOAD_TOO_LARGE, _re(r"request too large for .{0,200}tokens per min"), "openai-tpm-too-large"),
-    Phrase(ErrorKind.PAYLOAD_TOO_LARGE, _re(r"'(?:messages|input)\b[^']*': string too long"), "openai-string-too-long"),
-    Phrase(ErrorKind.PAYLOAD_TOO_LARGE, _re(r"'(?:messages|input)': array too long"), "openai-array-too-long"),
-    Phrase(ErrorKind.TRANSIENT, _re(r"prefill memory guard|prefill_memory_exceeded"), "omlx-memory-guard", "memory"),
+    (ErrorKind.PAYLOAD_TOO_LARGE, "openai-tpm-too-large", r"request too large for .{0,200}tokens per min"),
+    (ErrorKind.PAYLOAD_TOO_LARGE, "openai-string-too-long", r"'(?:messages|input)\b[^']*': string too long"),
+    (ErrorKind.PAYLOAD_TOO_LARGE, "openai-array-too-long", r"'(?:messages|input)': array too long"),
+    (ErrorKind.TRANSIENT, "omlx-memory-guard", r"prefill memory guard|prefill_memory_exceeded", "memory"),
 )
 
-OUTPUT_CAPS: tuple[SizePattern, ...] = (
-    SizePattern(
-        _re(rf"max_tokens: (?P<output>{_N}) > (?P<cap>{_N}), which is the maximum allowed number of output"),
-        "anthropic-max-output",
-    ),
-    SizePattern(_re(rf"supports at most (?P<cap>{_N}) completion tokens"), "openai-max-tokens-too-large"),
-    SizePattern(_re(rf"range of max_tokens (?:is|should be) \[\d+, ?(?P<cap>{_N})\]"), "deepseek-max-tokens"),
-    SizePattern(_re(rf"max_tokens\b.{{0,120}}expected a value <= (?P<cap>{_N})"), "volcengine-max-tokens"),
-    SizePattern(_re(rf"maximum tokens you requested exceeds? the model limit of (?P<cap>{_N})"), "bedrock-max-tokens"),
-    SizePattern(_re(rf"max_tokens`? must be less than or equal to `?(?P<cap>{_N})"), "groq-max-tokens"),
-    SizePattern(_re(rf"max_tokens exceeds server limit \((?P<cap>{_N})\)"), "litellm-server-limit"),
-    SizePattern(_re(rf"error: `max_new_tokens` must be <= (?P<cap>{_N})"), "tgi-max-new-tokens"),
+OUTPUT_CAPS = _sizes(
+    ("anthropic-max-output", r"max_tokens: <output> > <cap>, which is the maximum allowed number of output"),
+    ("openai-max-tokens-too-large", r"supports at most <cap> completion tokens"),
+    ("deepseek-max-tokens", r"range of max_tokens (?:is|should be) \[\d+, ?<cap>\]"),
+    ("volcengine-max-tokens", r"max_tokens\b.{0,120}expected a value <= <cap>"),
+    ("bedrock-max-tokens", r"maximum tokens you requested exceeds? the model limit of <cap>"),
+    ("groq-max-tokens", r"max_tokens`? must be less than or equal to `?<cap>"),
+    ("litellm-server-limit", r"max_tokens exceeds server limit \(<cap>\)"),
+    ("tgi-max-new-tokens", r"error: `max_new_tokens` must be <= <cap>"),
 )
 
-SUMS: tuple[SizePattern, ...] = (
+SUMS = _sizes(
     # Input and output together: whether it is an overflow depends on the input alone.
-    SizePattern(
-        _re(rf"exceed context limit: (?P<input>{_N}) \+ (?P<output>{_N}) > (?P<limit>{_N})"), "anthropic-sum-output"
-    ),
-    SizePattern(
-        _re(
-            rf"maximum context length is (?P<limit>{_N}) tokens.{{0,40}}requested (?P<output>{_N}) output tokens and "
-            rf"your prompt contains at least (?P<input>{_N}) input tokens"
-        ),
+    ("anthropic-sum-output", r"exceed context limit: <input> \+ <output> > <limit>"),
+    (
         "vllm-at-least",
-        floor=True,
+        r"maximum context length is <limit> tokens.{0,40}requested <output> output tokens and "
+        r"your prompt contains at least <least> input tokens",
     ),
-    SizePattern(
-        _re(
-            rf"too large: (?P<output>{_N})\. This model's maximum context length is (?P<limit>{_N}) tokens and your "
-            rf"request has (?P<input>{_N}) input tokens"
-        ),
+    (
         "vllm-max-completion-too-large",
+        r"too large: <output>\. This model's maximum context length is <limit> tokens and your "
+        r"request has <input> input tokens",
     ),
-    SizePattern(
-        _re(
-            rf"maximum context length of (?P<limit>{_N}) tokens.{{0,80}}: (?P<input>{_N}) tokens from the input "
-            rf"messages and (?P<output>{_N}) tokens for the completion"
-        ),
+    (
         "sglang-sum-output",
+        r"maximum context length of <limit> tokens.{0,80}: <input> tokens from the input "
+        r"messages and <output> tokens for the completion",
     ),
-    SizePattern(
-        _re(rf"must be <= (?P<limit>{_N})\. Given: (?P<input>{_N}) `inputs` tokens and (?P<output>{_N}) `max_new"),
-        "tgi-sum-output",
-    ),
-    SizePattern(
-        _re(
-            rf"passed (?P<input>{_N}) input tokens and requested (?P<output>{_N}) output tokens.{{0,80}}context length "
-            rf"is only (?P<limit>{_N})"
-        ),
+    ("tgi-sum-output", r"must be <= <limit>\. Given: <input> `inputs` tokens and <output> `max_new"),
+    (
         "vllm-passed-input",
+        r"passed <input> input tokens and requested <output> output tokens.{0,80}context length is only <limit>",
     ),
 )
 
 BREAKDOWN = _re(
-    rf"maximum context length is (?P<limit>{_N}) tokens[.,] however,? (?:you requested|your messages resulted in) "
-    rf"(?:about )?(?P<total>{_N}) tokens \((?P<parts>[^)]{{0,400}})\)"
+    r"maximum context length is <limit> tokens[.,] however,? (?:you requested|your messages resulted in) "
+    r"(?:about )?<total> tokens \((?P<parts>[^)]{0,400})\)"
 )
 """`... you requested 8256 tokens (64 in the messages, 8192 in the completion)`; sample `openai-sum-output`."""
-BREAKDOWN_PART = _re(rf"(?P<count>{_N}) (?:in|of|for) (?:the |your )?(?P<what>[a-z ]+)")
+BREAKDOWN_PART = _re(r"<count> (?:in|of|for) (?:the |your )?(?P<what>[a-z ]+)")
 OUTPUT_WORDS = ("completion", "output")
 
-INPUTS: tuple[SizePattern, ...] = (
-    SizePattern(
-        _re(rf"prompt is too long: (?P<input>{_N}) tokens > (?P<limit>{_N}) maximum"), "anthropic-prompt-too-long"
-    ),
-    SizePattern(
-        _re(rf"maximum context length is (?P<limit>{_N}) tokens.{{0,60}}resulted in (?P<input>{_N}) tokens"),
-        "openai-context-length",
-    ),
-    SizePattern(
-        _re(rf"configured limit of (?P<limit>{_N}) tokens.{{0,60}}resulted in (?P<input>{_N}) tokens"),
-        "openai-configured-limit",
-    ),
-    SizePattern(
-        _re(rf"input token count \((?P<input>{_N})\) exceeds the maximum number of tokens allowed \((?P<limit>{_N})\)"),
+INPUTS = _sizes(
+    ("anthropic-prompt-too-long", r"prompt is too long: <input> tokens > <limit> maximum"),
+    ("openai-context-length", r"maximum context length is <limit> tokens.{0,60}resulted in <input> tokens"),
+    ("openai-configured-limit", r"configured limit of <limit> tokens.{0,60}resulted in <input> tokens"),
+    (
         "gemini-input-token-count",
+        r"input token count \(<input>\) exceeds the maximum number of tokens allowed \(<limit>\)",
     ),
-    SizePattern(
-        _re(rf"input token count exceeds the maximum number of tokens allowed \((?P<limit>{_N})\)"),
-        "gemini-input-token-count-bare",
-    ),
-    SizePattern(
-        _re(rf"input tokens \((?P<input>{_N})\) has exceeded max_prompt_tokens \((?P<limit>{_N})\)"),
-        "siliconflow-max-prompt-tokens",
-    ),
-    SizePattern(
-        _re(rf"maximum prompt length is (?P<limit>{_N}) but the request contains (?P<input>{_N}) tokens"),
-        "xai-prompt-length",
-    ),
-    SizePattern(
-        _re(rf"prompt token count of (?P<input>{_N}) exceeds the limit of (?P<limit>{_N})"),
-        "copilot-prompt-token-count",
-    ),
-    SizePattern(
-        _re(rf"request body too large for .{{1,80}} max size: (?P<limit>{_N}) tokens"), "github-models-body-too-large"
-    ),
-    SizePattern(
-        _re(rf"\(length (?P<input>{_N})\) is longer than the maximum model length of (?P<limit>{_N})"),
-        "vllm-decoder-prompt-500",
-    ),
-    SizePattern(
-        _re(rf"request \((?P<input>{_N}) tokens\) exceeds the available context size \((?P<limit>{_N}) tokens\)"),
-        "llamacpp-exceed-measured",
-    ),
-    SizePattern(
-        _re(rf"requested tokens \((?P<input>{_N})\) exceed context window of (?P<limit>{_N})"),
-        "llamacpp-python-requested",
-    ),
-    SizePattern(
-        _re(rf"keep the first (?P<input>{_N}) tokens .{{0,90}}context length of only (?P<limit>{_N}) tokens"),
-        "lmstudio-keep-first",
-    ),
-    SizePattern(
-        _re(rf"(?P<input>{_N}) tokens exceeds max context window of (?P<limit>{_N})"),
-        "omlx-prompt-too-long",
-    ),
-    SizePattern(
-        _re(
-            rf"prompt contains (?P<input>{_N}) tokens.{{0,60}}too large for model with (?P<limit>{_N}) maximum context"
-        ),
-        "mistral-too-large",
-    ),
-    SizePattern(
-        _re(rf"exceeded model token limit: (?P<limit>{_N}) \(requested: (?P<input>{_N})\)"),
-        "kimi-token-limit",
-    ),
-    SizePattern(_re(rf"current length is (?P<input>{_N}) while limit is (?P<limit>{_N})"), "cerebras-while-limit"),
-    SizePattern(
-        _re(rf"prompt is too long: (?P<input>{_N}), model maximum context length: (?P<limit>{_N})"),
-        "fireworks-model-maximum",
-    ),
-    SizePattern(
-        _re(rf"input \((?P<input>{_N}) tokens\) is longer than the model's context length \((?P<limit>{_N})"),
-        "sglang-longer",
-    ),
-    SizePattern(
-        _re(
-            rf"(?:input|prompt|messages) \((?P<input>{_N}) tokens\) exceeds? (?:the )?(?:model's )?(?:maximum |max )?"
-            rf"context (?:length|window|size)(?: of| is|:)? \(?(?P<limit>{_N})"
-        ),
+    ("gemini-input-token-count-bare", r"input token count exceeds the maximum number of tokens allowed \(<limit>\)"),
+    ("siliconflow-max-prompt-tokens", r"input tokens \(<input>\) has exceeded max_prompt_tokens \(<limit>\)"),
+    ("xai-prompt-length", r"maximum prompt length is <limit> but the request contains <input> tokens"),
+    ("copilot-prompt-token-count", r"prompt token count of <input> exceeds the limit of <limit>"),
+    ("github-models-body-too-large", r"request body too large for .{1,80} max size: <limit> tokens"),
+    ("vllm-decoder-prompt-500", r"\(length <input>\) is longer than the maximum model length of <limit>"),
+    ("llamacpp-exceed-measured", r"request \(<input> tokens\) exceeds the available context size \(<limit> tokens\)"),
+    ("llamacpp-python-requested", r"requested tokens \(<input>\) exceed context window of <limit>"),
+    ("lmstudio-keep-first", r"keep the first <input> tokens .{0,90}context length of only <limit> tokens"),
+    ("omlx-prompt-too-long", r"<input> tokens exceeds max context window of <limit>"),
+    ("mistral-too-large", r"prompt contains <input> tokens.{0,60}too large for model with <limit> maximum context"),
+    ("kimi-token-limit", r"exceeded model token limit: <limit> \(requested: <input>\)"),
+    ("cerebras-while-limit", r"current length is <input> while limit is <limit>"),
+    ("fireworks-model-maximum", r"prompt is too long: <input>, model maximum context length: <limit>"),
+    ("sglang-longer", r"input \(<input> tokens\) is longer than the model's context length \(<limit>"),
+    (
         "variant-input-exceeds-length",
+        r"(?:input|prompt|messages) \(<input> tokens\) exceeds? (?:the )?(?:model's )?(?:maximum |max )?"
+        r"context (?:length|window|size)(?: of| is|:)? \(?<limit>",
     ),
     # Only the window, and no word about the answer: what asks for too large an answer says so.
-    SizePattern(
-        _re(rf"^(?!.*(?:max_\w{{0,40}}tokens|output|completion)).*maximum context length is (?P<limit>{_N}) tokens"),
+    (
         "variant-maximum-context-length",
+        r"^(?!.*(?:max_\w{0,40}tokens|output|completion)).*maximum context length is <limit> tokens",
     ),
 )
 
-PHRASES: tuple[Phrase, ...] = (
-    Phrase(ErrorKind.QUOTA, _re(r"credit balance is too low"), "anthropic-credit"),
-    Phrase(ErrorKind.QUOTA, _re(r"exceeded your current quota"), "openai-quota-no-code"),
-    Phrase(ErrorKind.QUOTA, _re(r"insufficient balance"), "deepseek-balance"),
-    Phrase(ErrorKind.QUOTA, _re(r"requires more credits"), "openrouter-credits"),
-    Phrase(ErrorKind.QUOTA, _re(r"create a key with a higher"), "openrouter-key-limit"),
-    Phrase(ErrorKind.RATE_LIMIT, _re(r"throttlingexception"), "bedrock-throttling"),
-    Phrase(ErrorKind.RATE_LIMIT, _re(r"rate[- ]limit(?:ed)? (?:reached|of|upstream|for)"), "openai-rate-limit-ms"),
-    Phrase(ErrorKind.CONTENT_POLICY, _re(r"blocked by content filtering policy"), "anthropic-content-filter"),
-    Phrase(ErrorKind.CONTENT_POLICY, _re(r"content management policy"), "azure-content-filter-plain"),
-    Phrase(ErrorKind.CONTENT_POLICY, _re(r"violating our usage policy"), "openai-invalid-prompt"),
-    Phrase(ErrorKind.MALFORMED, _re(r"invalid `signature` in `thinking`"), "anthropic-signature", "stale_thinking"),
-    Phrase(
+PHRASES = _phrases(
+    (ErrorKind.QUOTA, "anthropic-credit", r"credit balance is too low"),
+    (ErrorKind.QUOTA, "openai-quota-no-code", r"exceeded your current quota"),
+    (ErrorKind.QUOTA, "deepseek-balance", r"insufficient balance"),
+    (ErrorKind.QUOTA, "openrouter-credits", r"requires more credits"),
+    (ErrorKind.QUOTA, "openrouter-key-limit", r"create a key with a higher"),
+    (ErrorKind.RATE_LIMIT, "bedrock-throttling", r"throttlingexception"),
+    (ErrorKind.RATE_LIMIT, "openai-rate-limit-ms", r"rate[- ]limit(?:ed)? (?:reached|of|upstream|for)"),
+    (ErrorKind.CONTENT_POLICY, "anthropic-content-filter", r"blocked by content filtering policy"),
+    (ErrorKind.CONTENT_POLICY, "azure-content-filter-plain", r"content management policy"),
+    (ErrorKind.CONTENT_POLICY, "openai-invalid-prompt", r"violating our usage policy"),
+    (ErrorKind.MALFORMED, "anthropic-signature", r"invalid `signature` in `thinking`", "stale_thinking"),
+    (
         ErrorKind.MALFORMED,
-        _re(r"'reasoning' was provided without its required following item|without its required 'reasoning' item"),
         "openai-reasoning-item",
+        r"'reasoning' was provided without its required following item|without its required 'reasoning' item",
         "stale_thinking",
     ),
-    Phrase(
-        ErrorKind.MALFORMED, _re(r"expected `thinking` or `redacted"), "anthropic-thinking-expected", "missing_thinking"
-    ),
-    Phrase(
+    (ErrorKind.MALFORMED, "anthropic-thinking-expected", r"expected `thinking` or `redacted", "missing_thinking"),
+    (
         ErrorKind.MALFORMED,
-        _re(r"in the thinking mode must be passed back"),
         "anthropic-compatible-thinking-back",
+        r"in the thinking mode must be passed back",
         "missing_thinking",
     ),
-    Phrase(ErrorKind.MALFORMED, _re(r"missing a thought_signature"), "gemini-thought-signature", "missing_thinking"),
-    Phrase(ErrorKind.MALFORMED, _re(r"unsupported parameter"), "openai-max-tokens-unsupported"),
-    Phrase(ErrorKind.PAYLOAD_TOO_LARGE, _re(r"string value length \(\d+\) exceeds"), "qwen-string-length"),
-    Phrase(ErrorKind.PAYLOAD_TOO_LARGE, _re(r"expected maxlength: \d+, actual: \d+"), "bedrock-max-length"),
-    Phrase(ErrorKind.MALFORMED, _re(r"malformed input request"), "bedrock-not-less-or-equal"),
-    Phrase(ErrorKind.PAYLOAD_TOO_LARGE, _re(r"buffer the request body: length limit"), "openresty-413-buffer"),
-    Phrase(
-        ErrorKind.INPUT_OVERFLOW, _re(r"exceeds (?:the context window|model context window)"), "anthropic-413-window"
-    ),
-    Phrase(ErrorKind.INPUT_OVERFLOW, _re(r"input is too long for requested model"), "bedrock-input-too-long"),
-    Phrase(ErrorKind.INPUT_OVERFLOW, _re(r"context size has been exceeded"), "lmstudio-exceeded"),
-    Phrase(ErrorKind.INPUT_OVERFLOW, _re(r"context window exceeds limit"), "minimax-window-exceeds"),
-    Phrase(ErrorKind.INPUT_OVERFLOW, _re(r"greater than the context length"), "lmstudio-keep-greater"),
+    (ErrorKind.MALFORMED, "gemini-thought-signature", r"missing a thought_signature", "missing_thinking"),
+    (ErrorKind.MALFORMED, "openai-max-tokens-unsupported", r"unsupported parameter"),
+    (ErrorKind.PAYLOAD_TOO_LARGE, "qwen-string-length", r"string value length \(\d+\) exceeds"),
+    (ErrorKind.PAYLOAD_TOO_LARGE, "bedrock-max-length", r"expected maxlength: \d+, actual: \d+"),
+    (ErrorKind.MALFORMED, "bedrock-not-less-or-equal", r"malformed input request"),
+    (ErrorKind.PAYLOAD_TOO_LARGE, "openresty-413-buffer", r"buffer the request body: length limit"),
+    (ErrorKind.INPUT_OVERFLOW, "anthropic-413-window", r"exceeds (?:the context window|model context window)"),
+    (ErrorKind.INPUT_OVERFLOW, "bedrock-input-too-long", r"input is too long for requested model"),
+    (ErrorKind.INPUT_OVERFLOW, "lmstudio-exceeded", r"context size has been exceeded"),
+    (ErrorKind.INPUT_OVERFLOW, "minimax-window-exceeds", r"context window exceeds limit"),
+    (ErrorKind.INPUT_OVERFLOW, "lmstudio-keep-greater", r"greater than the context length"),
     # The answer's limit is judged before the vaguer sentences: it may be the reason for them.
-    Phrase(
+    (
         ErrorKind.OUTPUT_CAP,
-        _re(r"max_(?:completion_|output_|new_)?tokens\b[^.\n]{0,40}?(?:too (?:large|high|big)|exceeds?\b)"),
         "variant-max-tokens-too-large",
+        r"max_(?:completion_|output_|new_)?tokens\b[^.\n]{0,40}?(?:too (?:large|high|big)|exceeds?\b)",
     ),
-    Phrase(ErrorKind.INPUT_OVERFLOW, _re(r"(?<!system )\bprompt (?:is |was )?too long"), "variant-prompt-too-long"),
+    (ErrorKind.INPUT_OVERFLOW, "variant-prompt-too-long", r"(?<!system )\bprompt (?:is |was )?too long"),
     # Not behind the name of a parameter: a name or a label that is too long is no overflow.
-    Phrase(
+    (
         ErrorKind.INPUT_OVERFLOW,
-        _re(r"""(?:^|\n|[.!-] |["']|(?:errors?|exception): )(?:the |your )?input (?:is |was )?too long"""),
         "variant-input-too-long",
+        r"""(?:^|\n|[.!-] |["']|(?:errors?|exception): )(?:the |your )?input (?:is |was )?too long""",
     ),
-    Phrase(
+    (
         ErrorKind.INPUT_OVERFLOW,
-        _re(r"context (?:length|window|size) (?:limit )?(?:is |was |has been )?exceeded"),
         "variant-context-length-exceeded",
+        r"context (?:length|window|size) (?:limit )?(?:is |was |has been )?exceeded",
     ),
-    Phrase(
-        ErrorKind.INPUT_OVERFLOW, _re(r"reduce the length of (?:the|your) (?:messages|prompt|input)"), "variant-reduce"
-    ),
+    (ErrorKind.INPUT_OVERFLOW, "variant-reduce", r"reduce the length of (?:the|your) (?:messages|prompt|input)"),
 )
 
 STATUSES: dict[int, ErrorKind] = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
+from itertools import chain
 from typing import Any
 
 from leporello.errors import Cancelled, ConfigError, ProviderError
@@ -36,123 +37,93 @@ _TEXT_KEYS = ("message", "msg", "errorMessage", "status_msg", "detail", "details
 _NUMBER_KEYS = ("n_ctx", "n_prompt_tokens", "retry_after")
 # Words that every refusal of that API carries: they say nothing about the cause.
 _EMPTY_CODES = frozenset(("", "none", "null", "error", "invalid_request_error", "badrequest", "badrequesterror"))
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorFacts:
-    """Everything a body states, in one place."""
-
-    codes: frozenset[str]
-    """Machine-readable codes and types, lower case, without the ones that say nothing."""
-    text: str
-    """All readable text, innermost first, joined by newlines; original case."""
-    numbers: Mapping[str, float]
-    retry_delay: str
-    """Google's `retryDelay`, such as `34s`."""
-    message: str
-    """The most specific sentence, for people."""
-
-
-def read_body(body: Any) -> ErrorFacts:
-    """Collect the facts of a body of any shape."""
-    found = _Found()
-    _visit(_decoded(body), found, 0)
-    # Later is deeper: a router's own words come first in its body and say least.
-    texts = list(dict.fromkeys(reversed(found.texts)))
-    return ErrorFacts(
-        codes=frozenset(code for code in found.codes if code not in _EMPTY_CODES),
-        text="\n".join(texts)[:MAX_TEXT],
-        numbers=found.numbers,
-        retry_delay=found.retry_delay,
-        message=_message(texts),
-    )
-
-
-class _Found:
-    __slots__ = ("codes", "numbers", "retry_delay", "texts")
-
-    def __init__(self) -> None:
-        self.codes: list[str] = []
-        self.texts: list[str] = []
-        self.numbers: dict[str, float] = {}
-        self.retry_delay = ""
-
-
-def _decoded(body: Any) -> Any:
-    if isinstance(body, bytes | bytearray):
-        body = bytes(body[:MAX_TEXT]).decode("utf-8", "replace")
-    return body
-
-
-def _visit(value: Any, found: _Found, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        return
-    if isinstance(value, str):
-        _visit_text(value, found, depth)
-    elif isinstance(value, list):
-        for item in value[:20]:
-            _visit(item, found, depth + 1)
-    elif isinstance(value, Mapping):
-        _visit_object(value, found, depth)
-
-
-def _visit_object(value: Mapping[str, Any], found: _Found, depth: int) -> None:
-    for key in _CODE_KEYS:
-        code = value.get(key)
-        if isinstance(code, str | int) and not isinstance(code, bool):
-            found.codes.append(str(code).strip().lower())
-    for key in _NUMBER_KEYS:
-        number = value.get(key)
-        if isinstance(number, int | float) and not isinstance(number, bool):
-            found.numbers[key] = number
-    delay = value.get("retryDelay")
-    if isinstance(delay, str):
-        found.retry_delay = delay
-    for key in _TEXT_KEYS:
-        text = value.get(key)
-        if isinstance(text, str) and (key != "param" or " " in text):
-            _visit_text(text, found, depth)
-    for key, inner in value.items():
-        if isinstance(inner, list | Mapping) or (isinstance(inner, str) and key == "error"):
-            _visit(inner, found, depth + 1)
-
-
-def _visit_text(text: str, found: _Found, depth: int) -> None:
-    text = text[:MAX_TEXT]
-    if text.strip():
-        found.texts.append(text.strip())
-    for inner in _bodies_inside(text):
-        _visit(inner, found, depth + 1)
-
-
 _TITLE = re.compile(r"<title>(.{0,2000}?)</title>", re.IGNORECASE | re.DOTALL)
 _FIRST_BRACE = re.compile(r"[{\[]")
 
 
-def _bodies_inside(text: str) -> Iterator[Any]:
+@dataclass(slots=True)
+class ErrorFacts:
+    """Everything a body of any shape states, in one place."""
+
+    codes: set[str] = field(default_factory=set)
+    """Machine-readable codes and types, lower case, without the ones that say nothing."""
+    texts: list[str] = field(default_factory=list)
+    """All readable texts in original case. Later is deeper: a router's own words come first and say least."""
+    numbers: dict[str, float] = field(default_factory=dict)
+    retry_delay: str = ""
+    """Google's `retryDelay`, such as `34s`."""
+
+    @classmethod
+    def read(cls, body: Any) -> ErrorFacts:
+        facts = cls()
+        if isinstance(body, bytes | bytearray):
+            body = bytes(body[:MAX_TEXT]).decode("utf-8", "replace")
+        facts._visit(body, 0)
+        facts.codes -= _EMPTY_CODES
+        facts.texts = list(dict.fromkeys(reversed(facts.texts)))
+        return facts
+
+    @property
+    def text(self) -> str:
+        """All texts, innermost first, joined by newlines."""
+        return "\n".join(self.texts)[:MAX_TEXT]
+
+    @property
+    def message(self) -> str:
+        """The most specific sentence that a person can read: not JSON, not a page."""
+        plain = (text for text in self.texts if not text.startswith(("{", "[", "<")))
+        titles = (title[1].strip() for text in self.texts if (title := _TITLE.search(text)))
+        return next(chain(plain, titles, self.texts), "")
+
+    def _visit(self, value: Any, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            return
+        if isinstance(value, str):
+            self._visit_text(value, depth)
+        elif isinstance(value, list):
+            for item in value[:20]:
+                self._visit(item, depth + 1)
+        elif isinstance(value, Mapping):
+            self._visit_object(value, depth)
+
+    def _visit_object(self, value: Mapping[str, Any], depth: int) -> None:
+        for key in _CODE_KEYS:
+            code = value.get(key)
+            if isinstance(code, str | int) and not isinstance(code, bool):
+                self.codes.add(str(code).strip().lower())
+        for key in _NUMBER_KEYS:
+            number = value.get(key)
+            if isinstance(number, int | float) and not isinstance(number, bool):
+                self.numbers[key] = number
+        delay = value.get("retryDelay")
+        if isinstance(delay, str):
+            self.retry_delay = delay
+        for key in _TEXT_KEYS:
+            text = value.get(key)
+            if isinstance(text, str) and (key != "param" or " " in text):
+                self._visit_text(text, depth)
+        for key, inner in value.items():
+            if isinstance(inner, list | Mapping) or (isinstance(inner, str) and key == "error"):
+                self._visit(inner, depth + 1)
+
+    def _visit_text(self, text: str, depth: int) -> None:
+        text = text[:MAX_TEXT]
+        if text.strip():
+            self.texts.append(text.strip())
+        inner = _body_inside(text)
+        if inner:
+            self._visit(inner, depth + 1)
+
+
+def _body_inside(text: str) -> Any:
     """A JSON body within a text: `... - b'{"error": ...}'` and `{"type": ...}. Received Model Group=...`."""
     start = _FIRST_BRACE.search(text)
     if start is None or '"' not in text:
-        return
-    candidate = text[start.start() :].replace("\\n", "\n")
+        return None
     try:
-        value, _ = json.JSONDecoder(strict=False).raw_decode(candidate)
+        return json.JSONDecoder(strict=False).raw_decode(text[start.start() :].replace("\\n", "\n"))[0]
     except (ValueError, RecursionError):
-        return
-    if isinstance(value, list | dict) and value:
-        yield value
-
-
-def _message(texts: list[str]) -> str:
-    """The first text that a person can read: not JSON, not a page."""
-    for text in texts:
-        if not text.startswith(("{", "[", "<")):
-            return text
-    for text in texts:
-        title = _TITLE.search(text)
-        if title:
-            return title[1].strip()
-    return texts[0] if texts else ""
+        return None
 
 
 SHOWN = 400
@@ -212,18 +183,19 @@ def classify(
     status: int | None, body: Any, headers: Mapping[str, str] | None = None, *, now: float | None = None
 ) -> ErrorVerdict:
     """Judge an error by its body first and its status last. `now` (epoch seconds) is for dates in `retry-after`."""
-    facts = read_body(body)
-    kind, code, cause = _judge(facts)
-    sized = _sized(facts) if kind in (ErrorKind.INPUT_OVERFLOW, ErrorKind.OUTPUT_CAP, None) else None
+    facts = ErrorFacts.read(body)
+    text = facts.text
+    sized = _sized(facts, text)
+    kind, code, cause = _judge(facts, text, sized)
     verdict = ErrorVerdict(
         kind or (sized.kind if sized else _by_status(status, facts)),
         cause,
         status=status,
         code=code,
         message=_shown(facts.message),
-        retry_after=_retry_after(facts, headers or {}, now),
+        retry_after=_retry_after(facts, text, headers or {}, now),
     )
-    if sized is None:
+    if sized is None or kind not in (ErrorKind.INPUT_OVERFLOW, ErrorKind.OUTPUT_CAP, None):
         return verdict
     # Numbers beat the code: `context_length_exceeded` also comes when 64 tokens ask for 8,192 more.
     return replace(
@@ -236,72 +208,60 @@ def classify(
     )
 
 
-def _judge(facts: ErrorFacts) -> tuple[ErrorKind | None, str, str]:
+def _judge(facts: ErrorFacts, text: str, sized: ErrorVerdict | None) -> tuple[ErrorKind | None, str, str]:
+    """Kind, code and cause by what the body says; no kind where only its numbers or the status can tell."""
     for phrase in OVERRIDES:
-        if phrase.pattern.search(facts.text):
+        if phrase.pattern.search(text):
             return phrase.kind, "", phrase.cause
-    known = [code for code in CODES if code in facts.codes]
+    known = next((code for code in CODES if code in facts.codes), "")
     if known:
-        return CODES[known[0]][0], known[0], ""
-    listed = [code for code in CATALOGUE if code in facts.codes]
+        return CODES[known][0], known, ""
+    listed = next((code for code in CATALOGUE if code in facts.codes), "")
+    decided = CATALOGUE.get(listed)
     # `api_error` is what some servers call everything: words beat it.
-    decided = CATALOGUE[listed[0]] if listed else None
     if decided not in (None, ErrorKind.TRANSIENT):
-        return decided, listed[0], ""
-    if _sized(facts) is not None:
-        return None, listed[0] if listed else "", ""
+        return decided, listed, ""
+    if sized is not None:
+        return None, listed, ""
     for phrase in PHRASES:
-        if phrase.pattern.search(facts.text):
+        if phrase.pattern.search(text):
             return phrase.kind, "", phrase.cause
-    return decided, listed[0] if listed else "", ""
+    return decided, listed, ""
 
 
 def _by_status(status: int | None, facts: ErrorFacts) -> ErrorKind:
     if status is None or status < 400:
         # Inside a stream or a 200: some bodies carry the status that should have been sent.
-        stated = [int(code) for code in facts.codes if code.isdigit() and 400 <= int(code) < 600]
-        status = stated[0] if stated else None
-    if status is None:
+        status = next((int(code) for code in facts.codes if code.isdigit() and 400 <= int(code) < 600), None)
+    if status is None or (status == 400 and not facts.texts and not facts.codes):
         return ErrorKind.UNKNOWN
-    if status >= 500:
-        return ErrorKind.TRANSIENT
-    if status == 400 and not facts.text and not facts.codes:
-        return ErrorKind.UNKNOWN
-    return STATUSES.get(status, ErrorKind.UNKNOWN)
+    return ErrorKind.TRANSIENT if status >= 500 else STATUSES.get(status, ErrorKind.UNKNOWN)
 
 
-def _sized(facts: ErrorFacts) -> ErrorVerdict | None:
+def _sized(facts: ErrorFacts, text: str) -> ErrorVerdict | None:
     """The verdict that the numbers prove, or None when the body states none."""
     limit, used = facts.numbers.get("n_ctx"), facts.numbers.get("n_prompt_tokens")
     if limit:
-        return _overflow(int(limit), int(used) if used else None)
-    for caps in OUTPUT_CAPS:
-        found = caps.pattern.search(facts.text)
-        if found:
-            return ErrorVerdict(
-                ErrorKind.OUTPUT_CAP, requested_output=_group(found, "output"), allowed_output=_group(found, "cap")
-            )
-    for sums in SUMS:
-        found = sums.pattern.search(facts.text)
-        if found:
-            return _sum(sums, found)
-    found = BREAKDOWN.search(facts.text)
-    if found:
-        return _breakdown(found)
-    for inputs in INPUTS:
-        found = inputs.pattern.search(facts.text)
-        if found:
-            return _overflow(_group(found, "limit"), _group(found, "input"))
+        return ErrorVerdict(ErrorKind.INPUT_OVERFLOW, stated_limit=int(limit), requested=int(used) if used else None)
+    if (found := _first(OUTPUT_CAPS, text)) is not None:
+        return ErrorVerdict(ErrorKind.OUTPUT_CAP, requested_output=found.get("output"), allowed_output=found.get("cap"))
+    if (found := _first(SUMS, text)) is not None:
+        return _split(found["limit"], found.get("input"), found["output"], found.get("least", 0))
+    breakdown = BREAKDOWN.search(text)
+    if breakdown:
+        return _breakdown(breakdown)
+    if (found := _first(INPUTS, text)) is not None:
+        return ErrorVerdict(ErrorKind.INPUT_OVERFLOW, stated_limit=found.get("limit"), requested=found.get("input"))
     return None
 
 
-def _overflow(limit: int | None, used: int | None) -> ErrorVerdict:
-    return ErrorVerdict(ErrorKind.INPUT_OVERFLOW, stated_limit=limit, requested=used)
-
-
-def _sum(rule: SizePattern, found: re.Match[str]) -> ErrorVerdict:
-    limit, used, asked = (_group(found, name) or 0 for name in ("limit", "input", "output"))
-    return _split(limit, used, asked, floor=rule.floor)
+def _first(rules: Sequence[SizePattern], text: str) -> dict[str, int] | None:
+    """The numbers that the first matching sentence states."""
+    for rule in rules:
+        found = rule.pattern.search(text)
+        if found:
+            return {name: _number(value) for name, value in found.groupdict().items()}
+    return None
 
 
 def _breakdown(found: re.Match[str]) -> ErrorVerdict:
@@ -314,22 +274,12 @@ def _breakdown(found: re.Match[str]) -> ErrorVerdict:
     return _split(_number(found["limit"]), used or _number(found["total"]), asked)
 
 
-def _split(limit: int, used: int, asked: int, floor: bool = False) -> ErrorVerdict:
+def _split(limit: int, used: int | None, asked: int, least: int = 0) -> ErrorVerdict:
     """Input and asked output against a window: it is an overflow only when the input alone doesn't fit."""
-    if used >= limit:
-        return ErrorVerdict(ErrorKind.INPUT_OVERFLOW, "", limit, used, asked)
-    return ErrorVerdict(
-        ErrorKind.OUTPUT_CAP,
-        stated_limit=limit,
-        requested=None if floor else used,
-        requested_output=asked,
-        allowed_output=None if floor else limit - used,
-    )
-
-
-def _group(found: re.Match[str], name: str) -> int | None:
-    value = found.groupdict().get(name)
-    return _number(value) if value else None
+    if (used or least) >= limit:
+        return ErrorVerdict(ErrorKind.INPUT_OVERFLOW, "", limit, used or least, asked)
+    allowed = limit - used if used is not None else None
+    return ErrorVerdict(ErrorKind.OUTPUT_CAP, "", limit, used, asked, allowed)
 
 
 def _number(text: str) -> int:
@@ -343,7 +293,7 @@ _SPAN = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)\s{0,30}(ms|s|m|h)", re.IGNORECASE
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def _retry_after(facts: ErrorFacts, headers: Mapping[str, str], now: float | None) -> float | None:
+def _retry_after(facts: ErrorFacts, text: str, headers: Mapping[str, str], now: float | None) -> float | None:
     """Seconds to wait: headers first, then what the body says."""
     lowered = {str(name).lower(): str(value) for name, value in headers.items()}
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
@@ -358,7 +308,7 @@ def _retry_after(facts: ErrorFacts, headers: Mapping[str, str], now: float | Non
         return _seconds(facts.retry_delay)
     if "retry_after" in facts.numbers:
         return max(0.0, facts.numbers["retry_after"])
-    found = _IN_TEXT.search(facts.text)
+    found = _IN_TEXT.search(text)
     return _seconds(found[1]) if found else None
 
 
