@@ -18,8 +18,7 @@ from leporello.config import Home, load_settings
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
 from leporello.messages import Message
 from leporello.providers.clients import ProviderChoice, make_provider
-from leporello.providers.deadline import RetryPolicy
-from leporello.providers.sdk import SdkProvider
+from leporello.providers.sdk import RetryPolicy, SdkProvider
 from leporello.store import Store, open_store
 from leporello.summaries.model import ModelSummariser
 from leporello.testing.stub_server import Say, Seen, Step, StubServer

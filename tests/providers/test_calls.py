@@ -16,10 +16,9 @@ from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSE
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
-from leporello.providers.deadline import RetryPolicy
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallCancelled, CallFailed
-from leporello.providers.sdk import Clock, SdkProvider
+from leporello.providers.sdk import Clock, RetryPolicy, SdkProvider
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, Step, StreamError, StubServer
 from leporello.usage import CanonicalUsage
 from tests.support.strict_server import strict_server

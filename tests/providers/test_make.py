@@ -6,7 +6,8 @@ import pytest
 
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
 from leporello.errors import ConfigError, ProviderError
-from leporello.providers.clients import ProviderChoice, load, make_provider
+from leporello.providers.clients import ProviderChoice, make_provider
+from leporello.providers.sdk import load
 
 
 @pytest.mark.parametrize(

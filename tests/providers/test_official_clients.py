@@ -16,9 +16,8 @@ from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSE
 from leporello.messages import Message
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
-from leporello.providers.deadline import RetryPolicy
 from leporello.providers.errors import CallFailed
-from leporello.providers.sdk import sendable
+from leporello.providers.sdk import RetryPolicy, sendable
 from leporello.testing.stub_server import Fail, Say, Seen, Step, StubServer
 from tests.support.error_samples import ERROR_SAMPLES
 from tests.support.strategies import conversations

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any
 
+from leporello.caching import MARK
 from leporello.messages import Message, encode_json, is_instruction
 from leporello.models.facts import CacheRules
 from leporello.providers.base import ModelRequest
@@ -164,40 +166,22 @@ class CacheSim:
 
 def _prefixes(blocks: Sequence[CacheBlock]) -> list[bytes]:
     """A hash per block over everything up to its end."""
-    found = []
-    chain = b""
+    found: list[bytes] = []
     for block in blocks:
-        chain = hashlib.blake2b(chain + block.data, digest_size=16).digest()
-        found.append(chain)
+        found.append(hashlib.blake2b((found[-1] if found else b"") + block.data, digest_size=16).digest())
     return found
 
 
 def _common(one: bytes, other: bytes) -> int:
     """Length of the common beginning."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-MARK = "cache_control"
+    lengths = range(1, min(len(one), len(other)) + 1)
+    return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])
 
 
 def blocks_of(request: ModelRequest, counter: TokenCounter) -> list[CacheBlock]:
     """The blocks of a request; their tokens add up to the counter's count of the request."""
-    system = [message for message in request.messages if is_instruction(message)]
-    rest = [message for message in request.messages if not is_instruction(message)]
-    blocks = list(
-        chain(
-            _tools(request.tools, counter),
-            *(_message(message, counter) for message in system),
-            *(_message(message, counter) for message in rest),
-        )
-    )
+    ordered = sorted(request.messages, key=lambda message: not is_instruction(message))
+    blocks = [*_tools(request.tools, counter), *(block for message in ordered for block in _message(message, counter))]
     missing = counter.request(request.messages, request.tools) - sum(block.tokens for block in blocks)
     if blocks and missing:
         # Framing of the request as a whole belongs to nobody in particular.
@@ -212,7 +196,7 @@ def _tools(schemas: Sequence[Mapping[str, Any]], counter: TokenCounter) -> Itera
 
 
 def _message(message: Message, counter: TokenCounter) -> Iterator[CacheBlock]:
-    pieces = list(_pieces(message))
+    pieces = _pieces(message)
     bare = [_unmarked(piece) for piece in pieces]
     sizes = [counter.message(piece) for piece in bare]
     # The framing of the message is counted once, with its first piece.
@@ -222,23 +206,16 @@ def _message(message: Message, counter: TokenCounter) -> Iterator[CacheBlock]:
         yield CacheBlock(encode_json(piece), max(0, size), _part_mark(whole) or own)
 
 
-def _pieces(message: Message) -> Iterator[Message]:
+def _pieces(message: Message) -> list[Message]:
     """The message as messages of one block each: content parts first, then tool calls."""
     context = {key: value for key, value in message.items() if key not in ("content", "tool_calls", MARK)}
     content, calls = message.get("content"), message.get("tool_calls")
-    count = 0
     if isinstance(content, list) and context.get("role") != "tool":
-        for part in content:
-            count += 1
-            yield {**context, "content": [part]}
-    elif content or not calls:
-        count += 1
-        yield {**context, "content": content}
-    for call in calls if isinstance(calls, list) else ():
-        count += 1
-        yield {**context, "tool_calls": [call]}
-    if not count:
-        yield {**context, "content": content}
+        pieces: list[Message] = [{"content": [part]} for part in content]
+    else:
+        pieces = [{"content": content}] if content or not calls else []
+    pieces += [{"tool_calls": [call]} for call in (calls if isinstance(calls, list) else ())]
+    return [{**context, **piece} for piece in pieces or [{"content": content}]]
 
 
 def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
 from leporello.caching import cache_use
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
 from leporello.errors import ConfigError
-from leporello.messages import Message, message_hash, role_of
+from leporello.messages import message_hash, role_of
 from leporello.models.names import provider_name, routes, vendor_of
 from leporello.providers.base import ModelRequest
-from leporello.providers.deadline import RetryPolicy
 from leporello.providers.error_rules import ErrorKind
-from leporello.providers.errors import CallFailed, ClientMissing, ErrorVerdict, classify
-from leporello.providers.sdk import Clock, Endpoint, SdkProvider
-
-
-def load(package: str) -> ModuleType:
-    """The package, or an error that says how to get it."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise ClientMissing(
-            f"Calling this provider needs the package {package!r}. Install it with: pip install 'leporello[{package}]'"
-        ) from error
+from leporello.providers.errors import CallFailed, ErrorVerdict, classify
+from leporello.providers.sdk import Clock, Endpoint, RetryPolicy, SdkProvider
 
 
 class AnthropicProvider(SdkProvider):
@@ -36,29 +23,18 @@ class AnthropicProvider(SdkProvider):
 
     dialect = ANTHROPIC
     path = ANTHROPIC.api.path
+    client = "Anthropic"
+    always_streams = True
 
-    def _errors(self) -> ModuleType:
-        return load("anthropic")
-
-    def _make_client(self) -> Any:
-        endpoint = self.endpoint
-        return self._errors().Anthropic(
-            api_key=endpoint.api_key or "none",
-            base_url=endpoint.base_url.rstrip("/").removesuffix("/v1"),
-            timeout=endpoint.timeout,
-            max_retries=0,
-            default_headers=dict(endpoint.headers),
-        )
+    def _base_url(self) -> str:
+        return self.endpoint.base_url.rstrip("/").removesuffix("/v1")
 
     def target(self, model: str) -> Target:
         """The receiver; marks and state of this dialect are the codec's own."""
         return Target(self.name, model)
 
-    def _always_streams(self) -> bool:
-        return True
-
-    def _body(self, request: ModelRequest, messages: list[Message], stream: bool) -> dict[str, Any]:
-        body = super()._body(request, messages, stream)
+    def _body(self, request: ModelRequest, stream: bool) -> dict[str, Any]:
+        body = super()._body(request, stream)
         if "thinking" in body and _unthinking(request) in self._learned:
             del body["thinking"]
         return body
@@ -76,10 +52,6 @@ def _unthinking(request: ModelRequest) -> str:
     return f"no_thinking:{message_hash(asked[-1])}" if asked else "no_thinking"
 
 
-NO_KEY = "none"
-"""Sent to endpoints that want no key: the client insists on one, and would else look for it in the environment."""
-
-
 def is_openai(base_url: str) -> bool:
     """Whether this is OpenAI's own endpoint (or Azure's copy of it)."""
     host = (urlsplit(base_url).hostname or "").lower()
@@ -91,19 +63,7 @@ class OpenAIProvider(SdkProvider):
 
     dialect = OPENAI_CHAT
     path = OPENAI_CHAT.api.path.removeprefix("/v1")
-
-    def _errors(self) -> ModuleType:
-        return load("openai")
-
-    def _make_client(self) -> Any:
-        endpoint = self.endpoint
-        return self._errors().OpenAI(
-            api_key=endpoint.api_key or NO_KEY,
-            base_url=endpoint.base_url,
-            timeout=endpoint.timeout,
-            max_retries=0,
-            default_headers=dict(endpoint.headers),
-        )
+    client = "OpenAI"
 
     def target(self, model: str) -> Target:
         """OpenAI's own endpoint takes newer fields; OpenRouter takes cache marks for Claude models."""
@@ -112,8 +72,8 @@ class OpenAIProvider(SdkProvider):
         own = is_openai(url) or "max_completion_tokens" in self._learned
         return Target(self.name, model, cache_marks=use.style == "chat_marks", native=own)
 
-    def _body(self, request: ModelRequest, messages: list[Message], stream: bool) -> dict[str, Any]:
-        body = super()._body(request, messages, stream)
+    def _body(self, request: ModelRequest, stream: bool) -> dict[str, Any]:
+        body = super()._body(request, stream)
         if stream and "no_stream_options" not in self._learned:
             body["stream_options"] = {"include_usage": True, **(body.get("stream_options") or {})}
         return body
@@ -138,8 +98,8 @@ class ResponsesProvider(OpenAIProvider):
         """Only OpenAI's own endpoint knows about stored and encrypted items."""
         return Target(self.name, model, native=is_openai(self.endpoint.base_url))
 
-    def _body(self, request: ModelRequest, messages: list[Message], stream: bool) -> dict[str, Any]:
-        return SdkProvider._body(self, request, messages, stream)
+    def _body(self, request: ModelRequest, stream: bool) -> dict[str, Any]:
+        return SdkProvider._body(self, request, stream)
 
     def _feed(self, assembler: Any, events: Any, shown: Any) -> None:
         super()._feed(assembler, events, shown)

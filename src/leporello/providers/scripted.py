@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -64,7 +65,7 @@ class ScriptedProvider:
         """Requests of more tokens are refused; None: whatever the model is known to take."""
         self.requests: list[ModelRequest] = []
         self.replies: list[ModelReply] = []
-        self._steps = _steps(script)
+        self._steps: Iterator[Step] = repeat(script) if callable(script) else iter(script)
         self._clock = clock
         self._sleep = sleep
         self._lock = threading.Lock()
@@ -154,20 +155,10 @@ class _Model:
         return cls(facts, TokenCounter.for_model(name), CacheSim(facts.cache))
 
 
-def _steps(script: Iterable[Step] | Callable[[ModelRequest], Step]) -> Iterator[Step]:
-    return repeat(script) if callable(script) else iter(script)
-
-
 def _capped(reply: ModelReply, most: int | None, counter: TokenCounter) -> ModelReply:
     """Cut a text that is longer than the request allows, as a provider would."""
     text = text_of(reply.message)
     if most is None or calls_of(reply.message) or counter.text(text) <= most:
         return reply
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if counter.text(text[:middle]) <= most:
-            low = middle
-        else:
-            high = middle - 1
-    return replace(reply, message={**reply.message, "content": text[:low]}, finish_reason="length")
+    stop = bisect_right(range(1, len(text) + 1), most, key=lambda length: counter.text(text[:length]))
+    return replace(reply, message={**reply.message, "content": text[:stop]}, finish_reason="length")

@@ -1,16 +1,18 @@
-"""What the providers on official clients share: one call, its stream, its errors, its retries."""
+"""What the providers on official clients share: one call, its stream, its time, its errors, its retries."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import socket
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import orjson
@@ -21,9 +23,8 @@ from leporello.dialects.base import drop_state, state_keys
 from leporello.dialects.names import own_names
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
-from leporello.providers.deadline import CallGuard, RetryPolicy
 from leporello.providers.error_rules import ErrorKind
-from leporello.providers.errors import CallCancelled, CallFailed, ErrorVerdict, classify
+from leporello.providers.errors import CallCancelled, CallFailed, ClientMissing, ErrorVerdict, classify
 from leporello.usage import CanonicalUsage
 
 
@@ -47,6 +48,93 @@ def _mended(value: Any) -> Any:
 
 
 CONNECT_SECONDS = 10.0
+NO_KEY = "none"
+"""Sent to endpoints that want no key: the client insists on one, and would else look for it in the environment."""
+
+
+def load(package: str) -> Any:
+    """The package, or an error that says how to get it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ClientMissing(
+            f"Calling this provider needs the package {package!r}. Install it with: pip install 'leporello[{package}]'"
+        ) from error
+
+
+class CallGuard:
+    """Watches one call: cuts its connection when it is cancelled or out of time, and remembers why."""
+
+    def __init__(self, cancel: CancelToken | None, timeout: float | None) -> None:
+        self._cancel = cancel or CancelToken()
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._response: Any = None
+        self.fired = ""
+        """`cancelled`, `timeout`, or nothing yet."""
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[CallGuard]:
+        """Watch while inside."""
+        timer = threading.Timer(self._timeout, self._fire, ("timeout",)) if self._timeout else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            with self._cancel.closing(lambda: self._fire("cancelled")):
+                yield self
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    @property
+    def began(self) -> bool:
+        """Whether an answer has begun to arrive."""
+        return self._response is not None
+
+    def attach(self, response: Any) -> None:
+        """The response whose connection is to be cut."""
+        with self._lock:
+            self._response = response
+            late = bool(self.fired)
+        if late:
+            _cut(response)
+
+    def _fire(self, reason: str) -> None:
+        with self._lock:
+            self.fired = self.fired or reason
+            response = self._response
+        if response is not None:
+            _cut(response)
+
+
+def _cut(response: Any) -> None:
+    """Shut the socket under a response down: that wakes a thread that waits for its next byte, closing does not."""
+    stream = getattr(response, "extensions", {}).get("network_stream")
+    raw = stream.get_extra_info("socket") if stream is not None else None
+    if isinstance(raw, socket.socket):
+        with contextlib.suppress(OSError):
+            raw.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Bounded tries with growing waits, for failures that pass by themselves. Nothing else is ever repeated."""
+
+    tries: int = 4
+    first: float = 0.5
+    growth: float = 2.0
+    longest: float = 60.0
+    """A provider that asks for a longer wait than this gets none: the caller hears of it at once."""
+
+    def wait(self, verdict: ErrorVerdict, done: int, jitter: float) -> float | None:
+        """Seconds before the next try, or None when there is none. `jitter` in 0..1 spreads waits that nobody asked
+        for, so that many clients don't come back together."""
+        if not verdict.retryable or verdict.cause == "memory" or done + 1 >= self.tries:
+            return None
+        if verdict.retry_after is not None:
+            return verdict.retry_after if verdict.retry_after <= self.longest else None
+        return min(self.longest, self.first * self.growth**done) * (0.5 + jitter / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +177,9 @@ class SdkProvider(ABC):
 
     dialect: Dialect
     path: str
+    client: str
+    """The class of the official client, in the package of the dialect's vendor."""
+    always_streams = False
 
     def __init__(self, endpoint: Endpoint, tools: Clock | None = None) -> None:
         self.name = endpoint.name
@@ -99,26 +190,19 @@ class SdkProvider(ABC):
         self._stale: set[str] = set()
         self._learned: set[str] = set()
 
-    # --- for the subclasses -------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _make_client(self) -> Any:
-        """The official client, without retries of its own."""
-
-    @abstractmethod
-    def _errors(self) -> ModuleType:
-        """The module with the client's exceptions."""
-
     @abstractmethod
     def target(self, model: str) -> Target:
         """Who receives the request."""
 
-    def _always_streams(self) -> bool:
-        return False
+    def _package(self) -> Any:
+        return load(self.dialect.api.vendor)
 
-    def _body(self, request: ModelRequest, messages: list[Message], stream: bool) -> dict[str, Any]:
+    def _base_url(self) -> str:
+        return self.endpoint.base_url
+
+    def _body(self, request: ModelRequest, stream: bool) -> dict[str, Any]:
         body = self.dialect.encode_request(
-            messages,
+            drop_state(request.messages, self._stale) if self._stale else list(request.messages),
             request.tools,
             target=self.target(request.model),
             max_tokens=request.max_tokens,
@@ -175,51 +259,39 @@ class SdkProvider(ABC):
             return "no_stream"
         return ""
 
-    def _messages(self, request: ModelRequest) -> list[Message]:
-        return drop_state(request.messages, self._stale) if self._stale else list(request.messages)
-
     def _once(self, request: ModelRequest, shown: _Shown) -> ModelReply:
-        stream = (shown.on_text is not None or request.cancel is not None or self._always_streams()) and (
-            "no_stream" not in self._learned
-        )
-        body = sendable(self._body(request, self._messages(request), stream))
-        timeout = request.timeout or self.endpoint.timeout
-        guard = CallGuard(request.cancel, timeout)
+        wanted = shown.on_text is not None or request.cancel is not None or self.always_streams
+        stream = wanted and "no_stream" not in self._learned
+        body = sendable(self._body(request, stream))
+        guard = CallGuard(request.cancel, request.timeout or self.endpoint.timeout)
         with guard.watching():
             try:
-                if stream:
-                    reply = self._streamed(body, request, timeout, guard, shown)
-                else:
-                    reply = self._whole(body, request, timeout, guard)
+                wire = self._streamed(body, request, guard, shown) if stream else self._whole(body, request)
+                self._check(wire)
+                reply = self.dialect.decode_reply(wire, self.target(request.model))
             except self._failures() as error:
                 raise self._failure(error, guard, request) from error
         if guard.fired == "cancelled":
             raise CallCancelled(f"{self.name}: the call was cancelled.")
         return self._as_reply(reply, shown, own_names(request.tools))
 
-    def _whole(self, body: dict[str, Any], request: ModelRequest, timeout: float, guard: CallGuard) -> WireReply:
-        wire = self._post(body, timeout, request.cancel, guard, stream=False)
+    def _whole(self, body: dict[str, Any], request: ModelRequest) -> Mapping[str, Any]:
+        wire = self._post(body, request, stream=False)
         if not isinstance(wire, Mapping):
             raise StreamIncomplete("the answer is not a JSON object")
-        self._check(wire)
-        return self.dialect.decode_reply(wire, self.target(request.model))
+        return wire
 
     def _streamed(
-        self, body: dict[str, Any], request: ModelRequest, timeout: float, guard: CallGuard, shown: _Shown
-    ) -> WireReply:
+        self, body: dict[str, Any], request: ModelRequest, guard: CallGuard, shown: _Shown
+    ) -> Mapping[str, Any]:
         assembler = self.dialect.assembler()
-        with self._post(body, timeout, request.cancel, guard, stream=True) as events:
+        with self._post(body, request, stream=True) as events:
             guard.attach(events.response)
             self._feed(assembler, events, shown)
         if not assembler.events:
-            raise CallFailed(
-                ErrorVerdict(ErrorKind.UNKNOWN, "empty_stream", message="The stream ended without a single event."),
-                self.name,
-                request.model,
-            )
-        wire = assembler.reply()
-        self._check(wire)
-        return self.dialect.decode_reply(wire, self.target(request.model))
+            said = "The stream ended without a single event."
+            raise CallFailed(ErrorVerdict(ErrorKind.UNKNOWN, "empty_stream", message=said), self.name, request.model)
+        return assembler.reply()
 
     def _feed(self, assembler: Any, events: Iterable[Any], shown: _Shown) -> None:
         for event in events:
@@ -232,20 +304,27 @@ class SdkProvider(ABC):
         if error:
             raise CallFailed(classify(None, wire, now=self._tools.clock()), self.name, str(wire.get("model") or ""))
 
-    def _post(
-        self, body: dict[str, Any], timeout: float, cancel: CancelToken | None, guard: CallGuard, *, stream: bool
-    ) -> Any:
+    def _post(self, body: dict[str, Any], request: ModelRequest, *, stream: bool) -> Any:
         client = self._client()
-        post = _Post(client, self.path, body, timeout, self._stream_type() if stream else None)
-        return post.run() if cancel is None else post.run_cancellable(cancel, guard)
+        streaming = {"stream": True, "stream_cls": self._package().Stream[object]} if stream else {}
+        options = {"timeout": _timeouts(request.timeout or self.endpoint.timeout)}
 
-    def _stream_type(self) -> Any:
-        return self._errors().Stream[object]
+        def send() -> Any:
+            return client.post(self.path, body=body, cast_to=object, options=options, **streaming)
+
+        return send() if request.cancel is None else _cancellable(send, request.cancel)
 
     def _client(self) -> Any:
         with self._lock:
             if self._made is None:
-                self._made = self._make_client()
+                make = getattr(self._package(), self.client)
+                self._made = make(
+                    api_key=self.endpoint.api_key or NO_KEY,
+                    base_url=self._base_url(),
+                    timeout=self.endpoint.timeout,
+                    max_retries=0,
+                    default_headers=dict(self.endpoint.headers),
+                )
             return self._made
 
     def _as_reply(self, reply: WireReply, shown: _Shown, names: Mapping[str, str]) -> ModelReply:
@@ -266,8 +345,9 @@ class SdkProvider(ABC):
     # --- errors -------------------------------------------------------------------------------------------------
 
     def _failures(self) -> tuple[type[Exception], ...]:
-        errors = self._errors()
-        return (errors.APIError, StreamIncomplete, *_transport_errors(), json.JSONDecodeError)
+        # Some errors of the HTTP library the clients let through while streaming.
+        http = _http()
+        return (self._package().APIError, StreamIncomplete, http.HTTPError, http.StreamError, json.JSONDecodeError)
 
     def _failure(self, error: Exception, guard: CallGuard, request: ModelRequest) -> Exception:
         if guard.fired == "cancelled":
@@ -279,7 +359,7 @@ class SdkProvider(ABC):
         return CallFailed(self._verdict(error, guard.began), self.name, request.model)
 
     def _verdict(self, error: Exception, began: bool) -> ErrorVerdict:
-        errors = self._errors()
+        errors = self._package()
         now = self._tools.clock()
         if isinstance(error, errors.APITimeoutError):
             return ErrorVerdict(ErrorKind.TRANSIENT, "timeout", message="The provider did not answer in time.")
@@ -306,65 +386,31 @@ def _named(message: Message, names: Mapping[str, str]) -> Message:
     return {**message, "tool_calls": calls} if calls else message
 
 
-@dataclass(frozen=True, slots=True)
-class _Post:
-    """One POST through a client, streamed when `stream_type` is given."""
+def _cancellable(send: Callable[[], Any], cancel: CancelToken) -> Any:
+    """Until the first byte there is no connection to cut: the waiting happens in a thread that can be left."""
+    answer: Future[Any] = Future()
 
-    client: Any
-    path: str
-    body: dict[str, Any]
-    timeout: float
-    stream_type: Any
-
-    def run(self) -> Any:
-        stream = self.stream_type is not None
-        kwargs = {"stream": True, "stream_cls": self.stream_type} if stream else {}
-        options = {"timeout": _timeouts(self.timeout)}
-        return self.client.post(self.path, body=self.body, cast_to=object, options=options, **kwargs)
-
-    def run_cancellable(self, cancel: CancelToken, guard: CallGuard) -> Any:
-        """Until the first byte there is no connection to cut: the waiting happens in a thread that can be left."""
-        box = _Box(self, guard)
-        thread = threading.Thread(target=box.fill, name="leporello-call", daemon=True)
-        with cancel.closing(box.done.set):
-            thread.start()
-            box.done.wait()
-        return box.take()
-
-
-class _Box:
-    """What a left or finished thread brings back."""
-
-    def __init__(self, post: _Post, guard: CallGuard) -> None:
-        self.done = threading.Event()
-        self._post = post
-        self._guard = guard
-        self._lock = threading.Lock()
-        self._left = False
-        self._value: Any = None
-        self._error: BaseException | None = None
-
-    def fill(self) -> None:
+    def run() -> None:
         try:
-            value = self._post.run()
+            value = send()
         except BaseException as error:  # noqa: BLE001  carried to the waiting thread, which raises it
-            self._error = error
-        else:
-            with self._lock:
-                self._value = value
-                left = self._left
-            if left and hasattr(value, "close"):
-                value.close()
-        self.done.set()
+            if answer.set_running_or_notify_cancel():
+                answer.set_exception(error)
+            return
+        if answer.set_running_or_notify_cancel():
+            answer.set_result(value)
+        elif hasattr(value, "close"):
+            value.close()
 
-    def take(self) -> Any:
-        with self._lock:
-            self._left = self._value is None and self._error is None
-        if self._error is not None:
-            raise self._error
-        if self._left:
-            raise CallCancelled("The call was cancelled before its answer began.")
-        return self._value
+    def leave() -> None:
+        answer.cancel()
+
+    with cancel.closing(leave):
+        threading.Thread(target=run, name="leporello-call", daemon=True).start()
+        try:
+            return answer.result()
+        except CancelledError:
+            raise CallCancelled("The call was cancelled before its answer began.") from None
 
 
 def _http() -> Any:
@@ -373,11 +419,6 @@ def _http() -> Any:
         return import_module("httpx2")
     except ImportError:
         return import_module("httpx")
-
-
-def _transport_errors() -> tuple[type[Exception], ...]:
-    """Errors that the clients let through while streaming."""
-    return (_http().HTTPError, _http().StreamError)
 
 
 def _timeouts(seconds: float) -> Any:

@@ -28,9 +28,10 @@ from leporello.messages import encode_json, parse_json
 
 ASK_SECONDS = 3.0
 MAX_ANSWER = 8_000_000
+"""OpenRouter's list of models is large; anything larger is not an answer to this question."""
 _VERSION_PATH = re.compile(r"/(?:api/)?v\d+$")
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
-"""OpenRouter's list of models is large; anything larger is not an answer to this question."""
+_LISTED = ("max_model_len", "top_provider.context_length", "context_length", "context_window", "max_context_length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,37 +63,39 @@ def ask_window(
 def _answers(base_url: str, model: str, dialect: str, ask: Ask) -> Iterator[WindowAnswer]:
     root = _VERSION_PATH.sub("", base_url)
     if dialect == ANTHROPIC.name:
-        yield from _anthropic(ask(f"{root}/v1/models/{quote(model, safe='')}", None))
-    yield from _llama_cpp(ask(f"{root}/props", None))
-    yield from _models(ask(f"{base_url if base_url != root else root + '/v1'}/models", None), model)
-    yield from _lm_studio(ask(f"{root}/api/v0/models", None), model)
-    yield from _ollama(root, model, ask)
+        yield from _first("/v1/models", ask(f"{root}/v1/models/{quote(model, safe='')}", None), "max_input_tokens")
+    yield from _first("/props", _at(ask(f"{root}/props", None), "default_generation_settings"), "n_ctx")
+    line = _line(ask(f"{base_url if base_url != root else root + '/v1'}/models", None), model)
+    yield from _first("/v1/models", line, *_LISTED)
+    yield from _first("/v1/models", line, "meta.n_ctx")
+    yield from _first("/v1/models", line, "meta.n_ctx_train", served=False)
+    line = _line(ask(f"{root}/api/v0/models", None), model)
+    yield from _first("/api/v0/models", line, "loaded_context_length")
+    yield from _first("/api/v0/models", line, "max_context_length", served=False)
+    yield from _first("/api/ps", _line(ask(f"{root}/api/ps", None), model), "context_length")
+    yield from _ollama(ask(f"{root}/api/show", {"model": model}))
+
+
+def _first(source: str, answer: Any, *names: str, served: bool = True) -> Iterator[WindowAnswer]:
+    """The first of the fields that holds a number of tokens."""
+    for name in names:
+        tokens = _tokens(_at(answer, name))
+        if tokens:
+            yield WindowAnswer(tokens, f"{source} {name}", served)
+            return
+
+
+def _at(answer: Any, path: str) -> Any:
+    for key in path.split("."):
+        answer = answer.get(key) if isinstance(answer, Mapping) else None
+    return answer
 
 
 def _tokens(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-def _first(source: str, values: Mapping[str, Any], served: bool = True) -> Iterator[WindowAnswer]:
-    for name, value in values.items():
-        tokens = _tokens(value)
-        if tokens:
-            yield WindowAnswer(tokens, f"{source} {name}", served)
-            return
-
-
-def _anthropic(answer: Any) -> Iterator[WindowAnswer]:
-    if isinstance(answer, Mapping):
-        yield from _first("/v1/models", {"max_input_tokens": answer.get("max_input_tokens")})
-
-
-def _llama_cpp(answer: Any) -> Iterator[WindowAnswer]:
-    settings = answer.get("default_generation_settings") if isinstance(answer, Mapping) else None
-    if isinstance(settings, Mapping):
-        yield from _first("/props", {"n_ctx": settings.get("n_ctx")})
-
-
-def _entry(answer: Any, model: str) -> Mapping[str, Any]:
+def _line(answer: Any, model: str) -> Mapping[str, Any]:
     """The model's line in a list; the only line when there is just one."""
     data = answer.get("data") or answer.get("models") if isinstance(answer, Mapping) else None
     lines = [line for line in data if isinstance(line, Mapping)] if isinstance(data, list) else []
@@ -102,41 +105,11 @@ def _entry(answer: Any, model: str) -> Mapping[str, Any]:
     return lines[0] if len(lines) == 1 else {}
 
 
-def _models(answer: Any, model: str) -> Iterator[WindowAnswer]:
-    line = _entry(answer, model)
-    top = line.get("top_provider")
-    routed = top.get("context_length") if isinstance(top, Mapping) else None
-    yield from _first(
-        "/v1/models",
-        {
-            "max_model_len": line.get("max_model_len"),
-            "top_provider.context_length": routed,
-            "context_length": line.get("context_length"),
-            "context_window": line.get("context_window"),
-            "max_context_length": line.get("max_context_length"),
-        },
-    )
-    meta = line.get("meta")
-    if isinstance(meta, Mapping):
-        yield from _first("/v1/models", {"meta.n_ctx": meta.get("n_ctx")})
-        yield from _first("/v1/models", {"meta.n_ctx_train": meta.get("n_ctx_train")}, served=False)
-
-
-def _lm_studio(answer: Any, model: str) -> Iterator[WindowAnswer]:
-    line = _entry(answer, model)
-    yield from _first("/api/v0/models", {"loaded_context_length": line.get("loaded_context_length")})
-    yield from _first("/api/v0/models", {"max_context_length": line.get("max_context_length")}, served=False)
-
-
-def _ollama(root: str, model: str, ask: Ask) -> Iterator[WindowAnswer]:
-    yield from _first("/api/ps", {"context_length": _entry(ask(f"{root}/api/ps", None), model).get("context_length")})
-    shown = ask(f"{root}/api/show", {"model": model})
-    if not isinstance(shown, Mapping):
-        return
-    found = _NUM_CTX.search(str(shown.get("parameters") or ""))
+def _ollama(shown: Any) -> Iterator[WindowAnswer]:
+    found = _NUM_CTX.search(str(_at(shown, "parameters") or ""))
     if found:
         yield WindowAnswer(int(found[1]), "/api/show num_ctx")
-    info = shown.get("model_info")
+    info = _at(shown, "model_info")
     for key, value in info.items() if isinstance(info, Mapping) else ():
         if str(key).endswith(".context_length") and _tokens(value):
             yield WindowAnswer(value, f"/api/show {key}", served=False)
