@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from leporello.caching import anchored, system_and_3
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, STATE, Target
-from leporello.dialects.anthropic.encode import IDS as ANTHROPIC_IDS
+from leporello.dialects.anthropic.request import IDS as ANTHROPIC_IDS
 from leporello.dialects.base import drop_state, state_keys
-from leporello.dialects.chat.encode import IDS as CHAT_IDS
-from leporello.dialects.chat.encode import MISTRAL_IDS
-from leporello.dialects.names import (
+from leporello.dialects.chat.request import IDS as CHAT_IDS
+from leporello.dialects.chat.request import MISTRAL_IDS
+from leporello.dialects.parts import RAW_ARGUMENTS, arguments_object, arguments_text, valid_arguments
+from leporello.dialects.responses.request import IDS as RESPONSES_IDS
+from leporello.dialects.tools import (
     original_id,
     plan_ids,
 )
-from leporello.dialects.parts import RAW_ARGUMENTS, arguments_object, arguments_text, valid_arguments
-from leporello.dialects.responses.encode import IDS as RESPONSES_IDS
 from leporello.messages import Message
 from tests.support.strategies import conversations
 from tests.support.wire import anthropic_violations, chat_violations, responses_violations

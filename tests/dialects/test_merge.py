@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
-from leporello.dialects.merge import ReplyMerge, summed
+from leporello.dialects.dialect import ReplyMerge, summed
 from leporello.dialects.sse import EventReader
 
 Part = tuple[str, str]

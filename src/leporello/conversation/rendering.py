@@ -14,7 +14,7 @@ from leporello import caching
 from leporello.compaction.assemble import repair
 from leporello.compaction.view import Item, Origin, are_joined, join_neighbours
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
-from leporello.dialects.anthropic import DEFAULT_MAX_TOKENS
+from leporello.dialects.anthropic.request import DEFAULT_MAX_TOKENS
 from leporello.errors import InputError
 from leporello.messages import Message, role_of
 from leporello.providers.base import ModelReply

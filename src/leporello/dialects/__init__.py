@@ -9,8 +9,7 @@ from collections.abc import Collection
 from leporello.dialects.anthropic import ANTHROPIC
 from leporello.dialects.base import STATE, StreamIncomplete, Target, WireReply
 from leporello.dialects.chat import OPENAI_CHAT
-from leporello.dialects.dialect import Dialect
-from leporello.dialects.request import DecodedRequest
+from leporello.dialects.dialect import DecodedRequest, Dialect
 from leporello.dialects.responses import OPENAI_RESPONSES
 
 DIALECTS: dict[str, Dialect] = {

@@ -97,13 +97,17 @@ STATE = "provider_state"
 """The key of an assistant message under which opaque state lives."""
 
 
-def new_state(message: Message, dialect: str, target: Target, fields: Mapping[str, Any]) -> dict[str, Any]:
+def new_state(message: Mapping[str, Any], dialect: str, target: Target, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The state to store in a message that was just decoded."""
     return {
         "dialect": dialect,
         "provider": target.provider,
         "family": target.family,
-        "shape": _shape(message),
+        # Says whether the message is still as it was.
+        "shape": [
+            *(len(part.text) for part in parts_of(message)),
+            *(len(call.arguments) for call in calls_of(message)),
+        ],
         **fields,
     }
 
@@ -113,15 +117,8 @@ def state_for(message: Mapping[str, Any], dialect: str, target: Target) -> Mappi
     state = message.get(STATE)
     if not isinstance(state, Mapping) or role_of(message) != "assistant":
         return None
-    wanted = (dialect, target.provider, target.family)
-    if (state.get("dialect"), state.get("provider"), state.get("family")) != wanted:
-        return None
-    return state if state.get("shape") == _shape(message) else None
-
-
-def _shape(message: Mapping[str, Any]) -> list[int]:
-    texts = [len(part.text) for part in parts_of(message)]
-    return texts + [len(call.arguments) for call in calls_of(message)]
+    wanted = new_state(message, dialect, target, {})
+    return state if all(state.get(key) == value for key, value in wanted.items()) else None
 
 
 def state_key(message: Mapping[str, Any]) -> str:
@@ -137,8 +134,5 @@ def state_keys(messages: Iterable[Mapping[str, Any]]) -> set[str]:
 def drop_state(messages: Iterable[Message], keys: Collection[str]) -> list[Message]:
     """The messages without the states of these names: a signed block goes back verbatim or is gone whole."""
     return [
-        {key: value for key, value in message.items() if key != STATE}
-        if STATE in message and state_key(message) in keys
-        else message
-        for message in messages
+        without(message, STATE) if STATE in message and state_key(message) in keys else message for message in messages
     ]

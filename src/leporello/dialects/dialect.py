@@ -2,15 +2,209 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import msgspec
+import orjson
+
 from leporello.dialects.base import Assembler, Target, Wire, WireReply
-from leporello.dialects.merge import HiddenCall, ReplyMerge
-from leporello.dialects.request import Body, DecodedRequest, OverlayItem
 from leporello.dialects.sse import Event
+from leporello.dialects.tools import as_chat_tool
 from leporello.messages import Message, Messages
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_list = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRequest:
+    """A client's request as messages. `origins[i]` is the index of the wire message (or input item) that message i
+    came from, -1 for one that stood outside the list (`system`, `instructions`): untouched wire messages can be sent
+    on as the client wrote them."""
+
+    messages: list[Message]
+    origins: list[int]
+    tools: list[Wire] = field(default_factory=list)
+    model: str = ""
+    max_tokens: int | None = None
+    stream: bool = False
+    rest: Wire = field(default_factory=dict)
+    """Every other field, as it came."""
+
+    @classmethod
+    def read(
+        cls,
+        wire: Mapping[str, Any],
+        messages: list[Message],
+        origins: list[int],
+        output_caps: Sequence[str],
+        conversation: Sequence[str],
+    ) -> DecodedRequest:
+        """The request with the fields that all dialects name alike; `conversation` names those that were decoded."""
+        known = ("tools", "model", "stream", *output_caps, *conversation)
+        return cls(
+            messages,
+            origins,
+            [as_chat_tool(tool) for tool in wire.get("tools") or () if isinstance(tool, Mapping)],
+            str(wire.get("model") or ""),
+            next((wire[name] for name in output_caps if wire.get(name)), wire.get(output_caps[-1])),
+            bool(wire.get("stream")),
+            {key: value for key, value in wire.items() if key not in known},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Fields of a JSON object as text, and the items of the one that holds the conversation."""
+
+    fields: Mapping[str, bytes]
+    key: str
+    items: tuple[bytes, ...]
+
+    @classmethod
+    def read(cls, data: bytes, key: str) -> Body | None:
+        """None when the data is no object or the field no list."""
+        try:
+            fields = {name: bytes(value) for name, value in _fields.decode(data).items()}
+            items = tuple(bytes(item) for item in _list.decode(fields[key]))
+        except (msgspec.DecodeError, KeyError, RecursionError):
+            return None
+        return cls(fields, key, items)
+
+    def with_items(self, items: Iterable[bytes], **changed: bytes) -> bytes:
+        """The body with another list, and with other fields replaced or added."""
+        fields = {**self.fields, **changed, self.key: b"[" + b",".join(items) + b"]"}
+        return b"{" + b",".join(orjson.dumps(name) + b":" + value for name, value in fields.items()) + b"}"
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayItem:
+    """One item of a rewritten list: the client's own (by its place), or one that was written for it."""
+
+    place: int | None
+    text: bytes
+    role: str = ""
+    fold: bool = False
+
+
+HiddenCall = Mapping[str, Any]
+"""`call` and `result` in the dialect's form, `before`: the client's call it stood before, `last`: the turn's last."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallCall:
+    """A call of a tool, and where it stood: before which of the client's own calls (empty: behind all)."""
+
+    id: str
+    name: str
+    arguments: str
+    wire: Wire
+    """As the model wrote it."""
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyTurn:
+    """What the model wants after one of its answers."""
+
+    calls: tuple[RecallCall, ...] = ()
+    others: tuple[str, ...] = ()
+    """Ids of calls that are the client's to run."""
+
+
+class ReplyMerge(ABC):
+    """One answer for the client in the making. Rounds are fed as events, or taken whole."""
+
+    def __init__(self, hidden: Collection[str], fields: Mapping[str, Any]) -> None:
+        self.visible = False
+        """Whether the client was given anything of the answer itself."""
+        self._hidden = hidden
+        """Names of the tools whose calls the client does not see."""
+        self._replies: list[Wire] = []
+        self._assembler: Assembler | None = None
+
+    @abstractmethod
+    def feed(self, event: Event) -> bytes:
+        """An event of the model's server; what the client gets of it now."""
+
+    def take(self, reply: Wire) -> None:
+        """An answer that did not stream."""
+        self._replies.append(reply)
+
+    def turn(self) -> ReplyTurn:
+        """The round is over: what the model wants. Raises `StreamIncomplete` when the answer is not whole."""
+        if self._assembler is not None:
+            self._replies.append(self._assembler.reply())
+            self._assembler = None
+        calls: list[RecallCall] = []
+        others: list[str] = []
+        for call in reversed(self._calls(self._replies[-1])):
+            if call.name in self._hidden:
+                calls.insert(0, replace(call, before=others[0] if others else ""))
+            else:
+                others.insert(0, call.id)
+        return ReplyTurn(tuple(calls), tuple(others))
+
+    @abstractmethod
+    def _calls(self, reply: Wire) -> list[RecallCall]:
+        """The calls in an answer that ended to have them run."""
+
+    @abstractmethod
+    def carried(self) -> list[Wire]:
+        """The last answer as items of the next request: everything in it, unchanged."""
+
+    @abstractmethod
+    def result(self, call: RecallCall, text: str) -> Wire:
+        """The result of a call, in the dialect's form."""
+
+    def answered(self, results: Sequence[Wire]) -> list[Wire]:
+        """Results as items of the next request."""
+        return list(results)
+
+    @abstractmethod
+    def ending(self) -> bytes:
+        """The last events of the stream."""
+
+    @abstractmethod
+    def whole(self) -> Wire:
+        """The answer when it does not stream."""
+
+    def _usage(self) -> Any:
+        return summed(reply.get("usage") for reply in self._replies)
+
+
+def summed(usages: Iterable[Any]) -> Any:
+    """Several usages of one shape as one: numbers are added, also inside; of all else the newest stands."""
+    total: Any = None
+    for usage in usages:
+        total = _added(total, usage)
+    return total
+
+
+def _added(first: Any, second: Any) -> Any:
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return {key: _added(first.get(key), second.get(key)) for key in {**first, **second}}
+    if _is_number(first) and _is_number(second):
+        return first + second
+    return first if second is None else second
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def with_calls(calls: Sequence[Any], hidden: Sequence[HiddenCall]) -> list[Any]:
+    """Calls with the hidden ones among them, each before the one it stood before."""
+    made: list[Any] = []
+    for call in calls:
+        id = call.get("id") if isinstance(call, Mapping) else None
+        made += [own["call"] for own in hidden if own["before"] and own["before"] == id]
+        made.append(call)
+        made += [own["call"] for own in hidden if not own["before"] and own["last"] == id]
+    return made
 
 
 class EncodeRequest(Protocol):

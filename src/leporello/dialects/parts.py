@@ -13,6 +13,8 @@ from typing import Any
 
 import orjson
 
+from leporello.messages import parse_json
+
 RAW_ARGUMENTS = "__raw_arguments__"
 """The one key of an arguments object that carries a text which is not a JSON object."""
 
@@ -25,10 +27,6 @@ class DataUrl:
 
     media_type: str
     data: str
-
-    @property
-    def url(self) -> str:
-        return f"data:{self.media_type};base64,{self.data}"
 
 
 def data_url(url: Any) -> DataUrl | None:
@@ -110,6 +108,11 @@ def valid_arguments(arguments: str) -> str:
     return json_text({RAW_ARGUMENTS: arguments})
 
 
+def is_cut(arguments: str) -> bool:
+    """Whether arguments end in the middle, as at the output limit: half a call is no call."""
+    return arguments.strip() != "" and parse_json(arguments) is None
+
+
 def _object(arguments: str) -> dict[str, Any] | None:
     """The JSON object in a text, exactly; None for anything else, infinities and NaN among it."""
     try:
@@ -126,20 +129,16 @@ def _object(arguments: str) -> dict[str, Any] | None:
 
 def _exact(arguments: str) -> dict[str, Any] | None:
     try:
-        value = json.loads(arguments, parse_constant=_refused, parse_float=_finite)
+        value = json.loads(arguments, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _refused(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is too large")
+        raise ValueError(f"{text} is no number of JSON")
     return number
 
 

@@ -1,17 +1,17 @@
-"""Tool schemas in whatever form they come.
-
-Inside Leporello a tool is in the chat form `{"type": "function", "function": {...}}`. Engines and registries also hand
-over the bare form `{"name", "description", "parameters"}`. Tools of a vendor's own kinds (web search and the like) pass
-through untouched to the dialect they belong to.
-"""
+"""Tools on the wire: schemas in whatever form they come, names and call ids that every provider accepts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from leporello.dialects.base import Wire
+from leporello.messages import Messages, calls_of, result_id
+from leporello.turns import iter_groups
 
 _NO_PARAMETERS: Wire = {"type": "object", "properties": {}}
 _FREE_TEXT: Wire = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
@@ -73,3 +73,97 @@ def chat_function(function: Function, name: str) -> Wire:
     if function.strict is not None:
         body["strict"] = function.strict
     return body
+
+
+ESCAPE = "lx-"
+
+
+@dataclass(frozen=True, slots=True)
+class IdRule:
+    """What a provider accepts as an id, and how to write one that it doesn't."""
+
+    fits: re.Pattern[str]
+    escape: Callable[[str], str]
+    unique_in_request: bool = True
+
+
+def hex_escape(payload: str) -> str:
+    """An id from which the original can be read back."""
+    return ESCAPE + payload.encode("utf-8", "surrogatepass").hex()
+
+
+def digest_escape(payload: str) -> str:
+    """A short id for an original of any length."""
+    return ESCAPE + hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class IdPlan:
+    """The ids of one request: per message with calls one for each call, per result the call it answers."""
+
+    calls: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    results: dict[int, str] = field(default_factory=dict)
+    originals: dict[str, str] = field(default_factory=dict)
+
+
+def plan_ids(messages: Messages, rule: IdRule) -> IdPlan:
+    """Give every call an id the provider takes, and every result the id of its call."""
+    plan = IdPlan()
+    used: Counter[str] = Counter()
+    for group in iter_groups(messages):
+        if not rule.unique_in_request:
+            used.clear()
+        calls = calls_of(messages[group.start])
+        if calls:
+            plan.calls[group.start] = tuple(_assign(call.id or call.name, rule, used, plan) for call in calls)
+        for position, answer in enumerate(group.answers):
+            if answer is not None:
+                plan.results[answer] = plan.calls[group.start][position]
+        for orphan in group.orphans:
+            plan.results[orphan] = _assign(result_id(messages[orphan]), rule, Counter(), plan)
+    return plan
+
+
+def _assign(original: str, rule: IdRule, used: Counter[str], plan: IdPlan) -> str:
+    repeat = used[original]
+    used[original] += 1
+    if repeat == 0 and rule.fits.fullmatch(original):
+        return original
+    wire = rule.escape(f"{repeat}:{original}")
+    plan.originals[wire] = original
+    return wire
+
+
+def original_id(wire: str) -> str:
+    """The id behind one made by `hex_escape`; any other id is its own."""
+    if not wire.startswith(ESCAPE):
+        return wire
+    try:
+        payload = bytes.fromhex(wire[len(ESCAPE) :]).decode("utf-8", "surrogatepass")
+    except ValueError:
+        return wire
+    repeat, colon, original = payload.partition(":")
+    return original if colon and repeat.isdigit() else wire
+
+
+LONGEST = 64
+_ALLOWED = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST}}}")
+_OTHER = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def wire_name(name: str) -> str:
+    """The name as it is sent; one that fits is not touched."""
+    if _ALLOWED.fullmatch(name):
+        return name
+    return _OTHER.sub("_", name)[:LONGEST] or "tool"
+
+
+def own_names(tools: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Sent names back to the tools' own, for those that differ."""
+    found = {}
+    for tool in tools:
+        body = tool.get("function") or tool.get("custom") or tool
+        name = str(body.get("name") or "") if isinstance(body, Mapping) else ""
+        if name and wire_name(name) != name:
+            found[wire_name(name)] = name
+    return found

@@ -20,7 +20,7 @@ import orjson
 from leporello.cancel import CancelToken
 from leporello.dialects import Dialect, StreamIncomplete, Target, WireReply
 from leporello.dialects.base import drop_state, state_keys
-from leporello.dialects.names import own_names
+from leporello.dialects.tools import own_names
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.error_rules import ErrorKind

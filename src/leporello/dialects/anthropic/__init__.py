@@ -1,14 +1,10 @@
 """The Anthropic Messages dialect."""
 
-from leporello.dialects.anthropic.decode import OUTPUT_CAPS, decode_reply, decode_request
-from leporello.dialects.anthropic.encode import DEFAULT_MAX_TOKENS, NAME, encode_request, encode_tools
-from leporello.dialects.anthropic.items import encode_items, lay_out, without_thinking
-from leporello.dialects.anthropic.merge import AnthropicMerge, can_call, insert_hidden
-from leporello.dialects.anthropic.reply import Assembler, encode_reply, error_body, is_end, reply_events
+from leporello.dialects.anthropic import blocks, merge, reply, request
 from leporello.dialects.dialect import Api, Dialect, FieldNames, ItemRules, RecallRules, StreamRules
 
 ANTHROPIC = Dialect(
-    name=NAME,
+    name=request.NAME,
     api=Api(
         "anthropic",
         "/v1/messages",
@@ -18,20 +14,22 @@ ANTHROPIC = Dialect(
         bearer=False,
         headers={"anthropic-version": "2023-06-01"},
     ),
-    fields=FieldNames("messages", OUTPUT_CAPS, reply="content"),
-    encode_request=encode_request,
-    decode_request=decode_request,
-    encode_reply=encode_reply,
-    decode_reply=decode_reply,
+    fields=FieldNames("messages", request.OUTPUT_CAPS, reply="content"),
+    encode_request=request.encode_request,
+    decode_request=request.decode_request,
+    encode_reply=reply.encode_reply,
+    decode_reply=request.decode_reply,
     is_reply=lambda body: body.get("type") == "message",
-    reply_events=reply_events,
-    assembler=Assembler,
-    items=ItemRules(encode_items, lay_out=lay_out, without_thinking=without_thinking),
-    stream=StreamRules(is_end, error_body, opening=("message_start", "ping")),
+    reply_events=reply.reply_events,
+    assembler=reply.Assembler,
+    items=ItemRules(request.encode_items, lay_out=blocks.lay_out, without_thinking=blocks.without_thinking),
+    stream=StreamRules(reply.is_end, reply.error_body, opening=("message_start", "ping")),
     recall=RecallRules(
-        lambda hidden, fields: AnthropicMerge(hidden), insert_hidden, encode_tools, can_call, no_choice={"type": "none"}
+        merge.AnthropicMerge,
+        merge.insert_hidden,
+        request.encode_tools,
+        merge.can_call,
+        no_choice={"type": "none"},
     ),
-    error_body=error_body,
+    error_body=reply.error_body,
 )
-
-__all__ = ["ANTHROPIC", "DEFAULT_MAX_TOKENS"]

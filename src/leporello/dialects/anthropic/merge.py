@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 
 from leporello.dialects.anthropic.blocks import THINKING, blocks_in
-from leporello.dialects.anthropic.decode import INPUT_JSON
 from leporello.dialects.anthropic.reply import Assembler
+from leporello.dialects.anthropic.request import INPUT_JSON
 from leporello.dialects.base import Wire
-from leporello.dialects.merge import HiddenCall, RecallCall, ReplyMerge, with_calls
+from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge, with_calls
 from leporello.dialects.parts import json_text
 from leporello.dialects.sse import Event, encode_event
 
@@ -23,8 +23,8 @@ from leporello.dialects.sse import Event, encode_event
 class AnthropicMerge(ReplyMerge):
     """Content blocks keep their order; their indices are counted through all rounds."""
 
-    def __init__(self, hidden: Collection[str]) -> None:
-        super().__init__(hidden)
+    def __init__(self, hidden: Collection[str], fields: Mapping[str, Any]) -> None:
+        super().__init__(hidden, fields)
         self._places: dict[int, int | None] = {}
         """For each block of this round the index the client knows it by; None for what is not shown."""
         self._shown = 0

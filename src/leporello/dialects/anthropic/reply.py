@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leporello.dialects.anthropic.decode import INPUT_JSON
-from leporello.dialects.anthropic.encode import encode_request
+from leporello.dialects.anthropic.request import INPUT_JSON, OPENED, encode_request
 from leporello.dialects.base import ERROR_TYPES, StreamIncomplete, Target, Wire
 from leporello.dialects.parts import json_text, pieces
 from leporello.dialects.sse import Event
@@ -32,7 +31,7 @@ def encode_reply(
     usage: CanonicalUsage | None = None,
     id: str = "msg_1",
 ) -> Wire:
-    turn = encode_request([{"role": "user", "content": "."}, message], target=target)["messages"][1:]
+    turn = encode_request([OPENED, message], target=target)["messages"][1:]
     return {
         "id": id,
         "type": "message",

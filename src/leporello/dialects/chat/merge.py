@@ -9,7 +9,7 @@ import orjson
 
 from leporello.dialects.base import Wire
 from leporello.dialects.chat.reply import DONE, Assembler
-from leporello.dialects.merge import HiddenCall, RecallCall, ReplyMerge, ReplyTurn, with_calls
+from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge, ReplyTurn, with_calls
 from leporello.dialects.sse import Event, encode_event
 
 GAP = "\n\n"
@@ -22,8 +22,8 @@ _BOUND = ("reasoning_details", "reasoning_opaque")
 class ChatMerge(ReplyMerge):
     """Chunks keep the id of the first round; tool calls are counted without ours."""
 
-    def __init__(self, hidden: Collection[str]) -> None:
-        super().__init__(hidden)
+    def __init__(self, hidden: Collection[str], fields: Mapping[str, Any]) -> None:
+        super().__init__(hidden, fields)
         self._head: Wire = {}
         self._places: dict[int, int | None] = {}
         """For each call of this round the index the client knows it by; None for ours."""

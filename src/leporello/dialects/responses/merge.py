@@ -12,18 +12,18 @@ from typing import Any
 import orjson
 
 from leporello.dialects.base import Wire
-from leporello.dialects.merge import HiddenCall, RecallCall, ReplyMerge
-from leporello.dialects.responses.decode import CALLS
+from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge
 from leporello.dialects.responses.reply import ANNOUNCED, LAST, Assembler
+from leporello.dialects.responses.request import CALLS, resendable
 from leporello.dialects.sse import Event, encode_event
 
 
 class ResponsesMerge(ReplyMerge):
     """Items keep their order; their indices and the numbers of the events are counted through all rounds."""
 
-    def __init__(self, hidden: Collection[str], *, stored: bool) -> None:
-        super().__init__(hidden)
-        self._stored = stored
+    def __init__(self, hidden: Collection[str], fields: Mapping[str, Any]) -> None:
+        super().__init__(hidden, fields)
+        self._stored = fields.get("store") is not False
         """Whether the provider keeps the response: then the id of the last one is the one to continue from."""
         self._places: dict[int, int | None] = {}
         self._shown = 0
@@ -72,8 +72,7 @@ class ResponsesMerge(ReplyMerge):
                 self._places[index], self._withheld = None, True
             elif item.get("type") != "reasoning":
                 released = self._released()
-                self._places[index] = self._next()
-                self.visible = True
+                self._show(index)
         if index not in self._places:
             self._waiting.append(body)
             return b""
@@ -99,9 +98,11 @@ class ResponsesMerge(ReplyMerge):
         taken = any(id in ids for earlier, ids in self._seen.items() if earlier < number)
         return {**item, "id": f"{id}_{number}"} if taken else item
 
-    def _next(self) -> int:
+    def _show(self, index: int) -> None:
+        """Give an item of this round the next index that the client knows."""
+        self._places[index] = self._shown
         self._shown += 1
-        return self._shown - 1
+        self.visible = True
 
     def _released(self) -> bytes:
         """The reasoning that waited, now that something follows it."""
@@ -109,8 +110,7 @@ class ResponsesMerge(ReplyMerge):
         for body in self._waiting:
             index = body["output_index"]
             if index not in self._places:
-                self._places[index] = self._next()
-                self.visible = True
+                self._show(index)
             found += self._numbered(self._placed(body, self._places[index]))
         self._waiting, self._withheld = [], False
         return found
@@ -146,7 +146,7 @@ class ResponsesMerge(ReplyMerge):
         return [
             {key: value for key, value in item.items() if key != "id" or item.get("type") == "reasoning"}
             for item in items
-            if item.get("type") != "reasoning" or item.get("encrypted_content") or item.get("content")
+            if resendable(item)
         ]
 
     def result(self, call: RecallCall, text: str) -> Wire:

@@ -12,7 +12,7 @@ import orjson
 
 from leporello.caching import marker
 from leporello.dialects import Dialect
-from leporello.dialects.request import Body, OverlayItem
+from leporello.dialects.dialect import Body, OverlayItem
 from leporello.gateway.proxy.request import WireRequest
 from leporello.store.records import ViewLine
 

@@ -11,7 +11,7 @@ import orjson
 from leporello.caching import without_marks
 from leporello.conversation.recovery import LEAST_OUTPUT, OutputCap
 from leporello.dialects import Dialect, Target
-from leporello.dialects.request import Body
+from leporello.dialects.dialect import Body
 from leporello.gateway.api_errors import refuse
 from leporello.messages import Message, is_instruction, text_of
 

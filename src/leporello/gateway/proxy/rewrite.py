@@ -15,7 +15,7 @@ from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.recovery import Facts, OutputCap, Recovery, Remedy, Step, next_step
 from leporello.conversation.rendering import rendered_line
-from leporello.dialects.merge import HiddenCall
+from leporello.dialects.dialect import HiddenCall
 from leporello.errors import ConfigError, FixedPartTooLarge
 from leporello.fingerprint import start
 from leporello.gateway.auth import Client

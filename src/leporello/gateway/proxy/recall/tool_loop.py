@@ -17,8 +17,7 @@ import aiohttp
 import orjson
 
 from leporello.dialects.base import StreamIncomplete, Wire
-from leporello.dialects.merge import ReplyTurn
-from leporello.dialects.request import Body
+from leporello.dialects.dialect import Body, ReplyTurn
 from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.proxy.recall.tool_offer import NO_ROOM, closed
 from leporello.gateway.proxy.relay import BROKEN, GARBAGE, HOLD_SECONDS, Headers, Outlet

@@ -10,8 +10,7 @@ import orjson
 
 from leporello.conversation.artifacts import StoredArchive
 from leporello.dialects import Dialect
-from leporello.dialects.merge import HiddenCall, RecallCall
-from leporello.dialects.request import Body
+from leporello.dialects.dialect import Body, HiddenCall, RecallCall
 from leporello.gateway.proxy.request import WireRequest
 from leporello.messages import parse_json
 from leporello.recall.base import DEFAULT_TOKENS

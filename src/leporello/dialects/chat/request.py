@@ -1,4 +1,4 @@
-"""OpenAI-format messages as a request to Chat Completions, or to an endpoint that says it is compatible."""
+"""Requests to Chat Completions, or to an endpoint that says it is compatible: written, and read from clients."""
 
 from __future__ import annotations
 
@@ -8,14 +8,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leporello.caching import MARK, without_marks
-from leporello.dialects.base import STATE, Target, Wire, state_for, without
-from leporello.dialects.names import IdPlan, IdRule, digest_escape, plan_ids, wire_name
-from leporello.dialects.parts import as_json_text, file_note, text_part, valid_arguments
-from leporello.dialects.tools import chat_function, function_of
-from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, result_id, role_of
+from leporello.dialects.base import STATE, Target, Wire, WireReply, new_state, state_for, without
+from leporello.dialects.dialect import DecodedRequest
+from leporello.dialects.parts import as_json_text, file_note, is_cut, text_part, valid_arguments
+from leporello.dialects.tools import IdPlan, IdRule, chat_function, digest_escape, function_of, plan_ids, wire_name
+from leporello.messages import (
+    Message,
+    Messages,
+    PartKind,
+    calls_of,
+    is_result,
+    parts_of,
+    result_id,
+    role_of,
+)
 
 NAME = "openai_chat"
 NATIVE_PARTS = frozenset(("text", "image_url", "input_audio", "file", "refusal"))
+_ATTACHABLE = ("image_url", "input_audio", "file")
 _ANTHROPIC_ONLY = frozenset(("search_result", "container_upload", "tool_reference", "browser_state"))
 
 
@@ -37,9 +47,8 @@ def chat_part(part: Any) -> Wire | None:
         return text_part(part)
     if not isinstance(part, Mapping):
         return as_json_text(part)
-    if MARK in part:
-        # A mark that moves on must leave no trace, not even in the size a note states.
-        part = {key: value for key, value in part.items() if key != MARK}
+    # A mark that moves on must leave no trace, not even in the size a note states.
+    part = without(part, MARK)
     kind = part.get("type")
     if kind in ("thinking", "redacted_thinking", "reasoning"):
         return None
@@ -56,7 +65,7 @@ def chat_part(part: Any) -> Wire | None:
         return _document(part)
     if kind in _ANTHROPIC_ONLY:
         return as_json_text(part)
-    return part if isinstance(part, dict) else dict(part)
+    return without(part)
 
 
 def _image(part: Mapping[str, Any]) -> Wire:
@@ -125,18 +134,12 @@ def _marked(message: Message, mark: Any) -> Message | None:
     parts = content if isinstance(content, list) else []
     for index in range(len(parts) - 1, -1, -1):
         part = parts[index]
-        if isinstance(part, Mapping) and part.get("type") == "text" and str(part.get("text", "")).strip():
+        if _kind(part) == "text" and str(part.get("text", "")).strip():
             return {**message, "content": [*parts[:index], {**part, MARK: mark}, *parts[index + 1 :]]}
     return None
 
 
-REASONING_FIELDS = (
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "reasoning_opaque",
-    "reasoning_text",
-)
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "reasoning_opaque", "reasoning_text")
 """Fields of an assistant message in which compatible endpoints carry reasoning, and want it back."""
 
 
@@ -234,7 +237,8 @@ def _assistant(message: Message, ids: Sequence[str], target: Target) -> Message:
     state = state_for(message, NAME, target)
     wire = _content(without(message, *REASONING_FIELDS), target)
     if isinstance(wire.get("content"), list):
-        wire = {**wire, "content": _assistant_parts(wire["content"])}
+        # An assistant may send text and refusals only; without any the content is null.
+        wire = {**wire, "content": [part for part in wire["content"] if _kind(part) in ("text", "refusal")] or None}
     # Recorded messages often carry these as null, which no endpoint takes.
     wire = without(wire, *(key for key in ("tool_calls", "function_call", "audio") if not message.get(key)))
     calls = calls_of(message)
@@ -247,12 +251,6 @@ def _assistant(message: Message, ids: Sequence[str], target: Target) -> Message:
     if state is not None and isinstance(state.get("fields"), Mapping):
         wire = {**wire, **{key: state["fields"][key] for key in REASONING_FIELDS if key in state["fields"]}}
     return wire
-
-
-def _assistant_parts(parts: Sequence[Any]) -> Any:
-    """An assistant may send text and refusals only; without any the content is null."""
-    kept = [part for part in parts if isinstance(part, Mapping) and part.get("type") in ("text", "refusal")]
-    return kept or None
 
 
 def _with_calls(wire: Message, message: Message, ids: Sequence[str], state: Mapping[str, Any] | None) -> Message:
@@ -295,26 +293,22 @@ def _result(message: Message, call_id: str, target: Target) -> Message:
     if role_of(message) == "tool" and message.get("tool_call_id") != call_id:
         wire = {**wire, "tool_call_id": call_id}
     content = wire.get("content")
-    if isinstance(content, list) and any(not _is_text(part) for part in content):
+    if isinstance(content, list) and any(_kind(part) != "text" for part in content):
         wire = {**wire, "content": [_result_part(part) for part in content]}
     return wire
 
 
 def _result_part(part: Any) -> Any:
-    if _is_text(part):
+    kind = _kind(part)
+    if kind == "text":
         return part
-    if not _is_attachable(part):
+    if kind not in _ATTACHABLE:
         return as_json_text(part)
-    kind = "image" if part["type"] == "image_url" else "attachment"
-    return text_part(f"[{kind}: shown in the next message]")
+    return text_part(f"[{'image' if kind == 'image_url' else 'attachment'}: shown in the next message]")
 
 
-def _is_attachable(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type") in ("image_url", "input_audio", "file")
-
-
-def _is_text(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type") == "text"
+def _kind(part: Any) -> Any:
+    return part.get("type") if isinstance(part, Mapping) else None
 
 
 def _images_of_results(messages: Messages, last: int, plan: IdPlan) -> Iterator[Message]:
@@ -325,7 +319,7 @@ def _images_of_results(messages: Messages, last: int, plan: IdPlan) -> Iterator[
     shown: list[Any] = []
     for index in range(first, last + 1):
         attached = [chat_part(part.raw) for part in parts_of(messages[index]) if part.kind is not PartKind.TEXT]
-        kept = [without(part, MARK) for part in attached if part is not None and _is_attachable(part)]
+        kept = [without(part, MARK) for part in attached if part is not None and _kind(part) in _ATTACHABLE]
         if kept:
             shown.append(text_part(f"[From the result of {plan.results.get(index, 'a tool')}:]"))
             shown.extend(kept)
@@ -347,3 +341,74 @@ def _with_ids(item: Wire, message: Message) -> Wire:
         named = zip(item["tool_calls"], calls_of(message), strict=True)
         return {**item, "tool_calls": [{**call, "id": own.id} for call, own in named]}
     return item
+
+
+OUTPUT_CAPS = ("max_completion_tokens", "max_tokens")
+_OWN_FIELDS = frozenset(("role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations", "name"))
+_CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
+
+
+def decode_reply(wire: Mapping[str, Any], target: Target) -> WireReply:
+    """A `chat.completion` object, from a plain answer or assembled from a stream."""
+    choices = wire.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
+    raw = choice.get("message")
+    finish = str(choice.get("finish_reason") or "stop")
+    message = assistant_message(raw if isinstance(raw, Mapping) else {}, target, finish)
+    if finish in ("stop", "function_call") and message.get("tool_calls"):
+        # Several compatible servers end a turn with calls by `stop`.
+        finish = "tool_calls"
+    return WireReply.read(wire, message, finish, wire.get("usage") or choice.get("usage"), target)
+
+
+def assistant_message(raw: Mapping[str, Any], target: Target, finish: str = "stop") -> Message:
+    """The answer's message; reasoning and other fields of the endpoint's own become its state."""
+    message: Message = {"role": "assistant", "content": raw.get("content")}
+    for key in ("refusal", "audio", "annotations", "function_call"):
+        if raw.get(key):
+            message[key] = raw[key]
+    calls, extras = _calls(raw.get("tool_calls"), finish)
+    if calls:
+        message["tool_calls"] = calls
+    elif message["content"] is None and not message.get("refusal") and "function_call" not in message:
+        message["content"] = ""
+    fields = {key: value for key, value in raw.items() if key not in _OWN_FIELDS and value not in (None, "", [])}
+    if fields or extras:
+        message[STATE] = new_state(message, NAME, target, {"fields": fields, **({"calls": extras} if extras else {})})
+    return message
+
+
+def _calls(raw: Any, finish: str) -> tuple[list[Wire], dict[str, Wire]]:
+    calls: list[Wire] = []
+    extras: dict[str, Wire] = {}
+    for item in raw if isinstance(raw, list) else ():
+        if not isinstance(item, Mapping) or (finish == "length" and _is_cut(item)):
+            continue
+        extra = {key: value for key, value in item.items() if key not in _CALL_FIELDS and value is not None}
+        if extra:
+            extras[str(len(calls))] = extra
+        kept = {key: item[key] for key in ("function", "custom") if item.get(key) is not None}
+        calls.append({"id": str(item.get("id") or ""), "type": item.get("type") or "function", **kept})
+    return calls, extras
+
+
+def _is_cut(item: Mapping[str, Any]) -> bool:
+    function = item.get("function")
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    return isinstance(arguments, str) and is_cut(arguments)
+
+
+def decode_request(wire: Mapping[str, Any], provider: str = "") -> DecodedRequest:
+    """A client's request. Its messages are ours already; reasoning fields move into the state."""
+    target = Target(provider, str(wire.get("model") or ""))
+    listed = [message for message in wire.get("messages") or () if isinstance(message, dict)]
+    messages = [_kept(message, target) for message in listed]
+    return DecodedRequest.read(wire, messages, list(range(len(messages))), OUTPUT_CAPS, ("messages",))
+
+
+def _kept(message: Message, target: Target) -> Message:
+    if message.get("role") != "assistant" or not any(key in message for key in REASONING_FIELDS):
+        return message
+    fields = {key: message[key] for key in REASONING_FIELDS if key in message}
+    plain = without(message, *fields)
+    return {**plain, STATE: new_state(plain, NAME, target, {"fields": fields})}

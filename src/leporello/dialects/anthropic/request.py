@@ -1,4 +1,4 @@
-"""OpenAI-format messages as a request to Anthropic Messages."""
+"""Requests to Anthropic Messages: OpenAI-format messages as turns of blocks, and turns as messages."""
 
 from __future__ import annotations
 
@@ -8,28 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from leporello.caching import MARK
-from leporello.dialects.anthropic.blocks import RESULT_BLOCKS, block_of, can_carry
-from leporello.dialects.base import Target, Wire, state_for
-from leporello.dialects.names import IdPlan, IdRule, hex_escape, plan_ids, wire_name
-from leporello.dialects.parts import arguments_object, note, text_part
-from leporello.dialects.tools import function_of
-from leporello.messages import Message, Messages, calls_of, is_instruction, is_result, parts_of, role_of
+from leporello.dialects.anthropic.blocks import RESULT_BLOCKS, USER_BLOCKS, block_of, can_carry, part_of
+from leporello.dialects.base import STATE, Target, Wire, WireReply, new_state, state_for
+from leporello.dialects.dialect import DecodedRequest
+from leporello.dialects.parts import arguments_object, arguments_text, note, text_part
+from leporello.dialects.tools import IdPlan, IdRule, function_of, hex_escape, original_id, plan_ids, wire_name
+from leporello.messages import Message, Messages, Part, calls_of, is_instruction, is_result, parts_of, role_of
 
 NAME = "anthropic"
 IDS = IdRule(re.compile(r"(?!lx-)[a-zA-Z0-9_-]+"), hex_escape)
 _ELSEWHERE = frozenset(
-    (
-        "tool_choice",
-        "parallel_tool_calls",
-        "stop",
-        "user",
-        "response_format",
-        "reasoning_effort",
-        "prompt_cache_key",
-        "stream_options",
-        "max_completion_tokens",
-    )
+    "tool_choice parallel_tool_calls stop user response_format reasoning_effort prompt_cache_key stream_options "
+    "max_completion_tokens late_system".split()
 )
+"""Options of the chat form that have another name here, or none."""
 
 
 def request_options(options: Mapping[str, Any]) -> Wire:
@@ -76,6 +68,8 @@ def _output_config(options: Mapping[str, Any]) -> Wire:
 OPENING = "[The conversation begins here.]"
 """Stands as the first user turn when the history begins with the assistant."""
 DEFAULT_MAX_TOKENS = 8_192
+OPENED: Message = {"role": "user", "content": "."}
+"""Stands before an assistant's message that is encoded alone."""
 
 
 @dataclass(slots=True)
@@ -106,11 +100,10 @@ def encode_request(
 ) -> Wire:
     """The body of `POST /v1/messages`. `late_system="system"` among the options keeps instructions that stand behind
     other messages where they are (newer models take that); otherwise they become marked text of the user's turn."""
-    chosen = dict(options or {})
-    late_role = chosen.pop("late_system", "user")
+    chosen = options or {}
     start = next((index for index, message in enumerate(messages) if not is_instruction(message)), len(messages))
     system = [_text_only(block) for message in messages[:start] for block in _content(message)]
-    turns = _turns(messages, start, target, late_role, system)
+    turns = _turns(messages, start, target, chosen.get("late_system", "user"), system)
     _place_marks([*system, *(block for turn in turns for block in turn.ordered())])
     wire: Wire = {"model": target.model, "max_tokens": max_tokens or DEFAULT_MAX_TOKENS}
     if system:
@@ -147,7 +140,9 @@ def _turns(messages: Messages, start: int, target: Target, late_role: str, syste
     for index in range(start, len(messages)):
         message = messages[index]
         role, blocks = _turn_blocks(message, index, plan, target, late_role)
-        mark = message.get(MARK) or (None if blocks else _part_mark(message))
+        mark = message.get(MARK) or None
+        if mark is None and not blocks:
+            mark = next(filter(None, map(_mark_of, reversed(parts_of(message)))), None)
         if blocks:
             latest = blocks[-1]
         if mark is not None and latest is not None and latest.mark is None:
@@ -176,15 +171,18 @@ def _turn_blocks(
     if role_of(message) == "assistant":
         return "assistant", _assistant(message, plan.calls.get(index, ()), target)
     if is_instruction(message):
+        blocks = _content(message)
         if late_role == "system":
-            return "system", _content(message)
-        return "user", [_Block(_as_instruction(block.wire), block.mark) for block in _content(message)]
+            return "system", blocks
+        for block in blocks:
+            if block.wire.get("type") == "text":
+                block.wire = {**block.wire, "text": f"<system-message>\n{block.wire['text']}\n</system-message>"}
+        return "user", blocks
     return "user", _content(message)
 
 
-def _part_mark(message: Message) -> Any:
-    marks = [part.raw[MARK] for part in parts_of(message) if isinstance(part.raw, Mapping) and part.raw.get(MARK)]
-    return marks[-1] if marks else None
+def _mark_of(part: Part) -> Any:
+    return part.raw.get(MARK) if isinstance(part.raw, Mapping) else None
 
 
 def _text_only(block: _Block) -> _Block:
@@ -194,18 +192,11 @@ def _text_only(block: _Block) -> _Block:
     return _Block(note(str(block.wire.get("type")), block.wire), block.mark)
 
 
-def _as_instruction(block: Wire) -> Wire:
-    if block.get("type") != "text":
-        return block
-    return {**block, "text": f"<system-message>\n{block['text']}\n</system-message>"}
-
-
-def _content(message: Message, native: frozenset[str] | None = None) -> list[_Block]:
+def _content(message: Message, native: frozenset[str] = USER_BLOCKS) -> list[_Block]:
     """The message's content as blocks; the mark of a part that shows nothing moves to the block before it."""
     blocks: list[_Block] = []
     for part in parts_of(message):
-        wire = block_of(part.raw) if native is None else block_of(part.raw, native)
-        mark = part.raw.get(MARK) if isinstance(part.raw, Mapping) else None
+        wire, mark = block_of(part.raw, native), _mark_of(part)
         if wire is not None:
             blocks.append(_Block(wire, mark))
         elif mark is not None and blocks and blocks[-1].mark is None:
@@ -242,26 +233,18 @@ def _assistant(message: Message, ids: Sequence[str], target: Target) -> list[_Bl
     if not texts and isinstance(audio, Mapping) and isinstance(audio.get("transcript"), str):
         texts.extend(_content({"role": "assistant", "content": audio["transcript"]}))
     calls = [
-        _Block(_call(call.name, call.arguments, wire_id)) for call, wire_id in zip(calls_of(message), ids, strict=True)
+        _Block({"type": "tool_use", "id": id, "name": wire_name(call.name), "input": arguments_object(call.arguments)})
+        for call, id in zip(calls_of(message), ids, strict=True)
     ]
     state = state_for(message, NAME, target)
     layout = state.get("layout") if state else None
     if not isinstance(layout, list):
         return texts + calls
-    return _by_layout(layout, _texts_by_part(message), calls) or texts + calls
-
-
-def _call(name: str, arguments: str, wire_id: str) -> Wire:
-    return {"type": "tool_use", "id": wire_id, "name": wire_name(name), "input": arguments_object(arguments)}
-
-
-def _texts_by_part(message: Message) -> list[_Block | None]:
-    found: list[_Block | None] = []
-    for part in parts_of(message):
-        wire = block_of(part.raw)
-        mark = part.raw.get(MARK) if isinstance(part.raw, Mapping) else None
-        found.append(_text_only(_Block(wire, mark)) if wire is not None else None)
-    return found
+    by_part = [
+        _text_only(_Block(wire, _mark_of(part))) if (wire := block_of(part.raw)) is not None else None
+        for part in parts_of(message)
+    ]
+    return _by_layout(layout, by_part, calls) or texts + calls
 
 
 def _by_layout(layout: Iterable[Any], texts: Sequence[_Block | None], calls: Sequence[_Block]) -> list[_Block]:
@@ -301,3 +284,123 @@ def _place_marks(blocks: Sequence[_Block]) -> None:
         place = next((k for k in range(index, -1, -1) if can_carry(blocks[k].wire)), None)
         if place is not None and MARK not in blocks[place].wire:
             blocks[place].wire = {**blocks[place].wire, MARK: mark}
+
+
+OUTPUT_CAPS = ("max_tokens",)
+INPUT_JSON = "input_json"
+"""Key of an assembled `tool_use` block that holds the arguments exactly as the model streamed them."""
+
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "pause_turn": "pause",
+    "refusal": "content_filter",
+    "model_context_window_exceeded": "context_window_exceeded",
+}
+
+
+def decode_reply(wire: Mapping[str, Any], target: Target) -> WireReply:
+    """A whole `Message` object, from a plain answer or assembled from a stream."""
+    content = wire.get("content")
+    message = assistant_message(content if isinstance(content, list) else [], target)
+    finish = _FINISH.get(str(wire.get("stop_reason")), "stop")
+    return WireReply.read(wire, message, finish, wire.get("usage"), target)
+
+
+def assistant_message(blocks: Sequence[Any], target: Target) -> Message:
+    """The blocks of one assistant turn. Texts and calls become the message; all else is opaque state."""
+    texts: list[Wire] = []
+    calls: list[Wire] = []
+    layout: list[Wire] = []
+    mark: Any = None
+    for block in blocks:
+        if not isinstance(block, Mapping):
+            continue
+        if block.get("type") == "text":
+            layout.append(_entry("text", len(texts), block, ("type", "text", MARK)))
+            texts.append({key: block[key] for key in ("type", "text", MARK) if key in block})
+        elif block.get("type") == "tool_use":
+            layout.append(_entry("call", len(calls), block, ("type", "id", "name", "input", INPUT_JSON, MARK)))
+            calls.append(_tool_call(block))
+            mark = block.get(MARK, mark)
+        else:
+            layout.append({"block": dict(block)})
+    content: Any = texts or (None if calls else "")
+    if len(texts) == 1 and MARK not in texts[0]:
+        content = texts[0]["text"]
+    message: Message = {"role": "assistant", "content": content}
+    if calls:
+        message["tool_calls"] = calls
+    if mark is not None:
+        message[MARK] = mark
+    if layout != [{"text": k} for k in range(len(texts))] + [{"call": k} for k in range(len(calls))]:
+        message[STATE] = new_state(message, NAME, target, {"layout": layout})
+    return message
+
+
+def _entry(kind: str, position: int, block: Mapping[str, Any], known: tuple[str, ...]) -> Wire:
+    extra = {key: value for key, value in block.items() if key not in known and value is not None}
+    return {kind: position, "with": extra} if extra else {kind: position}
+
+
+def _tool_call(block: Mapping[str, Any]) -> Wire:
+    raw = block.get(INPUT_JSON)
+    arguments = raw if isinstance(raw, str) else arguments_text(block.get("input"))
+    function = {"name": str(block.get("name", "")), "arguments": arguments}
+    return {"id": original_id(str(block.get("id", ""))), "type": "function", "function": function}
+
+
+def decode_request(wire: Mapping[str, Any], provider: str = "") -> DecodedRequest:
+    """A client's request. Assistant turns keep their opaque blocks for the same provider and model family."""
+    target = Target(provider, str(wire.get("model") or ""))
+    messages: list[Message] = []
+    origins: list[int] = []
+    if wire.get("system"):
+        messages.append({"role": "system", "content": wire["system"]})
+        origins.append(-1)
+    for index, item in enumerate(wire.get("messages") or ()):
+        found = _messages_of(item, target) if isinstance(item, Mapping) else []
+        messages.extend(found)
+        origins.extend([index] * len(found))
+    return DecodedRequest.read(wire, messages, origins, OUTPUT_CAPS, ("system", "messages"))
+
+
+def _messages_of(item: Mapping[str, Any], target: Target) -> list[Message]:
+    role, content = str(item.get("role", "")), item.get("content")
+    if not isinstance(content, list) or role not in ("user", "assistant"):
+        return [{"role": role, "content": content}]
+    if role == "assistant":
+        return [assistant_message(content, target)]
+    found: list[Message] = []
+    others: list[Any] = []
+    for block in content:
+        if isinstance(block, Mapping) and block.get("type") == "tool_result":
+            found.append(_result_message(block))
+        else:
+            others.append(part_of(block))
+    return [*found, {"role": "user", "content": others}] if others or not found else found
+
+
+def _result_message(block: Mapping[str, Any]) -> Message:
+    content = block.get("content", "")
+    if isinstance(content, list):
+        content = [part_of(part) for part in content]
+    message: Message = {
+        "role": "tool",
+        "tool_call_id": original_id(str(block.get("tool_use_id", ""))),
+        "content": "" if content is None else content,
+    }
+    if block.get("is_error") is True:
+        message["is_error"] = True
+    if MARK in block:
+        message[MARK] = block[MARK]
+    return message
+
+
+def encode_items(messages: Sequence[Message], target: Target) -> list[Wire]:
+    """Messages as turns."""
+    opened = [OPENED, *messages] if messages[0].get("role") == "assistant" else list(messages)
+    turns: list[Wire] = encode_request(opened, target=target)["messages"]
+    return turns[len(opened) - len(messages) :]
