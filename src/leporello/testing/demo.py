@@ -27,9 +27,12 @@ from leporello.testing.demo_session import FIRST, FOLD, ID, RULES, SECOND, WORK,
 from leporello.turns import validate
 from leporello.usage import CanonicalUsage
 
-BAR = 24
+TURNS = 300
+MARK = ".leporello-demo"
+"""Says that a folder is an earlier demo's and may be thrown away."""
 PORT = 8484
 """Where `leporello serve` listens unless told otherwise."""
+BAR = 24
 SHOWN_SESSIONS = 3
 
 
@@ -73,7 +76,7 @@ def _heading(text: str) -> None:
 
 def _chain(play: Play) -> None:
     sessions = play.store.sessions.all(ID)
-    newest = play.agent.conversation.runtime.log.view.last
+    newest = play.newest
     _heading(f"The chain: one conversation, {newest:,} messages, {len(sessions)} sessions")
     rows = list(_session_rows(play, sessions, newest))
     if len(rows) > 2 * SHOWN_SESSIONS:
@@ -186,11 +189,6 @@ def _onwards(play: Play) -> None:
     say("  Or see every fold and open it, in a browser:")
     say(f"    {name} --home {play.home.path} serve --store {play.store.url}")
     say(f"    then http://127.0.0.1:{PORT}/c/{ID}")
-
-
-TURNS = 300
-MARK = ".leporello-demo"
-"""Says that a folder is an earlier demo's and may be thrown away."""
 
 
 @click.command()

@@ -17,7 +17,7 @@ from leporello.agent.events import AgentEvent, Compacted, Notice, ToolFinished
 from leporello.agent.session import open_agent
 from leporello.config import Home, load_settings
 from leporello.events import CompactionReport
-from leporello.messages import Message, calls_of, is_instruction, is_result, role_of, text_of
+from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import model_facts
 from leporello.providers.base import ModelRequest
 from leporello.providers.cache_sim import SHORT, CacheBlock, CacheSim, blocks_of
@@ -27,53 +27,12 @@ from leporello.summaries.model import ModelSummariser
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
 
+ID, WORK = "demo", "work"
+FIRST, SECOND = "claude-sonnet-4-5", "claude-haiku-4-5"
+SERVED, SMALLER = 49_152, 32_768
+SECONDS_PER_CALL = 15.0
 TAIL_MARKS = 3
-
-
-@dataclass(slots=True)
-class Meter:
-    """What the calls of one session cost; cache marks stand on the system prompt and the last three messages."""
-
-    model: str
-    total: CanonicalUsage = field(default_factory=CanonicalUsage)
-    calls: int = 0
-    largest: int = 0
-    counter: TokenCounter = field(init=False)
-    sim: CacheSim = field(init=False)
-    _blocks: dict[int, tuple[Message, list[CacheBlock]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.counter = TokenCounter.for_model(self.model)
-        self.sim = CacheSim(model_facts(self.model).cache)
-
-    def call(self, messages: Sequence[Message], now: float) -> CanonicalUsage:
-        """Send these messages at a time in seconds; the usage of that one call, output aside."""
-        marked = {index for index, message in enumerate(messages) if is_instruction(message)}
-        marked |= set(range(max(0, len(messages) - TAIL_MARKS), len(messages)))
-        blocks: list[CacheBlock] = []
-        for index, message in enumerate(messages):
-            own = self._of(message)
-            blocks.extend(own[:-1])
-            blocks.append(replace(own[-1], mark=SHORT) if index in marked else own[-1])
-        usage = self.sim.bill(blocks, now).usage()
-        self.total += usage
-        self.calls += 1
-        self.largest = max(self.largest, usage.prompt_tokens)
-        return usage
-
-    def _of(self, message: Message) -> list[CacheBlock]:
-        # By identity: the messages of a session are never changed, and hashing them again would cost most of all.
-        known = self._blocks.get(id(message))
-        if known is None or known[0] is not message:
-            known = (message, blocks_of(ModelRequest(self.model, [message]), self.counter))
-            self._blocks[id(message)] = known
-        return known[1]
-
-
-Results: TypeAlias = Sequence[str]
-"""The texts of the tool results that the model got last."""
-Move: TypeAlias = Callable[[Results], "str | list[DemoCall]"]
-"""One answer of the model: words, or calls."""
+FOLD, SAVED, OVERFLOW, RESTART, SWITCH = "fold", "saved", "overflow", "restart", "switch"
 
 RULES = (
     "Never change anything below src/leporello/store.",
@@ -81,33 +40,35 @@ RULES = (
     "Never add a new dependency.",
     "Do not rename public functions.",
 )
-_TEXT_FILE = re.compile(r"(/\S{1,400}\.txt)")
-_LINE_COUNT = re.compile(r"in ([\d,]+) lines")
-_PYTHON_HIT = re.compile(r"^\S+\.py:\d+", re.MULTILINE)
-_BARE_NUMBER = re.compile(r"^[ \t]*+(\d++)$", re.MULTILINE)
-PORT = "8443"
-BATCH = "77"
-CHECKSUM = "5f3a91"
+STAGING_PORT, BATCH, CHECKSUM = "8443", "77", "5f3a91"
 CHECK = f"""\
 #!/bin/sh
 echo "checking 96 batches"
 echo "error: checksum {CHECKSUM} of batch {BATCH} does not match" >&2
 exit 3
 """
+_TEXT_FILE = re.compile(r"(/\S{1,400}\.txt)")
+_LINE_COUNT = re.compile(r"in ([\d,]+) lines")
+_PYTHON_HIT = re.compile(r"^\S+\.py:\d+", re.MULTILINE)
+_BARE_NUMBER = re.compile(r"^[ \t]*+(\d++)$", re.MULTILINE)
+_FILES = "find src -name '*.py' | LC_ALL=C sort"
+_LONGEST = f"wc -l $({_FILES}) | grep -v total | LC_ALL=C sort -k1,1nr -k2 | head -5"
+
+DemoCall: TypeAlias = tuple[str, dict[str, Any]]
+"""A tool and its arguments."""
+Said: TypeAlias = str | list[DemoCall]
+Results: TypeAlias = Sequence[str]
+"""The texts of the tool results that the model got last."""
+Move: TypeAlias = Said | Callable[[Results], Said]
+"""One answer of the model: words, or calls, or what it makes of the results."""
 
 
-@dataclass(frozen=True, slots=True)
-class DemoCall:
-    tool: str
-    arguments: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class DemoTurn:
     """What the user says, and the model's moves until its answer."""
 
-    ask: str
-    moves: tuple[Move, ...]
+    def __init__(self, ask: str, *moves: Move) -> None:
+        self.ask = ask
+        self.moves = moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,142 +96,51 @@ def questions(work: Path) -> tuple[DemoQuestion, ...]:
     longest = max(lines, key=lambda path: lines[path])
     name = longest.relative_to(work).as_posix()
     return (
-        DemoQuestion("Which port does the staging server listen on?", r"port (\d{4})", PORT),
+        DemoQuestion("Which port does the staging server listen on?", r"port (\d{4})", STAGING_PORT),
         DemoQuestion("What did the check say about the checksum of batch 77?", r"checksum (\w+) of batch", CHECKSUM),
         DemoQuestion("Which file is the longest?", rf"{lines[longest]} (\S+\.py)", name),
     )
 
 
 def turns(work: Path, count: int) -> Iterator[DemoTurn]:
-    """The whole session: ordinary work, with the special turns in their places."""
-    ordinary = _ordinary(work)
-    special = {place * count // 100: turn for place, turn in _special()}
+    """The whole session: module after module, with the special turns in their places."""
+    names = [path.relative_to(work).as_posix() for path in sorted((work / "src").rglob("*.py"))]
+    files = itertools.cycle(name for name in names if not name.endswith("__init__.py"))
+    kinds = itertools.cycle((_read, _compare, _usages, _count, _read, _note))
+    special = {place * count // 100: turn for place, turn in _special().items()}
     for number in range(count):
-        yield special.get(number) or next(ordinary)
+        yield special.get(number) or next(kinds)(next(files), next(files))
 
 
-def recall(question: DemoQuestion) -> DemoTurn:
-    """A question about the past: the model searches, opens the best place if that is not enough, and answers."""
-
-    def seen(results: Results) -> re.Match[str] | None:
-        return re.search(question.looks_like, results[0]) if results else None
-
-    def search(_: Results) -> list[DemoCall]:
-        return [DemoCall("lcm_grep", {"query": question.text, "max_tokens": 2_000})]
-
-    def answer(results: Results) -> str:
-        found = seen(results)
-        return f"It is {found[1]}." if found else "I do not know."
-
-    def open_best(results: Results) -> str | list[DemoCall]:
-        if seen(results):
-            return answer(results)
-        places = [int(hit["id"][1:]) for hit in json.loads(results[0])["results"] if hit["text"] != question.text]
-        best = places[0] if places else 1
-        return [DemoCall("lcm_expand", {"id": f"m{best}-m{best + 3}", "max_tokens": 2_000})]
-
-    return DemoTurn(question.text, (search, open_best, answer))
-
-
-def _special() -> list[tuple[int, DemoTurn]]:
+def _special() -> dict[int, DemoTurn]:
     """Turns that matter later, by the percentage of the session at which they come."""
-    return [
-        (0, DemoTurn(f"We go through this project together. {RULES[0]} {RULES[1]}", (lambda _: "Understood.",))),
-        (2, DemoTurn(f"By the way, the staging server listens on port {PORT}.", (lambda _: "Noted.",))),
-        (4, _run("Run the check.", "sh check.sh", "The check fails, see its output.")),
-        (6, _run("Which files are the longest?", _LONGEST, "They are in the list, the longest one first.")),
-        (12, DemoTurn(RULES[2], (lambda _: "I will not.",))),
-        (25, DemoTurn("Print the whole source. What do its last lines say?", (_print_all, _read_end, _quote))),
-        (45, DemoTurn(RULES[3], (lambda _: "Their names stay.",))),
-    ]
+    longest = "They are in the list, the longest one first."
+    print_all = _terminal(f"cat $({_FILES})")
+    return {
+        0: DemoTurn(f"We go through this project together. {RULES[0]} {RULES[1]}", "Understood."),
+        2: DemoTurn(f"By the way, the staging server listens on port {STAGING_PORT}.", "Noted."),
+        4: DemoTurn("Run the check.", _terminal("sh check.sh"), "The check fails, see its output."),
+        6: DemoTurn("Which files are the longest?", _terminal(_LONGEST), longest),
+        12: DemoTurn(RULES[2], "I will not."),
+        25: DemoTurn("Print the whole source. What do its last lines say?", print_all, _read_end, _quote),
+        45: DemoTurn(RULES[3], "Their names stay."),
+    }
 
 
-_FILES = "find src -name '*.py' | LC_ALL=C sort"
-_LONGEST = f"wc -l $({_FILES}) | grep -v total | LC_ALL=C sort -k1,1nr -k2 | head -5"
-_ALL = f"cat $({_FILES})"
+def _terminal(command: str) -> list[DemoCall]:
+    return [("terminal", {"command": command})]
 
 
-def _run(ask: str, command: str, answer: str) -> DemoTurn:
-    return DemoTurn(ask, (lambda _: [DemoCall("terminal", {"command": command})], lambda _: answer))
-
-
-def _print_all(_: Results) -> list[DemoCall]:
-    return [DemoCall("terminal", {"command": _ALL})]
-
-
-def _read_end(results: Results) -> list[DemoCall]:
+def _read_end(results: Results) -> Said:
     """The result is only a preview; the block says where the whole output is and how long."""
     path = _TEXT_FILE.search(results[0])
     lines = _LINE_COUNT.search(results[0])
     last = int(lines[1].replace(",", "")) if lines else 1
-    return [DemoCall("read_file", {"path": path[1] if path else "", "offset": max(1, last - 4), "limit": 5})]
+    return [("read_file", {"path": path[1] if path else "", "offset": max(1, last - 4), "limit": 5})]
 
 
-def _quote(results: Results) -> str:
+def _quote(results: Results) -> Said:
     return f"They begin: {_opening(results[0])}"
-
-
-def _ordinary(work: Path) -> Iterator[DemoTurn]:
-    """Reading, comparing, searching, counting and noting, module after module."""
-    names = [path.relative_to(work).as_posix() for path in sorted((work / "src").rglob("*.py"))]
-    files = itertools.cycle(name for name in names if not name.endswith("__init__.py"))
-    kinds = itertools.cycle((_read, _compare, _usages, _count, _read, _note))
-    for kind in kinds:
-        yield kind(next(files), next(files))
-
-
-def _read(file: str, _: str) -> DemoTurn:
-    call = DemoCall("read_file", {"path": file, "limit": 70})
-    return DemoTurn(f"What is {file} for?", (lambda _: [call], lambda results: f"It says: {_opening(results[0])}"))
-
-
-def _compare(file: str, other: str) -> DemoTurn:
-    calls = [DemoCall("read_file", {"path": path, "limit": 40}) for path in (file, other)]
-
-    def answer(results: Results) -> str:
-        return f"The one says {_opening(results[0])!r}, the other {_opening(results[1])!r}."
-
-    return DemoTurn(f"Compare {file} and {other}.", (lambda _: calls, answer))
-
-
-def _usages(file: str, _: str) -> DemoTurn:
-    module = file.removeprefix("src/").removesuffix(".py").replace("/", ".")
-    call = DemoCall("search_files", {"pattern": f"from {module} import", "path": "src", "regex": False})
-
-    def answer(results: Results) -> str:
-        users = len(_PYTHON_HIT.findall(results[0]))
-        return f"{module} is imported in {users} places that I can see."
-
-    return DemoTurn(f"Who uses {module}?", (lambda _: [call], answer))
-
-
-def _count(file: str, _: str) -> DemoTurn:
-    folder = file.rpartition("/")[0]
-    command = f"cat {folder}/*.py | wc -l && grep -c '^def ' {folder}/*.py | LC_ALL=C sort"
-
-    def answer(results: Results) -> str:
-        numbers = _BARE_NUMBER.findall(results[0])
-        return f"{folder} has {numbers[0] if numbers else 'an unknown number of'} lines."
-
-    return DemoTurn(
-        f"How large is {folder}, and how many functions are in it?",
-        (lambda _: [DemoCall("terminal", {"command": command})], answer),
-    )
-
-
-def _note(file: str, other: str) -> DemoTurn:
-    look = DemoCall("search_files", {"pattern": "^class ", "path": file.rpartition("/")[0]})
-
-    def write(results: Results) -> list[DemoCall]:
-        heading = f"# Classes beside {file}\n\n"
-        note = "\n".join(line for line in results[0].splitlines()[:12])
-        return [
-            DemoCall("write_file", {"path": f"notes/{file.replace('/', '_')}.md", "content": heading + note + "\n"})
-        ]
-
-    return DemoTurn(
-        f"Write down which classes stand beside {file}.", (lambda _: [look], write, lambda _: "It is noted.")
-    )
 
 
 def _opening(text: str) -> str:
@@ -281,31 +151,130 @@ def _opening(text: str) -> str:
     return "nothing"
 
 
-def as_message(wanted: Sequence[DemoCall], number: int) -> dict[str, Any]:
-    """An assistant message with these calls; `number` makes their ids unique."""
-    calls = [
-        {
-            "id": f"call_{number}_{place}",
-            "type": "function",
-            "function": {"name": call.tool, "arguments": json.dumps(call.arguments)},
-        }
-        for place, call in enumerate(wanted)
-    ]
-    return {"role": "assistant", "content": None, "tool_calls": calls}
+def _read(file: str, _: str) -> DemoTurn:
+    calls: Said = [("read_file", {"path": file, "limit": 70})]
+    return DemoTurn(f"What is {file} for?", calls, lambda results: f"It says: {_opening(results[0])}")
 
 
-ID = "demo"
-WORK = "work"
-FIRST = "claude-sonnet-4-5"
-SECOND = "claude-haiku-4-5"
-SERVED = 49_152
-SMALLER = 32_768
-SECONDS_PER_CALL = 15.0
-SAVED = "saved"
-OVERFLOW = "overflow"
-RESTART = "restart"
-SWITCH = "switch"
-FOLD = "fold"
+def _compare(file: str, other: str) -> DemoTurn:
+    calls: Said = [("read_file", {"path": path, "limit": 40}) for path in (file, other)]
+
+    def answer(results: Results) -> Said:
+        return f"The one says {_opening(results[0])!r}, the other {_opening(results[1])!r}."
+
+    return DemoTurn(f"Compare {file} and {other}.", calls, answer)
+
+
+def _usages(file: str, _: str) -> DemoTurn:
+    module = file.removeprefix("src/").removesuffix(".py").replace("/", ".")
+    calls: Said = [("search_files", {"pattern": f"from {module} import", "path": "src", "regex": False})]
+
+    def answer(results: Results) -> Said:
+        return f"{module} is imported in {len(_PYTHON_HIT.findall(results[0]))} places that I can see."
+
+    return DemoTurn(f"Who uses {module}?", calls, answer)
+
+
+def _count(file: str, _: str) -> DemoTurn:
+    folder = file.rpartition("/")[0]
+    calls = _terminal(f"cat {folder}/*.py | wc -l && grep -c '^def ' {folder}/*.py | LC_ALL=C sort")
+
+    def answer(results: Results) -> Said:
+        number = _BARE_NUMBER.search(results[0])
+        return f"{folder} has {number[1] if number else 'an unknown number of'} lines."
+
+    return DemoTurn(f"How large is {folder}, and how many functions are in it?", calls, answer)
+
+
+def _note(file: str, _: str) -> DemoTurn:
+    calls: Said = [("search_files", {"pattern": "^class ", "path": file.rpartition("/")[0]})]
+
+    def write(results: Results) -> Said:
+        lines = "\n".join(results[0].splitlines()[:12])
+        text = f"# Classes beside {file}\n\n{lines}\n"
+        return [("write_file", {"path": f"notes/{file.replace('/', '_')}.md", "content": text})]
+
+    return DemoTurn(f"Write down which classes stand beside {file}.", calls, write, "It is noted.")
+
+
+def recall(question: DemoQuestion) -> DemoTurn:
+    """A question about the past: the model searches, opens the best place if that is not enough, and answers."""
+
+    def seen(results: Results) -> re.Match[str] | None:
+        return re.search(question.looks_like, results[0]) if results else None
+
+    def answer(results: Results) -> Said:
+        found = seen(results)
+        return f"It is {found[1]}." if found else "I do not know."
+
+    def open_best(results: Results) -> Said:
+        if seen(results):
+            return answer(results)
+        places = [int(hit["id"][1:]) for hit in json.loads(results[0])["results"] if hit["text"] != question.text]
+        best = places[0] if places else 1
+        return [("lcm_expand", {"id": f"m{best}-m{best + 3}", "max_tokens": 2_000})]
+
+    search: Said = [("lcm_grep", {"query": question.text, "max_tokens": 2_000})]
+    return DemoTurn(question.text, search, open_best, answer)
+
+
+class DemoModel:
+    """The scripted model: does what the turn says, at simulated times."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.calls = 0
+        self.moves: Iterator[Move] = iter(())
+
+    def __call__(self, request: ModelRequest) -> Step:
+        self.now += SECONDS_PER_CALL
+        self.calls += 1
+        move = next(self.moves)
+        newest = list(itertools.takewhile(is_result, reversed(request.messages)))
+        said = move([text_of(message) for message in reversed(newest)]) if callable(move) else move
+        return said if isinstance(said, str) else self._message(said)
+
+    def _message(self, wanted: Sequence[DemoCall]) -> Message:
+        calls = [
+            {
+                "id": f"call_{self.calls}_{place}",
+                "type": "function",
+                "function": {"name": tool, "arguments": json.dumps(arguments)},
+            }
+            for place, (tool, arguments) in enumerate(wanted)
+        ]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+@dataclass(slots=True)
+class Meter:
+    """What calls with a growing history cost; cache marks stand on the system prompt and the last three messages."""
+
+    model: str
+    total: CanonicalUsage = field(default_factory=CanonicalUsage)
+    calls: int = 0
+    largest: int = 0
+    counter: TokenCounter = field(init=False)
+    sim: CacheSim = field(init=False)
+    history: list[list[CacheBlock]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.counter = TokenCounter.for_model(self.model)
+        self.sim = CacheSim(model_facts(self.model).cache)
+
+    def add(self, message: Message) -> None:
+        self.history.append(blocks_of(ModelRequest(self.model, [message]), self.counter))
+
+    def call(self, now: float) -> None:
+        """Send the history at a time in seconds."""
+        marked = (0, *range(len(self.history) - TAIL_MARKS, len(self.history)))
+        blocks: list[CacheBlock] = []
+        for index, own in enumerate(self.history):
+            blocks += [*own[:-1], replace(own[-1], mark=SHORT) if index in marked else own[-1]]
+        usage = self.sim.bill(blocks, now).usage()
+        self.total += usage
+        self.calls += 1
+        self.largest = max(self.largest, usage.prompt_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,69 +302,32 @@ class DemoAnswer:
         return self.question.gold in self.said
 
 
-class DemoModel:
-    """The scripted model: does what the turn says, at simulated times."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.calls = 0
-        self._turn: DemoTurn | None = None
-        self._move = 0
-
-    def begin(self, turn: DemoTurn) -> None:
-        self._turn, self._move = turn, 0
-
-    def __call__(self, request: ModelRequest) -> Step:
-        assert self._turn is not None
-        self.now += SECONDS_PER_CALL
-        self.calls += 1
-        said = self._turn.moves[self._move](_last_results(request))
-        self._move += 1
-        return said if isinstance(said, str) else as_message(said, self.calls)
-
-
-def _last_results(request: ModelRequest) -> list[str]:
-    found: list[str] = []
-    for message in reversed(request.messages):
-        if not is_result(message):
-            break
-        found.insert(0, text_of(message))
-    return found
-
-
-@dataclass(slots=True)
 class Play:
     """One run of the demo in a folder of its own. After `run`, everything in it is as it happened."""
 
-    folder: Path
-    source: Path
-    count: int
-    served: int = SERVED
-    """What the first model's server really holds; the agent believes the model table until it is told."""
-    smaller: int = SMALLER
-    """The window of the second model."""
-    store: Store = field(init=False)
-    agent: Agent = field(init=False)
-    model: DemoModel = field(default_factory=DemoModel)
-    moments: list[Moment] = field(default_factory=list)
-    answers: list[DemoAnswer] = field(default_factory=list)
-    switched_at: int = 0
-    """The newest message when the second model took over."""
-    _number: int = 0
-
-    def __post_init__(self) -> None:
+    def __init__(self, folder: Path, source: Path, count: int, served: int = SERVED, smaller: int = SMALLER) -> None:
+        self.count = count
+        self.served = served
+        """What the first model's server really holds; the agent believes the model table until it is told."""
+        self.smaller = smaller
+        """The window of the second model."""
+        self.home = Home(folder)
+        self.work = folder / WORK
+        self.model = DemoModel()
+        self.moments: list[Moment] = []
+        self.answers: list[DemoAnswer] = []
+        self._switched_at = 0
+        """The newest message when the second model took over."""
+        self._number = 0
         self.work.mkdir(parents=True)
-        prepare(self.source, self.work)
-        self.store = open_store(self.home.store_url)
-        self.agent = self._open(FIRST, None)
+        prepare(source, self.work)
+        self.store: Store = open_store(self.home.store_url)
+        self.agent = self._open(None)
 
     @property
-    def work(self) -> Path:
-        return self.folder / WORK
-
-    @property
-    def home(self) -> Home:
-        return Home(self.folder)
+    def newest(self) -> int:
+        """The number of the newest message."""
+        return self.agent.conversation.runtime.log.view.last
 
     def run(self, told: Callable[[Moment], None], progress: Callable[[int], None]) -> None:
         """Play everything; `told` hears of each moment as it comes."""
@@ -414,37 +346,40 @@ class Play:
         for question in asked:
             self._number += 1
             said = self._one(recall(question))
-            call, result = list(self.store.log.iterate(ID, self.agent.conversation.runtime.log.view.last - 2))[:2]
+            call, result = list(self.store.log.iterate(ID, self.newest - 2))[:2]
             self.answers.append(DemoAnswer(question, said, calls_of(call.message)[0].name, text_of(result.message)))
 
     def never_folded(self) -> list[Meter]:
         """The bill of the same calls, the whole history in each, as if a window could hold it; one for each model."""
-        system: Message = {"role": "system", "content": f"{self.agent.prompt.text}{self.agent.toolbox.schemas()}"}
-        first, second = Meter(FIRST), Meter(SECOND)
-        history: list[Message] = [system]
-        for entry in self.store.log.iterate(ID):
-            if role_of(entry.message) == "assistant":
-                meter = second if entry.number > self.switched_at > 0 else first
-                meter.call(history, (first.calls + second.calls) * SECONDS_PER_CALL)
-            history.append(entry.message)
-        return [first, second]
+        first, second = meters = [Meter(FIRST), Meter(SECOND)]
+        history = (entry.message for entry in self.store.log.iterate(ID))
+        opening: Message = {"role": "system", "content": f"{self.agent.prompt.text}{self.agent.toolbox.schemas()}"}
+        for number, message in enumerate((opening, *history)):
+            if role_of(message) == "assistant":
+                meter = second if number > self._switched_at > 0 else first
+                meter.call((first.calls + second.calls) * SECONDS_PER_CALL)
+            for each in meters:
+                each.add(message)
+        return meters
 
     def close(self) -> None:
         self.store.close()
 
     def _one(self, turn: DemoTurn) -> str:
-        self.model.begin(turn)
+        self.model.moves = iter(turn.moves)
         return self.agent.turn(turn.ask).text
 
-    def _open(self, model: str, believed: int | None) -> Agent:
-        provider = ScriptedProvider(self.model, window=self.served, clock=lambda: self.model.now)
+    def _provider(self, window: int) -> ScriptedProvider:
+        return ScriptedProvider(self.model, window=window, clock=lambda: self.model.now)
+
+    def _open(self, believed: int | None) -> Agent:
         agent = open_agent(
             load_settings({"tools.approval": "auto"}, environ={}, home=self.home),
-            Chosen(model, provider, "anthropic", served_window=believed),
+            Chosen(FIRST, self._provider(self.served), "anthropic", served_window=believed),
             store=self.store,
             id=ID,
             workdir=self.work,
-            summariser=ModelSummariser([], TokenCounter.for_model(model)),
+            summariser=ModelSummariser([], TokenCounter.for_model(FIRST)),
             platform="demo",
             today=date(2026, 1, 2),
         )
@@ -456,14 +391,12 @@ class Play:
         window = self.agent.conversation.runtime.sizes.limits.window
         self.store.close()
         self.store = open_store(self.home.store_url)
-        self.agent = self._open(FIRST, window)
-        last = self.agent.conversation.runtime.log.view.last
-        self._tell(RESTART, f"the program was ended and started again; it goes on from m{last}")
+        self.agent = self._open(window)
+        self._tell(RESTART, f"the program was ended and started again; it goes on from m{self.newest}")
 
     def _switch(self) -> None:
-        provider = ScriptedProvider(self.model, window=self.smaller, clock=lambda: self.model.now)
-        self.switched_at = self.agent.conversation.runtime.log.view.last
-        self.agent.use_model(Chosen(SECOND, provider, "anthropic", served_window=self.smaller))
+        self._switched_at = self.newest
+        self.agent.use_model(Chosen(SECOND, self._provider(self.smaller), "anthropic", served_window=self.smaller))
         self._tell(SWITCH, f"from {FIRST} to {SECOND}, whose window is {self.smaller:,}")
 
     def _tell(self, kind: str, text: str, report: CompactionReport | None = None) -> None:
