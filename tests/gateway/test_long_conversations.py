@@ -18,7 +18,7 @@ from leporello.events import Span
 from leporello.store.records import ConversationFilter
 from leporello.summaries.fold import Fold, fold_text, read_fold
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
-from leporello.testing.sessions.output import screenshot
+from leporello.testing.sessions.runs import screenshot
 from leporello.turns import validate
 
 from .clerks import (

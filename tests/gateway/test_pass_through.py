@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
-from leporello.testing.sessions.output import screenshot
+from leporello.testing.sessions.runs import screenshot
 from leporello.testing.stub_server import Fail, Say
 from tests.support.strict_server import strict_server
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.rules import RuleKind, is_cancel, read
 from leporello.ledger.user_text import strip_injected
-from leporello.testing.sessions.speech import RuleWords, rule_words, slots
+from leporello.testing.sessions.story import RuleWords, rule_words, slots
 from tests.ledger.conflicts import ENDED, KEPT
 from tests.ledger.phrasings import (
     CHINESE,

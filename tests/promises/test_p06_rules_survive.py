@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from leporello.messages import Message, encode_json
 from leporello.summaries.handoff import LineOrigin, Section
 from leporello.testing.sessions import Fact, FactKind, GeneratedSession, SessionSpec, Style, generate
-from leporello.testing.sessions.speech import rule_words, slots
+from leporello.testing.sessions.story import rule_words, slots
 from tests.support import checks
 from tests.support.rounds import Round, fold_once, rounds
 

@@ -14,7 +14,7 @@ from leporello.providers.scripted import ScriptedProvider
 from leporello.summaries.fold import is_fold
 from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.testing.sessions import FactKind, SessionSpec, generate
-from leporello.testing.sessions.vocabulary import hexes, letters
+from leporello.testing.sessions.world import hexes, letters
 from leporello.tokens import TokenCounter
 from tests.support import checks
 from tests.support.rounds import fold_once, rounds

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from leporello.testing.sessions import output
 from leporello.testing.sessions.spec import FactKind, ToolRun, Writer
-from leporello.testing.sessions.vocabulary import (
-    DOMAINS,
-    FIELDS,
-    NAMES,
-    REGIONS,
-    THINGS,
-    VERBS,
-    digits,
-    hexes,
-    letters,
-    name,
-    version,
-)
-from leporello.testing.sessions.world import World
+from leporello.testing.sessions.world import WORDS, World, fill, letters, stamp
+
+_SIZES = ((640, 400), (1280, 800), (1568, 980))
+
+
+def screenshot(rng: Random) -> str:
+    """A data URL of a grey-scale PNG with some noise in it, so that its base64 is as long as that of a real one."""
+    width, height = rng.choice(_SIZES)
+    noisy = 12 + rng.randrange(30)
+    rows = [b"\0" + (rng.randbytes(width) if row < noisy else bytes(width)) for row in range(height)]
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        (
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)),
+            _chunk(b"IDAT", zlib.compress(b"".join(rows), 1)),
+            _chunk(b"IEND", b""),
+        )
+    )
+    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
 
 _TOOLS = {
     "terminal": ("Run a shell command and return its output and exit code.", {"command": "string"}),
@@ -65,6 +77,73 @@ def system_prompt(project: str) -> str:
     )
 
 
+def trace(rng: Random, paths: Sequence[str], error: str) -> list[str]:
+    lines = ["Traceback (most recent call last):"]
+    for _ in range(rng.randrange(3, 8)):
+        lines.append(fill(rng, '  File "<path>", line <8-700>, in <function>', path=rng.choice(paths)))
+        lines.append(fill(rng, "    <domain> = <thing>.<verb>(<field>)"))
+    return [*lines, error]
+
+
+def test_run(rng: Random, paths: Sequence[str], lines: int, failing: Sequence[tuple[str, str]]) -> list[str]:
+    """The log of a test run: passing tests, then the given (test, error) failures with traces, then the tally."""
+    text = [
+        "============================= test session starts ==============================",
+        fill(rng, "platform linux -- Python 3.12.<0-10>, pytest-9.<0-4>.0, pluggy-1.6.0"),
+        fill(rng, "rootdir: /srv/<domain>"),
+        f"collected {lines + len(failing)} items",
+        "",
+    ]
+    for number in range(lines):
+        passed = f"PASSED [{number * 100 // max(1, lines):3}%]"
+        text.append(fill(rng, f"tests/<domain>/test_<thing>.py::test_<function> {passed}"))
+    for test, error in failing:
+        text += [f"{test} FAILED", *trace(rng, paths, error)]
+    failed = f"{len(failing)} failed, " if failing else ""
+    text.append(f"=========== {failed}{lines} passed in {rng.randrange(1, 90)}.{rng.randrange(100):02}s ===========")
+    return text
+
+
+def git_log(rng: Random, commits: Sequence[tuple[str, str]]) -> list[str]:
+    """`git log` of the given (hash, subject) pairs."""
+    lines = []
+    for commit, subject in commits:
+        author = fill(rng, "<person>")
+        lines += [f"commit {commit}", f"Author: {author} <{author.lower()}@example.org>"]
+        lines += [f"Date:   {stamp(rng)}", "", f"    {subject}", ""]
+    return lines
+
+
+def diff(rng: Random, path: str, before: Sequence[str], after: Sequence[str]) -> list[str]:
+    start = rng.randrange(10, 400)
+    return [
+        f"diff --git a/{path} b/{path}",
+        fill(rng, "index <hex:9>..<hex:9> 100644"),
+        f"--- a/{path}",
+        f"+++ b/{path}",
+        f"@@ -{start},{len(before)} +{start},{len(after)} @@",
+        *(f"-{line}" for line in before),
+        *(f"+{line}" for line in after),
+    ]
+
+
+def service_log(rng: Random, lines: int) -> list[str]:
+    return [
+        f"{stamp(rng)} {rng.choice(WORDS['level']):5} "
+        + fill(rng, "<thing>.<verb> <field>=<0-100000> <domain>=<hex:8> region=<region> took=<1-4000>ms")
+        for _ in range(lines)
+    ]
+
+
+def web_page(rng: Random, lines: int) -> list[str]:
+    page = [fill(rng, "# <type> <release>"), fill(rng, "Source: https://docs.<domain>.example.org/<thing>"), ""]
+    sentence = (
+        "The <adjective> <thing> will <verb> each <domain> before the <thing> does; set `<field>` to <1-5000> when the "
+        "<domain> is <adjective>."
+    )
+    return [*page, *(fill(rng, sentence) for _ in range(lines))]
+
+
 @dataclass(slots=True)
 class ToolRuns:
     world: World
@@ -91,14 +170,18 @@ class ToolRuns:
         return ToolRun("read_file", arguments, self._document(path, self.world.numbered(path, start, count)))
 
     def search(self) -> ToolRun:
-        pattern = name(self.rng)
-        hits = output.search_hits(self.rng, self.world.paths, pattern, self.writer.lines(3, 25))
+        pattern = fill(self.rng, "<function>")
+        hits = [
+            f"{self.rng.choice(self.world.paths)}:"
+            + fill(self.rng, "<1-900>:    <field> = <pattern>(<type>, <field>=<0-999>)", pattern=pattern)
+            for _ in range(self.writer.lines(3, 25))
+        ]
         return ToolRun("search_files", {"pattern": pattern, "path": "src"}, "\n".join(hits))
 
     def patch(self, path: str | None = None) -> ToolRun:
         path = path or self.rng.choice(self.world.paths)
         old, new = self.world.edit(path)
-        shown = output.diff(self.rng, path, old.splitlines(), new.splitlines())
+        shown = diff(self.rng, path, old.splitlines(), new.splitlines())
         arguments = {"path": path, "old_string": old, "new_string": new}
         return ToolRun("patch", arguments, self._document(path, "\n".join(shown)))
 
@@ -110,7 +193,7 @@ class ToolRuns:
     def tests(self) -> ToolRun:
         """Run the tests; what is broken in the world fails."""
         failing = tuple(self.world.failing)
-        log = output.test_run(self.rng, self.world.paths, self.writer.lines(5, 45), failing)
+        log = test_run(self.rng, self.world.paths, self.writer.lines(5, 45), failing)
         facts = tuple(
             (FactKind.ERROR, error, f"What error did {test.rsplit('::', 1)[1]} raise?") for test, error in failing
         )
@@ -119,19 +202,23 @@ class ToolRuns:
     def commit(self, subject: str) -> ToolRun:
         """Commit; the hash is worth remembering."""
         commit = self.world.commit(subject)
-        lines = output.git_commit(self.rng, self.world.branch, commit, subject)
+        changed = fill(self.rng, "<3-300> insertions(+), <0-90> deletions(-)")
+        lines = [
+            f"[{self.world.branch} {commit[:9]}] {subject}",
+            f" {self.rng.randrange(1, 9)} files changed, {changed}",
+        ]
         fact = (FactKind.IDENTIFIER, commit[:9], f"Which commit is '{subject}'?")
         return self._terminal(f"git commit -am '{subject}'", lines, 0, (fact,))
 
     def log(self) -> ToolRun:
         if not self.world.commits:
             self.world.commit("Initial import")
-        return self._terminal("git log -5", output.git_log(self.rng, self.world.commits[-5:]), 0)
+        return self._terminal("git log -5", git_log(self.rng, self.world.commits[-5:]), 0)
 
     def pull_request(self) -> ToolRun:
         """Open a pull request; its number is worth remembering."""
-        number = digits(self.rng, 5)
-        topic = f"{self.rng.choice(VERBS)} {self.rng.choice(DOMAINS)} {self.rng.choice(THINGS)}"
+        number = fill(self.rng, "<digits:5>")
+        topic = fill(self.rng, "<verb> <domain> <thing>")
         link = f"https://git.example.org/{self.world.project}/pull/{number}"
         fact = (FactKind.IDENTIFIER, f"pull/{number}", f"Which pull request is '{topic}'?")
         return self._terminal(f"gh pr create --title '{topic}'", ["Creating pull request...", link], 0, (fact,))
@@ -140,16 +227,18 @@ class ToolRuns:
         """List containers; the port of the api is worth remembering."""
         port = str(self.rng.randrange(20_000, 65_000))
         fact = (FactKind.IDENTIFIER, port, "On which port does the api container listen?")
-        return self._terminal("docker ps", output.processes(self.rng, port), 0, (fact,))
+        rows = [fill(self.rng, "<hex:12>  <domain>-<thing>  Up <2-50> hours") for _ in range(3)]
+        rows.append(fill(self.rng, f"<hex:12>  <domain>-api  Up 3 minutes  0.0.0.0:{port}->{port}/tcp"))
+        return self._terminal("docker ps", ["CONTAINER ID  NAME  STATUS", *rows], 0, (fact,))
 
     def deploy(self) -> ToolRun:
         """Deploy a version; release and ticket are worth remembering."""
-        release, ticket = f"{version(self.rng)}-rc{digits(self.rng, 3)}", f"OPS-{digits(self.rng, 5)}"
-        region = self.rng.choice(REGIONS)
-        lines = [
-            *output.build_log(self.rng, self.writer.lines(3, 12)),
-            f"deployed {release} to {region}, ticket {ticket}",
-        ]
+        release, ticket = fill(self.rng, "<release>-rc<digits:3>"), fill(self.rng, "OPS-<digits:5>")
+        region = fill(self.rng, "<region>")
+        compiling = "  Compiling <domain>-<thing> v<release> (<1-900> modules)"
+        lines = [fill(self.rng, compiling) for _ in range(self.writer.lines(3, 12))]
+        lines.append(fill(self.rng, "    Finished release in <4-400>.<0-10>s"))
+        lines.append(f"deployed {release} to {region}, ticket {ticket}")
         facts = (
             (FactKind.IDENTIFIER, release, "Which release candidate was deployed?"),
             (FactKind.IDENTIFIER, ticket, f"Which ticket tracks the {region} deployment?"),
@@ -157,20 +246,20 @@ class ToolRuns:
         return self._terminal(f"./deploy.sh {region}", lines, 0, facts)
 
     def failure(self) -> ToolRun:
-        error = output.error_line(self.rng)
-        module = f"{self.world.project}.{self.rng.choice(THINGS)}"
-        command = f"python -m {module} --{self.rng.choice(FIELDS)} {digits(self.rng, 3)}"
+        error = fill(self.rng, "<error_line>")
+        command = fill(self.rng, f"python -m {self.world.project}.<thing> --<field> <digits:3>")
         fact = (FactKind.ERROR, error, f"How did `{command}` fail?")
-        return self._terminal(command, output.trace(self.rng, self.world.paths, error), 1, (fact,))
+        return self._terminal(command, trace(self.rng, self.world.paths, error), 1, (fact,))
 
     def service_log(self, huge: bool = False) -> ToolRun:
         """Read a service's log; a huge one is far beyond what anybody reads."""
         count = self.rng.randrange(600, 1_500) if huge else self.writer.lines(8, 60)
-        unit = f"{self.rng.choice(DOMAINS)}-{self.rng.choice(THINGS)}"
-        return self._terminal(f"journalctl -u {unit} -n {count}", output.service_log(self.rng, count), 0)
+        return self._terminal(
+            fill(self.rng, f"journalctl -u <domain>-<thing> -n {count}"), service_log(self.rng, count), 0
+        )
 
-    def leak(self) -> tuple[ToolRun, str]:
-        """Print a configuration with a secret in it; the secret."""
+    def leak(self) -> ToolRun:
+        """Print a configuration with a secret in it."""
         secret = self.rng.choice(
             (
                 "AKIA" + "".join(self.rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=16)),
@@ -182,31 +271,34 @@ class ToolRuns:
         if len(secret) == 24:
             line = f"DATABASE_URL=postgres://app:{secret}@db.internal:5432/{self.world.project}"
         else:
-            line = f"{self.rng.choice(FIELDS).upper()}_API_KEY={secret}"
+            line = fill(self.rng, f"<FIELD>_API_KEY={secret}")
         fact = (FactKind.SECRET, secret, "Which credential is configured?")
-        lines = [f"{self.rng.choice(FIELDS).upper()}={self.rng.randrange(90)}" for _ in range(8)] + [line]
-        return self._terminal("cat .env", lines, 0, (fact,)), secret
+        lines = [fill(self.rng, "<FIELD>=<0-90>") for _ in range(8)] + [line]
+        return self._terminal("cat .env", lines, 0, (fact,))
 
     def web_search(self) -> ToolRun:
-        query = f"{self.rng.choice(THINGS)} {self.rng.choice(VERBS)} {self.rng.choice(FIELDS)} best practice"
+        query = fill(self.rng, "<thing> <verb> <field> best practice")
         hits = [
             {
-                "title": f"{self.rng.choice(DOMAINS).title()} {self.rng.choice(THINGS)} guide",
-                "url": f"https://{self.rng.choice(DOMAINS)}.example.org/{hexes(self.rng, 5)}",
-                "snippet": f"How {self.rng.choice(NAMES)} would {self.rng.choice(VERBS)} a {self.rng.choice(THINGS)}.",
+                "title": fill(self.rng, "<Domain> <thing> guide"),
+                "url": fill(self.rng, "https://<domain>.example.org/<hex:5>"),
+                "snippet": fill(self.rng, "How <person> would <verb> a <thing>."),
             }
             for _ in range(self.rng.randrange(3, 8))
         ]
         return ToolRun("web_search", {"query": query}, json.dumps({"results": hits}, ensure_ascii=False))
 
     def web_page(self) -> ToolRun:
-        lines = output.web_page(self.rng, self.writer.lines(5, 25))
+        lines = web_page(self.rng, self.writer.lines(5, 25))
         return ToolRun("web_extract", {"urls": [lines[1].removeprefix("Source: ")]}, "\n".join(lines))
 
     def unknown(self) -> ToolRun:
         """A tool nobody here knows, with nested arguments and a structured answer."""
-        arguments = {"issue": {"key": f"TRK-{digits(self.rng, 4)}", "expand": ["comments", "links"]}, "depth": 2}
-        answer = {"fields": {field: self.rng.randrange(999) for field in self.rng.sample(FIELDS, 6)}, "links": []}
+        arguments = {"issue": {"key": fill(self.rng, "TRK-<digits:4>"), "expand": ["comments", "links"]}, "depth": 2}
+        answer = {
+            "fields": {field: self.rng.randrange(999) for field in self.rng.sample(WORDS["field"], 6)},
+            "links": [],
+        }
         return ToolRun("mcp_tracker_get", arguments, json.dumps(answer))
 
     def any(self) -> ToolRun:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
 from typing import Any
 
 from leporello.messages import Message
-from leporello.testing.sessions.vocabulary import letters
+from leporello.testing.sessions.world import letters
 
 
 class Style(StrEnum):
@@ -158,17 +158,8 @@ class Writer:
 
     def end(self, fact: Fact, replaced_by: str | None = None) -> None:
         """The message that is written next revokes or replaces a fact."""
-        position = self.facts.index(fact)
-        self.facts[position] = Fact(
-            fact.kind,
-            fact.text,
-            fact.index,
-            fact.question,
-            fact.language,
-            fact.plain,
-            ended_at=len(self.messages),
-            replaced_by=replaced_by,
-        )
+        ended = replace(fact, ended_at=len(self.messages), replaced_by=replaced_by)
+        self.facts[self.facts.index(fact)] = ended
 
     def user(self, text: str, image: str | None = None) -> None:
         if image is None:

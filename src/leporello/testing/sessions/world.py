@@ -1,115 +1,172 @@
-"""The invented project that a session works on: source files, a branch, commits, failing tests; words to name them."""
+"""The invented project that a session works on: words to name things, source files, a branch, commits, failing tests.
+
+Nothing here means a real project. Texts are templates: `<verb>` is any verb, `<Verb>` a capitalised one, `<1-900>` a
+number below 900, `<hex:9>` nine hexadecimal digits; what a caller gives by name stands for itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass, field
 from random import Random
 
-from leporello.testing.sessions import output
-from leporello.testing.sessions.vocabulary import (
-    ADJECTIVES,
-    DOMAINS,
-    FIELDS,
-    PROJECTS,
-    THINGS,
-    VERBS,
-    digits,
-    hexes,
-    name,
-    type_name,
-)
-
-
-def _python(rng: Random) -> list[str]:
-    function, thing, field = name(rng), rng.choice(THINGS), rng.choice(FIELDS)
-    limit = rng.randrange(2, 900)
-    return [
-        f"def {function}({thing}: {type_name(rng)}, *, {field}: int = {limit}) -> list[{type_name(rng)}]:",
-        f'    """{rng.choice(VERBS).title()} every {rng.choice(ADJECTIVES)} {rng.choice(DOMAINS)} of the {thing}."""',
-        "    found = []",
-        f"    for {rng.choice(DOMAINS)}_row in {thing}.{rng.choice(VERBS)}(limit={field}):",
-        f"        if {rng.choice(DOMAINS)}_row.{rng.choice(FIELDS)} is None or {thing}.{rng.choice(FIELDS)} > {limit}:",
-        f'            log.warning("{rng.choice(ADJECTIVES)} {rng.choice(DOMAINS)} skipped: %s", {field})',
-        "            continue",
-        f"        found.append({rng.choice(VERBS)}_{rng.choice(THINGS)}({thing}, {field}))",
-        f"    return sorted(found, key=lambda item: item.{rng.choice(FIELDS)})",
-        "",
-        "",
-    ]
-
-
-def _typescript(rng: Random) -> list[str]:
-    thing, domain = rng.choice(THINGS), rng.choice(DOMAINS)
-    return [
-        f"export async function {rng.choice(VERBS)}{domain.title()}({thing}: {type_name(rng)}): Promise<void> {{",
-        f"  const {rng.choice(FIELDS)} = await {thing}.{rng.choice(VERBS)}({{ limit: {rng.randrange(10, 500)} }});",
-        f"  if (!{thing}.{rng.choice(FIELDS)}) {{",
-        f"    throw new Error(`{rng.choice(ADJECTIVES)} {domain}: ${{{thing}.{rng.choice(FIELDS)}}}`);",
-        "  }",
-        f"  {domain}Store.set({thing}.{rng.choice(FIELDS)}, {{ ...{thing}, {rng.choice(FIELDS)}: Date.now() }});",
-        "}",
-        "",
-    ]
-
-
-def _go(rng: Random) -> list[str]:
-    thing, domain = rng.choice(THINGS), rng.choice(DOMAINS)
-    return [
-        f"func (s *{domain.title()}Service) {rng.choice(VERBS).title()}{thing.title()}(ctx context.Context, id string)"
-        " error {",
-        f"\trow, err := s.{thing}.{rng.choice(VERBS).title()}(ctx, id, {rng.randrange(1, 64)})",
-        "\tif err != nil {",
-        f'\t\treturn fmt.Errorf("{rng.choice(VERBS)} {rng.choice(ADJECTIVES)} {domain} %q: %w", id, err)',
-        "\t}",
-        f"\ts.metrics.{rng.choice(THINGS).title()}.WithLabelValues(row.{rng.choice(FIELDS).title()}).Inc()",
-        "\treturn nil",
-        "}",
-        "",
-    ]
-
-
-def _sql(rng: Random) -> list[str]:
-    table = rng.choice(DOMAINS) + "s"
-    first, second = rng.sample(FIELDS, 2)
-    return [
-        f"CREATE TABLE IF NOT EXISTS {rng.choice(ADJECTIVES)}_{table} (",
-        "    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,",
-        f"    {first} TEXT NOT NULL,",
-        f"    {second} NUMERIC(12, 4) DEFAULT {rng.randrange(0, 100)},",
-        f"    CHECK ({second} >= 0)",
-        ");",
-        f"CREATE INDEX {table}_{first}_idx ON {rng.choice(ADJECTIVES)}_{table} ({first}, {second});",
-        "",
-    ]
-
-
-def _yaml(rng: Random) -> list[str]:
-    return [
-        f"{rng.choice(DOMAINS)}_{rng.choice(THINGS)}:",
-        f"  image: registry.internal/{rng.choice(DOMAINS)}:{rng.randrange(1, 9)}.{rng.randrange(30)}",
-        f"  replicas: {rng.randrange(1, 12)}",
-        "  env:",
-        f"    - {{ name: {rng.choice(FIELDS).upper()}, value: '{rng.randrange(1, 90_000)}' }}",
-        f"    - {{ name: {rng.choice(FIELDS).upper()}, value: {rng.choice(ADJECTIVES)} }}",
-    ]
-
-
-_BLOCKS: dict[str, Callable[[Random], list[str]]] = {
-    ".py": _python,
-    ".ts": _typescript,
-    ".go": _go,
-    ".sql": _sql,
-    ".yaml": _yaml,
+WORDS = {
+    "project": "harbour quillet marrow lintel fennel tessera brackish cinder halyard ostrich".split(),
+    "domain": (
+        "invoice ledger session shipment tenant voucher payout catalog booking message upload webhook profile thread "
+        "sensor reading report budget license refund"
+    ).split(),
+    "thing": (
+        "cache queue worker parser router schema index cursor batch limiter retry token window snapshot digest filter "
+        "loader mapper policy registry scheduler gateway"
+    ).split(),
+    "verb": (
+        "load merge parse flush resolve apply collect encode expire rotate validate normalise dispatch reserve release "
+        "split stitch rank trim probe"
+    ).split(),
+    "adjective": (
+        "stale pending partial nested orphaned shared frozen late empty broken signed remote local cached missing open"
+    ).split(),
+    "field": (
+        "amount currency created_at owner_id status region attempts payload checksum limit offset locale priority "
+        "deadline parent_id label ratio weight origin version"
+    ).split(),
+    "error": (
+        "ValueError KeyError TimeoutError AssertionError TypeError IntegrityError ConnectionResetError PermissionError "
+        "UnicodeDecodeError RuntimeError"
+    ).split(),
+    "region": "eu-west-3 us-east-2 ap-south-1 sa-east-1 ca-central-1".split(),
+    "person": "Ines Tomasz Mei Arjun Olga Farid Bea Kenji Luca Noor".split(),
+    "level": "INFO INFO INFO DEBUG DEBUG WARN ERROR".split(),
 }
-SUFFIXES = tuple(_BLOCKS)
+BASE62 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_SLOT = re.compile(r"<(\w+)(?:[:-](\d+))?>")
+
+
+def fill(rng: Random, template: str, **given: str) -> str:
+    """The template with every slot filled, from left to right."""
+
+    def slot(found: re.Match[str]) -> str:
+        name, number = found[1], found[2]
+        if name in given:
+            return given[name]
+        if name.isdigit():
+            return str(rng.randrange(int(name), int(number)))
+        if number:
+            return {"digits": digits, "hex": hexes}[name](rng, int(number))
+        if name in _PHRASES:
+            return fill(rng, _PHRASES[name])
+        word = rng.choice(WORDS[name.lower()])
+        return word.upper() if name.isupper() else word.title() if name.istitle() else word
+
+    return _SLOT.sub(slot, template)
+
+
+_PHRASES = {
+    "function": "<verb>_<adjective>_<domain>",
+    "type": "<Domain><Thing>",
+    "release": "<0-9>.<0-40>.<0-20>",
+    "error_line": "<error>: <adjective> <domain> <field>=<digits:4> in <thing> <hex:6>",
+}
+"""`error_line` names what went wrong, distinct enough to be asked for later."""
+
+
+def digits(rng: Random, count: int) -> str:
+    return str(rng.randrange(10 ** (count - 1), 10**count))
+
+
+def hexes(rng: Random, count: int) -> str:
+    """Hexadecimal text: commit ids, container ids, checksums. Always holds a letter, as real ones nearly always do."""
+    text = "".join(rng.choices("0123456789abcdef", k=count))
+    return text if not text.isdigit() else "e" + text[1:]
+
+
+def letters(rng: Random, count: int) -> str:
+    """Random letters and digits, as in keys and tokens."""
+    return "".join(rng.choices(BASE62, k=count))
+
+
+def stamp(rng: Random) -> str:
+    return (
+        f"2026-{rng.randrange(1, 13):02}-{rng.randrange(1, 29):02}T"
+        f"{rng.randrange(24):02}:{rng.randrange(60):02}:{rng.randrange(60):02}.{rng.randrange(1000):03}Z"
+    )
+
+
+_CODE = {
+    ".py": '''\
+def <own>(<it>: <type>, *, <arg>: int = <limit>) -> list[<type>]:
+    """<Verb> every <adjective> <domain> of the <it>."""
+    found = []
+    for <domain>_row in <it>.<verb>(limit=<arg>):
+        if <domain>_row.<field> is None or <it>.<field> > <limit>:
+            log.warning("<adjective> <domain> skipped: %s", <arg>)
+            continue
+        found.append(<verb>_<thing>(<it>, <arg>))
+    return sorted(found, key=lambda item: item.<field>)
+
+''',
+    ".ts": """\
+export async function <verb><About>(<it>: <type>): Promise<void> {
+  const <field> = await <it>.<verb>({ limit: <10-500> });
+  if (!<it>.<field>) {
+    throw new Error(`<adjective> <about>: ${<it>.<field>}`);
+  }
+  <about>Store.set(<it>.<field>, { ...<it>, <field>: Date.now() });
+}
+""",
+    ".go": """\
+func (s *<About>Service) <Verb><It>(ctx context.Context, id string) error {
+\trow, err := s.<it>.<Verb>(ctx, id, <1-64>)
+\tif err != nil {
+\t\treturn fmt.Errorf("<verb> <adjective> <about> %q: %w", id, err)
+\t}
+\ts.metrics.<Thing>.WithLabelValues(row.<Field>).Inc()
+\treturn nil
+}
+""",
+    ".sql": """\
+CREATE TABLE IF NOT EXISTS <adjective>_<table> (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    <first> TEXT NOT NULL,
+    <second> NUMERIC(12, 4) DEFAULT <0-100>,
+    CHECK (<second> >= 0)
+);
+CREATE INDEX <table>_<first>_idx ON <adjective>_<table> (<first>, <second>);
+""",
+    ".yaml": """\
+<domain>_<thing>:
+  image: registry.internal/<domain>:<1-9>.<0-30>
+  replicas: <1-12>
+  env:
+    - { name: <FIELD>, value: '<1-90000>' }
+    - { name: <FIELD>, value: <adjective> }""",
+}
+SUFFIXES = tuple(_CODE)
+
+
+def _named(rng: Random, suffix: str) -> dict[str, str]:
+    """The names that a piece of code uses more than once."""
+    if suffix == ".py":
+        own = fill(rng, "<function>")
+        named = {"own": own, "it": fill(rng, "<thing>"), "arg": fill(rng, "<field>")}
+        return {**named, "limit": str(rng.randrange(2, 900))}
+    if suffix in (".ts", ".go"):
+        thing, domain = rng.choice(WORDS["thing"]), rng.choice(WORDS["domain"])
+        return {"it": thing, "It": thing.title(), "about": domain, "About": domain.title(), "void": "<void>"}
+    if suffix == ".sql":
+        table = rng.choice(WORDS["domain"]) + "s"
+        first, second = rng.sample(WORDS["field"], 2)
+        return {"table": table, "first": first, "second": second}
+    return {}
 
 
 def source(rng: Random, suffix: str, lines: int) -> list[str]:
     """About `lines` lines of code of the kind that the file suffix names."""
     text: list[str] = []
     while len(text) < lines:
-        text.extend(_BLOCKS[suffix](rng))
+        named = _named(rng, suffix)
+        text.extend(fill(rng, _CODE[suffix], **named).split("\n"))
     return text
 
 
@@ -128,11 +185,11 @@ class World:
     failing: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.project = self.rng.choice(PROJECTS)
-        self.branch = f"release-{digits(self.rng, 4)}"
+        self.project = fill(self.rng, "<project>")
+        self.branch = fill(self.rng, "release-<digits:4>")
         while len(self.files) < FILES:
             suffix = self.rng.choice(SUFFIXES)
-            path = f"src/{self.rng.choice(DOMAINS)}/{self.rng.choice(VERBS)}_{self.rng.choice(THINGS)}{suffix}"
+            path = fill(self.rng, f"src/<domain>/<verb>_<thing>{suffix}")
             self.files.setdefault(path, source(self.rng, suffix, self.rng.randrange(40, 260)))
 
     @property
@@ -158,15 +215,13 @@ class World:
     def create(self, lines: int) -> tuple[str, str]:
         """Write a new file; its path and text."""
         suffix = self.rng.choice(SUFFIXES)
-        path = f"src/{self.rng.choice(DOMAINS)}/{name(self.rng)}{suffix}"
+        path = fill(self.rng, f"src/<domain>/<function>{suffix}")
         self.files[path] = source(self.rng, suffix, lines)
         return path, "\n".join(self.files[path])
 
-    def break_test(self) -> tuple[str, str]:
-        """A test starts to fail: its name and its error line."""
-        failure = (f"tests/test_{self.rng.choice(THINGS)}.py::test_{name(self.rng)}", output.error_line(self.rng))
-        self.failing.append(failure)
-        return failure
+    def break_test(self) -> None:
+        """A test starts to fail: its name and its error line are remembered."""
+        self.failing.append((fill(self.rng, "tests/test_<thing>.py::test_<function>"), fill(self.rng, "<error_line>")))
 
     def commit(self, subject: str) -> str:
         """Commit; the full hash."""
