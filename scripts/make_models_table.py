@@ -24,7 +24,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from leporello.models.names import candidates, fold, provider_name, region_of, vendor_of
+from leporello.models.facts import candidates, fold, provider_name, region_of, vendor_of
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src" / "leporello" / "models" / "table.json"

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from leporello.errors import ConfigError
 from leporello.messages import Message, Messages, is_instruction, is_result, role_of, text_of
-from leporello.models.names import provider_name, routes, vendor_of
+from leporello.models.facts import provider_name, routes, vendor_of
 
 MARK = "cache_control"
 TTLS = ("5m", "1h")

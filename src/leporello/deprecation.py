@@ -24,6 +24,10 @@ MOVED = {
         "Inbox": "leporello.gateway.sessions.platforms:PlatformInbox",
     },
     "leporello.messages": {"Call": "leporello.messages:ToolCall"},
+    "leporello.providers.cache_sim": {
+        name: f"leporello.providers.scripted:{name}"
+        for name in ("CacheBill", "CacheBlock", "CacheMarksRefused", "CacheSim", "blocks_of")
+    },
     "leporello.providers.make": {
         "ProviderSettings": "leporello.providers.clients:ProviderChoice",
         "make_provider": "leporello.providers.clients:make_provider",

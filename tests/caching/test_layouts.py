@@ -17,7 +17,7 @@ from leporello.errors import ConfigError
 from leporello.fingerprint import message_fingerprint
 from leporello.messages import Message, is_instruction
 from leporello.models.facts import CacheRules
-from leporello.providers.cache_sim import CacheBlock, CacheSim
+from leporello.providers.scripted import CacheBlock, CacheSim
 from tests.support.strategies import any_conversation, conversations
 from tests.support.wire import anthropic_violations, chat_violations
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect
+from leporello.dialects.base import EventReader
 from leporello.dialects.dialect import ReplyMerge, summed
-from leporello.dialects.sse import EventReader
 
 Part = tuple[str, str]
 HIDDEN = frozenset(("lcm_grep",))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.dialects import ANTHROPIC, DIALECTS
-from leporello.dialects.sse import Event, EventReader
+from leporello.dialects.base import Event, EventReader
 from leporello.gateway.proxy.streams import Tally
 from leporello.usage import CanonicalUsage
 

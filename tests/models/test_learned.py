@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.models import LearnedLimits
-from leporello.models.learned import STALE_SECONDS
+from leporello.models.limits import STALE_SECONDS
 
 NOW = 1_790_000_000.0
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.models.names import candidates, fold, long_context, region_of, routes, shorter_names, vendor_of
+from leporello.models.facts import candidates, fold, long_context, region_of, routes, shorter_names, vendor_of
 
 
 @pytest.mark.parametrize(

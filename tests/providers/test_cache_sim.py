@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.models.facts import CacheRules
-from leporello.providers.cache_sim import CacheBill, CacheBlock, CacheMarksRefused, CacheSim
+from leporello.providers.scripted import CacheBill, CacheBlock, CacheMarksRefused, CacheSim
 
 ANTHROPIC = CacheRules(1_024, lookback=20, breakpoints=4, ttl_seconds=300, long_ttl_seconds=3_600)
 EXACT = CacheRules(1_024, breakpoints=4, ttl_seconds=1_800)

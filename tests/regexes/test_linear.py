@@ -27,7 +27,7 @@ PER_CHARACTER = 4
 """Less work than this for each character needs no second look."""
 GROWTH = 1.3
 """What the work for a character may grow by when the text doubles; a quadratic pattern's doubles."""
-TABLES = (("tokens.families", "_PATTERNS"), ("models.names", "_VENDORS"))
+TABLES = (("tokens.families", "_PATTERNS"), ("models.facts", "_VENDORS"))
 """Patterns kept as texts, because most programs need one of them: each is compiled when it is first tried."""
 AT_RUN_TIME = {
     # Compiled while the module is imported: these make the patterns that are measured.
@@ -37,7 +37,7 @@ AT_RUN_TIME = {
     "summaries/verify/attribution.py _claims",
     "summaries/verify/lexicon.py _any",
     # From the tables above.
-    "models/names.py vendor_of",
+    "models/facts.py vendor_of",
     "tokens/families.py family_of",
     "tokens/families.py _claude",
     # Words that are escaped, with assertions and bounded repeats around them.

@@ -13,7 +13,7 @@ from leporello.config import Settings, SettingSource
 from leporello.errors import ConfigError
 from leporello.models.limits import limits_of
 from leporello.present.output import dim, json_option, print_json, print_table, say, warn
-from leporello.redact.settings import masked_value
+from leporello.redact.messages import masked_value
 
 _MOST_NEAR = 5
 _EXPLAINED = (

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import msgspec
 import orjson
 
-from leporello.dialects.base import Assembler, Target, Wire, WireReply
-from leporello.dialects.sse import Event
+from leporello.dialects.base import Assembler, Event, Target, Wire, WireReply
 from leporello.dialects.tools import as_chat_tool
 from leporello.messages import Message, Messages
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from leporello.dialects import OPENAI_CHAT, Dialect
-from leporello.dialects.sse import encode_event
+from leporello.dialects.base import encode_event
 
 
 def json_body(value: Any) -> bytes:

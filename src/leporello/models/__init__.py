@@ -1,8 +1,7 @@
 """Windows, output caps, prices, price steps and cache rules of models, and the one resolver of limits."""
 
 from leporello.models.facts import CacheRules, ModelFacts, Prices, PriceStep, cost, model_facts
-from leporello.models.learned import LearnedLimits
-from leporello.models.limits import Limits, resolve_limits
+from leporello.models.limits import LearnedLimits, Limits, resolve_limits
 
 __all__ = [
     "CacheRules",

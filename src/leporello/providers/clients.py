@@ -11,7 +11,7 @@ from leporello.caching import cache_use
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
 from leporello.errors import ConfigError
 from leporello.messages import message_hash, role_of
-from leporello.models.names import provider_name, routes, vendor_of
+from leporello.models.facts import provider_name, routes, vendor_of
 from leporello.providers.base import ModelRequest
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict, classify

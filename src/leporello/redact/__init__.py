@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leporello.redact.assignments import assignment_spans
-from leporello.redact.patterns import library_spans, shape_spans
-from leporello.redact.prefilter import PLACEHOLDER, SecretSpan, lowered_of, merge
+from leporello.redact.patterns import SecretSpan, library_spans, lowered_of, merge, shape_spans
 from leporello.redact.prose import spoken_spans
+from leporello.redact.values import PLACEHOLDER
 
 __all__ = ["PLACEHOLDER", "Redaction", "SecretSpan", "redact", "redact_counted", "redact_spans"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from leporello.redact.prefilter import SecretSpan
+from leporello.redact.patterns import SecretSpan
 from leporello.redact.values import (
     is_code,
     is_filler,

@@ -1,4 +1,4 @@
-"""A message as derived texts may read it: every text and every argument masked as a whole, before anybody cuts it.
+"""Messages and settings as derived texts may read them: each text masked as a whole, before anybody cuts it.
 
     masked(message)   ->   the same message without secrets; the very same object when there are none
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from leporello.messages import Message, Part, PartKind, ToolCall, calls_of, parse_json, parts_of
 from leporello.redact import redact, redact_spans
-from leporello.redact.prefilter import PLACEHOLDER
+from leporello.redact.values import PLACEHOLDER
 
 _TEXT_KEYS = ("text", "refusal", "thinking", "content")
 _BESIDE = ("reasoning_content", "reasoning", "refusal")
@@ -139,3 +139,15 @@ def _masked_calls(message: Message) -> Message:
     if isinstance(message.get("tool_calls"), list):
         return {"tool_calls": written}
     return {"function_call": written[0]["function"]}
+
+
+def masked_value(name: str, value: Any) -> Any:
+    """The value of a setting with all secrets masked; its name tells what its text is."""
+    if isinstance(value, dict):
+        return {key: masked_value(str(key), inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(masked_value(name, inner) for inner in value)
+    if not isinstance(value, str):
+        return value
+    opening = f'{name}: "'
+    return redact(f'{opening}{value}"')[len(opening) : -1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from leporello.redact.prefilter import SecretSpan, matches
+from leporello.redact.patterns import SecretSpan, matches
 from leporello.redact.values import (
     is_chosen,
     is_literal,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from leporello.redact.prefilter import PLACEHOLDER
+PLACEHOLDER = "[REDACTED]"
 
 # Values that stand for "something goes here": shell and template variables, angle brackets, stars, dots.
 _REFERENCE = re.compile(

@@ -20,8 +20,7 @@ from leporello.events import CompactionReport
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import model_facts
 from leporello.providers.base import ModelRequest
-from leporello.providers.cache_sim import SHORT, CacheBlock, CacheSim, blocks_of
-from leporello.providers.scripted import ScriptedProvider, Step
+from leporello.providers.scripted import SHORT, CacheBlock, CacheSim, ScriptedProvider, Step, blocks_of
 from leporello.store import Store, open_store
 from leporello.summaries.model import ModelSummariser
 from leporello.tokens import TokenCounter

@@ -14,10 +14,9 @@ import orjson
 from leporello.dialects.anthropic.blocks import THINKING, blocks_in
 from leporello.dialects.anthropic.reply import Assembler
 from leporello.dialects.anthropic.request import INPUT_JSON
-from leporello.dialects.base import Wire
+from leporello.dialects.base import Event, Wire, encode_event
 from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge, with_calls
 from leporello.dialects.parts import json_text
-from leporello.dialects.sse import Event, encode_event
 
 
 class AnthropicMerge(ReplyMerge):

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leporello.dialects.anthropic.request import INPUT_JSON, OPENED, encode_request
-from leporello.dialects.base import ERROR_TYPES, StreamIncomplete, Target, Wire
+from leporello.dialects.base import ERROR_TYPES, Event, StreamIncomplete, Target, Wire
 from leporello.dialects.parts import json_text, pieces
-from leporello.dialects.sse import Event
 from leporello.messages import Message, parse_json
 from leporello.usage import CanonicalUsage
 

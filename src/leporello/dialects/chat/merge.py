@@ -7,10 +7,9 @@ from typing import Any
 
 import orjson
 
-from leporello.dialects.base import Wire
+from leporello.dialects.base import Event, Wire, encode_event
 from leporello.dialects.chat.reply import DONE, Assembler
 from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge, ReplyTurn, with_calls
-from leporello.dialects.sse import Event, encode_event
 
 GAP = "\n\n"
 CALLS = ("tool_calls", "function_call", "stop")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leporello.dialects.base import ERROR_TYPES, StreamIncomplete, Target, Wire
+from leporello.dialects.base import ERROR_TYPES, Event, StreamIncomplete, Target, Wire
 from leporello.dialects.chat.request import encode_request
 from leporello.dialects.parts import pieces
-from leporello.dialects.sse import Event
 from leporello.messages import Message, parse_json
 from leporello.usage import CanonicalUsage
 

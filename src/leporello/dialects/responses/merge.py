@@ -11,11 +11,10 @@ from typing import Any
 
 import orjson
 
-from leporello.dialects.base import Wire
+from leporello.dialects.base import Event, Wire, encode_event
 from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge
 from leporello.dialects.responses.reply import ANNOUNCED, LAST, Assembler
 from leporello.dialects.responses.request import CALLS, resendable
-from leporello.dialects.sse import Event, encode_event
 
 
 class ResponsesMerge(ReplyMerge):

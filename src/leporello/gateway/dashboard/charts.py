@@ -11,7 +11,7 @@ from leporello.config import Settings
 from leporello.gateway.dashboard.auth import User
 from leporello.models.limits import limits_of
 from leporello.present.text import count, money, percent, short_count
-from leporello.redact.settings import masked_value
+from leporello.redact.messages import masked_value
 from leporello.store import Store
 from leporello.store.records import Insights, InsightsQuery, UsageTotals
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leporello.dialects import Dialect
-from leporello.dialects.sse import Event, EventReader
+from leporello.dialects.base import Event, EventReader
 from leporello.usage import CanonicalUsage
 
 
