@@ -6,10 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leporello.ledger import ledger as snapshot
-from leporello.ledger.importance import Later, explain, later_features, later_score, text_features, weigh
+from leporello.ledger.importance import (
+    Later,
+    RankedUnit,
+    Ranking,
+    explain,
+    later_features,
+    later_score,
+    text_features,
+    weigh,
+)
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.line_features import CUT_MARK, clip, lines_of, sentences_of
-from leporello.ledger.ranking import RankedUnit, Ranking
 from leporello.testing.sessions import generate
 
 

@@ -19,7 +19,7 @@ from leporello.cancel import CancelToken
 from leporello.errors import ToolError
 from leporello.messages import ToolCall
 from leporello.tools import toolbox
-from leporello.tools.base import ApprovalRequest, ApprovalVerdict, Tool, ToolContext, ToolResult
+from leporello.tools.base import ApprovalRequest, ApprovalVerdict, Tool, ToolContext
 from leporello.tools.schema import foreign_tool
 from leporello.tools.toolbox import SMALL_SET, Toolbox
 
@@ -166,7 +166,7 @@ def test_cancelling_from_another_thread_ends_the_call_and_all_that_follow(worksh
 
     threading.Thread(target=cancel).start()
     box = Toolbox([tool("t", handler)])
-    first, second = box.run_all([call("t"), call("t", call_id="d")], workshop.context)
+    first, second = (box.run(wanted, workshop.context) for wanted in (call("t"), call("t", call_id="d")))
     assert first.text == "partial"
     assert "interrupted" in first.status
     assert "before this call was run" in second.text
@@ -177,20 +177,7 @@ def test_cancelling_from_another_thread_ends_the_call_and_all_that_follow(worksh
 def test_results_keep_the_order_of_the_calls_even_with_one_id(workshop: Any) -> None:
     box = Toolbox([tool("t", lambda context, arguments: arguments["n"])])
     calls = [call("t", json.dumps({"n": str(n)}), call_id="same") for n in range(5)]
-    seen: list[str] = []
-    results = box.run_all(calls, workshop.context, lambda done, result: seen.append(result.text))
-    assert [result.text for result in results] == list("01234") == seen
-
-
-def test_ctrl_c_while_results_are_shown_still_answers_every_call(workshop: Any) -> None:
-    def impatient(done: ToolCall, result: ToolResult) -> None:
-        raise KeyboardInterrupt
-
-    box = Toolbox([tool("t", lambda context, arguments: "ok")])
-    results = box.run_all([call("t"), call("t")], workshop.context, impatient)
-    assert len(results) == 2
-    assert results[0].text == "ok"
-    assert results[1].is_error
+    assert [box.run(wanted, workshop.context).text for wanted in calls] == list("01234")
 
 
 class Refusing:
@@ -274,7 +261,7 @@ lines = ["echo begun $$; trap '' TERM; sleep 300 & sleep 300", "touch second"]
 with closing(BackgroundJobs()) as jobs:
     box = builtin_toolbox(root, jobs)
     calls = [ToolCall("same", "terminal", json.dumps({"command": line}), 0) for line in lines]
-    results = box.run_all(calls, context)
+    results = [box.run(wanted, context) for wanted in calls]
 print(json.dumps([[r.text, r.status, r.is_error, dict(r.details)] for r in results]), flush=True)
 """
 

@@ -231,7 +231,7 @@ class Agent:
         for waiting, call in zip(reversed(range(len(calls))), calls, strict=True):
             self._emit(ToolStarted(call.id, call.name, describe(call).heading))
             began = time.monotonic()
-            result = self.toolbox.run_all([call], context)[0]
+            result = self.toolbox.run(call, context)
             seconds = time.monotonic() - began
             shown = self.budget.one(call, self.toolbox.get(call.name), result, used=used, waiting=waiting)
             used += len(shown.text)

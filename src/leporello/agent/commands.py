@@ -12,6 +12,7 @@ from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.ledger import user_text
+from leporello.ledger.user_text import one_line
 from leporello.messages import text_of
 from leporello.plugins.context import PluginCommandCall
 from leporello.plugins.host import PluginStatus
@@ -215,7 +216,7 @@ def _insights(conversation: Conversation, argument: str) -> str:
     models = sorted(found.by_model.items(), key=lambda item: -item[1].usage.total_tokens)
     for name, totals in models[:LISTED]:
         tokens = totals.usage.total_tokens
-        lines.append(f"  {_short(name or '(no name)', 28):28} {tokens:>12,} tokens, cost {cost_text(totals)}")
+        lines.append(f"  {one_line(name or '(no name)', 28):28} {tokens:>12,} tokens, cost {cost_text(totals)}")
     tools = sorted(found.by_tool.items(), key=lambda item: -item[1].calls)
     if tools:
         lines.append("tools: " + ", ".join(f"{name} {use.calls:,}" for name, use in tools[:LISTED]))
@@ -251,7 +252,7 @@ def _is_shown(conversation: Conversation, id: str) -> bool:
 
 
 def _opening(conversation: Conversation, number: int) -> str:
-    return _short(text_of(conversation.runtime.log.store.log.message(conversation.id, number).message), SHOWN_CHARS)
+    return one_line(text_of(conversation.runtime.log.store.log.message(conversation.id, number).message), SHOWN_CHARS)
 
 
 def sessions(conversation: Conversation, argument: str) -> str:
@@ -266,8 +267,8 @@ def sessions(conversation: Conversation, argument: str) -> str:
         here = "*" if record.id == conversation.id else " "
         about = title_of(record.metadata.title) or first_words(conversation.runtime.log.store, record)
         active = moment(record.updated_at)
-        row = f"{here}{place:>2}  {_short(record.id, wide):{wide}}  {active:16}  {record.messages:>8,}  "
-        lines.append(row + _short(about, max(8, LINE_CHARS - len(row))))
+        row = f"{here}{place:>2}  {one_line(record.id, wide):{wide}}  {active:16}  {record.messages:>8,}  "
+        lines.append(row + one_line(about, max(8, LINE_CHARS - len(row))))
     return "\n".join(lines)
 
 
@@ -304,7 +305,7 @@ def _plugins(conversation: Conversation, _: str) -> str:
     for line in listed:
         mark = "*" if line.status in (PluginStatus.IN_USE, PluginStatus.ENABLED) else " "
         about = line.why or line.description or line.where
-        lines.append(f"{mark} {line.name:{width}}  {line.status:9}  {_short(about, 50)}".rstrip())
+        lines.append(f"{mark} {line.name:{width}}  {line.status:9}  {one_line(about, 50)}".rstrip())
     return "\n".join([*lines, *conversation.runtime.plugins.troubles])
 
 
@@ -318,16 +319,10 @@ def _config(conversation: Conversation, argument: str) -> str:
 
 
 def _setting(settings: Settings, key: str) -> str:
-    return f"{key} = {_masked(key, settings.get(key))}  ({settings.source(key)})"
-
-
-def _masked(key: str, value: object) -> str:
+    # A value that looks like nothing may still be a secret beside its name.
     opening = f'{key}: "'
-    return redact(f'{opening}{value}"')[len(opening) : -1]
-
-
-def _short(text: str, most: int) -> str:
-    return user_text.one_line(text, most)
+    masked = redact(f'{opening}{settings.get(key)}"')[len(opening) : -1]
+    return f"{key} = {masked}  ({settings.source(key)})"
 
 
 COMMANDS: dict[str, SlashCommand] = {
@@ -355,9 +350,8 @@ def plugin_commands(conversation: Conversation) -> dict[str, SlashCommand]:
     """The commands that plugins bring into a conversation; names that the host uses stay the host's."""
     found: dict[str, SlashCommand] = {}
     for call in conversation.runtime.plugins.extras.commands:
-        about = call.command
-        if about.name not in COMMANDS and about.name not in found:
-            found[about.name] = SlashCommand(about.help, _run(call), about.argument)
+        if call.command.name not in COMMANDS:
+            found.setdefault(call.command.name, SlashCommand(call.command.help, _run(call), call.command.argument))
     return found
 
 

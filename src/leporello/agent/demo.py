@@ -20,6 +20,13 @@ PREFIX = f"{SCRIPTED}:"
 WINDOW = 16_000
 PACE = 0.02
 """Seconds between two pieces of text."""
+_CALLS: tuple[tuple[set[str], str, dict[str, str]], ...] = (
+    ({"file", "list", "look", "folder", "ls"}, "terminal", {"command": "ls -la"}),
+    ({"count", "long", "output"}, "terminal", {"command": "seq 1 400"}),
+    ({"wait", "slow", "sleep"}, "terminal", {"command": "sleep 60"}),
+    ({"write", "note", "save"}, "write_file", {"path": "note.md", "content": "# A note\n\nwritten.\n"}),
+)
+"""Words of the user, and the call they lead to."""
 
 
 class PacedProvider:
@@ -54,21 +61,15 @@ def demo_provider(name: str) -> PacedProvider:
 def _answer(request: ModelRequest) -> Step:
     newest = request.messages[-1]
     if not request.tools:
-        return _no_summary()
+        # Summaries are made without a model here.
+        return "The scripted model writes no summaries."
     if is_result(newest):
         return _about(text_of(newest))
     words = _words(request)
-    if any(word in words for word in ("file", "list", "look", "folder", "ls")):
-        return _call(f"call_{len(request.messages)}", "terminal", command="ls -la")
-    if any(word in words for word in ("count", "long", "output")):
-        return _call(f"call_{len(request.messages)}", "terminal", command="seq 1 400")
-    if any(word in words for word in ("wait", "slow", "sleep")):
-        return _call(f"call_{len(request.messages)}", "terminal", command="sleep 60")
-    if any(word in words for word in ("write", "note", "save")):
-        return _call(f"call_{len(request.messages)}", "write_file", path="note.md", content="# A note\n\nwritten.\n")
-    if any(word in words for word in ("tell", "story", "explain", "page")):
-        return _page("story")
-    return _page("hello")
+    for triggers, name, arguments in _CALLS:
+        if words & triggers:
+            return _call(f"call_{len(request.messages)}", name, arguments)
+    return _page("story" if words & {"tell", "story", "explain", "page"} else "hello")
 
 
 def _words(request: ModelRequest) -> set[str]:
@@ -76,7 +77,7 @@ def _words(request: ModelRequest) -> set[str]:
     return {word.strip(".,!?").lower() for word in text_of(newest).split()}
 
 
-def _call(id: str, name: str, **arguments: str) -> Message:
+def _call(id: str, name: str, arguments: dict[str, str]) -> Message:
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"role": "assistant", "content": "", "tool_calls": [{"id": id, "type": "function", "function": function}]}
 
@@ -86,11 +87,6 @@ def _about(output: str) -> str:
     lines = f"{count:,} lines" if count > 1 else "one line"
     ending = output.strip().splitlines()[-1][:60] if output.strip() else "nothing"
     return f"The tool came back with **{lines}**. The last one is:\n\n```\n{ending}\n```\n"
-
-
-def _no_summary() -> Step:
-    """Summaries are made without a model here."""
-    return "The scripted model writes no summaries."
 
 
 def _page(name: str) -> str:

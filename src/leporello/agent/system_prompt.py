@@ -1,14 +1,11 @@
-"""The system prompt: instruction files, skills and memory, built once per session.
-
-Then the same bytes in every request.
-"""
+"""The system prompt: instruction files, skills and memory; built once per session, the same bytes in every request."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib import resources
@@ -72,14 +69,9 @@ def project_files(workdir: Path, chars: int) -> list[ProjectFile]:
     return _fit(found, chars)
 
 
-def _candidates(root: Path, workdir: Path) -> Iterator[Path]:
-    folders = [root]
-    for part in workdir.relative_to(root).parts:
-        folders.append(folders[-1] / part)
-    for folder in folders:
-        for name in PROJECT_FILES:
-            if (folder / name).is_file():
-                yield folder / name
+def _candidates(root: Path, workdir: Path) -> list[Path]:
+    folders = [folder for folder in reversed((workdir, *workdir.parents)) if folder.is_relative_to(root)]
+    return [folder / name for folder in folders for name in PROJECT_FILES if (folder / name).is_file()]
 
 
 def _fit(files: Sequence[ProjectFile], chars: int) -> list[ProjectFile]:
@@ -207,14 +199,8 @@ def build_system_prompt(sources: PromptSources) -> SystemPrompt:
     parts = [_prompt(opening if sources.tools else "talk")]
     if not small:
         parts += [_prompt(guide) for tool, guide in _GUIDES if tool in sources.tools]
-    sections: tuple[Callable[[PromptSources], str], ...] = (
-        lambda given: given.instructions.strip(),
-        _skills,
-        _project,
-        _memory,
-        _environment,
-    )
-    parts += [section(sources) for section in sections]
+    parts += [sources.instructions.strip(), _skills(sources), _project(sources)]
+    parts += [_memory(sources), _environment(sources)]
     return SystemPrompt("\n\n".join(part for part in parts if part), memory_hash=notes)
 
 
@@ -274,12 +260,7 @@ def _memory(sources: PromptSources) -> str:
 
 def _environment(sources: PromptSources) -> str:
     root = repository_root(sources.workdir)
-    rows = [
-        "# Environment",
-        "",
-        f"- Working directory: {sources.workdir}",
-        f"- Git repository: {root if root else 'none'}",
-        f"- System: {platform.system()} {platform.machine()}",
-        f"- Day this session began: {sources.today.isoformat()}",
-    ]
-    return "\n".join(rows)
+    return (
+        f"# Environment\n\n- Working directory: {sources.workdir}\n- Git repository: {root or 'none'}\n"
+        f"- System: {platform.system()} {platform.machine()}\n- Day this session began: {sources.today.isoformat()}"
+    )

@@ -6,7 +6,8 @@ The same description serves the one-line form of a pruned result, the actions of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -29,6 +30,7 @@ _WRAPPER_KEYS = ("output", "stdout", "content", "result", "text")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _SPACES = re.compile(r"\s+")
 HEADING_CHARS = 72
+ROOT_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,17 @@ def _span_of(arguments: Mapping[str, Any]) -> str:
     if isinstance(offset, int) and isinstance(limit, int):
         return f":{offset}-{offset + limit - 1}"
     return f":{offset}-" if isinstance(offset, int) and offset > 1 else ""
+
+
+def common_folder(files: Iterable[str]) -> str:
+    """The deepest folder that holds most of the files, with a slash at its end; empty when there is none."""
+    folders: Counter[str] = Counter()
+    paths = [path for path in files if path.startswith("/")]
+    for path in paths:
+        parts = path.split("/")[1:-1]
+        folders.update("/" + "/".join(parts[:depth]) + "/" for depth in range(2, len(parts) + 1))
+    common = [folder for folder, count in folders.items() if count >= ROOT_SHARE * len(paths) and count > 1]
+    return max(common, key=len, default="")
 
 
 def inside(text: str, root: str) -> str:

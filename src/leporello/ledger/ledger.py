@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 
 import msgspec
@@ -21,7 +20,6 @@ from leporello.messages import Message, ToolCall, calls_of, is_result, result_id
 from leporello.redact.messages import masked, masked_call
 
 MOST_COMPARED = 200
-ROOT_SHARE = 0.75
 OUTCOME_CHARS = 90
 
 
@@ -292,17 +290,6 @@ class Ledger:
     @property
     def active_rules(self) -> list[Rule]:
         return [rule for rule in self.rules if rule.ended_by is None]
-
-
-def common_folder(files: Iterable[str]) -> str:
-    """The deepest folder that holds most of the files, with a slash at its end; empty when there is none."""
-    folders: Counter[str] = Counter()
-    paths = [path for path in files if path.startswith("/")]
-    for path in paths:
-        parts = path.split("/")[1:-1]
-        folders.update("/" + "/".join(parts[:depth]) + "/" for depth in range(2, len(parts) + 1))
-    common = [folder for folder, count in folders.items() if count >= ROOT_SHARE * len(paths) and count > 1]
-    return max(common, key=len, default="")
 
 
 def _outcome(facts: MessageFacts) -> str:

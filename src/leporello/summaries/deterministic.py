@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from leporello.ledger.importance import LINE_OVERHEAD
-from leporello.ledger.ledger import Ledger, common_folder
+from leporello.ledger.calls import common_folder
+from leporello.ledger.importance import LINE_OVERHEAD, RankedUnit, Ranking
+from leporello.ledger.ledger import Ledger
 from leporello.ledger.line_features import DECISION, ERROR, INTENT
-from leporello.ledger.ranking import RankedUnit, Ranking
 from leporello.summaries import sections, unverified
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from leporello.ledger.calls import inside, one_line
-from leporello.ledger.ledger import Action, Ask, Ledger, common_folder
+from leporello.ledger.calls import common_folder, inside, one_line
+from leporello.ledger.ledger import Action, Ask, Ledger
 from leporello.ledger.line_features import clip
 from leporello.ledger.rules import RuleKind, read
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin

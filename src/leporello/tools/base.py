@@ -163,11 +163,5 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """The tool in OpenAI's format."""
-        return {
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.description,
-                "parameters": dict(self.parameters),
-            },
-        }
+        inner = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": inner}

@@ -108,26 +108,23 @@ def _unwrap(text: str) -> str:
 
 def _arguments_type(name: str, function: Callable[..., object], texts: Mapping[str, str]) -> type[msgspec.Struct]:
     hints = get_type_hints(function, include_extras=True)
-    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     parameters = list(inspect.signature(function).parameters.values())[1:]
     unknown = set(texts) - {parameter.name for parameter in parameters}
     missing = [p.name for p in parameters if p.name not in texts or p.name not in hints]
     if unknown or missing:
         raise TypeError(f"tool {name}: undescribed or untyped {missing}, described but absent {sorted(unknown)}")
+    fields: list[tuple[str, Any, Any]] = []
     for parameter in parameters:
         hint = _annotated[hints[parameter.name], msgspec.Meta(description=texts[parameter.name])]
-        if parameter.default is inspect.Parameter.empty:
-            fields.append((parameter.name, hint))
-        else:
-            fields.append((parameter.name, hint, parameter.default))
+        required = parameter.default is inspect.Parameter.empty
+        fields.append((parameter.name, hint, msgspec.NODEFAULT if required else parameter.default))
     return msgspec.defstruct(f"{name}_arguments", fields, forbid_unknown_fields=True, kw_only=True)
 
 
 def json_schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
     """One self-contained JSON schema, without what costs tokens and says nothing (titles, empty defaults)."""
     (top,), parts = msgspec.json.schema_components([struct], ref_template=_REF + "{name}")
-    schema = _inline(top, parts)
-    assert isinstance(schema, dict)
+    schema: dict[str, Any] = _inline(top, parts)
     return schema
 
 
@@ -149,8 +146,8 @@ def _inline(node: Any, parts: Mapping[str, Any]) -> Any:
     choices = kept.get("anyOf")
     if isinstance(choices, list) and {"type": "null"} in choices and len(choices) == 2:
         # Small models read "may be left out" better than a union with null.
-        only = next(choice for choice in choices if choice != {"type": "null"})
-        kept = {**{key: value for key, value in kept.items() if key != "anyOf"}, **only}
+        del kept["anyOf"]
+        kept.update(next(choice for choice in choices if choice != {"type": "null"}))
     return kept
 
 

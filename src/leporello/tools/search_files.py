@@ -15,9 +15,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 from msgspec import Meta
 
@@ -110,11 +110,10 @@ def run_search(query: Query, rg: str | None, cancel: CancelToken) -> Iterator[Fi
     """The finds of a query as they come; closing the iterator ends the search."""
     wanted = _check_glob(query.glob) if query.glob else None
     command = _rg_command(rg, query) if rg else [sys.executable, "-I", "-c", _PYTHON, str(Path(__file__).parents[2])]
-    request = {**{name: getattr(query, name) for name in Query.__slots__}, "path": str(query.path)}
     found = False
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as trouble:
         if not rg:
-            given.write(json.dumps(request).encode())
+            given.write(json.dumps({**asdict(query), "path": str(query.path)}).encode())
             given.seek(0)
         # Child and parent share no pipe but the output, so neither can wait for the other.
         process = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, stderr=trouble)
@@ -176,14 +175,12 @@ def _rg_find(row: bytes, mode: str) -> Find | None:
 
 
 def _rg_text(value: dict[str, str]) -> str:
-    if "text" in value:
-        return value["text"]
-    return base64.b64decode(value["bytes"]).decode("utf-8", "replace")
+    return value["text"] if "text" in value else base64.b64decode(value["bytes"]).decode("utf-8", "replace")
 
 
 def _python_find(row: bytes) -> Find:
-    data: dict[str, Any] = json.loads(row)
-    return Find(Path(data.pop("path")), **data)
+    data = json.loads(row)
+    return Find(**{**data, "path": Path(data["path"])})
 
 
 def _named(finds: Iterator[Find], pattern: str, start: Path) -> Iterator[Find]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,11 @@ from leporello.tools.terminal import BackgroundJobs, jobs_tool, terminal_tool
 
 GRACE_SECONDS = 5.0
 """How long a tool may take to stop after it was told to; `terminal` needs it to end its processes."""
+SMALL_WINDOW = 16_000
+SMALL_SET = ("read_file", "terminal", "lcm_grep", "lcm_describe", "lcm_expand")
+"""What a window below 16K gets: schemas of all tools would fill a quarter of it."""
+NOT_RUN = "the user interrupted before this call was run; nothing was done"
+_KINDS: dict[type, str] = {list: "an array", str: "text", bool: "true or false", int: "a number", float: "a number"}
 
 
 class _Work(threading.Thread):
@@ -63,17 +68,13 @@ def run_bounded(tool: Tool, context: ToolContext, arguments: Arguments) -> ToolR
         stopped = f"{tool.name} was interrupted by the user"
     if stopped and not work.finished.is_set():
         token.cancel()
-        _wait_patiently(work, context)
+        try:
+            work.finished.wait(GRACE_SECONDS)
+        except KeyboardInterrupt:
+            # A second Ctrl-C ends the waiting at once.
+            context.cancel.cancel()
     token.release()
     return _outcome(tool, work, stopped, interrupted=context.cancel.cancelled)
-
-
-def _wait_patiently(work: _Work, context: ToolContext) -> None:
-    """Give the tool its grace; a second Ctrl-C ends the waiting at once."""
-    try:
-        work.finished.wait(GRACE_SECONDS)
-    except KeyboardInterrupt:
-        context.cancel.cancel()
 
 
 def _outcome(tool: Tool, work: _Work, stopped: str, *, interrupted: bool) -> ToolResult:
@@ -103,23 +104,16 @@ def _reason(tool: Tool, error: BaseException) -> str:
 def as_result(value: object) -> ToolResult:
     if isinstance(value, ToolResult):
         return value
-    if isinstance(value, str):
-        return ToolResult(value)
     if value is None:
         return ToolResult("(no output)")
+    if isinstance(value, str):
+        return ToolResult(value)
     if isinstance(value, bytes | bytearray):
-        return ToolResult(bytes(value).decode("utf-8", "replace"))
+        return ToolResult(value.decode("utf-8", "replace"))
     try:
         return ToolResult(encode_json(value).decode("utf-8"))
     except (TypeError, ValueError):
         return ToolResult(repr(value))
-
-
-SMALL_WINDOW = 16_000
-SMALL_SET = ("read_file", "terminal", "lcm_grep", "lcm_describe", "lcm_expand")
-"""What a window below 16K gets: schemas of all tools would fill a quarter of it."""
-
-NOT_RUN = "the user interrupted before this call was run; nothing was done"
 
 
 class Toolbox:
@@ -157,49 +151,29 @@ class Toolbox:
                 raise ToolError(f"agent.tools names {name!r}. {self._available(name)}")
         return Toolbox(tool for name, tool in self._tools.items() if name in names)
 
-    def run_all(
-        self,
-        calls: Sequence[ToolCall],
-        context: ToolContext,
-        on_result: Callable[[ToolCall, ToolResult], None] | None = None,
-    ) -> list[ToolResult]:
-        """One result per call, in order. After an interrupt the remaining calls are answered without being run."""
-        results: list[ToolResult] = []
-        while len(results) < len(calls):
-            call = calls[len(results)]
-            try:
-                result = self.run(call, context)
-            except KeyboardInterrupt:
-                # Between two steps of `run`: whether the tool began to work is unknown, so that is said.
-                context.cancel.cancel()
-                result = ToolResult.error("interrupted by the user", interrupted=True)
-            results.append(result)
-            try:
-                if on_result is not None:
-                    on_result(call, result)
-            except KeyboardInterrupt:
-                context.cancel.cancel()
-        return results
-
     def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """The result of one call; never raises for anything a model or a tool can do."""
+        """The result of one call; never raises for anything a model, a tool or Ctrl-C can do.
+
+        After an interrupt `context.cancel` is cancelled, and further calls are answered without being run.
+        """
         if context.cancel.cancelled:
             return ToolResult.error(NOT_RUN, interrupted=True)
         tool = self._tools.get(call.name)
         if tool is None:
             return ToolResult.error(f"there is no tool named {call.name!r}. {self._available(call.name)}")
         context = replace(context, call_id=call.id)
+        outcome = "the user interrupted instead of approving; nothing was done"
         try:
             arguments = tool.check(parse_arguments(call))
             refusal = _consent(tool, context, arguments)
+            # Between two steps of a run: whether the tool began to work is unknown, so that is said.
+            outcome = "interrupted by the user"
+            return run_bounded(tool, context, arguments) if refusal is None else refusal
         except (LeporelloError, OSError, ValueError) as error:
             return ToolResult.error(str(error), tool=tool.name)
         except KeyboardInterrupt:
             context.cancel.cancel()
-            return ToolResult.error("the user interrupted instead of approving; nothing was done", interrupted=True)
-        if refusal is not None:
-            return refusal
-        return run_bounded(tool, context, arguments)
+            return ToolResult.error(outcome, interrupted=True)
 
     def _available(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._tools, n=1)
@@ -222,16 +196,12 @@ def parse_arguments(call: ToolCall) -> Mapping[str, Any]:
             f"the arguments of {call.name} are not valid JSON (they may have been cut off): {_shorten(text)}. "
             "Nothing was done. Send the whole object again."
         )
-    raise ToolError(f"the arguments of {call.name} must be a JSON object, not {_kind(value)}. Nothing was done.")
+    kind = _KINDS.get(type(value), type(value).__name__)
+    raise ToolError(f"the arguments of {call.name} must be a JSON object, not {kind}. Nothing was done.")
 
 
 def _shorten(text: str) -> str:
     return repr(text) if len(text) <= 120 else f"{text[:60]!r} … {text[-60:]!r}"
-
-
-def _kind(value: object) -> str:
-    names: dict[type, str] = {list: "an array", str: "text", bool: "true or false", int: "a number", float: "a number"}
-    return names.get(type(value), type(value).__name__)
 
 
 def _consent(tool: Tool, context: ToolContext, arguments: Arguments) -> ToolResult | None:
@@ -246,16 +216,5 @@ def _consent(tool: Tool, context: ToolContext, arguments: Arguments) -> ToolResu
 
 def builtin_toolbox(memory: Path, jobs: BackgroundJobs, more: Iterable[Tool] = ()) -> Toolbox:
     """All built-in tools, then `more` (recall, the engine's own, plugins). `memory` is the folder of the notes."""
-    return Toolbox(
-        (
-            READ_FILE,
-            WRITE_FILE,
-            PATCH,
-            search_tool(ripgrep()),
-            terminal_tool(jobs),
-            jobs_tool(jobs),
-            TODO,
-            memory_tool(memory),
-            *more,
-        )
-    )
+    commands = (search_tool(ripgrep()), terminal_tool(jobs), jobs_tool(jobs))
+    return Toolbox((READ_FILE, WRITE_FILE, PATCH, *commands, TODO, memory_tool(memory), *more))

@@ -28,7 +28,7 @@ from leporello.engines.lcm.nodes import LEAST_NODE_TOKENS, Branch, NodeWriter, W
 from leporello.engines.lcm.nodes import write as write_nodes
 from leporello.engines.lcm.settings import LcmSettings
 from leporello.events import Span
-from leporello.ledger.ranking import Ranking
+from leporello.ledger.importance import Ranking
 from leporello.messages import is_instruction
 from leporello.summaries.deterministic import USER_SHARE, QuotationBudget, merge, plain_sections, quotations
 from leporello.summaries.fold import Fold, RunningState, SummaryNode, SummaryTree, prompt, state_text

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from leporello.compaction.view import Item
 from leporello.events import Span, Verification
+from leporello.ledger.importance import Ranking
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.ranking import Ranking
 from leporello.messages import Message
 from leporello.summaries import sections, unverified
 from leporello.summaries.base import Summariser, Summary, SummaryTask
