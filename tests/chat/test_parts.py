@@ -27,7 +27,7 @@ from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.present.records import error_hint
 from leporello.present.text import clean, duration, short_count
-from leporello.present.window import WindowPart, WindowUse, bar, draw, window_use
+from leporello.present.window import WindowPart, WindowUse, bar, draw, share_of, window_use
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict
 
@@ -376,6 +376,7 @@ def test_the_window_adds_up(talk: Conversation) -> None:
     ):
         assert after.parts[part] > 0, part
     assert all(part.value in draw(after, 76) for part in (WindowPart.SYSTEM, WindowPart.SUMMARY, WindowPart.FREE))
+    assert (share_of(after, -1), share_of(after, after.window)) == ("  0%", "100%")
     talk.close()
 
 

@@ -18,7 +18,7 @@ from leporello.chat.renderer import BlockStream, LiveArea, Renderer, joined, ter
 from leporello.chat.turn_view import TerminalTurn
 from leporello.config import colours_wanted
 from leporello.present.text import clean, one_line
-from leporello.present.window import WindowPart, WindowUse, bar, headline, rows
+from leporello.present.window import WindowPart, WindowUse, bar, headline, rows, share_of
 from leporello.tools.approval import ApprovalAnswer, Decision
 from leporello.tools.base import ApprovalRequest
 
@@ -144,7 +144,7 @@ class TerminalUi:
             line = Text(no_wrap=True, overflow="ellipsis")
             mark = ("░" if part is WindowPart.FREE else "█") if self._renderer.colours else LETTERS[part]
             line.append(f"{mark} ", COLOURS[part])
-            line.append(f"{part.value:{names}} {tokens:>9,} {tokens / max(1, use.window):>4.0%}")
+            line.append(f"{part.value:{names}} {tokens:>9,} {share_of(use, tokens)}")
             line.append(f"  {remark}" if remark else "", "dim")
             self._show(line)
         self._show(Text(""))

@@ -196,6 +196,11 @@ def bar(use: WindowUse, width: int) -> list[tuple[WindowPart, int]]:
     return list(cells.items())
 
 
+def share_of(use: WindowUse, tokens: int) -> str:
+    """The share of the window in whole per cent, four columns wide; a small negative one is no `-0%`."""
+    return f"{round(tokens / max(1, use.window), 2) + 0.0:>4.0%}"
+
+
 def draw(use: WindowUse, width: int) -> str:
     """The picture in plain text: a line for each part with a bar of its own."""
     table = rows(use)
@@ -203,10 +208,9 @@ def draw(use: WindowUse, width: int) -> str:
     room = max(8, min(30, width - name_width - 40))
     lines = [headline(use)]
     for part, tokens, remark in table:
-        share = tokens / max(1, use.window)
-        filled = max(1, round(room * share)) if tokens > 0 else 0
+        filled = max(1, round(room * tokens / max(1, use.window))) if tokens > 0 else 0
         drawn = ("░" if part is WindowPart.FREE else "█") * min(room, filled)
-        lines.append(f"{part.value:{name_width}} {tokens:>9,} {share:>4.0%} {drawn:{room}} {remark}".rstrip())
+        lines.append(f"{part.value:{name_width}} {tokens:>9,} {share_of(use, tokens)} {drawn:{room}} {remark}".rstrip())
     return "\n".join(lines)
 
 
