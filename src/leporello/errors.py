@@ -87,11 +87,11 @@ class StoreBusy(StoreError):
 
 
 class InboxFull(StoreError):
-    """As many letters as may wait for a conversation do so already."""
+    """As many inbox messages as may wait for a conversation do so already."""
 
 
-class LetterConflict(StoreError):
-    """The id of a letter was used before, for another text; nothing was taken in."""
+class InboxConflict(StoreError):
+    """The id of an inbox message was used before, for another text; nothing was taken in."""
 
 
 class StoreConflict(StoreError):

@@ -46,12 +46,12 @@ def test_compress_and_undo(house: House, page: Page) -> None:
     page.get_by_role("button", name="Compress…").click()
     page.get_by_label("Keep in detail what is about").fill("the release")
     page.keyboard.press("Enter")
-    expect(page.locator("#said")).to_contain_text("Folded")
+    expect(page.locator("#notices")).to_contain_text("Folded")
     expect(page.locator(f'details[data-key="fold-f{folds + 1}"]')).to_be_visible()
     attempt = house.store.views.attempts("build-42", 1)[0]
     assert (attempt.report.focus, attempt.report.trigger) == ("the release", "manual")
     page.get_by_role("button", name="Undo last fold").click()
-    expect(page.locator("#said")).to_contain_text("undone")
+    expect(page.locator("#notices")).to_contain_text("undone")
     expect(page.locator(f'details[data-key="fold-f{folds + 1}"]')).to_have_count(0)
     expect(page.locator(f'details[data-key="fold-f{folds}"]')).to_be_visible()
     assert page.evaluate("window.same")
@@ -64,7 +64,7 @@ def test_what_can_not_be_done_is_said(house: House, page: Page) -> None:
     expect(page.get_by_role("button", name="Undo last fold")).to_be_disabled()
     page.get_by_role("button", name="Compress…").click()
     page.get_by_role("button", name="Compress", exact=True).click()
-    expect(page.locator("#said")).to_contain_text("Nothing to fold yet")
+    expect(page.locator("#notices")).to_contain_text("Nothing to fold yet")
     assert house.store.conversations.pulse("short").generation == 0
 
 
@@ -104,9 +104,9 @@ def test_the_list_follows_too(house: House, page: Page) -> None:
     """A conversation that begins elsewhere stands on top of the list without a reload."""
     scenes.short(house.store, "old", ["the old one"])
     page.goto(house.url)
-    expect(page.locator(".talks")).to_contain_text("the old one")
+    expect(page.locator(".conversations")).to_contain_text("the old one")
     scenes.short(house.store, "new", ["the new one"])
-    expect(page.locator(".talks tbody tr").first).to_contain_text("the new one")
+    expect(page.locator(".conversations tbody tr").first).to_contain_text("the new one")
 
 
 def test_where_no_stream_gets_through_the_page_asks(house: House, page: Page) -> None:
@@ -127,7 +127,7 @@ def test_conversations_of_the_proxy(house: House, page: Page) -> None:
         reply = httpx2.post(f"{house.url}/v1/chat/completions", json={"model": "gpt-4o", "messages": said}, timeout=60)
         said.append(reply.json()["choices"][0]["message"])
     page.goto(house.url)
-    page.locator(".talks .item").first.click()
+    page.locator(".conversations .item").first.click()
     expect(page.locator(".facts")).to_contain_text("gateway")
     for turn in range(5, 12):
         said.append({"role": "user", "content": f"Question {turn}: " + "what about this part of the work? " * 30})
@@ -169,7 +169,7 @@ def test_sessions_of_an_agent(tmp_path: Path, page: Page) -> None:
         expect(page.locator("body")).to_contain_text("Remember number 11")
         page.get_by_role("button", name="Compress…").click()
         page.get_by_role("button", name="Compress", exact=True).click()
-        expect(page.locator("#said")).to_contain_text("Folded")
+        expect(page.locator("#notices")).to_contain_text("Folded")
         expect(page.locator('details[data-key="fold-f1"]')).to_be_visible()
         reply = httpx2.post(f"{at}/{id}/messages", json={"text": "And one more thing"}, timeout=60)
         assert reply.json()["status"] == "done"
@@ -182,7 +182,7 @@ def test_export_holds_every_message(house: House, watch: Watch) -> None:
     page = watch.open(accept_downloads=True)
     scenes.short(house.store, "odd id / with \u202e", ["plain", "half \ud800 a character", "nul \0 byte"])
     page.goto(house.url)
-    page.locator(".talks .item").first.click()
+    page.locator(".conversations .item").first.click()
     with page.expect_download() as caught:
         page.get_by_role("link", name="Export").click()
     lines = Path(caught.value.path()).read_text("utf-8").splitlines()

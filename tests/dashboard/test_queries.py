@@ -58,21 +58,20 @@ def crowded(store: Store, count: int) -> None:
 def everything(store: Store, home: Path) -> list[Callable[[], object]]:
     """The reading work of every page."""
     reader = DashboardReader(store, load_settings({}, environ={}, home=Home(home)))
-    record = store.conversations.resolve("long")
     second = reader.page(ALL, ConversationFilter(), None)[1]
     return [
         lambda: reader.page(ALL, ConversationFilter(), None),
         lambda: reader.page(ALL, ConversationFilter(), second),
         lambda: reader.page(ADA, ConversationFilter(platform="p1", model="m2"), None),
-        lambda: reader.search(ALL, SearchQuery("what about part 40", catch_up=False)),
-        lambda: reader.search(ADA, SearchQuery("part", owner="ada", platform="p0", catch_up=False)),
-        lambda: reader.record(ALL, "long"),
-        lambda: reader.overview(record),
-        lambda: reader.window(record),
-        lambda: reader.usage(record),
-        lambda: reader.opened(record, "f2"),
-        lambda: reader.stretch(record, Span(4, 540), 300),
-        lambda: reader.comparison(record, 2),
+        lambda: reader.search(SearchQuery("what about part 40", catch_up=False)),
+        lambda: reader.search(SearchQuery("part", owner="ada", platform="p0", catch_up=False)),
+        lambda: reader.conversation(ALL, "long"),
+        lambda: reader.conversation(ALL, "long").overview(),
+        lambda: reader.conversation(ALL, "long").window(),
+        lambda: reader.conversation(ALL, "long").usage(),
+        lambda: reader.conversation(ALL, "long").fold("f2"),
+        lambda: reader.conversation(ALL, "long").messages(Span(4, 540), 300),
+        lambda: reader.conversation(ALL, "long").comparison(2),
         lambda: report(store, ADA, 30, time.time()),
         lambda: report(store, ALL, 7, time.time()),
         lambda: store.conversations.pulse("long"),
@@ -164,11 +163,11 @@ def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
         scenes.folded(store, Home(tmp_path))
     with open_store(f"sqlite:///{tmp_path}/gateway.db", StoreOptions(read_only=True)) as store:
         reader = DashboardReader(store, load_settings({}, environ={}, home=Home(tmp_path)))
-        record = reader.record(ALL, "build-42")
+        conversation = reader.conversation(ALL, "build-42")
         reader.page(ALL, ConversationFilter(), None)
-        reader.overview(record)
-        reader.window(record)
-        reader.search(ALL, SearchQuery("test", catch_up=False))
+        conversation.overview()
+        conversation.window()
+        reader.search(SearchQuery("test", catch_up=False))
         report(store, ALL, 30, time.time())
 
 

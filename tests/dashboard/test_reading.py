@@ -47,13 +47,13 @@ def row(page: Page, key: str) -> Locator:
 def test_from_the_list_to_a_conversation(house: House, page: Page) -> None:
     """The list pages through everything; a filter narrows it; a title leads to its conversation."""
     page.goto(house.url)
-    expect(page.locator("table.talks tbody tr")).to_have_count(50)
+    expect(page.locator("table.conversations tbody tr")).to_have_count(50)
     page.get_by_role("link", name="Older").click()
-    expect(page.locator("table.talks tbody tr")).to_have_count(25)
+    expect(page.locator("table.conversations tbody tr")).to_have_count(25)
     page.goto(house.url)
     page.get_by_label("Platform").fill("chat")
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator("table.talks tbody tr")).to_have_count(3)
+    expect(page.locator("table.conversations tbody tr")).to_have_count(3)
     page.get_by_role("link", name="Mend the build").click()
     expect(page.get_by_role("heading", name="Mend the build")).to_be_visible()
     expect(page.get_by_text("What the model sees")).to_be_visible()

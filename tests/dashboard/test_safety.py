@@ -90,7 +90,7 @@ def house(folder: Path) -> Iterator[House]:
 def test_hostile_content_is_text(house: House, page: Page) -> None:
     """Scripts, markup, escape sequences and turned text are shown as what they are, wherever they stand."""
     page.goto(house.url)
-    row = page.locator(".talks tbody tr", has_text="‹U+202E›").first
+    row = page.locator(".conversations tbody tr", has_text="‹U+202E›").first
     expect(row).to_contain_text("<script>alert(9)</script>")
     row.locator(".item").click()
     expect(page.locator(".parts")).to_be_visible()
@@ -203,7 +203,7 @@ def test_signing_in_and_out(tmp_path: Path, watch: Watch) -> None:
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="Sign in")).to_have_count(0)
         page.goto(house.url)
-        expect(page.locator(".talks tbody tr")).to_have_count(1)
+        expect(page.locator(".conversations tbody tr")).to_have_count(1)
         assert page.goto(f"{house.url}/c/of-bob").status == 404  # type: ignore[union-attr]
         page.goto(f"{house.url}/search?q=zanzibar")
         expect(page.locator(".hits li")).to_have_count(1)
@@ -222,7 +222,7 @@ def test_signing_in_and_out(tmp_path: Path, watch: Watch) -> None:
         operator.goto(house.url)
         operator.get_by_label("Key of the gateway").fill(chief)
         operator.keyboard.press("Enter")
-        expect(operator.locator(".talks tbody tr")).to_have_count(2)
+        expect(operator.locator(".conversations tbody tr")).to_have_count(2)
         assert bob
 
 

@@ -10,7 +10,7 @@ from leporello.gateway.dashboard.actions import local
 from leporello.gateway.dashboard.charts import HEIGHT, MOST_BARS, TOP, nice_top, usage_charts
 from leporello.gateway.dashboard.http import slug, unslug
 from leporello.gateway.dashboard.timeline import (
-    Scale,
+    LogSizes,
     SegmentKind,
     log_segments,
     placed,
@@ -24,7 +24,7 @@ from leporello.store.records import FoldMark, Generation, UsageTotals
 from leporello.usage import CanonicalUsage
 from tests.store.contract.base import ODD_IDS
 
-SCALE = Scale(lambda first, last: (last - first + 1) * 10, lambda _: 25)
+SCALE = LogSizes(tuple(range(0, 100_010, 10)), (0,) * 10_001, lambda _: 25)
 
 
 @st.composite

@@ -13,12 +13,11 @@ from typing import Any
 import uvicorn
 
 from leporello.agent.endpoints import Chosen
-from leporello.background import open_queue
 from leporello.config import Home, load_settings
-from leporello.gateway.app import Gateway
 from leporello.gateway.auth import Keys
+from leporello.gateway.background import open_queue
 from leporello.gateway.config import GatewayConfig
-from leporello.gateway.server import listen, server_options
+from leporello.gateway.server import Gateway, listen, server_options
 from leporello.providers.base import Provider
 from leporello.store import Store, open_store
 from leporello.store.records import UsageTotals

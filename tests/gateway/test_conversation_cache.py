@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.agent.endpoints import Chosen
-from leporello.background import ThreadQueue
 from leporello.config import Home, Settings, load_settings
 from leporello.dialects import OPENAI_CHAT
 from leporello.gateway.auth import Client, Key
-from leporello.gateway.background import BackgroundWork, DeferredCompactions
+from leporello.gateway.background import BackgroundWork, DeferredCompactions, ThreadQueue
 from leporello.gateway.config import Upstream
 from leporello.gateway.conversation_cache import ConversationCache
 from leporello.gateway.proxy.conversations import ConversationHint, ProxiedConversations
@@ -153,10 +152,10 @@ def sent_bodies(store: Store, settings: Settings, *, evicts: bool, turns: int = 
         else:
             said = [*said, {"role": "user", "content": f"Question {turn} about part_{turn}.py: " + "word " * 120}]
         data = orjson.dumps({"model": "gpt-4o", "messages": said})
-        plan = rewriter.plan(read_request(OPENAI_CHAT, data), ME, upstream)
-        sent.append(plan.body)
+        rewrite = rewriter.rewrite(read_request(OPENAI_CHAT, data), ME, upstream)
+        sent.append(rewrite.body)
         # As many tokens as a server would count that is near to our own estimate.
-        rewriter.settle(plan, [CanonicalUsage(input_tokens=len(plan.body) // 5, output_tokens=20)])
+        rewriter.settle(rewrite, [CanonicalUsage(input_tokens=len(rewrite.body) // 5, output_tokens=20)])
         if evicts:
             conversations.evict()
             assert list(conversations.cache) == []
@@ -222,7 +221,7 @@ async def test_each_process_closes_what_it_does_not_use(tmp_path: Path) -> None:
             idle=0,
         )
         cached = conversations.take(
-            ConversationHint(b"start", [{"role": "user", "content": "Hello"}], "me", "gpt-4o", None, 100)
+            ConversationHint(b"start", [{"role": "user", "content": "Hello"}], "me", "gpt-4o", 100)
         )
         assert cached is not None
         with cached.guard:
@@ -249,7 +248,7 @@ def test_a_deleted_conversation_fails_nobody_else(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path}/a.db") as store:
         conversations = ProxiedConversations(store, settings, most_bytes=0)
         first, second = (
-            ConversationHint(b"start", [{"role": "user", "content": words}], "me", "gpt-4o", None, 100)
+            ConversationHint(b"start", [{"role": "user", "content": words}], "me", "gpt-4o", 100)
             for words in ("Hello", "Something else")
         )
         cached = conversations.take(first)

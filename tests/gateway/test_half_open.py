@@ -19,8 +19,7 @@ from starlette.types import Message
 from leporello.errors import ConfigError
 from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.auth import Keys
-from leporello.gateway.connections import ConnectionLimits, client_address
-from leporello.gateway.limits import SLOWEST, read_body
+from leporello.gateway.limits import SLOWEST, ConnectionLimits, client_address, read_body
 from leporello.testing.stub_server import Hold, Say
 
 from .house import House, opened

@@ -15,8 +15,7 @@ from leporello.dialects import DIALECTS, OPENAI_CHAT, DecodedRequest, Dialect, T
 from leporello.dialects.base import Wire
 from leporello.dialects.dialect import Api, FieldNames, ItemRules
 from leporello.gateway.api_errors import ApiError
-from leporello.gateway.proxy.overlay import apply_view
-from leporello.gateway.proxy.request import output_cap, read_request, with_output_cap
+from leporello.gateway.proxy.request import apply_view, output_cap, read_request, with_output_cap
 from leporello.messages import Message
 from leporello.providers.clients import ProviderChoice, choose_dialect
 from leporello.store.records import ViewLine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
@@ -16,8 +17,8 @@ from leporello.conversation import Conversation
 from leporello.dialects import ANTHROPIC, DIALECTS, Dialect
 from leporello.gateway.api_errors import json_body
 from leporello.gateway.proxy.conversations import ConversationHint, ProxiedConversations
+from leporello.gateway.proxy.relay import Tally
 from leporello.gateway.proxy.request import read_request
-from leporello.gateway.proxy.streams import Tally
 from leporello.gateway.sessions.message_handler import MessageOutcome
 from leporello.gateway.sessions.worker import ConversationWorker, WorkerServices
 from leporello.policy import Occasion
@@ -42,7 +43,7 @@ async def test_a_message_sent_again_while_it_is_answered_here(tmp_path: Path) ->
             answering.set()
             assert go_on.wait(60)
             outcome = MessageOutcome("done", "answer", "stop")
-            store.inbox.end("c", message.id, outcome.as_dict())
+            store.inbox.end("c", message.id, asdict(outcome))
             return outcome
 
         worker.handler.answer = answer  # type: ignore[method-assign]
@@ -86,7 +87,7 @@ def test_what_is_at_hand_is_weighed_once(tmp_path: Path) -> None:
         for number in range(40):
             said = [{"role": "user", "content": f"Hello {number % 9}"}]
             said += [{"role": "assistant", "content": "Hi"}, {"role": "user", "content": "More"}] * (number // 9)
-            live = conversations.take(ConversationHint(b"start", said, "me", "gpt-4o", None, 100))
+            live = conversations.take(ConversationHint(b"start", said, "me", "gpt-4o", 100))
             cache = conversations.cache
             assert cache.weight <= 9_000 or len(list(cache)) == 1, "a request makes room for itself"
             if live is not None and number % 4 == 0:

@@ -29,7 +29,7 @@ def user(text: str) -> Message:
 
 
 def wanted(said: list[Message], owner: str = "o", name: str = "") -> ConversationHint:
-    return ConversationHint(start(owner, name), said, owner, "gpt-4o", 10_000, 100)
+    return ConversationHint(start(owner, name), said, owner, "gpt-4o", 100)
 
 
 def log_of(conversations: ProxiedConversations, live: CachedConversation) -> list[Message]:

@@ -22,7 +22,7 @@ from leporello.dialects import (
     Target,
 )
 from leporello.gateway.auth import Keys
-from leporello.gateway.proxy.recall.tool_loop import MOST_ROUNDS
+from leporello.gateway.proxy.recall import MOST_ROUNDS
 from leporello.recall.tools import TOOL_NAMES
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
 from leporello.usage import CanonicalUsage

@@ -72,6 +72,16 @@ def test_only_this_machine_without_a_key(run_cli: RunCli) -> None:
     check_address("0.0.0.0", Keys().add("x")[0])
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_nothing_listens_without_a_store(run_cli: RunCli, tmp_path: Path, workers: int) -> None:
+    """A store that can't be opened is an error before the server says that it listens."""
+    (tmp_path / "a.db").write_text("This is no database. " * 100)
+    refused = run_cli("serve", "--port", "0", "--workers", workers, "--store", f"sqlite:///{tmp_path}/a.db")
+    assert refused.code != 0
+    assert "a.db" in refused.err
+    assert "listens on http" not in refused.err
+
+
 def test_a_key_is_wanted(tmp_path: Path) -> None:
     """With keys set, every path but the health checks wants one; the client's own key can go along for the provider."""
     keys, secret = Keys().add("laptop")

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from leporello.agent.endpoints import Chosen
-from leporello.background import ThreadQueue
 from leporello.config import Home, Settings, load_settings
 from leporello.gateway.auth import Client, Key
-from leporello.gateway.background import EXPIRY, BackgroundWork, DeferredCompactions
+from leporello.gateway.background import EXPIRY, BackgroundWork, DeferredCompactions, ThreadQueue
 from leporello.gateway.proxy.conversations import ConversationHint, ProxiedConversations
 from leporello.gateway.sessions.sessions import Sessions
 from leporello.messages import text_of
@@ -59,7 +58,7 @@ def chosen(_: Settings, model: str | None) -> Chosen:
 
 
 def opened(proxied: ProxiedConversations, words: str) -> str:
-    live = proxied.take(ConversationHint(b"start", [{"role": "user", "content": words}], "me", "gpt-4o", None, 100))
+    live = proxied.take(ConversationHint(b"start", [{"role": "user", "content": words}], "me", "gpt-4o", 100))
     assert live is not None
     with live.guard:
         proxied.open(live, "gpt-4o", None)
@@ -95,7 +94,7 @@ def test_a_proxied_conversation_ends_once_and_is_taken_up_again(tmp_path: Path, 
         assert not store.conversations.resolve(id).open
         said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
         again = workers[1].take(
-            ConversationHint(b"start", [*said, {"role": "user", "content": "Go on"}], "me", "gpt-4o", None, 9)
+            ConversationHint(b"start", [*said, {"role": "user", "content": "Go on"}], "me", "gpt-4o", 9)
         )
         assert again is not None
         assert again.id == id

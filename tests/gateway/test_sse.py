@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leporello.dialects import ANTHROPIC, DIALECTS
 from leporello.dialects.base import Event, EventReader
-from leporello.gateway.proxy.streams import Tally
+from leporello.gateway.proxy.relay import Tally
 from leporello.usage import CanonicalUsage
 
 STREAM = (

@@ -14,7 +14,7 @@ from leporello.config import Home, Settings, load_settings
 from leporello.conversation import Conversation
 from leporello.events import CompactionEvent
 from leporello.ledger import ledger
-from leporello.mcp.service import RecallService
+from leporello.mcp import RecallService
 from leporello.messages import Message, encode_json, text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.store import open_store

@@ -16,8 +16,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from leporello.config import Home, load_settings
-from leporello.mcp.server import make_server
-from leporello.mcp.service import RecallService
+from leporello.mcp import RecallService, make_server
 from leporello.store import Store, open_store
 from leporello.store.records import Metadata
 from leporello.testing.sessions import generate

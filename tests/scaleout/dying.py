@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from multiprocessing.synchronize import Event
 from typing import Any
 
-from leporello.background import QueuedJob, open_queue
+from leporello.gateway.background import QueuedJob, open_queue
 
 
 def die_at_work(url: str, began: Event) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from leporello.background import JobQueue, QueuedJob, ThreadQueue, open_queue
 from leporello.errors import StoreUnavailable
+from leporello.gateway.background import JobQueue, QueuedJob, ThreadQueue, open_queue
 from tests.scaleout.dying import die_at_work
 from tests.scaleout.plant import PATIENCE
 from tests.store.server import Server

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 import leporello
 from leporello.config import Home, load_settings
-from leporello.gateway.app import Gateway
 from leporello.gateway.auth import Keys
 from leporello.gateway.config import GatewayConfig
+from leporello.gateway.server import Gateway
 from leporello.messages import text_of
 from leporello.models import LearnedLimits
 from leporello.store import open_store

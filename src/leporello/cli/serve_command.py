@@ -108,8 +108,7 @@ def mcp(context: CommandContext, http: bool, host: str, port: int, url: str | No
         raise InputError("Whoever reaches this server can read all conversations: it serves this machine only.", host)
     try:
         # An optional extra, and heavy: only this command pays for it.
-        from leporello.mcp.server import make_server  # noqa: PLC0415
-        from leporello.mcp.service import RecallService  # noqa: PLC0415
+        from leporello.mcp import RecallService, make_server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed. Install it with: pip install 'leporello[mcp]'") from None
     with open_store(url or context.settings.store_url) as store:

@@ -80,6 +80,13 @@ class PromptSizes:
         """The size of a request with these messages, and the tools and system prompt last measured."""
         return self._meter.read(messages, self._tools, self._system)
 
+    def read_stored(self, messages: Sequence[Message]) -> PromptSize:
+        """The same for whoever does not have the tools and the system prompt, but what another process counted."""
+        raw = self._raw
+        if raw is None:
+            raw = self.counter.family.framing.request + self.fixed.tokens / self.counter.calibration.factor
+        return self._meter.read_beside(messages, raw)
+
     def sent(self, messages: Sequence[Message]) -> None:
         """A request with these messages goes out: the provider's next count is about it."""
         self._meter.sent(messages, self._tools, self._system)

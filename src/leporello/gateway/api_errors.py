@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from starlette.responses import Response
 
 from leporello.dialects import OPENAI_CHAT, Dialect
 from leporello.dialects.base import encode_event
@@ -39,7 +40,6 @@ class ApiError:
         return encode_event(shape, "error" if dialect.stream.named else "")
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Headers that go with it."""
         found = [(b"content-type", b"application/json")]
         if self.retry_after is not None:
             found.append((b"retry-after", str(max(1, round(self.retry_after))).encode()))
@@ -50,9 +50,13 @@ class ApiError:
             found.append((b"connection", b"close"))
         return found
 
+    def response(self, dialect: Dialect = OPENAI_CHAT) -> Response:
+        headers = {name.decode(): value.decode() for name, value in self.headers()}
+        return Response(self.body(dialect), self.status, headers)
+
 
 class RequestRefused(Exception):
-    """A request ends with a fault."""
+    """A request ends with an error."""
 
     def __init__(self, fault: ApiError) -> None:
         super().__init__(fault.code)
@@ -60,5 +64,4 @@ class RequestRefused(Exception):
 
 
 def refuse(status: int, code: str, message: str, retry_after: float | None = None) -> RequestRefused:
-    """The exception for a fault."""
     return RequestRefused(ApiError(status, code, message, retry_after))

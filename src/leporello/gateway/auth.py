@@ -1,6 +1,6 @@
-"""Who may use the gateway: keys that are shown once and stored as hashes, the rule for machines without any.
+"""Who may use the gateway: holders of keys, which are shown once and stored as hashes; without keys, this machine.
 
-Exact origins.
+Requests that pages of other origins cause are refused.
 """
 
 from __future__ import annotations
@@ -104,7 +104,6 @@ class Keys:
         return Keys((*self.keys, made)), secret
 
     def remove(self, name: str) -> Keys:
-        """The list without a key."""
         kept = [key for key in self.keys if key.name != name]
         if len(kept) == len(self.keys):
             known = ", ".join(key.name for key in self.keys) or "none"
@@ -113,11 +112,9 @@ class Keys:
 
     def find(self, secret: str) -> Key | None:
         """The key a secret belongs to; all are compared, each in constant time."""
-        given, found = _hash(secret), None
-        for key in self.keys:
-            if hmac.compare_digest(given, key.hash):
-                found = key
-        return found
+        given = _hash(secret)
+        found = [key for key in self.keys if hmac.compare_digest(given, key.hash)]
+        return found[-1] if found else None
 
 
 def _hash(secret: str) -> str:
@@ -180,8 +177,6 @@ _EMBEDDED = frozenset(("iframe", "frame", "embed", "object", "fencedframe"))
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a page comes from."""
-
     scheme: str
     host: str
     port: int | None
@@ -207,7 +202,7 @@ class BrowserCheck:
     allowed: Collection[Origin] = ()
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Raises `Refused` for a request that a foreign page may have caused."""
+        """Raises `RequestRefused` for a request that a foreign page may have caused."""
         own = _own_origin(headers)
         if not self.keys and headers.get("host") and (own is None or not is_local(own.host)):
             raise refuse(403, "unknown_host", "This gateway answers only under the names of this machine.")
@@ -217,7 +212,7 @@ class BrowserCheck:
             raise _cross_origin()
 
     def check_origin(self, headers: Mapping[str, str]) -> None:
-        """Raises `Refused` unless the request comes from a page, and from one of ours."""
+        """Raises `RequestRefused` unless the request comes from a page, and from one of ours."""
         origin = Origin.parse(headers.get("origin", ""))
         if origin is None or (origin != _own_origin(headers) and origin not in self.allowed):
             raise _cross_origin()

@@ -1,4 +1,4 @@
-"""Background work: deferred compactions, the end of idle sessions, indexing.
+"""Background work: deferred compactions, the end of idle sessions, indexing, and the queue in which it waits.
 
 Each job decides by what the store says at the moment it runs, so that a job done twice, late or by two workers at once
 changes nothing more.
@@ -7,18 +7,21 @@ changes nothing more.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
 
 from leporello.agent.endpoints import choose_model, summariser_for
-from leporello.background import Handler, JobQueue, QueuedJob
 from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.compact import CompactionJob
-from leporello.errors import ConfigError, NotFound
+from leporello.errors import ConfigError, InputError, LeporelloError, NotFound
 from leporello.gateway.proxy import conversations as proxied
 from leporello.gateway.proxy.conversations import ProxiedConversations
 from leporello.gateway.proxy.rewrite import proxy_summariser
@@ -36,6 +39,89 @@ INDEX_SECONDS = 30.0
 INDEX_BATCH = 100
 ENDING_SECONDS = 60.0
 PAGE = 100
+THREADS = 2
+log = logging.getLogger("leporello.jobs")
+
+Handler: TypeAlias = Callable[[Mapping[str, Any]], object]
+"""Does a job, in a thread. A `LeporelloError` means that it did not work this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """Something to be done by whoever has time."""
+
+    kind: str
+    """Which handler does it."""
+    key: str
+    """What it is about: while one job of a key waits, another adds nothing."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """JSON values for the handler."""
+
+
+class JobQueue(Protocol):
+    """Takes jobs, and does them while it is serving."""
+
+    def submit(self, job: QueuedJob) -> bool:
+        """Take a job in, or know it already; False when that is impossible now.
+
+        Call it from a thread, not from the event loop: it may wait for a database.
+        """
+
+    def serving(self, handlers: Mapping[str, Handler]) -> AbstractAsyncContextManager[None]:
+        """Do jobs while the block runs. At its end those under way are finished."""
+
+
+class ThreadQueue:
+    """A `JobQueue` in threads of this process."""
+
+    def __init__(self, threads: int = THREADS) -> None:
+        self._size = threads
+        self._guard = threading.Lock()
+        self._waiting: set[str] = set()
+        self._handlers: Mapping[str, Handler] = {}
+        self._threads: ThreadPoolExecutor | None = None
+
+    def submit(self, job: QueuedJob) -> bool:
+        with self._guard:
+            if self._threads is None:
+                return False
+            if job.key not in self._waiting:
+                self._waiting.add(job.key)
+                self._threads.submit(self._do, job)
+        return True
+
+    @asynccontextmanager
+    async def serving(self, handlers: Mapping[str, Handler]) -> AsyncIterator[None]:
+        threads = ThreadPoolExecutor(self._size, "leporello-jobs")
+        with self._guard:
+            self._handlers, self._threads = handlers, threads
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._threads = None
+                self._waiting.clear()
+            await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
+
+    def _do(self, job: QueuedJob) -> None:
+        with self._guard:
+            self._waiting.discard(job.key)
+        try:
+            self._handlers[job.kind](job.facts)
+        except LeporelloError as error:
+            log.warning('{"problem": "job", "job": "%s", "kind": "%s"}', job.kind, type(error).__name__)
+
+
+def open_queue(url: str) -> JobQueue:
+    """The queue that belongs to a store: PostgreSQL keeps one for all workers, anything else has threads."""
+    if url.partition("://")[0] not in ("postgresql", "postgres"):
+        return ThreadQueue()
+    try:
+        # An optional extra, and slow to import: only workers on PostgreSQL pay for it.
+        from leporello.gateway.postgres_queue import PostgresQueue  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(f"The queue needs more packages ({error.name}): pip install 'leporello[postgres]'") from None
+    return PostgresQueue(url)
 
 
 class DeferredCompactions:
@@ -49,46 +135,44 @@ class DeferredCompactions:
         self._queue = queue
         self._plugins = plugins
         self._choose = choose
-        self._ordered: OrderedDict[str, int] = OrderedDict()
+        self._queued: OrderedDict[str, int] = OrderedDict()
+        """Conversations, and the generation for which a job was queued."""
         self._lock = threading.Lock()
 
-    def later(self, order: CompactionJob) -> bool:
+    def later(self, job: CompactionJob) -> bool:
         """Queue a compaction, once for each generation: when that brought nothing, the hard limit comes next."""
         with self._lock:
-            if self._ordered.get(order.conversation) == order.generation:
+            if self._queued.get(job.conversation) == job.generation:
                 return True
-        if not self._queue.submit(QueuedJob("fold", f"fold:{order.key}", order.as_dict())):
+        if not self._queue.submit(QueuedJob("fold", f"fold:{job.key}", job.as_dict())):
             return False
         with self._lock:
-            self._ordered[order.conversation] = order.generation
-            self._ordered.move_to_end(order.conversation)
-            while len(self._ordered) > MOST_REMEMBERED:
-                self._ordered.popitem(last=False)
+            self._queued[job.conversation] = job.generation
+            self._queued.move_to_end(job.conversation)
+            while len(self._queued) > MOST_REMEMBERED:
+                self._queued.popitem(last=False)
         return True
 
     def do(self, facts: Mapping[str, Any]) -> None:
         """Run a queued compaction, unless somebody did so already."""
-        order = CompactionJob.from_dict(facts)
+        job = CompactionJob.from_dict(facts)
         try:
-            record = self._store.conversations.resolve(order.conversation)
+            record = self._store.conversations.resolve(job.conversation)
         except NotFound:
             return
-        if record.generation != order.generation:
+        if record.generation != job.generation:
             return
-        conversation = Conversation(
+        with Conversation(
             self._store,
             record,
             self._settings,
-            model=order.model,
-            window=order.window,
-            summariser=self._summariser(record, order.model),
+            model=job.model,
+            window=job.window,
+            summariser=self._summariser(record, job.model),
             plugins=self._plugins,
             beside=True,
-        )
-        try:
-            conversation.runtime.compactor.do(order)
-        finally:
-            conversation.close()
+        ) as conversation:
+            conversation.runtime.compactor.do(job)
 
     def _summariser(self, record: ConversationRecord, model: str) -> Summariser | None:
         """The one that would have written the summary if the compaction had not been deferred."""
@@ -107,23 +191,22 @@ class BackgroundWork:
     def __init__(
         self,
         queue: JobQueue,
-        folds: DeferredCompactions,
+        deferred: DeferredCompactions,
         sessions: Sessions,
         conversations: ProxiedConversations,
         idle: float,
     ) -> None:
         self._queue = queue
-        self._folds = folds
         self._sessions = sessions
         self._conversations = conversations
         self._idle = idle
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
-
-    @property
-    def handlers(self) -> dict[str, Handler]:
-        """The function for each kind of job."""
-        return {"fold": self._folds.do, "expire": lambda _: self.expire(), "index": lambda _: self.index()}
+        self.handlers: dict[str, Handler] = {
+            "fold": deferred.do,
+            "expire": lambda _: self.expire(),
+            "index": lambda _: self.index(),
+        }
 
     def attend(self) -> None:
         """Remember the running event loop: sessions live on it."""
@@ -162,19 +245,21 @@ class BackgroundWork:
     def expire(self) -> list[str]:
         """End all sessions that were not used for a while, whichever worker served them; returns their ids."""
         before = time.time() - self._idle
-        ended: list[str] = []
+        return [record.id for record in self._idle_since(before) if self._end(record, before)]
+
+    def _idle_since(self, before: float) -> Iterator[ConversationRecord]:
         for platform in (agents.PLATFORM, proxied.PLATFORM):
-            cursor: str | None = None
             where = ConversationFilter(platform=platform, active_before=before, open=True)
+            cursor: str | None = None
             while not self._stopping.is_set():
                 page = self._sessions.store.conversations.page(where, PAGE, cursor)
                 for record in page.conversations:
-                    if not self._stopping.is_set() and self._end(record, before):
-                        ended.append(record.id)
+                    if self._stopping.is_set():
+                        return
+                    yield record
                 cursor = page.cursor
                 if cursor is None:
                     break
-        return ended
 
     def _end(self, record: ConversationRecord, before: float) -> bool:
         try:

@@ -12,7 +12,12 @@ from leporello.config.kinds import url
 from leporello.dialects import DIALECTS, Dialect
 from leporello.errors import ConfigError
 from leporello.gateway.auth import Origin
-from leporello.gateway.connections import Network
+from leporello.gateway.limits import Network
+
+_PLAIN = (
+    "host port max_body rate streams connections head_timeout body_timeout connect_timeout idle_timeout session_idle"
+).split()
+"""Settings under `gateway.` that are taken as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,6 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """Everything the gateway is told."""
-
     host: str = "127.0.0.1"
     port: int = 8484
     upstreams: tuple[Upstream, ...] = ()
@@ -55,20 +58,10 @@ class GatewayConfig:
     def read(cls, settings: Settings) -> GatewayConfig:
         """From the settings; an upstream that can't work is an error that names it."""
         return cls(
-            host=settings.get("gateway.host"),
-            port=settings.get("gateway.port"),
             upstreams=(*_configured(settings), *_built_in(settings)),
             origins=_origins(settings),
-            max_body=settings.get("gateway.max_body"),
-            rate=settings.get("gateway.rate"),
-            streams=settings.get("gateway.streams"),
-            connections=settings.get("gateway.connections"),
             proxies=_proxies(settings),
-            head_timeout=settings.get("gateway.head_timeout"),
-            body_timeout=settings.get("gateway.body_timeout"),
-            connect_timeout=settings.get("gateway.connect_timeout"),
-            idle_timeout=settings.get("gateway.idle_timeout"),
-            session_idle=settings.get("gateway.session_idle"),
+            **{name: settings.get(f"gateway.{name}") for name in _PLAIN},
         )
 
     def upstream(self, model: str, dialect: Dialect) -> Upstream | None:
@@ -136,9 +129,5 @@ def _patterns(value: object, where: str) -> tuple[str, ...]:
 
 def _built_in(settings: Settings) -> list[Upstream]:
     """The vendors' own servers, for whoever sends a key of their own or has one in the settings."""
-    found = []
-    for name in ("anthropic", "openai"):
-        address = settings.provider(name).base_url
-        if address:
-            found.append(Upstream(name, address, key=settings.api_key(name) or ""))
-    return found
+    addresses = {name: settings.provider(name).base_url for name in ("anthropic", "openai")}
+    return [Upstream(name, address, key=settings.api_key(name) or "") for name, address in addresses.items() if address]

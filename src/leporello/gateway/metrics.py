@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import orjson
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -20,23 +21,15 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "leporello_requests", "Requests by route, status and what was done.", ["route", "status", "done"],
-            registry=self.registry,
-        )  # fmt: skip
-        self.seconds = Histogram(
-            "leporello_request_seconds", "Time until a request's end.", ["route"], buckets=_BUCKETS,
-            registry=self.registry,
-        )  # fmt: skip
-        self.planning = Histogram(
-            "leporello_plan_seconds", "Time from a body to the request that is sent.", buckets=_BUCKETS,
-            registry=self.registry,
-        )  # fmt: skip
-        self.active = Gauge("leporello_active_requests", "Requests under way.", registry=self.registry)
-        self.recalls = Counter(
-            "leporello_recalls", "Calls of the model that followed a recall answered here.", registry=self.registry
-        )
-        self.tokens = Counter("leporello_tokens", "Tokens as providers counted them.", ["kind"], registry=self.registry)
+        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, buckets=_BUCKETS, registry=self.registry)
+        by_request = ["route", "status", "done"]
+        self.requests = counter("leporello_requests", "Requests by route, status and what was done.", by_request)
+        self.seconds = histogram("leporello_request_seconds", "Time until a request's end.", ["route"])
+        self.planning = histogram("leporello_plan_seconds", "Time from a body to the request that is sent.")
+        self.active = gauge("leporello_active_requests", "Requests under way.")
+        self.recalls = counter("leporello_recalls", "Calls of the model that followed a recall answered here.")
+        self.tokens = counter("leporello_tokens", "Tokens as providers counted them.", ["kind"])
 
     def count_usage(self, usage: CanonicalUsage) -> None:
         """Add what one call used."""
@@ -72,13 +65,7 @@ class RequestLog:
         self.metrics.requests.labels(self.route, str(self.status), self.done).inc()
         self.metrics.seconds.labels(self.route).observe(seconds)
         if log.isEnabledFor(logging.INFO):
-            line = {
-                "route": self.route,
-                "status": self.status,
-                "ms": round(seconds * 1000, 1),
-                "done": self.done,
-                "key": self.key,
-                "conversation": self.conversation,
-                "problem": self.problem,
-            }
-            log.info(orjson.dumps({name: value for name, value in line.items() if value not in ("", None)}).decode())
+            about = {"route": self.route, "status": self.status, "ms": round(seconds * 1000, 1), "done": self.done}
+            whose = {"key": self.key, "conversation": self.conversation, "problem": self.problem}
+            line = {name: value for name, value in {**about, **whose}.items() if value != ""}
+            log.info(orjson.dumps(line).decode())

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from leporello.gateway.api_errors import ApiError
 from leporello.gateway.config import GatewayConfig
-from leporello.gateway.connections import ConnectionLimits
+from leporello.gateway.limits import ConnectionLimits
 
 MOST_HEAD = 64 * 1024
 REFUSED_SECONDS = 2.0
@@ -56,13 +56,10 @@ class BoundedProtocol(HttpToolsProtocol):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the client."""
         self._disarm()
         self._cancel_write_deadline()
         self.limits.leave(self._address, refused=self._refusal is not None)
         super().connection_lost(exc)
-
-    # -- what the client sends
 
     def data_received(self, data: bytes) -> None:
         """Read on; the time for a head runs from its first byte."""
@@ -89,18 +86,15 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.write_eof()
 
     def on_message_begin(self) -> None:
-        """A head begins."""
         self._in_head, self._head_size = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """A head is whole."""
         self._in_head, self._in_body = False, True
         self._disarm()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """A request is whole."""
         self._in_body = False
         super().on_message_complete()
 
@@ -137,8 +131,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write(_response(fault))
         self.transport.close()
 
-    # -- what the client reads
-
     def pause_writing(self) -> None:
         """The client reads more slowly than we write."""
         super().pause_writing()
@@ -146,7 +138,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._write_deadline = self.loop.call_later(self.write_timeout, self._look_whether_it_reads)
 
     def resume_writing(self) -> None:
-        """The client has read."""
         self._cancel_write_deadline()
         super().resume_writing()
 

@@ -1,32 +1,162 @@
-"""Running the gateway: one process, or several that share a socket and a store."""
+"""The gateway as one process: its routes, what lives as long as it does, and several of them that share a socket."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import multiprocessing
 import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
 
-from leporello.background import open_queue
+from leporello.agent.endpoints import choose_model
 from leporello.config import Home, Settings, load_settings
-from leporello.errors import InputError
-from leporello.gateway.app import Gateway
-from leporello.gateway.auth import Keys, check_address
+from leporello.dialects import dialect_of_path
+from leporello.errors import InputError, LeporelloError
+from leporello.gateway.api_errors import ApiError, RequestRefused
+from leporello.gateway.auth import BrowserCheck, Keys, check_address, identify
+from leporello.gateway.background import BackgroundWork, DeferredCompactions, JobQueue, ThreadQueue, open_queue
 from leporello.gateway.config import GatewayConfig
-from leporello.gateway.connections import ConnectionLimits, most_connections
+from leporello.gateway.dashboard.pages import dashboard
+from leporello.gateway.limits import ConnectionLimits, RequestsPerAddress, most_connections
+from leporello.gateway.metrics import Metrics
 from leporello.gateway.protocol import protocol_class
-from leporello.store import open_store
+from leporello.gateway.proxy.conversations import ProxiedConversations
+from leporello.gateway.proxy.endpoints import Proxy, proxy_routes
+from leporello.gateway.proxy.rewrite import RequestRewriter, proxy_summariser
+from leporello.gateway.proxy.upstream import Upstreams
+from leporello.gateway.sessions.openapi import document
+from leporello.gateway.sessions.platforms import Platform, PlatformInbox
+from leporello.gateway.sessions.routes import session_routes
+from leporello.gateway.sessions.sessions import Chooser, Sessions
+from leporello.plugins.host import PluginHost
+from leporello.store import Store, open_store
 
 GRACE_SECONDS = 30
 BACKLOG = 2048
+
+
+@dataclass(slots=True)
+class Gateway:
+    """Everything one process of the gateway holds."""
+
+    settings: Settings
+    config: GatewayConfig
+    keys: Keys
+    store: Store
+    queue: JobQueue = field(default_factory=ThreadQueue)
+    """Where background jobs wait."""
+    choose: Chooser = choose_model
+    """Finds the model of an agent session."""
+    platforms: Sequence[Platform] = ()
+    """Chat services whose messages the agent answers."""
+    metrics: Metrics = field(default_factory=Metrics)
+    ready: bool = False
+
+    def app(self) -> Starlette:
+        """The ASGI application; its lifespan opens and closes what it needs."""
+        plugins = PluginHost(self.settings)
+        deferred = DeferredCompactions(self.store, self.settings, self.queue, plugins, self.choose)
+        idle = self.config.session_idle
+        conversations = ProxiedConversations(
+            self.store,
+            self.settings,
+            summariser=lambda: proxy_summariser(self.settings),
+            plugins=plugins,
+            later=deferred.later,
+            idle=idle,
+        )
+        sessions = Sessions(self.store, self.settings, self.choose, plugins=plugins, later=deferred.later, idle=idle)
+        upstreams = Upstreams(self.config)
+        proxy = Proxy(self.config, self.keys, RequestRewriter(conversations, self.settings), upstreams, self.metrics)
+        background = BackgroundWork(self.queue, deferred, sessions, conversations, idle)
+
+        @asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            chats = [platform.run(PlatformInbox(platform.name, sessions)) for platform in self.platforms]
+            tasks = [asyncio.create_task(work) for work in (sessions.watch(), background.sweep(), *chats)]
+            async with upstreams, self.queue.serving(background.handlers):
+                self.ready = True
+                yield
+                self.ready = False
+                background.stop()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await sessions.close()
+                await proxy.drain()
+
+        return Starlette(
+            routes=[
+                *self._operation_routes(),
+                *proxy_routes(proxy),
+                *session_routes(sessions, proxy),
+                *dashboard(self.config, self.keys, sessions, self.metrics),
+            ],
+            lifespan=lifespan,
+            middleware=[Middleware(RequestsPerAddress, most=self.config.connections)],
+            exception_handlers={404: not_found, 405: not_found, Exception: broken},
+        )
+
+    def _operation_routes(self) -> list[BaseRoute]:
+        return [
+            Route("/healthz", self._health, methods=["GET"]),
+            Route("/readyz", self._readiness, methods=["GET"]),
+            Route("/metrics", self._metrics, methods=["GET"]),
+            Route("/openapi.json", self._document, methods=["GET"]),
+        ]
+
+    async def _health(self, _: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    def _readiness(self, _: Request) -> Response:
+        if not self.ready:
+            return JSONResponse({"status": "starting"}, 503)
+        try:
+            self.store.state.get(None, "gateway.ready")
+        except LeporelloError:
+            return JSONResponse({"status": "store unavailable"}, 503)
+        return JSONResponse({"status": "ok", "time": int(time.time())})
+
+    async def _document(self, _: Request) -> Response:
+        return JSONResponse(document())
+
+    async def _metrics(self, request: Request) -> Response:
+        try:
+            BrowserCheck(self.keys, self.config.origins).check(request.headers)
+            identify(request.headers, self.keys)
+        except RequestRefused as refused:
+            return refused.fault.response()
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+async def not_found(request: Request, error: Exception) -> Response:
+    """A path or method that does not exist, in the shape of the API it looks like."""
+    fault = ApiError(404, "not_found", "There is no such path here.")
+    if getattr(error, "status_code", 404) != 404:
+        fault = ApiError(405, "method_not_allowed", "This path does not take that method.")
+    return fault.response(dialect_of_path(request.url.path))
+
+
+async def broken(request: Request, _: Exception) -> Response:
+    """An error nobody expected: the log has it, the client learns only that it is not its fault."""
+    fault = ApiError(500, "internal_error", "The gateway failed; its log says why.")
+    return fault.response(dialect_of_path(request.url.path))
+
+
+# -- running it
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +173,20 @@ class Setup:
 
 
 def run(setup: Setup) -> None:
-    """Serve until a signal comes."""
+    """Serve until a signal comes. A store that can't be opened is an error before anything listens."""
     settings = setup.settings()
     config = GatewayConfig.read(settings)
     check_address(config.host, Keys.load(settings.home.path))
-    listener = listen(config)
-    host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    sys.stderr.write(f"Leporello listens on http://{shown}:{port}\n")
-    sys.stderr.flush()
-    if setup.workers > 1:
-        _supervise(setup, listener)
-    else:
-        serve(setup, listener)
+    with open_store(settings.store_url) as store:
+        listener = listen(config)
+        host, port = listener.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        sys.stderr.write(f"Leporello listens on http://{shown}:{port}\n")
+        sys.stderr.flush()
+        if setup.workers == 1:
+            serve(settings, store, listener)
+            return
+    _supervise(setup, listener)
 
 
 def listen(config: GatewayConfig) -> socket.socket:
@@ -73,19 +204,16 @@ def listen(config: GatewayConfig) -> socket.socket:
     return listener
 
 
-def serve(setup: Setup, listener: socket.socket) -> None:
+def serve(settings: Settings, store: Store, listener: socket.socket) -> None:
     """Serve in this process."""
-    settings = setup.settings()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     for name in ("httpx", "httpx2"):
         # The clients of the model libraries tell every request.
         logging.getLogger(name).setLevel(logging.WARNING)
-    with open_store(settings.store_url) as store:
-        config = GatewayConfig.read(settings)
-        keys, queue = Keys.load(settings.home.path), open_queue(settings.store_url)
-        gateway = Gateway(settings, config, keys, store, queue)
-        uvicorn.Server(server_options(gateway.app(), config)).run(sockets=[listener])
+    config = GatewayConfig.read(settings)
+    gateway = Gateway(settings, config, Keys.load(settings.home.path), store, open_queue(settings.store_url))
+    uvicorn.Server(server_options(gateway.app(), config)).run(sockets=[listener])
 
 
 def server_options(app: Starlette, config: GatewayConfig) -> uvicorn.Config:
@@ -107,6 +235,12 @@ def server_options(app: Starlette, config: GatewayConfig) -> uvicorn.Config:
     )
 
 
+def _worker(setup: Setup, listener: socket.socket) -> None:
+    settings = setup.settings()
+    with open_store(settings.store_url) as store:
+        serve(settings, store, listener)
+
+
 def _supervise(setup: Setup, listener: socket.socket) -> None:
     """Start the workers, start another for each that dies, and pass signals on."""
     context = multiprocessing.get_context("spawn")
@@ -118,7 +252,7 @@ def _supervise(setup: Setup, listener: socket.socket) -> None:
         for worker in workers:
             worker.terminate()
 
-    workers = [context.Process(target=serve, args=(setup, listener)) for _ in range(setup.workers)]
+    workers = [context.Process(target=_worker, args=(setup, listener)) for _ in range(setup.workers)]
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     for worker in workers:
@@ -129,5 +263,5 @@ def _supervise(setup: Setup, listener: socket.socket) -> None:
             if not worker.is_alive() and not stopping:
                 sys.stderr.write(f"A worker ended with code {worker.exitcode}; starting another.\n")
                 time.sleep(1)
-                workers[place] = context.Process(target=serve, args=(setup, listener))
+                workers[place] = context.Process(target=_worker, args=(setup, listener))
                 workers[place].start()

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound
+from leporello.errors import InboxConflict, InboxFull, LeaseLost, NotFound
 from leporello.store import Fence, Store, StoreOptions
 from tests.store.contract.base import ContractBase, contents, user
 
@@ -45,7 +45,7 @@ class InboxContract(ContractBase):
         store.inbox.enqueue("c", "command", "/compress")
         for _ in range(2):
             for id in ("entered", "command"):
-                with pytest.raises(LetterConflict):
+                with pytest.raises(InboxConflict):
                     store.inbox.enqueue("c", id, "two")
             store.inbox.append_to_log("c", "entered", user("one, as the log has it"))
             store.inbox.end("c", "entered", {"status": "done"})

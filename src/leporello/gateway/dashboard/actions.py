@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from leporello.agent.agent import Agent
 from leporello.conversation import Conversation
 from leporello.conversation.artifacts import Pinboard
 from leporello.errors import InputError, LeporelloError, NotFound
 from leporello.events import CompactionReport
 from leporello.gateway.api_errors import RequestRefused, refuse
-from leporello.gateway.dashboard.http import STORE_FAULT, PageRequest, PageServer, end_session, set_session
-from leporello.gateway.dashboard.reader import DashboardReader
+from leporello.gateway.dashboard.http import (
+    STORE_FAULT,
+    PageRequest,
+    PageServer,
+    end_session,
+    set_session,
+    whole_number,
+)
+from leporello.gateway.dashboard.reader import ConversationReader
 from leporello.gateway.metrics import RequestLog
 from leporello.gateway.proxy.rewrite import proxy_summariser
 from leporello.gateway.sessions.sessions import PLATFORM, Sessions
@@ -24,109 +29,86 @@ from leporello.present.records import compaction_line
 from leporello.redact import redact
 from leporello.store.records import ConversationRecord
 
-
-@dataclass(frozen=True, slots=True)
-class DashboardService:
-    reader: DashboardReader
-    sessions: Sessions
-
-    async def compress(self, record: ConversationRecord, focus: str) -> CompactionReport:
-        if record.metadata.platform == PLATFORM:
-            try:
-                worker = await self.sessions.worker(record)
-            except RequestRefused:
-                # Its model can't be used here. Folding needs none.
-                return await asyncio.to_thread(self._compress, record, focus)
-            return await worker.run(lambda agent: _compact(agent, focus))
-        return await asyncio.to_thread(self._compress, record, focus)
-
-    def _compress(self, record: ConversationRecord, focus: str) -> CompactionReport:
-        reader = self.reader
-        with Conversation(
-            reader.store,
-            record,
-            reader.settings,
-            window=reader.measure(record).limits.window,
-            summariser=proxy_summariser(reader.settings),
-            plugins=self.sessions.plugins,
-            beside=True,
-        ) as conversation:
-            return conversation.compact(focus)
-
-    def undo(self, record: ConversationRecord) -> int:
-        """Take the last folding back; how many messages are shown again."""
-        return len(self.reader.store.views.undo(record.id).lines)
-
-    def pin(self, record: ConversationRecord, number: int) -> int:
-        """Keep a message word for word; its tokens."""
-        return self._board(record).add(f"m{number}")
-
-    def unpin(self, record: ConversationRecord, number: int) -> bool:
-        return self._board(record).remove(f"m{number}")
-
-    def _board(self, record: ConversationRecord) -> Pinboard:
-        measure = self.reader.measure(record)
-        return Pinboard(self.reader.store, record.id, measure.counter, measure.limits.pin_tokens)
-
-
-def _compact(agent: Agent, focus: str) -> CompactionReport:
-    agent.measure()
-    return agent.conversation.compact(focus)
-
-
 LONGEST_FOCUS = 500
 
 
-def actions(server: PageServer, service: DashboardService) -> list[BaseRoute]:
+def action_routes(server: PageServer, sessions: Sessions) -> list[BaseRoute]:
+    """What changes a conversation."""
+    store = sessions.store
+
+    async def writable(request: PageRequest) -> ConversationReader:
+        if store.read_only:
+            raise refuse(409, "read_only", "This store can only be read.")
+        return await asyncio.to_thread(request.conversation)
 
     async def compress(request: PageRequest) -> Response:
-        record = await _writable(request)
-        report = await service.compress(record, redact(request.form.get("focus", "").strip())[:LONGEST_FOCUS])
-        return _notice(request, record, redact(compaction_line(report)), good=report.committed)
+        conversation = await writable(request)
+        focus = redact(request.form.get("focus", "").strip())[:LONGEST_FOCUS]
+        report = await _compact(conversation, sessions, focus)
+        return _notice(request, conversation.record, redact(compaction_line(report)), good=report.committed)
 
     async def undo(request: PageRequest) -> Response:
-        record = await _writable(request)
+        record = (await writable(request)).record
         try:
-            shown = await asyncio.to_thread(service.undo, record)
+            view = await asyncio.to_thread(store.views.undo, record.id)
         except NotFound:
             raise refuse(409, "nothing_to_undo", "There is no compaction to undo.") from None
-        return _notice(request, record, f"The last compaction is undone; {shown:,} messages are shown again.")
+        shown = f"{len(view.lines):,} messages are shown again"
+        return _notice(request, record, f"The last compaction is undone; {shown}.")
+
+    def pinboard(conversation: ConversationReader) -> Pinboard:
+        sizes = conversation.measure.sizes
+        return Pinboard(store, conversation.record.id, sizes.counter, sizes.limits.pin_tokens)
 
     async def pin(request: PageRequest) -> Response:
-        record = await _writable(request)
-        number = _number(request, record)
+        conversation = await writable(request)
+        name = _message_id(request, conversation.record)
         try:
-            size = await asyncio.to_thread(service.pin, record, number)
+            size = await asyncio.to_thread(lambda: pinboard(conversation).add(name))
         except InputError as error:
-            return _notice(request, record, str(error), good=False)
-        return _notice(request, record, f"m{number} is pinned ({size:,} tokens); every fold will quote it.")
+            return _notice(request, conversation.record, str(error), good=False)
+        return _notice(request, conversation.record, f"{name} is pinned ({size:,} tokens); every fold will quote it.")
 
     async def unpin(request: PageRequest) -> Response:
-        record = await _writable(request)
-        number = _number(request, record)
-        was = await asyncio.to_thread(service.unpin, record, number)
-        return _notice(request, record, f"m{number} is no longer pinned." if was else f"m{number} was not pinned.")
+        conversation = await writable(request)
+        name = _message_id(request, conversation.record)
+        was = await asyncio.to_thread(lambda: pinboard(conversation).remove(name))
+        return _notice(request, conversation.record, f"{name} {'is no longer' if was else 'was not'} pinned.")
 
-    one = "/c/{slug}"
-    return [
-        server.route(f"{one}/compress", compress, change=True),
-        server.route(f"{one}/undo", undo, change=True),
-        server.route(f"{one}/pin", pin, change=True),
-        server.route(f"{one}/unpin", unpin, change=True),
-    ]
+    handlers = {"compress": compress, "undo": undo, "pin": pin, "unpin": unpin}
+    return [server.route(f"/c/{{slug}}/{name}", handler, change=True) for name, handler in handlers.items()]
 
 
-async def _writable(request: PageRequest) -> ConversationRecord:
-    if request.server.reader.store.read_only:
-        raise refuse(409, "read_only", "This store can only be read.")
-    return await asyncio.to_thread(request.record)
+async def _compact(conversation: ConversationReader, sessions: Sessions, focus: str) -> CompactionReport:
+    if conversation.record.metadata.platform == PLATFORM:
+        try:
+            worker = await sessions.worker(conversation.record)
+        except RequestRefused:
+            # Its model can't be used here. Folding needs none.
+            pass
+        else:
+            return await worker.compact(focus)
+
+    def compact() -> CompactionReport:
+        with Conversation(
+            sessions.store,
+            conversation.record,
+            sessions.settings,
+            window=conversation.measure.sizes.limits.window,
+            summariser=proxy_summariser(sessions.settings),
+            plugins=sessions.plugins,
+            beside=True,
+        ) as opened:
+            return opened.compact(focus)
+
+    return await asyncio.to_thread(compact)
 
 
-def _number(request: PageRequest, record: ConversationRecord) -> int:
-    text = request.form.get("number", "")
-    if not text.isascii() or not text.isdecimal() or len(text) > 12 or not 1 <= int(text) <= record.messages:
+def _message_id(request: PageRequest, record: ConversationRecord) -> str:
+    number = whole_number(request.form.get("number", ""))
+    if number is None or not 1 <= number <= record.messages:
         raise refuse(404, "no_such_message", "This conversation has no such message.")
-    return int(text)
+    return f"m{number}"
 
 
 def _notice(request: PageRequest, record: ConversationRecord, text: str, *, good: bool = True) -> Response:
@@ -136,19 +118,21 @@ def _notice(request: PageRequest, record: ConversationRecord, text: str, *, good
 # -- signing in and out
 
 
-def sign_routes(server: PageServer) -> list[BaseRoute]:
+def login_routes(server: PageServer) -> list[BaseRoute]:
     """`/login` and `/logout`."""
 
     async def show(request: Request) -> Response:
+        user = None
         try:
             server.auth.check_page(request.headers)
             user = await asyncio.to_thread(server.auth.user, request.cookies)
         except RequestRefused as refused:
-            return server.with_headers(request, server.problem(request, None, refused.fault), None)
+            reply = server.problem(request, None, refused.fault)
         except LeporelloError:
-            return server.with_headers(request, server.problem(request, None, STORE_FAULT), None)
-        following = request.query_params.get("next", "")
-        reply = _form(server, following, "") if user is None else RedirectResponse(local(following), 303)
+            reply = server.problem(request, None, STORE_FAULT)
+        else:
+            following = request.query_params.get("next", "")
+            reply = _form(server, following, "") if user is None else RedirectResponse(local(following), 303)
         return server.with_headers(request, reply, user)
 
     async def take(request: Request) -> Response:

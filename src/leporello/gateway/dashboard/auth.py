@@ -13,7 +13,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leporello.errors import StoreError
 from leporello.gateway.api_errors import refuse
@@ -43,7 +43,6 @@ class User:
 
     @property
     def operator(self) -> bool:
-        """Whether they see everything, the settings of this machine included."""
         return self.owner is None
 
     @property
@@ -80,45 +79,29 @@ class DashboardAuth:
         mark, session, expiry = [*signed.split("."), "", "", ""][:3]
         if not expiry.isdecimal() or len(expiry) > 12 or int(expiry) < self._clock():
             return None
-        found = None
-        for key in self.keys.keys:
-            if hmac.compare_digest(_mark(key).encode(), mark.encode("utf-8", "replace")):
-                found = key
-        if found is None or not hmac.compare_digest(
-            _sign(_secret(found), signed).encode(), signature.encode("utf-8", "replace")
-        ):
+        found = [key for key in self.keys.keys if _same(_mark(key), mark)]
+        if not found or not _same(_sign(_secret(found[-1]), signed), signature):
             return None
         if self._store.state.get(None, SIGNED_OUT + session) is not None:
             return None
-        return _user(found, session, int(expiry))
+        return _user(found[-1], session, int(expiry))
 
     def sign_in(self, typed: str, address: str) -> User | None:
         """The session of whoever typed a right key; None for a wrong one. Refused after too many."""
-        tries = self._tries_of(address)
-        key = self.keys.find(typed.strip())
-        if key is None:
-            self._note(address, tries)
-            return None
-        session, expires = _new_session(), int(self._clock()) + LIFE_SECONDS
-        signed = f"{_mark(key)}.{session}.{expires}"
-        made = _user(key, session, expires)
-        return User(
-            session, made.name, made.owner, expires, made.secret, fresh=f"{signed}.{_sign(made.secret, signed)}"
-        )
-
-    def _tries_of(self, address: str) -> list[float]:
-        """The wrong keys of the last minute."""
         now = self._clock()
         tries = [moment for moment in self._tries.get(address, []) if moment > now - 60]
         if len(tries) >= TRIES_A_MINUTE:
             raise refuse(429, "too_many_tries", "Too many keys were tried. Wait a minute.", 60)
-        return tries
-
-    def _note(self, address: str, tries: list[float]) -> None:
-        self._tries[address] = [*tries, self._clock()]
-        self._tries.move_to_end(address)
-        while len(self._tries) > MOST_ADDRESSES:
-            self._tries.popitem(last=False)
+        key = self.keys.find(typed.strip())
+        if key is None:
+            self._tries[address] = [*tries, now]
+            self._tries.move_to_end(address)
+            while len(self._tries) > MOST_ADDRESSES:
+                self._tries.popitem(last=False)
+            return None
+        session, expires = _new_session(), int(now) + LIFE_SECONDS
+        signed = f"{_mark(key)}.{session}.{expires}"
+        return replace(_user(key, session, expires), fresh=f"{signed}.{_sign(_secret(key), signed)}")
 
     def sign_out(self, user: User) -> None:
         """End a session for every worker. A store that can't be written still ends it in this browser."""
@@ -141,12 +124,16 @@ class DashboardAuth:
         self._browsers.check_origin(headers)
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise refuse(403, "cross_origin", "Only a page of the dashboard itself may send this.")
-        if user is not None and not hmac.compare_digest(user.token.encode(), token.encode("utf-8", "replace")):
+        if user is not None and not _same(user.token, token):
             raise refuse(403, "stale_form", "This page is out of date. Load it again, and try once more.")
 
 
 def _user(key: Key, session: str, expires: int) -> User:
     return User(session, key.name, None if key.operator else key.name, expires, _secret(key))
+
+
+def _same(ours: str, given: str) -> bool:
+    return hmac.compare_digest(ours.encode(), given.encode("utf-8", "replace"))
 
 
 def _new_session() -> str:

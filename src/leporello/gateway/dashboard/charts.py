@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 from leporello.config import Settings
 from leporello.gateway.dashboard.auth import User
@@ -14,6 +13,7 @@ from leporello.present.text import count, money, percent, short_count
 from leporello.redact.messages import masked_value
 from leporello.store import Store
 from leporello.store.records import Insights, InsightsQuery, UsageTotals
+from leporello.usage import CanonicalUsage
 
 HEIGHT = 112
 """Pixels between the lowest and the highest figure."""
@@ -41,14 +41,6 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class ChartLine:
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-
-
-@dataclass(frozen=True, slots=True)
 class Dot:
     x: float
     y: float
@@ -68,8 +60,8 @@ class Chart:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     bars: tuple[Bar, ...] = ()
-    lines: tuple[ChartLine, ...] = ()
     dots: tuple[Dot, ...] = ()
+    """Joined by lines."""
     legend: tuple[tuple[str, str], ...] = ()
     bottom: int = TOP + HEIGHT
     height: int = TOP + HEIGHT + 20
@@ -101,15 +93,13 @@ def grouped(points: Sequence[Point]) -> list[Point]:
 
 
 def added(several: Iterable[UsageTotals]) -> UsageTotals:
-    whole = UsageTotals()
-    for totals in several:
-        whole = UsageTotals(
-            whole.usage + totals.usage,
-            whole.calls + totals.calls,
-            whole.cost + totals.cost,
-            whole.unpriced_calls + totals.unpriced_calls,
-        )
-    return whole
+    listed = list(several)
+    return UsageTotals(
+        sum((totals.usage for totals in listed), CanonicalUsage()),
+        sum(totals.calls for totals in listed),
+        sum(totals.cost for totals in listed),
+        sum(totals.unpriced_calls for totals in listed),
+    )
 
 
 def _tokens_chart(points: Sequence[Point], what: str) -> Chart:
@@ -119,13 +109,13 @@ def _tokens_chart(points: Sequence[Point], what: str) -> Chart:
         values = [(kind, pick(totals)) for kind, _, pick in _TOKENS]
         words = ", ".join(f"{count(pick(totals))} {label}" for _, label, pick in _TOKENS if pick(totals))
         bars.append(_bar(place, len(points), values, top, f"{what} {name}: {words or 'no calls'}"))
-    whole = added(totals for _, totals in points)
+    used = added(totals for _, totals in points).usage
     return Chart(
         "tokens",
         "Tokens",
-        f"{short_count(whole.usage.prompt_tokens)} prompt, {short_count(whole.usage.output_tokens)} output",
+        f"{short_count(used.prompt_tokens)} prompt, {short_count(used.output_tokens)} output",
         _ticks(top, short_count),
-        _labels([name for name, _ in points]),
+        _labels(points),
         (what, "calls", *(label for _, label, _ in _TOKENS)),
         tuple((name, count(totals.calls), *(count(pick(totals)) for _, _, pick in _TOKENS)) for name, totals in points),
         bars=tuple(bars),
@@ -137,39 +127,40 @@ def _cost_chart(points: Sequence[Point], what: str) -> Chart:
     top = nice_top(max((totals.cost for _, totals in points), default=0.0))
     whole = added(totals for _, totals in points)
     unknown = f", {count(whole.unpriced_calls)} calls of unknown price" if whole.unpriced_calls else ""
+    bars = (
+        _bar(place, len(points), [("cost", totals.cost)], top, f"{what} {name}: {money(totals.cost)}")
+        for place, (name, totals) in enumerate(points)
+    )
     return Chart(
         "cost",
         "Cost",
         f"{money(whole.cost)}{unknown}",
         _ticks(top, money),
-        _labels([name for name, _ in points]),
+        _labels(points),
         (what, "cost", "calls without a price"),
         tuple((name, money(totals.cost), count(totals.unpriced_calls)) for name, totals in points),
-        bars=tuple(
-            _bar(place, len(points), [("cost", totals.cost)], top, f"{what} {name}: {money(totals.cost)}")
-            for place, (name, totals) in enumerate(points)
-        ),
+        bars=tuple(bars),
     )
 
 
 def _cache_chart(points: Sequence[Point], what: str) -> Chart:
-    dots: list[Dot] = []
-    for place, (name, totals) in enumerate(points):
-        if totals.usage.prompt_tokens:
-            rate = totals.cache_hit_rate
-            x = (place + 0.5) * 100 / len(points)
-            dots.append(Dot(round(x, 2), round(TOP + HEIGHT * (1 - rate), 1), f"{what} {name}: {percent(rate)}"))
-    lines = tuple(ChartLine(left.x, left.y, right.x, right.y) for left, right in pairwise(dots))
-    whole = added(totals for _, totals in points)
+    dots = (
+        Dot(
+            round((place + 0.5) * 100 / len(points), 2),
+            round(TOP + HEIGHT * (1 - totals.cache_hit_rate), 1),
+            f"{what} {name}: {percent(totals.cache_hit_rate)}",
+        )
+        for place, (name, totals) in enumerate(points)
+        if totals.usage.prompt_tokens
+    )
     return Chart(
         "cache",
         "Cache hits",
-        f"{percent(whole.cache_hit_rate)} of prompt tokens",
+        f"{percent(added(totals for _, totals in points).cache_hit_rate)} of prompt tokens",
         _ticks(1.0, percent),
-        _labels([name for name, _ in points]),
+        _labels(points),
         (what, "hits", "prompt tokens"),
         tuple((name, percent(totals.cache_hit_rate), count(totals.usage.prompt_tokens)) for name, totals in points),
-        lines=lines,
         dots=tuple(dots),
     )
 
@@ -204,16 +195,12 @@ def _ticks(top: float, write: Callable[[float], str]) -> tuple[tuple[float, str]
     return tuple((TOP + HEIGHT * (1 - share), write(top * share)) for share in (0.0, 0.5, 1.0))
 
 
-def _labels(names: Sequence[str]) -> tuple[tuple[float, str, str], ...]:
-    if not names:
-        return ()
-    step = -(-len(names) // _MOST_LABELS)
-    places = list(range(0, len(names), step))
+def _labels(points: Sequence[Point]) -> tuple[tuple[float, str, str], ...]:
+    step = -(-len(points) // _MOST_LABELS) or 1
     found = []
-    for place in places:
-        x = (place + 0.5) * 100 / len(names)
-        anchor = "end" if x > 94 else "middle"
-        found.append((round(x, 2), anchor, names[place].partition(" to ")[0]))
+    for place in range(0, len(points), step):
+        x = (place + 0.5) * 100 / len(points)
+        found.append((round(x, 2), "end" if x > 94 else "middle", points[place][0].partition(" to ")[0]))
     return tuple(found)
 
 
@@ -237,10 +224,8 @@ def report(store: Store, user: User, days: int, now: float) -> InsightsPage:
     first = today - timedelta(days=days - 1)
     since = datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp()
     found = store.usage.insights(InsightsQuery(since=since, owner=user.owner, catch_up=False))
-    points: list[Point] = []
-    for back in range(days - 1, -1, -1):
-        date = today - timedelta(days=back)
-        points.append((date.strftime("%d %b"), found.by_day.get(date.isoformat(), UsageTotals())))
+    dates = [first + timedelta(days=day) for day in range(days)]
+    points = [(date.strftime("%d %b"), found.by_day.get(date.isoformat(), UsageTotals())) for date in dates]
     folds = found.compactions
     saved = 1 - folds.tokens_after / folds.tokens_before if folds.tokens_before else 0.0
     return InsightsPage(days, found, usage_charts(points, "day"), saved)
@@ -263,41 +248,43 @@ class SettingsPage:
     model: str
     limits: list[tuple[str, int, str]]
     sections: dict[str, list[SettingRow]]
-    keys: list[tuple[str, str]]
+    keys: Sequence[tuple[str, str]] = ()
     """Providers, and where their keys are."""
-    home: str
-    store: str
+    home: str = ""
+    store: str = ""
 
 
 def settings_page(settings: Settings, store: Store, user: User, model: str) -> SettingsPage:
     """Every value and its source; users who are not operators see only how conversations are folded."""
-    sections: dict[str, list[SettingRow]] = {}
-    for name in settings:
-        if not user.operator and not name.startswith(_FOR_EVERYBODY):
-            continue
-        source = settings.source(name)
-        where = source.where if user.operator else ""
-        shown = SettingRow(name, _plain(masked_value(name, settings.get(name))), source.origin.value, where)
-        sections.setdefault(name.partition(".")[0], []).append(shown)
-    if user.operator:
-        for name, section in settings.free_sections.items():
-            shown = SettingRow(name, _plain(masked_value(name, dict(section))), "file", "")
-            sections.setdefault(name.partition(".")[0], []).append(shown)
-    name = model or settings.model.default or ""
-    keys = [(provider, _key_place(settings, provider)) for provider in settings.provider_names]
+    model = model or settings.model.default or ""
+    limits = limits_of(settings, model or None).explain()
+    if not user.operator:
+        open_to_all = [name for name in settings if name.startswith(_FOR_EVERYBODY)]
+        return SettingsPage(model, limits, _sections(_row(settings, name, "") for name in open_to_all))
+    rows = [_row(settings, name, settings.source(name).where) for name in settings]
+    for name, section in settings.free_sections.items():
+        rows.append(SettingRow(name, _plain(masked_value(name, dict(section))), "file", ""))
+    sources = [(provider, settings.api_key_source(provider)) for provider in settings.provider_names]
     return SettingsPage(
-        name,
-        limits_of(settings, name or None).explain(),
-        sections,
-        keys if user.operator else [],
-        str(settings.home.path) if user.operator else "",
-        str(masked_value("store.url", store.url)) if user.operator else "",
+        model,
+        limits,
+        _sections(rows),
+        [(provider, str(source) if source else "not set") for provider, source in sources],
+        str(settings.home.path),
+        str(masked_value("store.url", store.url)),
     )
 
 
-def _key_place(settings: Settings, provider: str) -> str:
-    source = settings.api_key_source(provider)
-    return str(source) if source else "not set"
+def _row(settings: Settings, name: str, where: str) -> SettingRow:
+    value = _plain(masked_value(name, settings.get(name)))
+    return SettingRow(name, value, settings.source(name).origin.value, where)
+
+
+def _sections(rows: Iterable[SettingRow]) -> dict[str, list[SettingRow]]:
+    sections: dict[str, list[SettingRow]] = {}
+    for row in rows:
+        sections.setdefault(row.name.partition(".")[0], []).append(row)
+    return sections
 
 
 def _plain(value: object) -> str:

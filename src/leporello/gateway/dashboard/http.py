@@ -26,12 +26,11 @@ from leporello.errors import InputError, LeporelloError, NotFound
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.dashboard.auth import COOKIE, LIFE_SECONDS, DashboardAuth, User
-from leporello.gateway.dashboard.reader import DashboardReader
+from leporello.gateway.dashboard.reader import ConversationReader, DashboardReader
 from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog
 from leporello.present.records import cost_text
 from leporello.present.text import clock, count, duration, iso, money, percent, short_count, visible, visible_line
-from leporello.store.records import ConversationRecord
 from leporello.tokens import TokenCounter
 
 PART_HEADER = "x-leporello-part"
@@ -78,6 +77,10 @@ def unslug(part: str) -> str:
         return part
 
 
+def whole_number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 12 else None
+
+
 @dataclass(slots=True)
 class PageRequest:
     """One request of a user who is signed in, or needs no key."""
@@ -97,19 +100,19 @@ class PageRequest:
 
     def number(self, name: str, default: int) -> int:
         """A whole number of the address."""
-        text = self.http.query_params.get(name, "")
-        return int(text) if text.isascii() and text.isdecimal() and len(text) <= 12 else default
+        found = whole_number(self.http.query_params.get(name, ""))
+        return default if found is None else found
 
     def path_number(self, name: str) -> int:
         """A whole number of the path."""
-        text = str(self.http.path_params[name])
-        if not text.isascii() or not text.isdecimal() or len(text) > 12:
+        found = whole_number(self.http.path_params[name])
+        if found is None:
             raise refuse(404, "not_found", "There is no such page.")
-        return int(text)
+        return found
 
-    def record(self) -> ConversationRecord:
+    def conversation(self) -> ConversationReader:
         """The conversation the path names, if this user may see it."""
-        return self.server.reader.record(self.user, unslug(self.http.path_params["slug"]))
+        return self.server.reader.conversation(self.user, unslug(self.http.path_params["slug"]))
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         return self.server.render(template, self.user, status, part=self.part, **values)
@@ -141,7 +144,7 @@ class PageServer:
             self.auth.check_page(request.headers)
             user = await asyncio.to_thread(self.auth.user, request.cookies)
             if user is None:
-                return self._to_sign_in(request, change)
+                return self.with_headers(request, self._to_sign_in(request, change), None)
             entry.key = user.name
             page_request = PageRequest(request, user, self)
             if change:
@@ -177,10 +180,10 @@ class PageServer:
     def _to_sign_in(self, request: Request, change: bool) -> Response:
         if change or PART_HEADER in request.headers:
             fault = ApiError(401, "signed_out", "You are signed out. Load the page again to sign in.")
-            return self.with_headers(request, self.problem(request, None, fault), None)
+            return self.problem(request, None, fault)
         wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         target = "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
-        return self.with_headers(request, RedirectResponse(target, 303), None)
+        return RedirectResponse(target, 303)
 
     def problem(self, request: Request, user: User | None, fault: ApiError) -> Response:
         """An error as a page, or as a line where only a part was wanted."""
@@ -202,34 +205,17 @@ class PageServer:
 
     def render(self, template: str, user: User | None, status: int = 200, **values: Any) -> Response:
         page = _environment().get_template(template)
-        known = bool(self.auth.keys)
-        text = page.render(user=user, signed=known, version=asset_version(), **values)
+        text = page.render(user=user, signed=bool(self.auth.keys), version=asset_version(), **values)
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8")
 
 
 @cache
 def _environment() -> Environment:
     """The templates: everything that is put into a page is escaped, and an unknown name is an error."""
-    made = Environment(
-        loader=PackageLoader("leporello.gateway.dashboard"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(
-        count=count,
-        short=short_count,
-        money=money,
-        cost=cost_text,
-        percent=percent,
-        duration=duration,
-        iso=iso,
-        clock=clock,
-        slug=slug,
-        visible=visible,
-        line=visible_line,
-    )
+    loader = PackageLoader("leporello.gateway.dashboard")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters.update(count=count, short=short_count, money=money, percent=percent, duration=duration, cost=cost_text)
+    made.filters.update(iso=iso, clock=clock, slug=slug, visible=visible, line=visible_line)
     return made
 
 

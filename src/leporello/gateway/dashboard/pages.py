@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from importlib.resources import files
+from typing import Any
 
 import orjson
 from markupsafe import Markup, escape
@@ -14,23 +15,24 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from leporello.dialects.base import Event
 from leporello.errors import InputError, LeporelloError
 from leporello.events import Span
 from leporello.gateway.api_errors import json_body, refuse
 from leporello.gateway.auth import BrowserCheck, Keys
 from leporello.gateway.config import GatewayConfig
-from leporello.gateway.dashboard.actions import DashboardService, actions, sign_routes
+from leporello.gateway.dashboard.actions import action_routes, login_routes
 from leporello.gateway.dashboard.auth import DashboardAuth
 from leporello.gateway.dashboard.charts import RANGES, report, settings_page
 from leporello.gateway.dashboard.http import HEADERS, PageRequest, PageServer, slug, unslug, warm_up
-from leporello.gateway.dashboard.reader import COUNTED_AT_ONCE, SEARCH_HITS, DashboardReader
+from leporello.gateway.dashboard.reader import COUNTED_AT_ONCE, SEARCH_HITS, ConversationReader, DashboardReader
 from leporello.gateway.dashboard.view_models import SearchHit, digest, piece, texts_of
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.sessions.sessions import Sessions
 from leporello.present.records import api_message
 from leporello.present.text import visible
 from leporello.present.window import headline, rows
-from leporello.store.records import ConversationFilter, ConversationRecord, SearchQuery
+from leporello.store.records import ConversationFilter, SearchQuery
 from leporello.text_features.words import query_words
 
 STEP_SECONDS = 0.5
@@ -38,47 +40,6 @@ SELDOM_SECONDS = 2.0
 """Between two looks at a list that must be searched for what is its reader's own."""
 STREAM_SECONDS = 6.0
 AGAIN_MILLISECONDS = 400
-
-
-def live_routes(server: PageServer) -> list[BaseRoute]:
-    """`/live` for the list, `/c/…/live` for a conversation."""
-    return [server.route("/live", _list_events), server.route("/c/{slug}/live", _conversation_events)]
-
-
-async def _list_events(request: PageRequest) -> Response:
-    stamp = partial(request.server.reader.list_stamp, request.user)
-    return await _answer(request, stamp, STEP_SECONDS if request.user.operator else SELDOM_SECONDS)
-
-
-async def _conversation_events(request: PageRequest) -> Response:
-    record = await asyncio.to_thread(request.record)
-    return await _answer(request, partial(request.server.reader.stamp, record.id), STEP_SECONDS)
-
-
-async def _answer(request: PageRequest, stamp: Callable[[], str], pause: float) -> Response:
-    if "once" in request.http.query_params:
-        return Response(orjson.dumps({"stamp": await asyncio.to_thread(stamp)}), media_type="application/json")
-    seen = request.http.headers.get("last-event-id") or request.query("seen")
-    return StreamingResponse(_events(request.http, stamp, seen, pause), 200, HEADERS, "text/event-stream")
-
-
-async def _events(request: Request, stamp: Callable[[], str], seen: str, pause: float) -> AsyncIterator[bytes]:
-    yield f"retry: {AGAIN_MILLISECONDS}\n\n".encode()
-    for _ in range(round(STREAM_SECONDS / pause)):
-        try:
-            now = await asyncio.to_thread(stamp)
-        except LeporelloError:
-            # It was deleted, or the store is away: the page finds out when it asks for itself.
-            yield b"event: gone\ndata: {}\n\n"
-            return
-        if now != seen:
-            seen = now
-            yield b"id: " + now.encode() + b"\ndata: " + orjson.dumps({"stamp": now}) + b"\n\n"
-        if await request.is_disconnected():
-            return
-        await asyncio.sleep(pause)
-
-
 ASSETS = {
     "style.css": "text/css; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
@@ -91,37 +52,47 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 AROUND = 8
 """Messages shown before the one that was asked for."""
 
+Values = Callable[[PageRequest, ConversationReader], dict[str, Any]]
+"""What a page about a conversation shows, by the names its template uses."""
+
 
 def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Metrics) -> list[BaseRoute]:
     """All paths of the dashboard, about the store of these sessions."""
     reader = DashboardReader(sessions.store, sessions.settings, config.window)
-    server = PageServer(
-        reader, DashboardAuth(keys, sessions.store, BrowserCheck(keys, config.origins)), metrics, config.body_timeout
-    )
-    service = DashboardService(reader, sessions)
+    auth = DashboardAuth(keys, sessions.store, BrowserCheck(keys, config.origins))
+    server = PageServer(reader, auth, metrics, config.body_timeout)
     warm_up()
     one = "/c/{slug}"
+
+    def page(path: str, template: str, values: Values) -> BaseRoute:
+        def show(request: PageRequest) -> Response:
+            conversation = request.conversation()
+            return request.render(template, record=conversation.record, **values(request, conversation))
+
+        return server.route(one + path, show)
+
     return [
         Route("/assets/{name}", _asset, methods=["GET"]),
-        *sign_routes(server),
+        *login_routes(server),
         server.route("/", _list),
         server.route("/search", _search),
         server.route("/insights", _insights),
         server.route("/settings", _settings),
-        server.route(one, _conversation),
-        server.route(f"{one}/window", _window),
-        server.route(f"{one}/usage", _usage),
-        server.route(f"{one}/fold/{{fold}}", _fold),
-        server.route(f"{one}/messages", _messages),
-        server.route(f"{one}/view", _view),
-        server.route(f"{one}/view/{{place}}/text", _view_text),
-        server.route(f"{one}/shown", _shown),
-        server.route(f"{one}/m/{{number}}", _message),
-        server.route(f"{one}/m/{{number}}/text", _text),
-        server.route(f"{one}/compactions/{{number}}", _compaction),
+        page("", "conversation.html", lambda _, conversation: {"it": conversation.overview()}),
+        page("/window", "window.html", _window),
+        page("/usage", "usage.html", lambda _, conversation: {"charts": conversation.usage()}),
+        page("/fold/{fold}", "fold.html", _fold),
+        page("/messages", "messages.html", _messages),
+        page("/view", "view.html", lambda request, conversation: {"it": conversation.view(request.number("from", 1))}),
+        page("/view/{place}/text", "text.html", _view_text),
+        page("/shown", "messages.html", _shown),
+        page("/m/{number}", "messages.html", _message),
+        page("/m/{number}/text", "text.html", _text),
+        page("/compactions/{number}", "compaction.html", _compaction),
         server.route(f"{one}/export", _export),
-        *live_routes(server),
-        *actions(server, service),
+        server.route("/live", _list_events),
+        server.route(f"{one}/live", _conversation_events),
+        *action_routes(server, sessions),
     ]
 
 
@@ -160,7 +131,7 @@ def _search(request: PageRequest) -> Response:
     text = request.query("q")
     within = request.query("in")
     reader = request.server.reader
-    record = reader.record(request.user, unslug(within)) if within else None
+    record = reader.conversation(request.user, unslug(within)).record if within else None
     found: list[SearchHit] = []
     pending = 0
     if text:
@@ -173,7 +144,7 @@ def _search(request: PageRequest) -> Response:
             owner=request.user.owner,
             catch_up=False,
         )
-        found, pending = reader.search(request.user, query)
+        found, pending = reader.search(query)
     return request.render(
         "search.html", text=text, found=found, pending=pending, record=record, marked=lambda line: marked(line, text)
     )
@@ -199,11 +170,9 @@ def marked(line: str, query: str) -> Markup:
 
 def _insights(request: PageRequest) -> Response:
     days = request.number("days", 30)
-    if days not in RANGES:
-        days = 30
     reader = request.server.reader
     pending = reader.catch_up(COUNTED_AT_ONCE)
-    made = report(reader.store, request.user, days, reader.clock())
+    made = report(reader.store, request.user, days if days in RANGES else 30, reader.clock())
     return request.render("insights.html", report=made, ranges=RANGES, pending=pending)
 
 
@@ -216,105 +185,76 @@ def _settings(request: PageRequest) -> Response:
 # -- one conversation
 
 
-def _conversation(request: PageRequest) -> Response:
-    record = request.record()
-    return request.render("conversation.html", it=request.server.reader.overview(record), record=record)
-
-
-def _window(request: PageRequest) -> Response:
-    record = request.record()
-    use = request.server.reader.window(record)
+def _window(_: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
+    use = conversation.window()
     table = [(part.name.lower(), part.value, tokens, remark) for part, tokens, remark in rows(use)]
-    return request.render("window.html", record=record, use=use, table=table, headline=headline(use))
+    return {"use": use, "table": table, "headline": headline(use)}
 
 
-def _usage(request: PageRequest) -> Response:
-    record = request.record()
-    return request.render("usage.html", record=record, charts=request.server.reader.usage(record))
+def _fold(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
+    opened = conversation.fold(unslug(request.http.path_params["fold"]))
+    return {"it": opened, "is_span": lambda source: isinstance(source, Span)}
 
 
-def _fold(request: PageRequest) -> Response:
-    record = request.record()
-    opened = request.server.reader.opened(record, unslug(request.http.path_params["fold"]))
-    return request.render("fold.html", record=record, it=opened, is_span=lambda source: isinstance(source, Span))
+def _span(request: PageRequest, conversation: ConversationReader) -> tuple[Span, int]:
+    """The span of messages that an address names, and where in it the page begins."""
+    span = Span(request.number("first", 1), request.number("last", conversation.record.messages))
+    return span, request.number("from", span.first)
 
 
-def _messages(request: PageRequest) -> Response:
-    record = request.record()
-    span = Span(request.number("first", 1), request.number("last", record.messages))
-    stretch = request.server.reader.stretch(record, span, request.number("from", span.first))
-    return request.render("messages.html", record=record, it=stretch, wanted=0)
+def _messages(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
+    return {"it": conversation.messages(*_span(request, conversation)), "wanted": 0}
 
 
-def _shown(request: PageRequest) -> Response:
+def _shown(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
     """A span of messages as the model sees it."""
-    record = request.record()
-    span = Span(request.number("first", 1), request.number("last", record.messages))
-    stretch = request.server.reader.shown(record, span, request.number("from", span.first))
-    return request.render("messages.html", record=record, it=stretch, wanted=0)
+    return {"it": conversation.shown(*_span(request, conversation)), "wanted": 0}
 
 
-def _view(request: PageRequest) -> Response:
-    """Everything the model sees, word for word."""
-    record = request.record()
-    stretch = request.server.reader.view(record, request.number("from", 1))
-    return request.render("view.html", record=record, it=stretch, wanted=0)
-
-
-def _view_text(request: PageRequest) -> Response:
-    """The next piece of a long text that the model sees."""
-    record = request.record()
-    place, generation = request.path_number("place"), request.number("generation", 0)
-    message = request.server.reader.sent_message(record, generation, place)
-    as_written = bool(request.query("as_written"))
-    query = f"generation={generation}&" + ("as_written=1&" if as_written else "")
-    return _piece(request, record, texts_of(message, as_written), f"view/{place}/text?{query}", f"Place {place}")
-
-
-def _message(request: PageRequest) -> Response:
-    """One message among its neighbours."""
-    record = request.record()
-    number = request.path_number("number")
-    if not 1 <= number <= record.messages:
+def _message(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
+    """One message among its neighbours, or alone."""
+    number, last = request.path_number("number"), conversation.record.messages
+    if not 1 <= number <= last:
         raise refuse(404, "no_such_message", f"This conversation has no message m{number}.")
-    alone = bool(request.query("alone"))
-    span = Span(number, number) if alone else Span(1, record.messages)
-    stretch = request.server.reader.stretch(record, span, number if alone else max(1, number - AROUND))
-    return request.render("messages.html", record=record, it=stretch, wanted=number)
+    if request.query("alone"):
+        return {"it": conversation.messages(Span(number, number), number), "wanted": number}
+    return {"it": conversation.messages(Span(1, last), max(1, number - AROUND)), "wanted": number}
 
 
-def _text(request: PageRequest) -> Response:
+def _view_text(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
+    """The next piece of a long text that the model sees."""
+    place, generation = request.path_number("place"), request.number("generation", 0)
+    as_written = bool(request.query("as_written"))
+    texts = texts_of(conversation.sent_message(generation, place), as_written)
+    query = f"generation={generation}&" + ("as_written=1&" if as_written else "")
+    return _piece(request, texts, f"view/{place}/text?{query}", f"Place {place}")
+
+
+def _text(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
     """The next piece of a long text."""
-    record = request.record()
-    stored = request.server.reader.store.log.message(record.id, request.path_number("number"))
-    return _piece(request, record, texts_of(stored.message), f"m/{stored.number}/text?", stored.id)
+    stored = conversation.stored_message(request.path_number("number"))
+    return _piece(request, texts_of(stored.message), f"m/{stored.number}/text?", stored.id)
 
 
-def _piece(
-    request: PageRequest, record: ConversationRecord, texts: Sequence[tuple[str, str, str]], address: str, name: str
-) -> Response:
+def _piece(request: PageRequest, texts: Sequence[tuple[str, str, str]], address: str, name: str) -> dict[str, Any]:
     index = request.number("block", 0)
     if index >= len(texts):
         raise refuse(404, "no_such_part", "This message has no such part.")
     start = request.number("from", 0)
     shown = piece(texts[index][2], start)
-    return request.render(
-        "text.html", record=record, name=name, address=f"{address}block={index}&from=", start=start, shown=shown
-    )
+    return {"name": name, "address": f"{address}block={index}&from=", "start": start, "shown": shown}
 
 
-def _compaction(request: PageRequest) -> Response:
-    record = request.record()
-    it = request.server.reader.comparison(record, request.path_number("number"))
-    return request.render("compaction.html", record=record, it=it, title=request.server.reader.title(record))
+def _compaction(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
+    return {"it": conversation.comparison(request.path_number("number")), "title": conversation.title}
 
 
 def _export(request: PageRequest) -> Response:
     """Every message with its id and time, one to a line, read while it is sent."""
-    record = request.record()
-    name = _ODD.sub("-", slug(record.id))[:80] or "conversation"
+    id = request.conversation().record.id
+    name = _ODD.sub("-", slug(id))[:80] or "conversation"
     headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}.jsonl"'}
-    return StreamingResponse(_lines(request, record.id), 200, headers, "application/x-ndjson")
+    return StreamingResponse(_lines(request, id), 200, headers, "application/x-ndjson")
 
 
 def _lines(request: PageRequest, id: str) -> Iterator[bytes]:
@@ -325,3 +265,40 @@ def _lines(request: PageRequest, id: str) -> Iterator[bytes]:
             yield b"".join(batch)
             batch.clear()
     yield b"".join(batch)
+
+
+# -- events that tell an open page that there is something new
+
+
+async def _list_events(request: PageRequest) -> Response:
+    stamp = partial(request.server.reader.list_stamp, request.user)
+    return await _follow(request, stamp, STEP_SECONDS if request.user.operator else SELDOM_SECONDS)
+
+
+async def _conversation_events(request: PageRequest) -> Response:
+    conversation = await asyncio.to_thread(request.conversation)
+    return await _follow(request, conversation.stamp, STEP_SECONDS)
+
+
+async def _follow(request: PageRequest, stamp: Callable[[], str], pause: float) -> Response:
+    if "once" in request.http.query_params:
+        return Response(orjson.dumps({"stamp": await asyncio.to_thread(stamp)}), media_type="application/json")
+    seen = request.http.headers.get("last-event-id") or request.query("seen")
+    return StreamingResponse(_events(request.http, stamp, seen, pause), 200, HEADERS, "text/event-stream")
+
+
+async def _events(request: Request, stamp: Callable[[], str], seen: str, pause: float) -> AsyncIterator[bytes]:
+    yield f"retry: {AGAIN_MILLISECONDS}\n\n".encode()
+    for _ in range(round(STREAM_SECONDS / pause)):
+        try:
+            now = await asyncio.to_thread(stamp)
+        except LeporelloError:
+            # It was deleted, or the store is away: the page finds out when it asks for itself.
+            yield Event("gone", b"{}").encode()
+            return
+        if now != seen:
+            seen = now
+            yield b"id: " + now.encode() + b"\n" + Event("", orjson.dumps({"stamp": now})).encode()
+        if await request.is_disconnected():
+            return
+        await asyncio.sleep(pause)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from leporello.config import Settings
 from leporello.conversation.rendering import RenderedView, sent_messages
-from leporello.conversation.sizes import METER_KEY
+from leporello.conversation.sizes import METER_KEY, PromptSizes
 from leporello.errors import LeporelloError, NotFound
 from leporello.events import Span
 from leporello.gateway.api_errors import refuse
 from leporello.gateway.dashboard.auth import User
-from leporello.gateway.dashboard.charts import Chart, Point, usage_charts
+from leporello.gateway.dashboard.charts import Chart, usage_charts
 from leporello.gateway.dashboard.timeline import (
     MOST_REMEMBERED,
     LogSizeCache,
-    Scale,
+    LogSizes,
     SegmentKind,
     TimelineSegment,
     log_segments,
@@ -44,7 +45,6 @@ from leporello.gateway.dashboard.view_models import (
 )
 from leporello.gateway.proxy.conversations import PLATFORM as PROXY
 from leporello.messages import Message, role_of, text_of
-from leporello.models.limits import limits_of
 from leporello.present.text import visible_line
 from leporello.present.window import WindowContext, WindowPart, WindowUse, divide
 from leporello.redact import redact
@@ -56,10 +56,9 @@ from leporello.store.records import (
     Page,
     SearchQuery,
     StoredFold,
+    StoredMessage,
     View,
 )
-from leporello.tokens import TokenCounter
-from leporello.tokens.meter import PromptMeter
 
 PAGE_ROWS = 50
 SEARCH_HITS = 30
@@ -87,48 +86,45 @@ class DashboardReader:
         self.store = store
         self.settings = settings
         self.clock = clock
-        self._served_window = served_window
-        self._sizes = LogSizeCache(store)
-        self._uses: dict[tuple[str, str], WindowUse] = {}
+        self.served_window = served_window
+        self.log_sizes = LogSizeCache(store)
+        self.window_uses: dict[tuple[str, str], WindowUse] = {}
+        """The newest ones that were computed, by conversation and by what they depend on."""
         self._indexing = threading.Lock()
-
-    # -- many conversations
 
     def page(
         self, user: User, where: ConversationFilter, cursor: str | None
     ) -> tuple[list[ConversationRow], str | None]:
         scoped = ConversationFilter(platform=where.platform, model=where.model, owner=user.owner)
         found: Page = self.store.conversations.page(scoped, PAGE_ROWS, cursor)
-        return [self.listed(record) for record in found.conversations], found.cursor
+        return [ConversationReader(self, record).row() for record in found.conversations], found.cursor
 
-    def listed(self, record: ConversationRecord) -> ConversationRow:
-        """A conversation with a name: its title, or what the user said first; of both, secrets are masked."""
-        title = self.title(record)
-        named = bool(record.metadata.title.strip())
-        return ConversationRow(
-            record, title, named, len(self.store.views.in_force(record.id)) if record.generation else 0
-        )
+    def list_stamp(self, user: User) -> str:
+        """Changes whenever the first page of the list would."""
+        return digest(self.store.conversations.page(ConversationFilter(owner=user.owner), PAGE_ROWS).conversations)
 
-    def title(self, record: ConversationRecord) -> str:
-        return visible_line(record.metadata.title, TITLE) or self._opening(record)
+    def conversation(self, user: User, id: str) -> ConversationReader:
+        """A conversation this user may see; any other is not found."""
+        try:
+            found = self.store.conversations.resolve(id)
+        except NotFound:
+            found = None
+        if found is None or (user.owner is not None and found.metadata.owner != user.owner):
+            raise refuse(404, "no_such_conversation", "There is no conversation with this id.")
+        return ConversationReader(self, found)
 
-    def _opening(self, record: ConversationRecord) -> str:
-        first = self.store.log.span(record.id, Span(1, 4)) if record.messages else []
-        said = next((item for item in first if role_of(item.message) == "user"), None)
-        return visible_line(redact(text_of(said.message)), TITLE) if said else ""
-
-    def search(self, user: User, query: SearchQuery) -> tuple[list[SearchHit], int]:
+    def search(self, query: SearchQuery) -> tuple[list[SearchHit], int]:
         """Hits, best first, and how many messages are not searchable yet."""
         pending = self.catch_up(INDEXED_AT_ONCE)
         hits = self.store.index.search(query)
-        titles: dict[str, str] = {}
-        for hit in hits:
-            if hit.conversation not in titles:
-                try:
-                    titles[hit.conversation] = self.title(self.store.conversations.resolve(hit.conversation))
-                except NotFound:
-                    titles[hit.conversation] = ""
+        titles = {id: self._title(id) for id in dict.fromkeys(hit.conversation for hit in hits)}
         return [SearchHit(hit, titles[hit.conversation]) for hit in hits], pending
+
+    def _title(self, id: str) -> str:
+        try:
+            return ConversationReader(self, self.store.conversations.resolve(id)).title
+        except NotFound:
+            return ""
 
     def catch_up(self, at_once: int) -> int:
         """Index a little now, and the rest while the reader looks at what is there; how many messages are left."""
@@ -150,218 +146,222 @@ class DashboardReader:
         finally:
             self._indexing.release()
 
-    # -- one conversation
 
-    def record(self, user: User, id: str) -> ConversationRecord:
-        """A conversation this user may see; any other is not found."""
-        try:
-            found = self.store.conversations.resolve(id)
-        except NotFound:
-            found = None
-        if found is None or (user.owner is not None and found.metadata.owner != user.owner):
-            raise refuse(404, "no_such_conversation", "There is no conversation with this id.")
-        return found
+class ConversationReader:
+    """Reads one conversation for one page."""
 
-    def measure(self, record: ConversationRecord) -> Measure:
+    def __init__(self, dashboard: DashboardReader, record: ConversationRecord) -> None:
+        self.record = record
+        self._dashboard = dashboard
+        self._store = dashboard.store
+
+    def row(self) -> ConversationRow:
+        """A conversation in a list, with the number of its compactions in force."""
+        compactions = len(self._store.views.in_force(self.record.id)) if self.record.generation else 0
+        return ConversationRow(self.record, self.title, self._named, compactions)
+
+    @property
+    def _named(self) -> bool:
+        return bool(self.record.metadata.title.strip())
+
+    @cached_property
+    def title(self) -> str:
+        """The conversation's title, or what the user said first; of both, secrets are masked."""
+        given = visible_line(self.record.metadata.title, TITLE)
+        if given or not self.record.messages:
+            return given
+        first = self._store.log.span(self.record.id, Span(1, 4))
+        opening = next((item for item in first if role_of(item.message) == "user"), None)
+        return visible_line(redact(text_of(opening.message)), TITLE) if opening else ""
+
+    @cached_property
+    def measure(self) -> Measure:
         """Limits and counts as the conversation's own process knew them last, or by the settings."""
-        kept = self.store.state.get(record.id, METER_KEY)
+        kept = self._store.state.get(self.record.id, METER_KEY)
         known: dict[str, Any] = kept if isinstance(kept, dict) else {}
-        model = record.metadata.model
-        counter = TokenCounter.for_model(model or None)
-        meter = PromptMeter(counter)
-        if known.get("model") == model:
-            meter.restore(known.get("meter") or {})
-        window = known.get("window") or (self._served_window(model) if record.metadata.platform == PROXY else None)
-        limits = limits_of(self.settings, model or None, served_window=window if isinstance(window, int) else None)
-        system, tools = known.get("fixed") or (0, 0)
-        raw = known.get("fixed_raw")
-        if raw is None:
-            raw = counter.family.framing.request + (system + tools) / counter.calibration.factor
-        waits_for = known.get("waits_for") or limits.hard_tokens
-        return Measure(limits, counter, meter, system, tools, raw, known.get("waits_at"), waits_for)
+        about = self.record.metadata
+        window = known.get("window")
+        if not window and about.platform == PROXY:
+            window = self._dashboard.served_window(about.model)
+        sizes = PromptSizes(self._dashboard.settings, about.model, window if isinstance(window, int) else None)
+        sizes.restore(known if known.get("model") == about.model else {**known, "meter": {}})
+        return Measure(sizes, known.get("waits_at"), known.get("waits_for") or sizes.limits.hard_tokens)
 
-    def stamp(self, id: str) -> str:
+    def stamp(self) -> str:
         """Changes whenever the page of a conversation would: one look at each thing it is made from."""
-        record = self.store.conversations.resolve(id)
-        totals = self.store.usage.totals(id)
-        newest = self.store.views.attempts(id, 1)
-        pins = [pin.number for pin in self.store.pins.all(id)]
-        measure = self.store.state.get(id, METER_KEY)
-        return digest(record, totals, newest[0].number if newest else 0, pins, measure)
+        id, store = self.record.id, self._store
+        newest = store.views.attempts(id, 1)
+        pins = [pin.number for pin in store.pins.all(id)]
+        return digest(
+            store.conversations.resolve(id),
+            store.usage.totals(id),
+            newest[0].number if newest else 0,
+            pins,
+            store.state.get(id, METER_KEY),
+        )
 
-    def list_stamp(self, user: User) -> str:
-        """Changes whenever the first page of the list would."""
-        return digest(self.store.conversations.page(ConversationFilter(owner=user.owner), PAGE_ROWS).conversations)
-
-    def overview(self, record: ConversationRecord) -> Overview:
+    def overview(self) -> Overview:
         """Everything the first screen of a conversation shows."""
-        stamp = self.stamp(record.id)
-        pulse = self.store.conversations.pulse(record.id)
-        step = self.store.views.generation(record.id, pulse.generation)
-        measure = self.measure(record)
-        sizes = self._sizes.sizes(record, pulse.messages, measure.counter, shown_numbers(step, pulse.messages))
-        scale = Scale(sizes.of, measure.counter.message, sizes.counted)
-        marks = {mark.id: mark for mark in self.store.views.fold_marks(record.id)}
-        seen = view_segments(step, pulse.messages, marks, scale)
-        log = log_segments(seen, pulse.messages, scale)
-        use = self.window(record)
+        id, views = self.record.id, self._store.views
+        stamp = self.stamp()
+        pulse = self._store.conversations.pulse(id)
+        step = views.generation(id, pulse.generation)
+        sizes = self._sizes(pulse.messages, shown_numbers(step, pulse.messages))
+        seen = view_segments(step, pulse.messages, self._marks(), sizes)
+        log = log_segments(seen, pulse.messages, sizes)
+        use = self.window()
         # Framing, and what a provider adds unseen, stand before the messages with the fixed part.
         fixed = max(0, use.used - sum(segment.tokens for segment in seen))
         strip = [*_some(SegmentKind.FIXED, fixed), *seen, *_some(SegmentKind.FREE, use.parts[WindowPart.FREE])]
         return Overview(
-            record=record,
-            title=self.title(record),
-            named=bool(record.metadata.title.strip()),
+            title=self.title,
+            named=self._named,
             last=pulse.messages,
             step=step,
-            compactions=frozenset(self.store.views.in_force(record.id)),
+            compactions=frozenset(views.in_force(id)),
             use=use,
             seen=tuple(placed(strip)),
             log=tuple(placed(log)),
             log_tokens=sum(segment.tokens for segment in log),
             log_about=not sizes.counted(1, pulse.messages),
-            totals=self.store.usage.totals(record.id),
-            attempts=tuple(self.store.views.attempts(record.id, SHOWN_ATTEMPTS)),
-            pins=tuple(self.store.pins.all(record.id)[:SHOWN_PINS]),
+            totals=self._store.usage.totals(id),
+            attempts=tuple(views.attempts(id, SHOWN_ATTEMPTS)),
+            pins=tuple(self._store.pins.all(id)[:SHOWN_PINS]),
             stamp=stamp,
         )
 
-    def window(self, record: ConversationRecord) -> WindowUse:
+    def _sizes(self, last: int, shown: Iterable[int] = ()) -> LogSizes:
+        return self._dashboard.log_sizes.sizes(self.record, last, self.measure.sizes.counter, shown)
+
+    def _marks(self) -> dict[str, FoldMark]:
+        return {mark.id: mark for mark in self._store.views.fold_marks(self.record.id)}
+
+    def window(self) -> WindowUse:
         """Where the window goes: the same sums as `/context` makes, remembered until something changes."""
-        measure = self.measure(record)
-        pulse = self.store.conversations.pulse(record.id)
-        known = measure.meter.export(), measure.system, measure.tools, measure.fixed_raw, measure.waits_for
-        key = (record.id, digest(record.created_at, pulse.generation, pulse.messages, measure.limits, known))
-        found = self._uses.get(key)
+        record, measure, uses = self.record, self.measure, self._dashboard.window_uses
+        pulse = self._store.conversations.pulse(record.id)
+        known = measure.sizes.limits, measure.sizes.export(), measure.waits_for
+        key = (record.id, digest(record.created_at, pulse.generation, pulse.messages, known))
+        found = uses.get(key)
         if found is None:
-            found = self._uses[key] = _window_use(measure, self.store.views.view(record.id))
-            for old in list(self._uses)[:-MOST_REMEMBERED]:
-                self._uses.pop(old, None)
+            found = uses[key] = _window_use(measure, self._store.views.view(record.id))
+            for old in list(uses)[:-MOST_REMEMBERED]:
+                uses.pop(old, None)
         return found
 
-    def usage(self, record: ConversationRecord) -> list[Chart]:
+    def usage(self) -> list[Chart]:
         """Charts over the sessions of the chain: each fold begins another."""
-        points: list[Point] = [(str(used.ordinal), used.totals) for used in self.store.usage.by_session(record.id)]
+        points = [(str(used.ordinal), used.totals) for used in self._store.usage.by_session(self.record.id)]
         return usage_charts(points, "session") if points else []
 
-    def opened(self, record: ConversationRecord, id: str) -> OpenedFold:
+    def fold(self, id: str) -> OpenedFold:
         """A fold with what it was made from."""
+        views = self._store.views
         try:
-            fold = self.store.views.fold(record.id, id)
+            fold = views.fold(self.record.id, id)
         except NotFound:
             raise refuse(404, "no_such_fold", "This conversation has no such fold.") from None
-        counter = self.measure(record).counter
-        sizes = self._sizes.sizes(record, record.messages, counter)
+        sizes = self._sizes(self.record.messages)
         # What was taken back before this fold was made did not go into it.
-        standing = {*self.store.views.in_force(record.id, fold.generation), fold.generation}
-        marks = [mark for mark in self.store.views.fold_marks(record.id) if mark.generation in standing]
-        mark = FoldMark(fold.id, fold.covered, fold.generation)
-        sources = sources_of(mark, marks, fold.children)
+        standing = {*views.in_force(self.record.id, fold.generation), fold.generation}
+        marks = [mark for mark in self._marks().values() if mark.generation in standing]
+        sources = sources_of(FoldMark(fold.id, fold.covered, fold.generation), marks, fold.children)
         spans = [source.covered if isinstance(source, FoldMark) else source for source in sources]
         return OpenedFold(
             fold,
-            counter.message(self._shown_as(record, fold)),
+            self.measure.sizes.counter.message(self._shown_as(fold)),
             sizes.of(fold.covered.first, fold.covered.last),
             summary_sections(fold.handoff),
             tuple((source, sizes.of(span.first, span.last)) for source, span in zip(sources, spans, strict=True)),
             about=not sizes.counted(fold.covered.first, fold.covered.last),
         )
 
-    def _shown_as(self, record: ConversationRecord, fold: StoredFold) -> Message:
+    def _shown_as(self, fold: StoredFold) -> Message:
         """The message that stood for a fold in the view it was made for."""
-        entries = self.store.views.generation(record.id, fold.generation).entries
+        entries = self._store.views.generation(self.record.id, fold.generation).entries
         shown = (entry.inline for entry in entries if entry.fold == fold.id)
         return next(shown, None) or {"role": "assistant", "content": fold.text}
 
-    def stretch(self, record: ConversationRecord, span: Span, start: int) -> MessageSpan:
-        """Some rows of a span, from a message on."""
-        span = Span(max(1, span.first), min(span.last, record.messages))
+    # -- messages of the log, and of what the model sees
+
+    def messages(self, span: Span, start: int) -> MessageSpan:
+        """Some rows of a span of the log, from a message on."""
+        span = Span(max(1, span.first), min(span.last, self.record.messages))
         start = min(max(start, span.first), max(span.first, span.last))
         end = min(span.last, start + MESSAGE_ROWS - 1)
-        counter = self.measure(record).counter
-        rows = message_rows(self.store.log.span(record.id, Span(start, end)), counter, self._pinned(record))
+        stored = self._store.log.span(self.record.id, Span(start, end))
+        rows = message_rows(stored, self.measure.sizes.counter, self._pinned())
         before = max(span.first, start - MESSAGE_ROWS) if start > span.first else 0
         return MessageSpan(tuple(rows), span, before, end + 1 if end < span.last else 0)
 
-    def _pinned(self, record: ConversationRecord) -> set[int]:
-        return {pin.number for pin in self.store.pins.all(record.id)}
-
-    # -- what the model sees
-
-    def sent(self, record: ConversationRecord) -> tuple[View, list[PlacedMessage]]:
-        """The messages that a request made now would carry, each with where it comes from."""
-        view = self.store.views.view(record.id)
-        return view, [PlacedMessage(place, sent) for place, sent in enumerate(sent_messages(view), 1)]
-
-    def shown(self, record: ConversationRecord, span: Span, start: int) -> MessageSpan:
+    def shown(self, span: Span, start: int) -> MessageSpan:
         """What the model sees of a span of messages, from a message on."""
-        view, sent = self.sent(record)
+        view, sent = self._sent()
         within = [*_within(sent, span)]
         numbers = [item.numbers[0] if item.numbers else 0 for item in within]
         first = next((place for place, number in enumerate(numbers) if number >= start), max(0, len(within) - 1))
-        rows = self._view_rows(record, within[first : first + MESSAGE_ROWS])
+        rows = self._view_rows(within[first : first + MESSAGE_ROWS])
         before = next((n for n in numbers[max(0, first - MESSAGE_ROWS) :] if n), 0) if first else 0
         after = next((n for n in numbers[first + MESSAGE_ROWS :] if n), 0)
         return MessageSpan(tuple(rows), span, before, after, view.generation)
 
-    def view(self, record: ConversationRecord, start: int) -> MessageSpan:
+    def view(self, start: int) -> MessageSpan:
         """All that the model sees, exactly as it is sent, from a place on."""
-        view, sent = self.sent(record)
+        view, sent = self._sent()
         start = min(max(1, start), max(1, len(sent)))
-        rows = self._view_rows(record, sent[start - 1 : start - 1 + MESSAGE_ROWS], as_written=True)
+        rows = self._view_rows(sent[start - 1 : start - 1 + MESSAGE_ROWS], as_written=True)
         before = max(1, start - MESSAGE_ROWS) if start > 1 else 0
         after = start + MESSAGE_ROWS if start + MESSAGE_ROWS <= len(sent) else 0
-        return MessageSpan(
-            tuple(rows), Span(1, len(sent)), before, after, view.generation, tokens=self.window(record).used
-        )
+        return MessageSpan(tuple(rows), Span(1, len(sent)), before, after, view.generation, self.window().used)
 
-    def _view_rows(
-        self, record: ConversationRecord, some: Sequence[PlacedMessage], as_written: bool = False
-    ) -> list[MessageRow]:
-        numbers = [number for item in some for number in item.numbers]
-        times = {stored.number: stored.created_at for stored in self.store.log.pick(record.id, numbers)}
-        counter = self.measure(record).counter
-        return view_rows(some, counter, times, self._pinned(record), as_written=as_written)
+    def stored_message(self, number: int) -> StoredMessage:
+        return self._store.log.message(self.record.id, number)
 
-    def sent_message(self, record: ConversationRecord, generation: int, place: int) -> Message:
-        """One of these messages; the view must still be the one that was looked at."""
-        view, sent = self.sent(record)
+    def sent_message(self, generation: int, place: int) -> Message:
+        """A message at its place in what the model sees; the view must still be the one that was looked at."""
+        view, sent = self._sent()
         if view.generation != generation:
             raise refuse(409, "view_changed", "What the model sees has changed. Load the page again.")
         if not 1 <= place <= len(sent):
             raise refuse(404, "no_such_message", "The model sees no such message.")
         return sent[place - 1].sent.message
 
+    def _sent(self) -> tuple[View, list[PlacedMessage]]:
+        """The messages that a request made now would carry, each with where it comes from."""
+        view = self._store.views.view(self.record.id)
+        return view, [PlacedMessage(place, sent) for place, sent in enumerate(sent_messages(view), 1)]
+
+    def _view_rows(self, some: Sequence[PlacedMessage], as_written: bool = False) -> list[MessageRow]:
+        numbers = [number for item in some for number in item.numbers]
+        times = {stored.number: stored.created_at for stored in self._store.log.pick(self.record.id, numbers)}
+        return view_rows(some, self.measure.sizes.counter, times, self._pinned(), as_written=as_written)
+
+    def _pinned(self) -> set[int]:
+        return {pin.number for pin in self._store.pins.all(self.record.id)}
+
     # -- a compaction
 
-    def comparison(self, record: ConversationRecord, number: int) -> Comparison:
+    def comparison(self, number: int) -> Comparison:
         """An attempt and, if it was committed, the views before and after it."""
-        found = self.store.views.attempts(record.id, 1, before=number + 1)
+        id, views = self.record.id, self._store.views
+        found = views.attempts(id, 1, before=number + 1)
         if not found or found[0].number != number:
             raise refuse(404, "no_such_compaction", "This conversation has no such compaction.")
         attempt = found[0]
         if attempt.generation is None:
             return Comparison(attempt)
-        after = self.store.views.generation(record.id, attempt.generation)
-        before = self.store.views.generation(record.id, attempt.generation - 1)
-        marks = {mark.id: mark for mark in self.store.views.fold_marks(record.id)}
-        counter = self.measure(record).counter
+        after = views.generation(id, attempt.generation)
+        before = views.generation(id, attempt.generation - 1)
         shown = {*shown_numbers(before, after.base_last), *shown_numbers(after, after.base_last)}
-        sizes = self._sizes.sizes(record, max(record.messages, after.base_last), counter, shown)
-        scale = Scale(sizes.of, counter.message, sizes.counted)
-        sides = [view_segments(step, after.base_last, marks, scale) for step in (before, after)]
+        sizes = self._sizes(max(self.record.messages, after.base_last), shown)
+        marks = self._marks()
+        sides = [view_segments(step, after.base_last, marks, sizes) for step in (before, after)]
         told = attempt.report.tokens_before, attempt.report.tokens_after
         fixed = min(whole - sum(segment.tokens for segment in side) for whole, side in zip(told, sides, strict=True))
         old, new = ([*_some(SegmentKind.FIXED, max(0, fixed)), *side] for side in sides)
-        totals = [sum(segment.tokens for segment in side) for side in (old, new)]
-        return Comparison(
-            attempt,
-            tuple(placed(old, max(totals))),
-            tuple(placed(new, max(totals))),
-            totals[0],
-            totals[1],
-            undone=attempt.generation not in self.store.views.in_force(record.id),
-        )
+        whole = max(sum(segment.tokens for segment in side) for side in (old, new))
+        undone = attempt.generation not in views.in_force(id)
+        return Comparison(attempt, tuple(placed(old, whole)), tuple(placed(new, whole)), undone=undone)
 
 
 def _some(kind: SegmentKind, tokens: int) -> list[TimelineSegment]:
@@ -379,14 +379,15 @@ def _within(sent: Sequence[PlacedMessage], span: Span) -> Iterator[PlacedMessage
 
 
 def _window_use(measure: Measure, view: View) -> WindowUse:
-    reading = measure.meter.read_beside(RenderedView().messages(view), measure.fixed_raw)
+    sizes = measure.sizes
+    reading = sizes.read_stored(RenderedView().messages(view))
     return divide(
         WindowContext(
             view.lines,
-            measure.counter,
-            measure.limits,
-            measure.system,
-            measure.tools,
+            sizes.counter,
+            sizes.limits,
+            sizes.fixed.system_tokens,
+            sizes.fixed.tool_tokens,
             reading.tokens,
             reading.measured,
             view.compactions,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import accumulate
 
-from leporello.events import Span, ViewEntry
+from leporello.events import Span
 from leporello.messages import Message
 from leporello.store import Store
 from leporello.store.records import ConversationRecord, FoldMark, Generation
@@ -38,10 +38,13 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class LogSizes:
+    """Sizes in tokens: of stretches of the log, and of messages that a compaction wrote."""
+
     sums: tuple[float, ...]
     """Of the first N messages."""
     estimates: tuple[int, ...]
     """How many of the first N messages are estimated."""
+    count: Callable[[Message], int]
 
     def of(self, first: int, last: int) -> int:
         """Tokens of a stretch, both ends included."""
@@ -105,15 +108,12 @@ def _sizes(known: _Known, last: int, counter: TokenCounter) -> LogSizes:
     return LogSizes(
         tuple(accumulate(tokens, initial=0.0)),
         tuple(accumulate((raw == UNKNOWN for raw, _ in pairs), initial=0)),
+        counter.message,
     )
 
 
 NARROWEST = 0.35
 """Percent of the strip below which nothing could be seen or clicked."""
-
-Count = Callable[[Message], int]
-Weigh = Callable[[int, int], int]
-"""Tokens of a stretch of the log."""
 
 
 class SegmentKind(StrEnum):
@@ -155,59 +155,45 @@ class PlacedSegment:
     width: float
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """How things are measured: stretches of the log, and messages that a compaction wrote."""
-
-    log: Weigh
-    count: Count
-    counted: Callable[[int, int], bool] = lambda first, last: True
-    """Whether the size of a stretch is counted; else it is an estimate."""
-
-
 def shown_numbers(step: Generation, last: int) -> list[int]:
     """The stored messages that a view shows as they are."""
     numbers = [entry.ref for entry in step.entries if entry.ref is not None and entry.inline is None]
     return [*numbers, *range(step.base_last + 1, last + 1)]
 
 
-def view_segments(step: Generation, last: int, marks: Mapping[str, FoldMark], scale: Scale) -> list[TimelineSegment]:
+def view_segments(step: Generation, last: int, marks: Mapping[str, FoldMark], sizes: LogSizes) -> list[TimelineSegment]:
     """What the model sees: the entries of a generation, then what the log has beyond them."""
     segments: list[TimelineSegment] = []
     for entry in step.entries:
         if entry.fold is not None and entry.inline is not None:
             mark = marks.get(entry.fold)
             span = mark.covered if mark else None
-            covered = scale.log(span.first, span.last) if span else 0
-            about = span is not None and not scale.counted(span.first, span.last)
+            covered = sizes.of(span.first, span.last) if span else 0
+            about = span is not None and not sizes.counted(span.first, span.last)
             segments.append(
-                TimelineSegment(SegmentKind.FOLD, span, scale.count(entry.inline), entry.fold, covered, about=about)
+                TimelineSegment(SegmentKind.FOLD, span, sizes.count(entry.inline), entry.fold, covered, about=about)
             )
         elif entry.ref is not None:
-            _add_message(segments, entry, scale)
+            here = Span(entry.ref, entry.ref)
+            if entry.inline is not None:
+                _add_run(segments, here, sizes.count(entry.inline), shortened=1)
+            else:
+                _add_run(segments, here, sizes.of(entry.ref, entry.ref))
         elif entry.inline is not None:
-            segments.append(TimelineSegment(SegmentKind.NOTE, None, scale.count(entry.inline)))
+            segments.append(TimelineSegment(SegmentKind.NOTE, None, sizes.count(entry.inline)))
     if step.base_last < last:
         beyond = Span(step.base_last + 1, last)
-        _add_run(segments, beyond, scale.log(beyond.first, beyond.last), 0)
+        _add_run(segments, beyond, sizes.of(beyond.first, beyond.last))
     return _named(segments)
 
 
-def _add_message(segments: list[TimelineSegment], entry: ViewEntry, scale: Scale) -> None:
-    number = entry.ref or 0
-    tokens = scale.count(entry.inline) if entry.inline is not None else scale.log(number, number)
-    _add_run(segments, Span(number, number), tokens, 1 if entry.inline is not None else 0)
-
-
-def _add_run(segments: list[TimelineSegment], span: Span, tokens: int, shortened: int) -> None:
+def _add_run(segments: list[TimelineSegment], span: Span, tokens: int, shortened: int = 0) -> None:
     before = segments[-1] if segments else None
     if before and before.kind is SegmentKind.KEPT and before.span and before.span.last + 1 == span.first:
-        grown = Span(before.span.first, span.last)
-        segments[-1] = TimelineSegment(
-            SegmentKind.KEPT, grown, before.tokens + tokens, shortened=before.shortened + shortened
-        )
-    else:
-        segments.append(TimelineSegment(SegmentKind.KEPT, span, tokens, shortened=shortened))
+        segments.pop()
+        span = Span(before.span.first, span.last)
+        tokens, shortened = before.tokens + tokens, before.shortened + shortened
+    segments.append(TimelineSegment(SegmentKind.KEPT, span, tokens, shortened=shortened))
 
 
 def _named(segments: Sequence[TimelineSegment]) -> list[TimelineSegment]:
@@ -223,41 +209,33 @@ def _named(segments: Sequence[TimelineSegment]) -> list[TimelineSegment]:
     return named
 
 
-def log_segments(shown: Iterable[TimelineSegment], last: int, scale: Scale) -> list[TimelineSegment]:
+def log_segments(shown: Iterable[TimelineSegment], last: int, sizes: LogSizes) -> list[TimelineSegment]:
     """The whole log, divided by what the model sees of it: open messages, and stretches behind a fold."""
-    listed = list(shown)
-    opened = sorted(
-        (segment for segment in listed if segment.kind is not SegmentKind.FOLD and segment.span),
-        key=lambda segment: segment.span.first if segment.span else 0,
-    )
-    folds = [segment for segment in listed if segment.kind is SegmentKind.FOLD and segment.span]
+    spans = [(segment.span, segment) for segment in shown if segment.span]
+    opened = [(span, segment.kind) for span, segment in spans if segment.kind is not SegmentKind.FOLD]
+    folds = [(span, segment.fold) for span, segment in spans if segment.kind is SegmentKind.FOLD]
     segments: list[TimelineSegment] = []
     place = 1
-    for segment in opened:
-        assert segment.span is not None
-        segments += _hidden(Span(place, segment.span.first - 1), folds, scale)
-        segments.append(_stretch(segment.kind, segment.span, scale))
-        place = segment.span.last + 1
-    return segments + _hidden(Span(place, last), folds, scale)
+    for span, kind in sorted(opened, key=lambda item: item[0].first):
+        segments += _hidden(Span(place, span.first - 1), folds, sizes)
+        segments.append(_stretch(kind, span, sizes))
+        place = span.last + 1
+    return segments + _hidden(Span(place, last), folds, sizes)
 
 
-def _stretch(kind: SegmentKind, span: Span, scale: Scale, fold: str = "") -> TimelineSegment:
-    about = not scale.counted(span.first, span.last)
-    return TimelineSegment(kind, span, scale.log(span.first, span.last), fold, about=about)
+def _stretch(kind: SegmentKind, span: Span, sizes: LogSizes, fold: str = "") -> TimelineSegment:
+    about = not sizes.counted(span.first, span.last)
+    return TimelineSegment(kind, span, sizes.of(span.first, span.last), fold, about=about)
 
 
-def _hidden(gap: Span, folds: Sequence[TimelineSegment], scale: Scale) -> list[TimelineSegment]:
+def _hidden(gap: Span, folds: Sequence[tuple[Span, str]], sizes: LogSizes) -> list[TimelineSegment]:
     """A stretch that is not shown, cut where one fold ends and another begins."""
     found: list[TimelineSegment] = []
     place = gap.first
     while place <= gap.last:
-        holder = next((fold for fold in folds if fold.span and place in fold.span), None)
-        if holder is not None and holder.span is not None:
-            end = min(gap.last, holder.span.last)
-        else:
-            starts = [fold.span.first for fold in folds if fold.span and fold.span.first > place]
-            end = min([gap.last, *(start - 1 for start in starts)])
-        found.append(_stretch(SegmentKind.FOLD, Span(place, end), scale, holder.fold if holder else ""))
+        before_next = min((span.first - 1 for span, _ in folds if span.first > place), default=gap.last)
+        end, id = next(((span.last, id) for span, id in folds if place in span), (before_next, ""))
+        found.append(_stretch(SegmentKind.FOLD, Span(place, min(end, gap.last)), sizes, id))
         place = end + 1
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leporello.conversation.rendering import SentMessage
+from leporello.conversation.sizes import PromptSizes
 from leporello.events import Span
 from leporello.gateway.dashboard.timeline import PlacedSegment, SegmentKind, TimelineSegment
 from leporello.messages import (
@@ -20,7 +21,6 @@ from leporello.messages import (
     result_id,
     role_of,
 )
-from leporello.models import Limits
 from leporello.policy import due_at
 from leporello.present.text import visible, visible_line
 from leporello.present.window import WindowUse
@@ -36,7 +36,6 @@ from leporello.store.records import (
     UsageTotals,
 )
 from leporello.tokens import TokenCounter
-from leporello.tokens.meter import PromptMeter
 
 FIRST_CHARACTERS = 1_500
 """How much of a text a page shows at first."""
@@ -84,8 +83,6 @@ class MessageBlock:
 class MessageRow:
     """One message: of the log, or of what the model sees."""
 
-    number: int
-    """Of the first message it shows; 0 where a compaction wrote it."""
     role: str
     who: str
     """The tool of a result, else empty."""
@@ -101,6 +98,11 @@ class MessageRow:
     shortened: bool = False
     behind: str = ""
     """For a row without a number: the number of the row before it, and a fraction."""
+
+    @property
+    def number(self) -> int:
+        """Of the first message it shows; 0 where a compaction wrote it."""
+        return self.numbers[0] if self.numbers else 0
 
     @property
     def key(self) -> str:
@@ -122,7 +124,6 @@ def message_rows(
     return [
         replace(
             _row(item.message, names, counter),
-            number=item.number,
             numbers=(item.number,),
             at=item.created_at,
             pinned=item.number in pinned,
@@ -157,31 +158,20 @@ def view_rows(
     rows: list[MessageRow] = []
     before = following = 0
     for item in shown:
-        row = _view_row(item, names, counter, times, pinned, as_written)
-        before, following = (row.number, 0) if row.number else (before, following + 1)
-        rows.append(replace(row, behind=f"{before}.{following:03}") if following else row)
+        numbers, lines = item.numbers, item.sent.lines
+        before, following = (numbers[0], 0) if numbers else (before, following + 1)
+        row = replace(
+            _row(item.sent.message, names, counter, as_written),
+            numbers=numbers,
+            at=times.get(numbers[-1]) if numbers else None,
+            pinned=any(number in pinned for number in numbers),
+            place=item.place,
+            fold=next((line.fold for line in lines if line.fold), ""),
+            shortened=any(line.shortened for line in lines),
+            behind=f"{before}.{following:03}" if following else "",
+        )
+        rows.append(row)
     return rows
-
-
-def _view_row(
-    item: PlacedMessage,
-    names: Mapping[str, str],
-    counter: TokenCounter,
-    times: Mapping[int, float],
-    pinned: Collection[int],
-    as_written: bool,
-) -> MessageRow:
-    numbers, lines = item.numbers, item.sent.lines
-    return replace(
-        _row(item.sent.message, names, counter, as_written),
-        number=numbers[0] if numbers else 0,
-        numbers=numbers,
-        at=times.get(numbers[-1]) if numbers else None,
-        pinned=any(number in pinned for number in numbers),
-        place=item.place,
-        fold=next((line.fold for line in lines if line.fold), ""),
-        shortened=any(line.shortened for line in lines),
-    )
 
 
 def _call_names(messages: Iterable[Message]) -> dict[str, str]:
@@ -200,7 +190,7 @@ def _row(message: Message, names: Mapping[str, str], counter: TokenCounter, as_w
         left -= len(shown.text)
         blocks.append(MessageBlock(index, kind, title, shown, len(text)))
     known = role if role in ("user", "assistant", "tool", "system", "developer") else "other"
-    return MessageRow(0, known, who, None, counter.message(message), tuple(blocks))
+    return MessageRow(known, who, None, counter.message(message), tuple(blocks))
 
 
 def texts_of(message: Message, as_written: bool = False) -> list[tuple[str, str, str]]:
@@ -258,13 +248,7 @@ class SearchHit:
 class Measure:
     """What the last process that talked in a conversation left behind about its window."""
 
-    limits: Limits
-    counter: TokenCounter
-    meter: PromptMeter
-    system: int = 0
-    tools: int = 0
-    fixed_raw: float = 0.0
-    """Tokens of both before calibration, with their framing."""
+    sizes: PromptSizes
     waits_at: int | None = None
     """The generation whose view is left alone for longer, because folding it again would not help."""
     waits_for: int = 0
@@ -272,13 +256,13 @@ class Measure:
 
     def due(self, generation: int, undone: bool) -> int:
         """At how many tokens the next folding happens by itself; an undone view is left alone for longer, too."""
-        waits = self.limits.hard_tokens if undone else self.waits_for if self.waits_at == generation else 0
-        return due_at(self.limits, waits)
+        limits = self.sizes.limits
+        waits = limits.hard_tokens if undone else self.waits_for if self.waits_at == generation else 0
+        return due_at(limits, waits)
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    record: ConversationRecord
     title: str
     named: bool
     last: int
@@ -362,8 +346,6 @@ class Comparison:
     attempt: Attempt
     before: tuple[PlacedSegment, ...] = ()
     after: tuple[PlacedSegment, ...] = ()
-    tokens_before: int = 0
-    tokens_after: int = 0
     undone: bool = False
 
     @property

@@ -79,7 +79,6 @@ class ConversationHint:
     messages: Sequence[Message]
     owner: str
     model: str
-    window: int | None
     size: int
 
 

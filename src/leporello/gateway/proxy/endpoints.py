@@ -10,23 +10,30 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 import aiohttp
+from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
-from yarl import URL
 
-from leporello.dialects import Dialect, dialect_of_headers
+from leporello.dialects import DIALECTS, OPENAI_CHAT, Dialect, dialect_of_headers
 from leporello.errors import LeporelloError
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import BrowserCheck, Client, Keys, identify
-from leporello.gateway.config import GatewayConfig, Upstream
+from leporello.gateway.config import GatewayConfig
 from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog, log
-from leporello.gateway.proxy.recall.tool_loop import ToolLoop
-from leporello.gateway.proxy.relay import ClientGone, Outlet, relay_stream, relay_whole
+from leporello.gateway.proxy.recall import ToolLoop
+from leporello.gateway.proxy.relay import ClientGone, Outlet, Tally, relay_stream, relay_whole
 from leporello.gateway.proxy.request import WireRequest, read_request
 from leporello.gateway.proxy.rewrite import Action, RequestRewriter, Rewrite
-from leporello.gateway.proxy.streams import Tally
-from leporello.gateway.proxy.upstream import Upstreams, read_reply, sent_headers, upstream_url, verdict_on
-from leporello.providers.errors import classify
+from leporello.gateway.proxy.upstream import (
+    MODELS_PATH,
+    Upstreams,
+    UpstreamTarget,
+    read_reply,
+    sent_headers,
+    upstream_url,
+    verdict_on,
+)
+from leporello.providers.errors import ErrorVerdict, classify
 from leporello.usage import CanonicalUsage
 
 P = ParamSpec("P")
@@ -42,45 +49,69 @@ class Proxy:
     """What all routes of the proxy share."""
 
     def __init__(
-        self, config: GatewayConfig, keys: Keys, planner: RequestRewriter, upstreams: Upstreams, metrics: Metrics
+        self, config: GatewayConfig, keys: Keys, rewriter: RequestRewriter, upstreams: Upstreams, metrics: Metrics
     ) -> None:
         self.config = config
         self.keys = keys
         self.browsers = BrowserCheck(keys, config.origins)
-        self.planner = planner
+        self.rewriter = rewriter
         self.upstreams = upstreams
         self.metrics = metrics
         self.gate = Gate(config.rate, config.streams, time.monotonic)
-        self.threads = ThreadPoolExecutor(8, "leporello-gateway")
-        self._afterwards: set[asyncio.Task[None]] = set()
+        self._threads = ThreadPoolExecutor(8, "leporello-gateway")
+        self._settling: set[asyncio.Task[None]] = set()
 
     async def thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run blocking work beside the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: work(*args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
 
-    def afterwards(self, plan: Rewrite, *usages: CanonicalUsage | None) -> None:
+    def settle(self, rewrite: Rewrite, *usages: CanonicalUsage | None) -> None:
         """Count an answer (one usage for each call it took) and fold if due, while the client reads."""
         counted = [usage for usage in usages if usage is not None]
         for usage in counted:
             self.metrics.count_usage(usage)
-        if plan.live is None:
-            return
-        task = asyncio.create_task(self._settle(plan, counted))
-        self._afterwards.add(task)
-        task.add_done_callback(self._afterwards.discard)
+        if rewrite.cached is not None:
+            task = asyncio.create_task(self._settle(rewrite, counted))
+            self._settling.add(task)
+            task.add_done_callback(self._settling.discard)
 
-    async def _settle(self, plan: Rewrite, usages: list[CanonicalUsage]) -> None:
+    async def _settle(self, rewrite: Rewrite, usages: list[CanonicalUsage]) -> None:
         try:
-            await self.thread(self.planner.settle, plan, usages)
+            await self.thread(self.rewriter.settle, rewrite, usages)
         except LeporelloError as error:
             # The answer has gone out; that its figures could not be stored is for the log.
             log.error('{"problem": "settle", "kind": "%s"}', type(error).__name__)
 
     async def drain(self) -> None:
         """Wait for what is still to be written."""
-        while self._afterwards:
-            await asyncio.gather(*self._afterwards)
-        self.threads.shutdown(wait=True)
+        while self._settling:
+            await asyncio.gather(*self._settling)
+        self._threads.shutdown(wait=True)
+
+
+def proxy_routes(proxy: Proxy) -> list[BaseRoute]:
+    """The paths of the model APIs."""
+    apis = [(dialect, dialect.api) for dialect in DIALECTS.values()]
+    asked = [ModelEndpoint(proxy, dialect, api.path) for dialect, api in apis]
+    counted = [CountEndpoint(proxy, dialect, api.count_path) for dialect, api in apis if api.count_path]
+    models = ModelsEndpoint(proxy, OPENAI_CHAT, MODELS_PATH)
+    return [
+        *(Route(endpoint.path, endpoint, methods=["POST"]) for endpoint in [*asked, *counted]),
+        Route(MODELS_PATH, models, methods=["GET"]),
+        Route(MODELS_PATH + "/{model:path}", models, methods=["GET"]),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyCall:
+    """One request as it arrived."""
+
+    headers: dict[str, str]
+    client: Client
+    data: bytes
+    query: bytes
+    model: str
+    """The model that the path names."""
 
 
 class ProxyEndpoint:
@@ -125,7 +156,6 @@ class ProxyEndpoint:
             try:
                 await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
                 if not work.done():
-                    work.cancel()
                     raise ClientGone
                 await work
             finally:
@@ -137,23 +167,12 @@ class ProxyEndpoint:
         """Answer one request."""
         raise NotImplementedError
 
-    def _upstream(self, model: str, dialect: Dialect) -> Upstream:
-        found = self.proxy.config.upstream(model, dialect)
-        if found is None:
+    def _target(self, call: ProxyCall, model: str, dialect: Dialect) -> UpstreamTarget:
+        upstream = self.proxy.config.upstream(model, dialect)
+        if upstream is None:
             raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyCall:
-    """One request as it arrived."""
-
-    headers: dict[str, str]
-    client: Client
-    data: bytes
-    query: bytes
-    model: str
-    """The model that the path names."""
+        headers = sent_headers(call.headers, call.client, upstream, dialect.api.bearer)
+        return UpstreamTarget(upstream, upstream_url(upstream, self.path, call.query, call.model), headers)
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -164,119 +183,109 @@ async def _disconnected(receive: Receive) -> None:
 class ModelEndpoint(ProxyEndpoint):
     """`chat/completions`, `responses` and `messages`."""
 
-    async def _understood(self, call: ProxyCall) -> WireRequest:
+    async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
+        """Read, rewrite, send and relay; a refusal that can be mended makes another request to send."""
+        request = await self._read(call)
+        target = self._target(call, request.model, self.dialect)
+        began = time.perf_counter()
+        rewrite: Rewrite | None = await self.proxy.thread(
+            self.proxy.rewriter.rewrite, request, call.client, target.upstream, call.headers.get(NAME_HEADER, "")
+        )
+        self.proxy.metrics.planning.observe(time.perf_counter() - began)
+        while rewrite is not None:
+            entry.done, entry.conversation = rewrite.action.value, rewrite.conversation
+            attempt = self._send_with_recall if rewrite.offered else self._send
+            rewrite = await attempt(rewrite, target, outlet)
+
+    async def _read(self, call: ProxyCall) -> WireRequest:
         if len(call.data) < LARGE:
             return read_request(self.dialect, call.data)
         return await self.proxy.thread(read_request, self.dialect, call.data)
 
-    async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
-        """Plan, send, recover, relay."""
-        request = await self._understood(call)
-        upstream = self._upstream(request.model, self.dialect)
-        began = time.perf_counter()
-        plan = await self.proxy.thread(
-            self.proxy.planner.plan, request, call.client, upstream, call.headers.get(NAME_HEADER, "")
-        )
-        self.proxy.metrics.planning.observe(time.perf_counter() - began)
-        headers = sent_headers(call.headers, call.client, upstream, self.dialect.api.bearer)
-        url = upstream_url(upstream, self.path, call.query)
-        while True:
-            entry.done, entry.conversation = plan.done.value, plan.conversation
-            attempt = self._recalled if plan.offered else self._attempt
-            again = await attempt(plan, url, headers, outlet)
-            if again is None:
-                return
-            plan = again
-
-    async def _attempt(self, plan: Rewrite, url: URL, headers: dict[str, str], outlet: Outlet) -> Rewrite | None:
-        """Send a plan and relay what comes; another plan when this one was refused and can be mended."""
-        async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
+    async def _send(self, rewrite: Rewrite, target: UpstreamTarget, outlet: Outlet) -> Rewrite | None:
+        """Send a request and relay what comes; another request when this one was refused and can be mended."""
+        async with self.proxy.upstreams.call(target, rewrite.body) as response:
             if response.status >= 400:
-                return await self._refused(plan, response, outlet)
-            about = headers_about(plan)
-            if response.content_type == "text/event-stream":
-                tally = Tally(plan.request.dialect)
-                try:
-                    await relay_stream(outlet, response, plan.request.dialect, about, tally)
-                finally:
-                    # A client may hang up as soon as it has read the last event: the answer was given all the same.
-                    if tally.ended and tally.error is None:
-                        self.proxy.afterwards(plan, tally.usage)
-                if tally.error is not None and not outlet.started:
-                    return await self._refused_in_stream(plan, tally.error, outlet)
-            else:
-                usage = await relay_whole(outlet, response, plan.request.dialect, about)
-                self.proxy.afterwards(plan, usage)
+                return await self._refused(rewrite, response, outlet)
+            about = headers_about(rewrite)
+            if response.content_type != "text/event-stream":
+                self.proxy.settle(rewrite, await relay_whole(outlet, response, self.dialect, about))
+                return None
+            tally = Tally(self.dialect)
+            try:
+                await relay_stream(outlet, response, self.dialect, about, tally)
+            finally:
+                # A client may hang up as soon as it has read the last event: the answer was given all the same.
+                if tally.ended and tally.error is None:
+                    self.proxy.settle(rewrite, tally.usage)
+            if tally.error is not None and not outlet.started:
+                return await self._refused_in_stream(rewrite, tally.error, outlet)
         return None
 
-    async def _recalled(self, plan: Rewrite, url: URL, headers: dict[str, str], outlet: Outlet) -> Rewrite | None:
+    async def _send_with_recall(self, rewrite: Rewrite, target: UpstreamTarget, outlet: Outlet) -> Rewrite | None:
         """The same where the model can ask for its past: the answer may take several calls."""
-        exchange = ToolLoop(self.proxy, plan, url, headers, outlet)
+        loop = ToolLoop(self.proxy, rewrite, target, outlet)
         try:
-            async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
+            async with self.proxy.upstreams.call(target, rewrite.body) as response:
                 if response.status >= 400:
-                    return await self._refused(plan, response, outlet)
-                error = await exchange.first(response, headers_about(plan))
+                    return await self._refused(rewrite, response, outlet)
+                error = await loop.first(response, headers_about(rewrite))
                 if error is not None:
-                    return await self._refused_in_stream(plan, error, outlet)
-            await exchange.rest()
+                    return await self._refused_in_stream(rewrite, error, outlet)
+            await loop.rest()
         finally:
             # Whatever became of the answer: what was counted was paid for.
-            if exchange.rounds:
-                self.proxy.afterwards(plan, *exchange.usages)
-            self.proxy.metrics.recalls.inc(exchange.recalls)
+            if loop.rounds:
+                self.proxy.settle(rewrite, *loop.usages)
+            self.proxy.metrics.recalls.inc(loop.recalls)
         return None
 
-    async def _refused(self, plan: Rewrite, response: aiohttp.ClientResponse, outlet: Outlet) -> Rewrite | None:
+    async def _refused(self, rewrite: Rewrite, response: aiohttp.ClientResponse, outlet: Outlet) -> Rewrite | None:
         body = await read_reply(response)
-        mended = await self.proxy.thread(self.proxy.planner.recover, plan, verdict_on(response, body))
-        if mended is not None:
-            return mended
-        await outlet.whole(response, body, plan.request.dialect, headers_about(plan))
-        return None
+        mended = await self._mended(rewrite, verdict_on(response, body))
+        if mended is None:
+            await outlet.whole(response, body, self.dialect, headers_about(rewrite))
+        return mended
 
-    async def _refused_in_stream(self, plan: Rewrite, error: object, outlet: Outlet) -> Rewrite | None:
+    async def _refused_in_stream(self, rewrite: Rewrite, error: object, outlet: Outlet) -> Rewrite | None:
         """An error that came first inside a stream that began well."""
-        verdict = classify(None, error, now=time.time())
-        mended = await self.proxy.thread(self.proxy.planner.recover, plan, verdict)
+        mended = await self._mended(rewrite, classify(None, error, now=time.time()))
         if mended is None:
             await outlet.release()
         return mended
 
+    async def _mended(self, rewrite: Rewrite, verdict: ErrorVerdict) -> Rewrite | None:
+        return await self.proxy.thread(self.proxy.rewriter.recover, rewrite, verdict)
 
-def headers_about(plan: Rewrite) -> list[tuple[bytes, bytes]]:
+
+def headers_about(rewrite: Rewrite) -> list[tuple[bytes, bytes]]:
     """What was done to a request, for the client."""
-    found = [(b"x-leporello", plan.done.value.encode())]
-    if plan.conversation:
-        found.append((NAME_HEADER.encode(), plan.conversation.encode()))
+    found = [(b"x-leporello", rewrite.action.value.encode())]
+    if rewrite.conversation:
+        found.append((NAME_HEADER.encode(), rewrite.conversation.encode()))
     return found
 
 
 class CountEndpoint(ModelEndpoint):
-    """`messages/count_tokens`: how large the request would be, known folds included."""
+    """`messages/count_tokens`: how large the request would be, known folds included. Nothing is stored."""
 
     async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
-        """Count what would be sent; nothing is stored."""
-        request = await self._understood(call)
-        upstream = self._upstream(request.model, self.dialect)
+        request = await self._read(call)
+        target = self._target(call, request.model, self.dialect)
         name = call.headers.get(NAME_HEADER, "")
-        plan = await self.proxy.thread(self.proxy.planner.preview, request, call.client, upstream, name)
-        entry.done = plan.done.value
-        headers = sent_headers(call.headers, call.client, upstream, self.dialect.api.bearer)
-        url = upstream_url(upstream, self.path, call.query)
-        async with self.proxy.upstreams.call("POST", url, headers, plan.body) as response:
-            await outlet.whole(response, await read_reply(response), self.dialect, headers_about(plan))
+        preview = self.proxy.rewriter.preview
+        rewrite = await self.proxy.thread(preview, request, call.client, target.upstream, name)
+        entry.done = rewrite.action.value
+        async with self.proxy.upstreams.call(target, rewrite.body) as response:
+            await outlet.whole(response, await read_reply(response), self.dialect, headers_about(rewrite))
 
 
 class ModelsEndpoint(ProxyEndpoint):
-    """`/v1/models`: what the upstream of the asked dialect offers."""
+    """`/v1/models`: what the upstream of the asked dialect offers; the client's headers tell which API is meant."""
 
     async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
-        """Ask the upstream; the client's headers tell which API is meant."""
         dialect = dialect_of_headers(call.headers)
-        upstream = self._upstream(call.model, dialect)
+        target = self._target(call, call.model, dialect)
         entry.done = Action.PASSED.value
-        headers = sent_headers(call.headers, call.client, upstream, dialect.api.bearer)
-        url = upstream_url(upstream, self.path, call.query, call.model)
-        async with self.proxy.upstreams.call("GET", url, headers, None) as response:
+        async with self.proxy.upstreams.call(target, None) as response:
             await outlet.whole(response, await read_reply(response), dialect, [])

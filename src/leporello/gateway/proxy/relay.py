@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 import aiohttp
 import orjson
 from starlette.types import Send
 
 from leporello.dialects import Dialect
+from leporello.dialects.base import Event, EventReader
 from leporello.gateway.api_errors import ApiError, RequestRefused
-from leporello.gateway.proxy.streams import Tally, usage_of
 from leporello.gateway.proxy.upstream import fault_of, read_reply, returned_headers
 from leporello.usage import CanonicalUsage
 
@@ -42,8 +44,7 @@ class Outlet:
 
     def hold(self, status: int, headers: Headers) -> None:
         """Begin an answer that may still be taken back."""
-        self._head = status, headers
-        self._held = []
+        self._head, self._held = (status, headers), []
 
     async def give(self, data: bytes) -> None:
         """A piece of the answer: sent when it has begun, else held back."""
@@ -91,7 +92,6 @@ class Outlet:
             raise ClientGone from error
 
     async def finish(self) -> None:
-        """The end of the answer."""
         if not self.finished:
             self.finished = True
             await self._body(b"", more=False)
@@ -108,9 +108,8 @@ class Outlet:
         if response.status < 400 or _is_json(body):
             await self.answer(response.status, headers, body)
             return
-        fault = ApiError(
-            response.status, "upstream_error", f"The model's server answered with status {response.status}."
-        )
+        words = f"The model's server answered with status {response.status}."
+        fault = ApiError(response.status, "upstream_error", words)
         kept = [(name, value) for name, value in headers if name != b"content-type"]
         await self.answer(response.status, [*kept, *fault.headers()], fault.body(dialect))
 
@@ -121,6 +120,66 @@ class Outlet:
         elif not self.finished:
             await self.write(fault.event(dialect))
             await self.finish()
+
+
+def usage_of(body: Any) -> CanonicalUsage | None:
+    usage = body.get("usage") if isinstance(body, Mapping) else None
+    return CanonicalUsage.parse(usage) if isinstance(usage, Mapping) else None
+
+
+class Tally:
+    """What passes by in a stream of events: usage, errors, the end."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._rules = dialect.stream
+        self._reader = EventReader()
+        self._usage: dict[str, Any] = {}
+        self.ended = False
+        """Whether the answer's last event was seen."""
+        self.opened = False
+        """Whether anything of the answer itself was seen, not only its announcement."""
+        self.error: Mapping[str, Any] | None = None
+        """The body of an error that came instead of an answer."""
+        self.failed = False
+        """Whether the server itself told, anywhere in the stream, that it can't go on."""
+        self.events = 0
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take bytes of the stream; the events that are whole now."""
+        found = list(self._reader.feed(data))
+        self.events += len(found)
+        for event in found:
+            self._event(event)
+        return found
+
+    def _event(self, event: Event) -> None:
+        if event.name == "error" or (b'"error"' in event.data and event.json().get("error")):
+            self.failed = True
+        if not self.opened:
+            self._first(event)
+        if b'"usage"' in event.data:
+            self._count(event.json())
+        if self._rules.is_end(event):
+            self.ended = True
+
+    def _first(self, event: Event) -> None:
+        body = event.json()
+        kind = event.name or str(body.get("type") or "")
+        if kind in self._rules.errors or (self._rules.bare_errors and body.get("error")):
+            self.error = body
+        self.opened = self.error is not None or kind not in self._rules.opening
+
+    def _count(self, body: Mapping[str, Any]) -> None:
+        # Anthropic's later counts are cumulative and leave out what did not change.
+        for place in (body, body.get("message"), body.get("response")):
+            usage = place.get("usage") if isinstance(place, Mapping) else None
+            if isinstance(usage, Mapping):
+                self._usage.update({key: value for key, value in usage.items() if value is not None})
+
+    @property
+    def usage(self) -> CanonicalUsage | None:
+        """What the provider counted; None when it did not say."""
+        return CanonicalUsage.parse(self._usage) if self._usage else None
 
 
 def _is_json(body: bytes) -> bool:
@@ -165,12 +224,11 @@ async def relay_stream(
         return tally
     if tally.failed:
         await outlet.finish()
-        return tally
-    if not tally.ended or whole.rest.strip() not in (b"", b"data: [DONE]"):
+    elif not tally.ended or whole.rest.strip() not in (b"", b"data: [DONE]"):
         await outlet.fail(BROKEN, dialect)
-        return tally
-    await outlet.write(whole.rest)
-    await outlet.finish()
+    else:
+        await outlet.write(whole.rest)
+        await outlet.finish()
     return tally
 
 

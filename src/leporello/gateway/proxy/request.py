@@ -1,19 +1,25 @@
-"""A client's request seen twice: as the messages it says, and as the text it was written in."""
+"""A client's request seen twice: as the messages it says, and as the text it was written in.
+
+The folded view of its conversation is laid over that text: what is shown as it was stays the client's text, byte for
+byte. Folds and shortened messages are written in the dialect's form; they are the same bytes each time, because a view
+does not change between compactions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from leporello.caching import without_marks
+from leporello.caching import marker, without_marks
 from leporello.conversation.recovery import LEAST_OUTPUT, OutputCap
 from leporello.dialects import Dialect, Target
-from leporello.dialects.dialect import Body
+from leporello.dialects.dialect import Body, OverlayItem
 from leporello.gateway.api_errors import refuse
 from leporello.messages import Message, is_instruction, text_of
+from leporello.store.records import ViewLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +43,9 @@ class WireRequest:
         name = self.fields.get("model")
         return name if isinstance(name, str) else ""
 
-    def body(self) -> Body | None:
-        """The request's text, taken apart."""
-        return Body.read(self.data, self.dialect.fields.conversation)
+    def split(self, data: bytes) -> Body | None:
+        """The text of this request, or of a rewritten one, taken apart."""
+        return Body.read(data, self.dialect.fields.conversation)
 
     def target(self) -> Target:
         """The receiver: what the client sent back belongs to whom it sends it to."""
@@ -54,41 +60,105 @@ def read_request(dialect: Dialect, data: bytes) -> WireRequest:
         raise refuse(400, "invalid_json", "We could not parse the JSON body of your request.") from None
     if not isinstance(fields, dict):
         raise refuse(400, "invalid_json", "The body of the request must be a JSON object.")
-    items = fields.get(dialect.fields.conversation)
-    rules = dialect.items
+    items, rules = fields.get(dialect.fields.conversation), dialect.items
+    stateful = rules.is_stateful(fields)
     if not isinstance(items, list) or not all(isinstance(item, dict) and rules.is_item(item) for item in items):
-        return WireRequest(dialect, data, fields, stateful=rules.is_stateful(fields))
-    return _understood(dialect, data, fields, len(items))
-
-
-def _understood(dialect: Dialect, data: bytes, fields: dict[str, Any], count: int) -> WireRequest:
+        return WireRequest(dialect, data, fields, stateful=stateful)
     decoded = dialect.decode_request(fields, "upstream")
-    origins = decoded.origins
-    said = without_marks(decoded.messages)
-    start = next((k for k, message in enumerate(said) if not is_instruction(message)), len(said))
-    spans: list[tuple[int, int]] = []
-    following = later = count
-    for k in range(len(said) - 1, start - 1, -1):
-        # Several messages may come from one item; the next item begins where a greater origin does.
-        if origins[k] != following:
-            later, following = following, origins[k]
-        spans.append((origins[k], later))
-    spans.reverse()
+    messages = without_marks(decoded.messages)
+    start = next((k for k, message in enumerate(messages) if not is_instruction(message)), len(messages))
     return WireRequest(
         dialect,
         data,
         fields,
-        tuple(said[start:]),
-        tuple(spans),
-        "\n\n".join(text_of(message) for message in said[:start]),
+        tuple(messages[start:]),
+        _spans(decoded.origins[start:], len(items)),
+        "\n\n".join(text_of(message) for message in messages[:start]),
         tuple(decoded.tools),
-        dialect.items.is_stateful(fields),
+        stateful,
     )
+
+
+def _spans(origins: Sequence[int], count: int) -> tuple[tuple[int, int], ...]:
+    spans: list[tuple[int, int]] = []
+    following = later = count
+    for origin in reversed(origins):
+        # Several messages may come from one item; the next item begins where a greater origin does.
+        if origin != following:
+            later, following = following, origin
+        spans.append((origin, later))
+    return tuple(reversed(spans))
+
+
+# -- the view over the client's list
+
+
+def is_folded(lines: Sequence[ViewLine]) -> bool:
+    """Whether a view shows anything else than the messages themselves, all of them, in order."""
+    return any(line.shortened or line.number != k for k, line in enumerate(lines, 1))
+
+
+def apply_view(request: WireRequest, lines: Sequence[ViewLine], *, ttl: str = "5m", lay_marks: bool = False) -> bytes:
+    """The body that shows the view instead of the whole conversation."""
+    body = request.split(request.data)
+    if body is None or not request.messages:
+        return request.data
+    start = request.spans[0][0]
+    items = [OverlayItem(place, body.items[place]) for place in range(start)]
+    items += _overlay(request, body, lines)
+    return request.dialect.items.lay_out(body, items, start, marker(ttl) if lay_marks else None)
+
+
+def _overlay(request: WireRequest, body: Body, lines: Sequence[ViewLine]) -> Iterator[OverlayItem]:
+    """Runs of lines that stand in one item go together; a whole run is the item itself."""
+    target = request.target()
+    k = 0
+    while k < len(lines):
+        run = _run(request, lines, k)
+        if run and _is_whole(request, run):
+            yield from (OverlayItem(place, body.items[place]) for place in range(*request.spans[run[0] - 1]))
+        else:
+            members = lines[k : k + max(1, len(run))]
+            fold = any(line.fold for line in members)
+            for item in request.dialect.items.encode([line.message for line in members], target):
+                yield OverlayItem(None, orjson.dumps(item), str(item.get("role", "")), fold)
+        k += max(1, len(run))
+
+
+def _run(request: WireRequest, lines: Sequence[ViewLine], k: int) -> list[int]:
+    """Numbers of the lines from here on that stand in the same item unchanged; none for what a compaction wrote."""
+    numbers: list[int] = []
+    for line in lines[k:]:
+        if line.number is None or line.shortened or line.number > len(request.spans):
+            break
+        if numbers and (
+            line.number != numbers[-1] + 1 or request.spans[line.number - 1] != request.spans[numbers[0] - 1]
+        ):
+            break
+        numbers.append(line.number)
+    return numbers
+
+
+def _is_whole(request: WireRequest, run: Sequence[int]) -> bool:
+    span = request.spans[run[0] - 1]
+    before = run[0] > 1 and request.spans[run[0] - 2] == span
+    after = run[-1] < len(request.spans) and request.spans[run[-1]] == span
+    return not before and not after
+
+
+# -- what a refusal asks for
+
+
+def without_thinking(data: bytes, request: WireRequest) -> bytes:
+    """The body without signed thinking, in a dialect that binds it to what stands before it."""
+    drop = request.dialect.items.without_thinking
+    body = request.split(data) if drop else None
+    return body.with_items(map(drop, body.items)) if drop and body else data
 
 
 def output_cap(data: bytes, request: WireRequest, room: int | None) -> OutputCap:
     """The cap of a body that was refused. What the client sets aside for thinking must stay below it."""
-    body = Body.read(data, request.dialect.fields.conversation)
+    body = request.split(data)
     fields = body.fields if body is not None else {}
     caps = [orjson.loads(fields[name]) for name in request.dialect.fields.output_caps if name in fields]
     cap = min((cap for cap in caps if isinstance(cap, int) and not isinstance(cap, bool)), default=0)
@@ -100,7 +170,7 @@ def output_cap(data: bytes, request: WireRequest, room: int | None) -> OutputCap
 
 def with_output_cap(data: bytes, request: WireRequest, cap: int) -> bytes:
     """The body with another cap wherever it has one."""
-    body = Body.read(data, request.dialect.fields.conversation)
+    body = request.split(data)
     assert body is not None, "a body that can't be read has no cap to lower"
     names = [name for name in request.dialect.fields.output_caps if name in body.fields]
     return body.with_items(body.items, **dict.fromkeys(names, orjson.dumps(cap)))

@@ -1,7 +1,4 @@
-"""Calls to the servers of models: URLs from fixed templates, one HTTP client.
-
-Headers without what is private to either side.
-"""
+"""Calls to the servers of models: one HTTP client, URLs from fixed templates, headers without what is private."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from types import TracebackType
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import aiohttp
@@ -34,6 +31,20 @@ _NOT_RETURNED = _HOP | frozenset(
 )
 MOST_REPLY = 64 * 1024 * 1024
 MOST_ERROR = 256 * 1024
+MODELS_PATH = "/v1/models"
+LONGEST_NAME = 500
+_QUERY_SAFE = "!$&'()*+,;=:@/?-._~%"
+"""Characters that may stand in a query as they are; all others are encoded."""
+_DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamTarget:
+    """Where a request goes: the server, the address there, and the headers that go along."""
+
+    upstream: Upstream
+    url: URL
+    headers: Mapping[str, str]
 
 
 def sent_headers(headers: Mapping[str, str], client: Client, upstream: Upstream, bearer: bool) -> dict[str, str]:
@@ -82,21 +93,18 @@ class Upstreams:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         if self._session is not None:
             await self._session.close()
 
     @asynccontextmanager
-    async def call(
-        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer's head; its body is read inside the block. Failures are faults the client can read."""
+    async def call(self, target: UpstreamTarget, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The answer's head; its body is read inside the block. Failures are errors the client can read."""
         assert self._session is not None
+        method = "GET" if body is None else "POST"
         try:
             async with self._session.request(
-                method, url, headers=headers, data=body, allow_redirects=False
+                method, target.url, headers=target.headers, data=body, allow_redirects=False
             ) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -127,15 +135,6 @@ async def read_reply(response: aiohttp.ClientResponse) -> bytes:
 def verdict_on(response: aiohttp.ClientResponse, body: bytes) -> ErrorVerdict:
     """What a refusal means."""
     return classify(response.status, body[:MOST_ERROR], dict(response.headers), now=time.time())
-
-
-LONGEST_NAME = 500
-_QUERY_SAFE = "!$&'()*+,;=:@/?-._~%"
-"""Characters that may stand in a query as they are; all others are encoded."""
-_DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
-
-
-MODELS_PATH = "/v1/models"
 
 
 def upstream_url(upstream: Upstream, path: str, query: bytes = b"", model: str = "") -> URL:

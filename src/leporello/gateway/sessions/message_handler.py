@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from leporello.agent.agent import LOST, Agent
@@ -18,18 +18,9 @@ from leporello.store import Store
 from leporello.store.records import InboxMessage
 from leporello.tools.terminal import BackgroundJobs
 
-
-def clean(agent: Agent) -> None:
-    """Compact a conversation that needs it before it goes on."""
-    # The provider's own count of the last request where there is one; else all is an estimate.
-    agent.measure()
-    if agent.conversation.runtime.compactor.decide(Occasion.HYGIENE).compacts:
-        agent.conversation.runtime.compactor.shrink("hygiene")
-
-
 T = TypeVar("T")
 MOST_ATTEMPTS = 5
-"""So often a letter is begun. What ends the server every time must not do so for ever."""
+"""So often a message is begun. What ends the server every time must not do so for ever."""
 OPEN_TO_CLIENTS = ("help", "compress", "undo", "context", "search", "expand", "pin", "unpin", "usage")
 """Commands about one's own conversation; those about the whole store or the machine's settings are not for clients."""
 _CLIENT_COMMANDS = {name: COMMANDS[name] for name in OPEN_TO_CLIENTS}
@@ -37,15 +28,12 @@ _CLIENT_COMMANDS = {name: COMMANDS[name] for name in OPEN_TO_CLIENTS}
 
 @dataclass(frozen=True, slots=True)
 class MessageOutcome:
-    """How a message ended. `status` is `done`, `failed` or `interrupted`."""
+    """How a message ended."""
 
     status: str
+    """`done`, `failed` or `interrupted`."""
     text: str
     reason: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        """For clients and for storing."""
-        return {"status": self.status, "text": self.text, "reason": self.reason}
 
 
 INTERRUPTED = MessageOutcome("interrupted", "", "interrupted")
@@ -60,7 +48,7 @@ GIVEN_UP = MessageOutcome(
 
 
 class MessageHandler:
-    """Answers the letters of one conversation. One thread at a time, and only in a turn."""
+    """Answers the inbox messages of one conversation. One thread at a time, and only in a turn."""
 
     def __init__(self, id: str, store: Store, open_agent: Callable[[Store, BackgroundJobs], Agent]) -> None:
         """`store` is behind the fence of whoever holds the turn."""
@@ -71,20 +59,20 @@ class MessageHandler:
         self.agent: Agent | None = None
         """As it was when it was last used; other workers may have gone on since."""
 
-    def answer(self, letter: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> MessageOutcome:
-        """The outcome of a letter, written down."""
-        begun = self._store.inbox.begin(self.id, letter.id)
+    def answer(self, queued: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> MessageOutcome:
+        """The outcome of a message, written down."""
+        begun = self._store.inbox.begin(self.id, queued.id)
         if begun.outcome is not None:
             return MessageOutcome(**begun.outcome)
         with self._forgetting():
             outcome = self._outcome(begun, cancel, tell)
-            self._store.inbox.end(self.id, letter.id, outcome.as_dict())
+            self._store.inbox.end(self.id, queued.id, asdict(outcome))
         return outcome
 
     def run(self, work: Callable[[Agent], T]) -> T:
         """Something else with the conversation as it is now."""
         with self._forgetting():
-            return work(self._at_hand())
+            return work(self._current_agent())
 
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
@@ -105,28 +93,28 @@ class MessageHandler:
             self.agent.conversation.close()
             self.agent = None
 
-    def _at_hand(self) -> Agent:
+    def _current_agent(self) -> Agent:
         if self.agent is None:
             self.agent = self._open(self._store, self._jobs)
         else:
             self.agent.refresh()
         return self.agent
 
-    def _outcome(self, letter: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> MessageOutcome:
-        if letter.attempts > MOST_ATTEMPTS:
+    def _outcome(self, queued: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> MessageOutcome:
+        if queued.attempts > MOST_ATTEMPTS:
             return GIVEN_UP
-        if cancel.cancelled and letter.message is None:
+        if cancel.cancelled and queued.message is None:
             return INTERRUPTED
-        command = letter.message is None and is_command(letter.text)
-        if command and letter.attempts > 1:
+        command = queued.message is None and is_command(queued.text)
+        if command and queued.attempts > 1:
             return BROKEN_COMMAND
         try:
             if not self._store.conversations.resolve(self.id).open:
                 self._store.conversations.reopen(self.id)
-            agent = self._at_hand()
+            agent = self._current_agent()
             if command:
-                return MessageOutcome("done", client_command(agent, letter.text), "command")
-            return self._turn(agent, letter, cancel, tell)
+                return MessageOutcome("done", client_command(agent, queued.text), "command")
+            return self._turn(agent, queued, cancel, tell)
         except StoreError:
             raise
         except LeporelloError as error:
@@ -135,19 +123,21 @@ class MessageHandler:
             return MessageOutcome("failed", str(error), type(error).__name__)
 
     def _turn(
-        self, agent: Agent, letter: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]
+        self, agent: Agent, queued: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]
     ) -> MessageOutcome:
-        if letter.message is not None:
-            answer = self._answer_after(letter.message)
-            if answer is not None:
-                return MessageOutcome("done", text_of(answer), "stop")
+        answer = self._answer_after(queued.message) if queued.message is not None else None
+        if answer is not None:
+            return MessageOutcome("done", text_of(answer), "stop")
         agent.watchers.append(tell)
         agent.conversation.runtime.hooks.cancel = cancel
         try:
-            clean(agent)
-            if letter.message is None:
+            # Hygiene, by the provider's own count of the last request where there is one; else all is an estimate.
+            agent.measure()
+            if agent.conversation.runtime.compactor.decide(Occasion.HYGIENE).compacts:
+                agent.conversation.runtime.compactor.shrink("hygiene")
+            if queued.message is None:
                 agent.close_open_calls(LOST)
-                self._store.inbox.append_to_log(self.id, letter.id, {"role": "user", "content": letter.text})
+                self._store.inbox.append_to_log(self.id, queued.id, {"role": "user", "content": queued.text})
                 agent.refresh()
             ended = agent.go_on(cancel=cancel)
         finally:
@@ -164,7 +154,7 @@ class MessageHandler:
 
 
 def is_command(text: str) -> bool:
-    """Whether a letter is a command; a path or a sentence that begins with a slash is none."""
+    """Whether a message is a command; a path or a sentence that begins with a slash is none."""
     found = parse_known(text, _CLIENT_COMMANDS)
     return found is not None and (found[0] in _CLIENT_COMMANDS or not found[1])
 

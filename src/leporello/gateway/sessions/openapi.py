@@ -57,15 +57,9 @@ def _list(items: Any) -> dict[str, Any]:
 
 
 _USAGE = _object(calls=_WHOLE, prompt_tokens=_WHOLE, output_tokens=_WHOLE, cache_hit_rate=_NUMBER, cost=_NUMBER)
+_TIMES = {"created_at": _NUMBER, "updated_at": _NUMBER}
 _CONVERSATION = _object(
-    id=_TEXT,
-    title=_TEXT,
-    model=_TEXT,
-    messages=_WHOLE,
-    compactions=_WHOLE,
-    open={"type": "boolean"},
-    created_at=_NUMBER,
-    updated_at=_NUMBER,
+    id=_TEXT, title=_TEXT, model=_TEXT, messages=_WHOLE, compactions=_WHOLE, open={"type": "boolean"}, **_TIMES
 )
 _DETAILS = _object(**_CONVERSATION["properties"], usage=_USAGE)
 _STORED = _object(id=_TEXT, created_at=_NUMBER, message={"type": "object"})
@@ -83,7 +77,7 @@ _REPORT = _object(
     tokens_after=_WHOLE,
     fold=_TEXT,
 )
-_SAID = {
+_WRONG = {
     400: "The request can't be used as it is.",
     401: "No key was given, or a wrong one.",
     403: "This key, or this origin, may not do that.",
@@ -95,15 +89,19 @@ _SAID = {
     429: "Too much at once.",
     503: "The store is not available.",
 }
+_UNREADABLE = (400, 408, 413, 415)
+"""What may be wrong with a body."""
+_SENT = (*_UNREADABLE, 404, 409)
+"""What may be wrong with a request that changes a conversation."""
 
 
-def _answers(status: int, schema: Any, *errors: int, kind: str = "application/json") -> dict[str, Any]:
-    found: dict[str, Any] = {str(status): {"description": "Success."}}
-    if schema is not None:
-        found[str(status)]["content"] = {kind: {"schema": schema}}
-    for code in (*errors, 401, 403, 429, 503):
-        found[str(code)] = {"description": _SAID[code], "content": {"application/json": {"schema": _ERROR}}}
-    return found
+def _content(schema: Any, kind: str = "application/json") -> dict[str, Any]:
+    return {"content": {kind: {"schema": schema}}}
+
+
+def _answers(schema: Any, *errors: int, status: int = 200, kind: str = "application/json") -> dict[str, Any]:
+    found = {str(code): {"description": _WRONG[code], **_content(_ERROR)} for code in (*errors, 401, 403, 429, 503)}
+    return {str(status): {"description": "Success."} | ({} if schema is None else _content(schema, kind)), **found}
 
 
 def _query(name: str, schema: dict[str, Any], required: bool = False) -> dict[str, Any]:
@@ -116,124 +114,75 @@ def _whole(least: int, most: int, default: int) -> dict[str, Any]:
 
 def _body(kind: type | None) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{kind.__name__}"} if kind else {"type": "object"}
-    return {"required": kind is not None, "content": {"application/json": {"schema": schema}}}
-
-
-_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    return {"required": kind is not None, **_content(schema)}
 
 
 def _operation(summary: str, responses: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"summary": summary, "responses": responses, **more}
 
 
-_SENT = (400, 404, 408, 409, 413, 415)
-"""What may be wrong with a request that changes a conversation."""
+def _message_answers() -> dict[str, Any]:
+    found = _answers(_OUTCOME, *_SENT)
+    found["200"]["content"]["text/event-stream"] = {"schema": _TEXT}
+    waiting = "Stored, and not answered yet; only when `wait` is false."
+    return {**found, "202": {"description": waiting, **_content(_TAKEN)}}
 
 
-def _paths() -> dict[str, Any]:
-    one = "/api/conversations/{id}"
-    return {
-        "/api/conversations": _collection(),
-        one: _single(),
-        f"{one}/messages": _messages(),
-        f"{one}/search": _searched(),
-        f"{one}/export": _exported(),
-        **{f"{one}/{name}": {"parameters": [_ID], "post": operation} for name, operation in _orders().items()},
-    }
-
-
-def _collection() -> dict[str, Any]:
-    return {
-        "get": _operation(
-            "Conversations of this key, newest activity first.",
-            _answers(200, _object(conversations=_list(_CONVERSATION), cursor={"type": ["string", "null"]}), 400),
-            parameters=[_query("limit", _whole(1, 200, 50)), _query("cursor", _TEXT)],
-        ),
-        "post": _operation(
-            "Create a conversation.",
-            _answers(201, _CONVERSATION, 400, 408, 413, 415),
-            requestBody=_body(NewConversation),
-        ),
-    }
-
-
-def _single() -> dict[str, Any]:
-    return {
-        "parameters": [_ID],
-        "get": _operation("A conversation and what it used.", _answers(200, _DETAILS, 404)),
-        "patch": _operation(
-            "Rename it.", _answers(200, _CONVERSATION, 400, 404, 408, 413, 415), requestBody=_body(Renamed)
-        ),
-        "delete": _operation("Delete it.", _answers(204, None, 404)),
-    }
-
-
-def _messages() -> dict[str, Any]:
-    reply = _answers(200, _OUTCOME, *_SENT)
-    reply["200"]["content"]["text/event-stream"] = {"schema": _TEXT}
-    reply["202"] = {
-        "description": "Stored, and not answered yet; only when `wait` is false.",
-        "content": {"application/json": {"schema": _TAKEN}},
-    }
-    return {
-        "parameters": [_ID],
-        "get": _operation(
-            "Messages as they were stored, folded ones included.",
-            _answers(200, _object(messages=_list(_STORED), total=_WHOLE), 400, 404),
-            parameters=[_query("first", _whole(1, 10**9, 1)), _query("count", _whole(1, 500, 50))],
-        ),
-        "post": _operation(
-            "Send a message to the agent, or a command such as /compress. Accept text/event-stream to get events.",
-            reply,
-            requestBody=_body(NewMessage),
-        ),
-    }
-
-
-def _searched() -> dict[str, Any]:
-    return {
-        "parameters": [_ID],
-        "get": _operation(
-            "Search it, folded parts included.",
-            _answers(200, _object(results=_list(_TEXT)), 400, 404),
-            parameters=[_query("q", {"type": "string", "minLength": 1}, required=True)],
-        ),
-    }
-
-
-def _exported() -> dict[str, Any]:
-    return {
-        "parameters": [_ID],
-        "get": _operation(
-            "All messages, one JSON object per line.",
-            _answers(200, _TEXT, 404, kind="application/x-ndjson"),
-        ),
-    }
-
-
-def _orders() -> dict[str, Any]:
-    return {
-        "compress": _operation("Compact it now.", _answers(200, _REPORT, *_SENT), requestBody=_body(Compress)),
-        "undo": _operation(
-            "Undo the last compaction.",
-            _answers(200, _object(messages_shown=_WHOLE), *_SENT),
-            requestBody=_body(None),
-        ),
-        "cancel": _operation(
-            "Cancel what the agent is doing.",
-            _answers(200, _object(cancelled=_WHOLE), *_SENT),
-            requestBody=_body(None),
-        ),
-    }
+_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+_ALL = "/api/conversations"
+_ONE = "/api/conversations/{id}"
+_OPERATIONS = {
+    ("get", _ALL): _operation(
+        "Conversations of this key, newest activity first.",
+        _answers(_object(conversations=_list(_CONVERSATION), cursor={"type": ["string", "null"]}), 400),
+        parameters=[_query("limit", _whole(1, 200, 50)), _query("cursor", _TEXT)],
+    ),
+    ("post", _ALL): _operation(
+        "Create a conversation.",
+        _answers(_CONVERSATION, *_UNREADABLE, status=201),
+        requestBody=_body(NewConversation),
+    ),
+    ("get", _ONE): _operation("A conversation and what it used.", _answers(_DETAILS, 404)),
+    ("patch", _ONE): _operation("Rename it.", _answers(_CONVERSATION, *_UNREADABLE, 404), requestBody=_body(Renamed)),
+    ("delete", _ONE): _operation("Delete it.", _answers(None, 404, status=204)),
+    ("get", f"{_ONE}/messages"): _operation(
+        "Messages as they were stored, folded ones included.",
+        _answers(_object(messages=_list(_STORED), total=_WHOLE), 400, 404),
+        parameters=[_query("first", _whole(1, 10**9, 1)), _query("count", _whole(1, 500, 50))],
+    ),
+    ("post", f"{_ONE}/messages"): _operation(
+        "Send a message to the agent, or a command such as /compress. Accept text/event-stream to get events.",
+        _message_answers(),
+        requestBody=_body(NewMessage),
+    ),
+    ("get", f"{_ONE}/search"): _operation(
+        "Search it, folded parts included.",
+        _answers(_object(results=_list(_TEXT)), 400, 404),
+        parameters=[_query("q", {"type": "string", "minLength": 1}, required=True)],
+    ),
+    ("get", f"{_ONE}/export"): _operation(
+        "All messages, one JSON object per line.", _answers(_TEXT, 404, kind="application/x-ndjson")
+    ),
+    ("post", f"{_ONE}/compress"): _operation("Compact it now.", _answers(_REPORT, *_SENT), requestBody=_body(Compress)),
+    ("post", f"{_ONE}/undo"): _operation(
+        "Undo the last compaction.", _answers(_object(messages_shown=_WHOLE), *_SENT), requestBody=_body(None)
+    ),
+    ("post", f"{_ONE}/cancel"): _operation(
+        "Cancel what the agent is doing.", _answers(_object(cancelled=_WHOLE), *_SENT), requestBody=_body(None)
+    ),
+}
 
 
 @cache
 def document() -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    for (method, path), operation in _OPERATIONS.items():
+        paths.setdefault(path, {"parameters": [_ID]} if "{id}" in path else {})[method] = operation
     _, components = msgspec.json.schema_components(_BODIES, ref_template="#/components/schemas/{name}")
     return {
         "openapi": "3.1.0",
         "info": {"title": "Leporello sessions", "version": "1"},
-        "paths": _paths(),
+        "paths": paths,
         "components": {
             "schemas": components,
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},

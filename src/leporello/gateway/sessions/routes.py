@@ -6,25 +6,25 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
+from leporello.dialects.base import Event
 from leporello.errors import LeporelloError, NotFound
-from leporello.gateway.api_errors import ApiError, RequestRefused, json_body, refuse
+from leporello.gateway.api_errors import RequestRefused, json_body, refuse
 from leporello.gateway.auth import Client, identify
 from leporello.gateway.limits import read_body
 from leporello.gateway.metrics import RequestLog
 from leporello.gateway.proxy.endpoints import STORE_FAULT, Proxy
 from leporello.gateway.sessions.openapi import Compress, NewConversation, NewMessage, Renamed
-from leporello.gateway.sessions.sessions import Sessions
+from leporello.gateway.sessions.sessions import NO_SUCH_CONVERSATION, Sessions
 from leporello.gateway.sessions.worker import ConversationWorker, PendingMessage
 from leporello.present.records import api_message
 from leporello.redact import redact
@@ -127,14 +127,14 @@ def _endpoint(
                         reply.held = held.pop_all()
             except RequestRefused as refused:
                 entry.problem = refused.fault.code
-                reply = _fault(refused.fault)
+                reply = refused.fault.response()
             except NotFound:
                 # Deleted while the request was under way.
                 entry.problem = "NotFound"
-                reply = _fault(ApiError(404, "no_such_conversation", "There is no conversation with this id."))
+                reply = NO_SUCH_CONVERSATION.response()
             except LeporelloError as error:
                 entry.problem = type(error).__name__
-                reply = _fault(STORE_FAULT)
+                reply = STORE_FAULT.response()
             except ConnectionResetError:
                 # Nobody reads this; the log has the number.
                 entry.problem = "client_gone"
@@ -156,10 +156,6 @@ async def _read(request: Request, client: Client, sessions: Sessions, proxy: Pro
         if data and kind != "application/json":
             raise refuse(415, "not_json", "The body must be application/json.")
     return SessionRequest(request, client, sessions, data)
-
-
-def _fault(fault: ApiError) -> Response:
-    return Response(fault.body(), fault.status, {name.decode(): value.decode() for name, value in fault.headers()})
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -245,12 +241,7 @@ async def _search(request: SessionRequest) -> Response:
 async def _compress(request: SessionRequest) -> Response:
     wanted = request.body(Compress)
     worker = await request.worker()
-
-    def work(agent: Any) -> Any:
-        agent.measure()
-        return agent.conversation.compact(wanted.focus)
-
-    report = await worker.run(work)
+    report = await worker.compact(wanted.focus)
     return _json(
         {
             "outcome": report.outcome.value,
@@ -313,8 +304,7 @@ def _plain(id: str) -> str:
 
 
 async def _answer(pending: PendingMessage) -> dict[str, Any]:
-    outcome = await pending.ended()
-    return {"id": pending.id, **outcome.as_dict()}
+    return {"id": pending.id, **asdict(await pending.ended())}
 
 
 async def _events(pending: PendingMessage) -> AsyncIterator[bytes]:
@@ -322,25 +312,13 @@ async def _events(pending: PendingMessage) -> AsyncIterator[bytes]:
 
     It is `lost` when this process stops: another one answers, and the same id asks it.
     """
-    source = pending.watch()
-    following: asyncio.Task[dict[str, Any]] | None = None
-    try:
-        while True:
-            following = following or asyncio.ensure_future(anext(source))
-            await asyncio.wait((following,), timeout=BEAT_SECONDS)
-            if not following.done():
-                yield b": still here\n\n"
-                continue
-            try:
-                event = following.result()
-            except StopAsyncIteration:
-                break
-            following = None
-            yield b"event: " + str(event["event"]).encode() + b"\ndata: " + json_body(event) + b"\n\n"
-    finally:
-        if following is not None:
-            following.cancel()
+    async for event in pending.watch(BEAT_SECONDS):
+        yield _event(str(event["event"]), event) if event is not None else b": still here\n\n"
     if pending.lost:
-        yield b"event: lost\ndata: " + orjson.dumps({"event": "lost", "id": pending.id}) + b"\n\n"
+        yield _event("lost", {"event": "lost", "id": pending.id})
     else:
-        yield b"event: done\ndata: " + json_body(await _answer(pending)) + b"\n\n"
+        yield _event("done", await _answer(pending))
+
+
+def _event(name: str, value: Any) -> bytes:
+    return Event(name, json_body(value)).encode()

@@ -20,7 +20,7 @@ from leporello.conversation import Conversation
 from leporello.conversation.artifacts import StoredArchive
 from leporello.conversation.compact import CompactionJob
 from leporello.errors import ConfigError, LeporelloError, NotFound
-from leporello.gateway.api_errors import refuse
+from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client
 from leporello.gateway.conversation_cache import MOST_BYTES, ConversationCache
 from leporello.gateway.sessions.worker import GONE, ConversationWorker, PendingMessage, WorkerServices
@@ -36,6 +36,7 @@ RESCUE_SECONDS = 2.0
 GRACE_SECONDS = 25.0
 TURN_THREADS = 64
 QUERY_THREADS = 8
+NO_SUCH_CONVERSATION = ApiError(404, "no_such_conversation", "There is no conversation with this id.")
 
 Chooser = Callable[[Settings, str | None], Chosen]
 log = logging.getLogger("leporello.gateway")
@@ -77,7 +78,7 @@ class Sessions:
         except NotFound:
             found = None
         if found is None or found.metadata.platform != PLATFORM or found.metadata.owner != owner(client):
-            raise refuse(404, "no_such_conversation", "There is no conversation with this id.")
+            raise RequestRefused(NO_SUCH_CONVERSATION)
         return found
 
     def page(self, client: Client, limit: int, cursor: str | None) -> Page:
@@ -195,7 +196,7 @@ class Sessions:
         Returns whether it was ended here. The next message reopens it.
         """
         worker = await self._worker(id)
-        ended = bool(await worker.turn_if_free(lambda store: self._end(store, worker, before, reason)))
+        ended = bool(await worker.run_if_free(lambda store: self._end(store, worker, before, reason)))
         if not worker.in_use and (ended or worker.handler.agent is None):
             self._workers.remove(worker)
             await worker.close()

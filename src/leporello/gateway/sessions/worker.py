@@ -13,13 +13,15 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from functools import partial
+from typing import Any, TypeVar, TypeVarTuple
 
 from leporello.agent.agent import Agent
 from leporello.agent.events import AgentEvent
 from leporello.cancel import CancelToken
 from leporello.conversation.compact import owner_name
-from leporello.errors import InboxFull, LeaseLost, LetterConflict, NotFound, StoreError
+from leporello.errors import InboxConflict, InboxFull, LeaseLost, NotFound, StoreError
+from leporello.events import CompactionReport
 from leporello.gateway.api_errors import refuse
 from leporello.gateway.conversation_cache import MOST_BYTES, OPEN_WEIGHT
 from leporello.gateway.sessions.message_handler import MessageHandler, MessageOutcome
@@ -27,8 +29,8 @@ from leporello.store import Fence, Store
 from leporello.store.records import Lease
 from leporello.tools.terminal import BackgroundJobs
 
-P = ParamSpec("P")
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 MOST_WAITING = 32
 TURN_SECONDS = 8.0
 """A holder that did not renew its lease for so long counts as dead."""
@@ -55,21 +57,27 @@ class PendingMessage:
     """This process stops: another one answers, and whoever waits here must ask again."""
     cancel: CancelToken = field(default_factory=CancelToken)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
-    def tell(
-        self, event: dict[str, Any] | None = None, outcome: MessageOutcome | None = None, *, lost: bool = False
-    ) -> None:
-        """Publish an event or the outcome; called on the event loop."""
-        if event is not None:
-            self.events.append(event)
-        if outcome is not None:
-            self.outcome = outcome
-        self.lost = lost
+    def publish(self, event: AgentEvent) -> None:
+        """Pass an event on to all who watch; called in the thread of the turn."""
+        self._loop.call_soon_threadsafe(self._add, event.as_dict())
+
+    def _add(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        self._wake()
+
+    def end(self, outcome: MessageOutcome | None) -> None:
+        """Publish the outcome; None: it is not known here, because this process stops."""
+        self.outcome, self.lost = outcome or self.outcome, outcome is None
+        self._wake()
+
+    def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def watch(self) -> AsyncIterator[dict[str, Any]]:
-        """All events from the first one until the outcome is there."""
+    async def watch(self, silence: float) -> AsyncIterator[dict[str, Any] | None]:
+        """All events from the first one until the outcome is there; None after each so many seconds of silence."""
         seen = 0
         while True:
             changed = self._changed
@@ -78,7 +86,10 @@ class PendingMessage:
             seen = len(self.events)
             if self.outcome is not None or self.lost:
                 return
-            await changed.wait()
+            try:
+                await asyncio.wait_for(changed.wait(), silence)
+            except TimeoutError:
+                yield None
 
     async def ended(self) -> MessageOutcome:
         while self.outcome is None:
@@ -137,21 +148,16 @@ class ConversationWorker:
         try:
             inbox_message = await self._query(self._store.inbox.enqueue, self.id, id, text, MOST_WAITING)
         except InboxFull:
-            raise refuse(
-                429, "too_many_waiting", f"{MOST_WAITING} messages wait for this conversation already.", 5
-            ) from None
-        except LetterConflict:
-            raise refuse(
-                409,
-                "id_reused",
-                "A message with this id and another text was sent before, and this one was not taken in. "
-                "Send it with a new id.",
-            ) from None
+            words = f"{MOST_WAITING} messages wait for this conversation already."
+            raise refuse(429, "too_many_waiting", words, 5) from None
+        except InboxConflict:
+            words = "A message with this id and another text was sent before, and this one was not taken in. "
+            raise refuse(409, "id_reused", words + "Send it with a new id.") from None
         # One that came to another process may be under way here: whoever asks for it again waits for that.
         running = self._running if self._running is not None and self._running.id == id else None
         pending = self._pending.get(id) or running or PendingMessage(id)
         if inbox_message.outcome is not None:
-            pending.tell(outcome=MessageOutcome(**inbox_message.outcome))
+            pending.end(MessageOutcome(**inbox_message.outcome))
         elif not self.closed:
             self._pending[id] = pending
             self._wake()
@@ -159,22 +165,27 @@ class ConversationWorker:
 
     async def run(self, work: Callable[[Agent], T]) -> T:
         """Run something else with the agent, in line with the messages."""
-        return await self.turn(lambda _: self.handler.run(work))
+        async with self._turn(wait=True):
+            return await self._thread(self.handler.run, work)
 
-    async def turn(self, work: Callable[[Store], T]) -> T:
-        """Run something in a turn of its own; the store it is given accepts writes as long as the turn lasts."""
-        async with self._line:
-            while (lease := await self._take()) is None:
-                await asyncio.sleep(SELDOM_SECONDS)
-            return await self._work(lease, work)
+    async def compact(self, focus: str) -> CompactionReport:
+        """Compact now, by hand, in line with the messages."""
 
-    async def turn_if_free(self, work: Callable[[Store], T]) -> T | None:
-        """The same, or None at once when somebody has the turn, here or in another process."""
+        def work(agent: Agent) -> CompactionReport:
+            agent.measure()
+            return agent.conversation.compact(focus)
+
+        return await self.run(work)
+
+    async def run_if_free(self, work: Callable[[Store], T]) -> T | None:
+        """Run something in a turn, with a store that accepts writes as long as the turn lasts.
+
+        None at once when somebody has the turn, here or in another process.
+        """
         if self.in_use:
             return None
-        async with self._line:
-            lease = await self._take()
-            return await self._work(lease, work) if lease is not None else None
+        async with self._turn(wait=False) as held:
+            return await self._thread(work, self._mine) if held else None
 
     async def cancel(self) -> int:
         """Cancel all messages that are under way or wait, in any process; how many."""
@@ -209,8 +220,7 @@ class ConversationWorker:
                 self._running.cancel.cancel()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        for id in list(self._pending):
-            self._pending.pop(id).tell(outcome=outcome, lost=outcome is None)
+        self._end_all(outcome)
         async with self._line:
             await self._query(self.handler.close)
 
@@ -219,14 +229,14 @@ class ConversationWorker:
     def _wake(self) -> None:
         if self._task is None and not self.closed:
             self._task = asyncio.create_task(self._serve())
-            self._task.add_done_callback(self._slept)
+            self._task.add_done_callback(self._served)
 
-    def _slept(self, task: asyncio.Task[None]) -> None:
+    def _served(self, task: asyncio.Task[None]) -> None:
         self._task = None
         error = None if task.cancelled() else task.exception()
         if error is not None:
             # A bug, not the store: logged as an error. The message is tried again, and given up after a few attempts.
-            log.error('{"problem": "desk", "kind": "%s"}', type(error).__name__, exc_info=error)
+            log.error('{"problem": "worker", "kind": "%s"}', type(error).__name__, exc_info=error)
             asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._wake)
         elif self._pending or self._rescuing:
             self._wake()
@@ -235,15 +245,14 @@ class ConversationWorker:
         pause = LOOK_SECONDS
         while self._pending or self._rescuing:
             try:
-                async with self._line:
-                    lease = await self._take()
-                    if lease is not None:
-                        async with self._holding(lease):
-                            await self._answer_all()
+                async with self._turn(wait=False) as held:
+                    if held:
+                        await self._answer_all()
                 self._rescuing = False
                 await self._look()
             except NotFound:
-                self._conversation_is_gone()
+                self._rescuing = False
+                self._end_all(GONE)
             except StoreError as error:
                 log.warning('{"problem": "store", "kind": "%s"}', type(error).__name__)
                 await asyncio.sleep(AGAIN_SECONDS)
@@ -260,11 +269,11 @@ class ConversationWorker:
             if inbox_message.cancelled:
                 pending.cancel.cancel()
             try:
-                outcome = await self._thread(self.handler.answer, inbox_message, pending.cancel, _telling(pending))
+                outcome = await self._thread(self.handler.answer, inbox_message, pending.cancel, pending.publish)
             finally:
                 self._running = None
             self._pending.pop(inbox_message.id, None)
-            pending.tell(outcome=outcome)
+            pending.end(outcome)
 
     async def _look(self) -> None:
         """Poll how messages ended that another process answered."""
@@ -272,34 +281,34 @@ class ConversationWorker:
             inbox_message = await self._query(self._store.inbox.get, self.id, id)
             if inbox_message.outcome is not None:
                 self._pending.pop(id, None)
-                pending.tell(outcome=MessageOutcome(**inbox_message.outcome))
+                pending.end(MessageOutcome(**inbox_message.outcome))
 
-    def _conversation_is_gone(self) -> None:
-        self._rescuing = False
+    def _end_all(self, outcome: MessageOutcome | None) -> None:
         for id in list(self._pending):
-            self._pending.pop(id).tell(outcome=GONE)
+            self._pending.pop(id).end(outcome)
 
     # -- the turn
 
-    async def _take(self) -> Lease | None:
-        return await self._query(self._store.turns.acquire, self.id, owner_name(), TURN_SECONDS)
-
-    async def _work(self, lease: Lease, work: Callable[[Store], T]) -> T:
-        async with self._holding(lease):
-            return await self._thread(work, self._mine)
-
     @asynccontextmanager
-    async def _holding(self, lease: Lease) -> AsyncIterator[None]:
-        self._fence.lease = lease
-        beat = asyncio.create_task(self._beat(lease))
-        try:
-            yield
-        finally:
-            self._fence.lease = None
-            beat.cancel()
-            await asyncio.gather(beat, return_exceptions=True)
-            with suppress(StoreError):
-                await self._query(self._store.turns.release, lease)
+    async def _turn(self, *, wait: bool) -> AsyncIterator[bool]:
+        """Hold the conversation's turn; False when another process has it and it is not waited for."""
+        acquire = partial(self._query, self._store.turns.acquire, self.id, owner_name(), TURN_SECONDS)
+        async with self._line:
+            while (lease := await acquire()) is None:
+                if not wait:
+                    yield False
+                    return
+                await asyncio.sleep(SELDOM_SECONDS)
+            self._fence.lease = lease
+            beat = asyncio.create_task(self._beat(lease))
+            try:
+                yield True
+            finally:
+                self._fence.lease = None
+                beat.cancel()
+                await asyncio.gather(beat, return_exceptions=True)
+                with suppress(StoreError):
+                    await self._query(self._store.turns.release, lease)
 
     async def _beat(self, lease: Lease) -> None:
         """Renew the lease, and cancel what clients of other processes cancelled."""
@@ -319,20 +328,8 @@ class ConversationWorker:
 
     # -- threads
 
-    async def _query(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._services.queries, lambda: work(*args, **kwargs))
+    async def _query(self, work: Callable[[*Args], T], *args: *Args) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._services.queries, work, *args)
 
-    async def _thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._services.turns, lambda: work(*args, **kwargs))
-
-
-def _telling(pending: PendingMessage) -> Callable[[AgentEvent], None]:
-    """Passes events of a turn's thread on to the event loop."""
-    loop = asyncio.get_running_loop()
-
-    def tell(event: AgentEvent) -> None:
-        loop.call_soon_threadsafe(pending.tell, event.as_dict())
-
-    return tell
+    async def _thread(self, work: Callable[[*Args], T], *args: *Args) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._services.turns, work, *args)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leporello.errors import InboxFull, LetterConflict, NotFound
+from leporello.errors import InboxConflict, InboxFull, NotFound
 from leporello.messages import Message, hash_bytes
 from leporello.store.records import InboxMessage
 from leporello.store.sql.database import Row, StorePart, Transaction, integer, key_of
@@ -43,14 +43,14 @@ class Inbox(StorePart):
     def enqueue(self, conversation: str, id: str, text: str, most: int | None = None) -> InboxMessage:
         """Store a message durably; when the id is known, return the one that is there.
 
-        Raises `LetterConflict` when that one has another text, `InboxFull` when `most` messages wait already.
+        Raises `InboxConflict` when that one has another text, `InboxFull` when `most` messages wait already.
         """
         data = encode_text(text)
         with self._locked(conversation) as (tx, locked):
             known = _find(tx, locked.key, id)
             if known is not None:
                 if not _has_text(known, data):
-                    raise LetterConflict(
+                    raise InboxConflict(
                         f"The id {shown(id)} stands for another text in {shown(conversation)}. Choose a new id."
                     )
                 return _inbox_message(conversation, known)

@@ -23,7 +23,7 @@ function parsed(html) {
 
 let silence = 0;
 function say(content) {
-  const place = $("#said");
+  const place = $("#notices");
   place.replaceChildren(...(content instanceof Node ? content.childNodes : [content]));
   clearTimeout(silence);
   silence = setTimeout(() => place.replaceChildren(), 12000);
@@ -328,7 +328,7 @@ function escape() {
   if (active?.matches("input, textarea")) { active.blur(); return; }
   const row = active?.closest?.("details[open]");
   if (row) { row.open = false; $("summary", row).focus(); return; }
-  $("#said").replaceChildren();
+  $("#notices").replaceChildren();
 }
 
 const KEYS = {

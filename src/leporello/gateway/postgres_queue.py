@@ -22,8 +22,8 @@ from procrastinate.jobs import Status
 from procrastinate.schema import SchemaManager
 from psycopg import sql
 
-from leporello.background import Handler, QueuedJob
 from leporello.errors import LeporelloError
+from leporello.gateway.background import Handler, QueuedJob
 
 CONCURRENCY = 2
 BEAT_SECONDS = 2.0
@@ -37,7 +37,7 @@ log = logging.getLogger("leporello.jobs")
 
 
 class PostgresQueue:
-    """`Queue` of the port."""
+    """A `JobQueue` that outlives the process."""
 
     def __init__(self, url: str, *, dead_seconds: float = DEAD_SECONDS) -> None:
         self._url = url
