@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from leporello.events import CompactionEvent, CompactionReport, Outcome, Span, Verification
     from leporello.messages import Message, Messages
     from leporello.models import Limits
-    from leporello.plugins.host import PluginExtras, PluginHost
+    from leporello.plugins.context import PluginExtras
+    from leporello.plugins.host import PluginHost
     from leporello.providers.base import ModelReply
     from leporello.recall.base import RecallMode, RecallQuery, Window
     from leporello.recall.tools import RecallTools
@@ -77,7 +78,8 @@ _NAMES = {
     "leporello.events": "CompactionEvent CompactionReport Outcome Span Verification",
     "leporello.messages": "Message Messages",
     "leporello.models": "Limits",
-    "leporello.plugins.host": "PluginExtras PluginHost",
+    "leporello.plugins.context": "PluginExtras",
+    "leporello.plugins.host": "PluginHost",
     "leporello.providers.base": "ModelReply",
     "leporello.recall.base": "RecallMode RecallQuery Window",
     "leporello.recall.tools": "RecallTools",

@@ -14,7 +14,7 @@ from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.ledger import user_text
 from leporello.ledger.user_text import one_line
 from leporello.messages import text_of
-from leporello.plugins.context import PluginCommandCall
+from leporello.plugins.context import PluginCommand
 from leporello.plugins.host import PluginStatus
 from leporello.present.records import compaction_line, cost_text, usage_line
 from leporello.present.text import moment, percent, plural
@@ -349,11 +349,11 @@ COMMANDS: dict[str, SlashCommand] = {
 def plugin_commands(conversation: Conversation) -> dict[str, SlashCommand]:
     """The commands that plugins bring into a conversation; names that the host uses stay the host's."""
     found: dict[str, SlashCommand] = {}
-    for call in conversation.runtime.plugins.extras.commands:
-        if call.command.name not in COMMANDS:
-            found.setdefault(call.command.name, SlashCommand(call.command.help, _run(call), call.command.argument))
+    for command in conversation.runtime.plugins.extras.commands:
+        if command.name not in COMMANDS:
+            found.setdefault(command.name, SlashCommand(command.help, _run(command), command.argument))
     return found
 
 
-def _run(call: PluginCommandCall) -> Callable[[Conversation, str], str]:
-    return lambda _, text: call(text)
+def _run(command: PluginCommand) -> Callable[[Conversation, str], str]:
+    return lambda _, text: command(text)

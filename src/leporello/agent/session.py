@@ -16,7 +16,7 @@ from leporello.config.sources import command_environment
 from leporello.conversation import Conversation
 from leporello.conversation.artifacts import StoredArtifacts, outputs_folder
 from leporello.messages import parse_json
-from leporello.plugins.context import PluginToolCall
+from leporello.plugins.context import PluginTool
 from leporello.plugins.host import PluginHost
 from leporello.recall.tools import SCHEMAS, TOOL_NAMES
 from leporello.store import Store
@@ -141,18 +141,18 @@ def with_plugin_tools(conversation: Conversation, own: Toolbox) -> Toolbox:
     the host answers what the engine does not know.
     """
     plugins = conversation.runtime.plugins
-    tools = {name: tool for name in own.names if (tool := own.get(name))}
+    tools = {name: own_tool for name in own.names if (own_tool := own.get(name))}
     for schema in plugins.engine.get_tool_schemas():
         name = str(schema["name"])
         if name in tools and name not in TOOL_NAMES:
             plugins.note(_taken(f"engine {plugins.engine.name}", name))
         else:
             tools[name] = foreign_tool(schema, _ask_engine(conversation, name, tools.get(name)))
-    for call in plugins.extras.tools:
-        if call.tool.name in tools:
-            plugins.note(_taken(call.guard.who, call.tool.name))
+    for tool in plugins.extras.tools:
+        if tool.name in tools:
+            plugins.note(_taken(tool.guard.who, tool.name))
         else:
-            tools[call.tool.name] = foreign_tool(call.tool.schema, _ask_plugin(call))
+            tools[tool.name] = foreign_tool(tool.schema, _ask_plugin(tool))
     return Toolbox(tools.values())
 
 
@@ -172,5 +172,5 @@ def _ask_engine(conversation: Conversation, name: str, own: Tool | None) -> Hand
     return handle
 
 
-def _ask_plugin(call: PluginToolCall) -> Handler:
-    return lambda _, arguments: call(dict(arguments))
+def _ask_plugin(tool: PluginTool) -> Handler:
+    return lambda _, arguments: tool(dict(arguments))

@@ -12,7 +12,8 @@ from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import PluginError
 from leporello.events import Span
 from leporello.messages import Message
-from leporello.plugins.host import DEFAULT_ENGINE, EngineOffer, PluginExtras, PluginHost
+from leporello.plugins.context import PluginExtras
+from leporello.plugins.host import DEFAULT_ENGINE, EngineOffer, PluginHost
 from leporello.store.records import View
 
 

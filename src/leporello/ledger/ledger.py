@@ -202,14 +202,14 @@ class Ledger:
             self.asks.append(Ask(number, words, answered_by=number, cancelled=True))
             return
         self.asks.append(Ask(number, words))
-        for sentence in phrasing.spoken(prose(words)):
+        for sentence in phrasing.rule_sentences(prose(words)):
             said = phrasing.read(sentence)
             ended = self._end_rules(number, sentence, said) if said.rule or said.revokes else False
             # What only takes a rule back is no rule itself: the rule it ended says so.
             if said.rule and not (ended and said.kind is phrasing.RuleKind.CONSTRAINT and said.revokes):
                 self._add_rule(number, sentence, said)
 
-    def _end_rules(self, number: int, sentence: str, said: phrasing.Said) -> bool:
+    def _end_rules(self, number: int, sentence: str, said: phrasing.RuleReading) -> bool:
         """Mark the rules that a sentence ends; of several that it may replace only the newest is meant."""
         self._end_unverified(sentence)
         ended = False
@@ -241,7 +241,7 @@ class Ledger:
                 line for line in lines if not (line.is_rule and conflicts.ends(line.text, sentence))
             )
 
-    def _add_rule(self, number: int, sentence: str, said: phrasing.Said) -> None:
+    def _add_rule(self, number: int, sentence: str, said: phrasing.RuleReading) -> None:
         for index, rule in enumerate(self.rules):
             if rule.text == sentence:
                 self.rules[index] = replace(rule, ended_by=None)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from leporello.ledger import rule_phrases as say
+from leporello.ledger import rule_phrases as phrases
 from leporello.ledger.line_features import clip, sentences_of
 
 MAX_RULE_CHARS = 2_000
@@ -36,7 +36,7 @@ class RuleKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RuleReading:
     """How a sentence of the user reads."""
 
     kind: RuleKind | None = None
@@ -49,35 +49,35 @@ class Said:
 
 
 @lru_cache(maxsize=8192)
-def read(sentence: str) -> Said:
+def read(sentence: str) -> RuleReading:
     """Whether a sentence of the user states a rule, takes one back, or asks something."""
-    if "\n" in sentence and say.BAN_HEADING.match(sentence.split("\n", 1)[0]):
-        return Said(RuleKind.CONSTRAINT)
-    if len(sentence) > MAX_RULE_CHARS or say.CODE_LIKE.search(sentence):
-        return Said()
+    if "\n" in sentence and phrases.BAN_HEADING.match(sentence.split("\n", 1)[0]):
+        return RuleReading(RuleKind.CONSTRAINT)
+    if len(sentence) > MAX_RULE_CHARS or phrases.CODE_LIKE.search(sentence):
+        return RuleReading()
     question = bool(_QUESTION.search(sentence))
-    if question and not say.POLITE.search(sentence):
-        return Said(question=True)
+    if question and not phrases.POLITE.search(sentence):
+        return RuleReading(question=True)
     kind = _chinese(sentence) if _HAN.search(sentence) else None
     if kind is None and _LATIN.search(sentence):
         kind = _english(sentence.replace("’", "'"))
-    if kind is None and not question and say.OTHER_LANGUAGES.search(sentence):
+    if kind is None and not question and phrases.OTHER_LANGUAGES.search(sentence):
         kind = RuleKind.CONSTRAINT
-    return Said(kind, not question and bool(say.REVOKES.search(sentence)), question)
+    return RuleReading(kind, not question and bool(phrases.REVOKES.search(sentence)), question)
 
 
-def spoken(text: str) -> list[str]:
+def rule_sentences(text: str) -> list[str]:
     """The sentences of a text, one by one; a list under a heading such as "Never:" is one sentence with its heading."""
     found: list[str] = []
     plain: list[str] = []
     banned: list[str] = []
     for line in text.split("\n"):
-        if banned and (say.LIST_ITEM.match(line) or (len(banned) == 1 and not line.strip())):
+        if banned and (phrases.LIST_ITEM.match(line) or (len(banned) == 1 and not line.strip())):
             banned.append(line)
             continue
         found.extend(_block(banned))
         banned = []
-        if say.BAN_HEADING.match(line):
+        if phrases.BAN_HEADING.match(line):
             found.extend(sentences_of("\n".join(plain), MAX_RULE_CHARS))
             plain, banned = [], [line]
         else:
@@ -91,40 +91,40 @@ def _block(lines: list[str]) -> list[str]:
 
 def is_cancel(text: str) -> bool:
     """Whether a whole user message only says stop."""
-    return len(text) < 80 and bool(say.CANCEL.match(text.strip()))
+    return len(text) < 80 and bool(phrases.CANCEL.match(text.strip()))
 
 
 @lru_cache(maxsize=8192)
 def permits(sentence: str) -> bool:
-    return bool(say.PERMITS.search(sentence) or say.ZH_PERMITS.search(sentence))
+    return bool(phrases.PERMITS.search(sentence) or phrases.ZH_PERMITS.search(sentence))
 
 
 def _english(sentence: str) -> RuleKind | None:
     clauses = _clauses(sentence)
     orders = any(_is_order(clause) for clause in clauses) or _is_tied_order(sentence, clauses)
-    if say.POLITE.search(sentence):
-        return RuleKind.CONSTRAINT if say.POLITE_ORDER.search(sentence) else None
-    if say.NO.search(sentence) and orders:
+    if phrases.POLITE.search(sentence):
+        return RuleKind.CONSTRAINT if phrases.POLITE_ORDER.search(sentence) else None
+    if phrases.NO.search(sentence) and orders:
         return RuleKind.REFUSAL
-    if (say.YES.search(sentence) or say.PERMITS.search(sentence)) and _names_something(sentence):
+    if (phrases.YES.search(sentence) or phrases.PERMITS.search(sentence)) and _names_something(sentence):
         return RuleKind.APPROVAL
     requires = any(_requires(clause) for clause in clauses)
-    if say.CORRECTS.search(sentence) and (orders or requires or _says_what_is_right(sentence, clauses[0])):
+    if phrases.CORRECTS.search(sentence) and (orders or requires or _says_what_is_right(sentence, clauses[0])):
         return RuleKind.CORRECTION
-    if say.DECIDES.search(sentence):
+    if phrases.DECIDES.search(sentence):
         return RuleKind.DECISION
-    if say.PREFERS.search(sentence):
+    if phrases.PREFERS.search(sentence):
         return RuleKind.PREFERENCE
-    return RuleKind.CONSTRAINT if orders or requires or say.CONVENTION.search(sentence) else None
+    return RuleKind.CONSTRAINT if orders or requires or phrases.CONVENTION.search(sentence) else None
 
 
 def _clauses(sentence: str) -> list[str]:
     """The clauses; one that goes on with the subject of a report ("we add it but don't move it") stays with it."""
     clauses: list[str] = []
     start = 0
-    for match in say.CLAUSE.finditer(sentence):
+    for match in phrases.CLAUSE.finditer(sentence):
         joined = match.group().strip().casefold() in ("but", "and", "or")
-        if joined and say.SUBJECT.match(sentence[start : match.start()]):
+        if joined and phrases.SUBJECT.match(sentence[start : match.start()]):
             continue
         clauses.append(sentence[start : match.start()])
         start = match.end()
@@ -133,53 +133,53 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def _is_order(clause: str) -> bool:
-    return any(say.ORDER.match(opening) for opening in _openings(clause))
+    return any(phrases.ORDER.match(opening) for opening in _openings(clause))
 
 
 def _openings(clause: str) -> Iterator[str]:
     """A clause, and the same without each of the words that may stand before an order."""
     yield clause
-    while (match := say.LEAD_IN.match(clause)) and match.end():
+    while (match := phrases.LEAD_IN.match(clause)) and match.end():
         clause = clause[match.end() :]
         yield clause
 
 
 def _is_tied_order(sentence: str, clauses: list[str]) -> bool:
     """Work that is asked for with a condition or a contrast: "run the linter before you commit", "put X, not Y"."""
-    if not (say.CONDITION.search(sentence) or say.CONTRAST.search(sentence)):
+    if not (phrases.CONDITION.search(sentence) or phrases.CONTRAST.search(sentence)):
         return False
-    openings = (opening for clause in clauses if not say.REPORT.match(clause) for opening in _openings(clause))
-    return any(say.VERB.match(opening) for opening in openings)
+    openings = (opening for clause in clauses if not phrases.REPORT.match(clause) for opening in _openings(clause))
+    return any(phrases.VERB.match(opening) for opening in openings)
 
 
 def _names_something(sentence: str) -> bool:
     """Whether assent says to what; a bare "yes, go ahead" means nothing away from the question before it."""
-    return len(say.BARE_ASSENT.sub("", sentence)) >= LEAST_NAMED_CHARS
+    return len(phrases.BARE_ASSENT.sub("", sentence)) >= LEAST_NAMED_CHARS
 
 
 def _requires(clause: str) -> bool:
-    wanted = say.REQUIRES.search(clause) or say.WE_MUST.search(clause)
-    return bool(wanted) and not say.NOT_REQUIRED.search(clause)
+    wanted = phrases.REQUIRES.search(clause) or phrases.WE_MUST.search(clause)
+    return bool(wanted) and not phrases.NOT_REQUIRED.search(clause)
 
 
 def _says_what_is_right(sentence: str, opening: str) -> bool:
     """A correction says what is right, not only that something is wrong."""
     rest = sentence[len(opening) :] if len(opening) < 24 else sentence
-    return len(rest.split()) >= 3 and bool(say.INSTEAD.search(rest))
+    return len(rest.split()) >= 3 and bool(phrases.INSTEAD.search(rest))
 
 
 def _chinese(sentence: str) -> RuleKind | None:
-    if _QUESTION.search(sentence) or say.ZH_VETO.search(sentence):
+    if _QUESTION.search(sentence) or phrases.ZH_VETO.search(sentence):
         return None
-    orders = bool(say.ZH_ORDER.search(sentence))
-    if orders and say.ZH_REFUSES.search(sentence):
+    orders = bool(phrases.ZH_ORDER.search(sentence))
+    if orders and phrases.ZH_REFUSES.search(sentence):
         return RuleKind.REFUSAL
-    if say.ZH_CORRECTS.search(sentence) and len(sentence) > 6:
+    if phrases.ZH_CORRECTS.search(sentence) and len(sentence) > 6:
         return RuleKind.CORRECTION
-    if say.ZH_PERMITS.search(sentence):
+    if phrases.ZH_PERMITS.search(sentence):
         return RuleKind.APPROVAL
     if orders:
         return RuleKind.CONSTRAINT
-    if say.ZH_PREFERS.search(sentence):
+    if phrases.ZH_PREFERS.search(sentence):
         return RuleKind.PREFERENCE
-    return RuleKind.DECISION if say.ZH_DECIDES.search(sentence) else None
+    return RuleKind.DECISION if phrases.ZH_DECIDES.search(sentence) else None

@@ -103,13 +103,13 @@ def title_of(*texts: str, most: int = TITLE_CHARS) -> str:
     for text in islice(filter(None, texts), _LOOKED_AT):
         begin = redact(text)[:_ENOUGH]
         fallback = fallback or begin
-        words = _said(begin)
+        words = _user_words(begin)
         if _WORD.search(words):
             return one_line(words, most)
     return one_line(fallback, most)
 
 
-def _said(text: str) -> str:
+def _user_words(text: str) -> str:
     """What the user wrote, without blocks of programs and without tags around it."""
     words = strip_injected(text)
     while (less := strip_injected(words)) != words:  # blocks that stood in one line with another

@@ -24,34 +24,111 @@ _OTHER_NAMES = {
     "on_session_end": "session_end",
 }
 DEFAULT_SUMMARISER_WINDOW = 32_000
+SECONDS = 50.0
+"""Tools and commands are waited for longer than what stands in the way of a turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginTool:
     """A tool of a plugin: its schema, and `handler(args)` that answers with text."""
 
+    guard: PluginGuard
     name: str
     schema: Mapping[str, Any]
     handler: Callable[..., Any]
+
+    def __call__(self, arguments: dict[str, Any]) -> str:
+        """The answer as text; an `EngineError` names the plugin."""
+        return _text(self.guard.call(f"tool {self.name}", _run, self.handler, arguments, seconds=SECONDS))
 
 
 @dataclass(frozen=True, slots=True)
 class PluginCommand:
     """A slash command of a plugin: `handler(text behind the name)` answers with text."""
 
+    guard: PluginGuard
     name: str
     handler: Callable[[str], Any]
     help: str = ""
     argument: str = ""
 
+    def __call__(self, argument: str) -> str:
+        """The answer as text; an `EngineError` names the plugin."""
+        answer = self.guard.call(f"/{self.name}", _run, self.handler, argument, seconds=SECONDS)
+        return _text(answer) if answer is not None else ""
+
 
 @dataclass(frozen=True, slots=True)
-class PluginSummariser:
-    """`write(prompt, max_tokens)` answers with a summary; the host verifies it like any other."""
-
+class PluginHook:
+    guard: PluginGuard
     name: str
+    callback: Callable[..., Any]
+
+    def __call__(self, facts: dict[str, Any]) -> None:
+        """Tell it; nothing that it does or raises has any effect."""
+        self.guard.ask(f"hook {self.name}", _run, None, self.callback, **accepted(self.callback, facts))
+
+
+@dataclass(slots=True)
+class PluginSummariser:
+    """`write(prompt, max_tokens)` answers with a summary: a provider like any other, verified like any other."""
+
+    guard: PluginGuard
+    name: str
+    """As it appears in reports."""
     write: Callable[[str, int], str]
     context_length: int = DEFAULT_SUMMARISER_WINDOW
+
+    def as_model(self) -> SummaryModel:
+        return SummaryModel(self, self.name, self.context_length)
+
+    def complete(self, request: ModelRequest, on_text: Delta | None = None) -> ModelReply:
+        """One summary; a failure is a `ProviderError`, so that the next one on the ladder is asked."""
+        prompt = "\n\n".join(text_of(message) for message in request.messages)
+        try:
+            answer = self.guard.call("summariser", _run, self.write, prompt, request.max_tokens or self.context_length)
+        except EngineError as error:
+            raise ProviderError(str(error)) from None
+        if not isinstance(answer, str):
+            raise ProviderError(f"{self.guard.who}: the summariser returned a {type(answer).__name__}, not text")
+        return ModelReply({"role": "assistant", "content": answer}, CanonicalUsage(), model=self.name, has_usage=False)
+
+
+def _run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call it; what is a coroutine is run to its end."""
+    answer = function(*args, **kwargs)
+    return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
+
+
+async def _awaited(answer: Any) -> Any:
+    return await answer
+
+
+def _text(answer: Any) -> str:
+    if isinstance(answer, str):
+        return answer
+    try:
+        return encode_json(answer).decode()
+    except TypeError:
+        return repr(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginExtras:
+    """What plugins add beside an engine, each callable through its guard."""
+
+    tools: tuple[PluginTool, ...] = ()
+    commands: tuple[PluginCommand, ...] = ()
+    hooks: tuple[PluginHook, ...] = ()
+    summarisers: tuple[PluginSummariser, ...] = ()
+
+    def __add__(self, other: PluginExtras) -> PluginExtras:
+        return PluginExtras(
+            (*self.tools, *other.tools),
+            (*self.commands, *other.commands),
+            (*self.hooks, *other.hooks),
+            (*self.summarisers, *other.summarisers),
+        )
 
 
 @dataclass(slots=True)
@@ -59,10 +136,7 @@ class Registered:
     """Everything one call of `register` brought."""
 
     engine: ContextEngine | None = None
-    tools: list[PluginTool] = field(default_factory=list)
-    commands: list[PluginCommand] = field(default_factory=list)
-    hooks: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)
-    summarisers: list[PluginSummariser] = field(default_factory=list)
+    extras: PluginExtras = PluginExtras()
     remarks: list[str] = field(default_factory=list)
     """What was refused or is not offered here."""
 
@@ -70,8 +144,9 @@ class Registered:
 class PluginContext:
     """Collects what a plugin registers. Methods take what other hosts pass as well and leave it aside."""
 
-    def __init__(self, plugin: str, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, plugin: str, guard: PluginGuard, config: Mapping[str, Any] | None = None) -> None:
         self.plugin = plugin
+        self._guard = guard
         self.config = dict(config or {})
         """The plugin's own section of the settings: `<engine>` or `plugins.<name>`, as it was written."""
         self.registered = Registered()
@@ -99,7 +174,7 @@ class PluginContext:
         if not called or not callable(handler):
             self._remark(f"register_tool() needs a name and a handler ({called or 'no name'})")
             return
-        self.registered.tools.append(PluginTool(called, {**inner, "name": called}, handler))
+        self._add(tools=(PluginTool(self._guard, called, {**inner, "name": called}, handler),))
 
     def register_command(
         self, name: str, handler: Callable[[str], Any], description: str = "", args_hint: str = "", **_: Any
@@ -109,7 +184,7 @@ class PluginContext:
         if not clean.replace("-", "").isalpha() or not callable(handler):
             self._remark(f"register_command() can't take the name {str(name)[:40]!r}")
             return
-        self.registered.commands.append(PluginCommand(clean, handler, str(description), str(args_hint)))
+        self._add(commands=(PluginCommand(self._guard, clean, handler, str(description), str(args_hint)),))
 
     def register_hook(self, name: str, callback: Callable[..., Any], **_: Any) -> None:
         """Be told of compactions and sessions; what a hook returns or raises changes nothing."""
@@ -117,14 +192,14 @@ class PluginContext:
         if known not in HOOKS:
             self._remark(f"there is no hook {str(name)[:40]!r} here (there are {', '.join(HOOKS)})")
         elif callable(callback):
-            self.registered.hooks.append((known, callback))
+            self._add(hooks=(PluginHook(self._guard, known, callback),))
 
     def register_summariser(
         self, name: str, write: Callable[[str, int], str], context_length: int = DEFAULT_SUMMARISER_WINDOW, **_: Any
     ) -> None:
         """Write summaries: `write(prompt, max_tokens)`. Asked first, before any summary model."""
         if callable(write):
-            self.registered.summarisers.append(PluginSummariser(str(name), write, int(context_length)))
+            self._add(summarisers=(PluginSummariser(self._guard, f"plugin:{name}", write, int(context_length)),))
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         """Registrations of other hosts are accepted and have no effect, so that the rest of a plugin works."""
@@ -136,6 +211,9 @@ class PluginContext:
 
         return not_offered
 
+    def _add(self, **more: Any) -> None:
+        self.registered.extras += PluginExtras(**more)
+
     def _remark(self, text: str) -> None:
         self.registered.remarks.append(f"plugin {self.plugin}: {text}.")
 
@@ -143,83 +221,3 @@ class PluginContext:
 def _name(engine: object) -> str:
     name = getattr(engine, "name", "")
     return name if isinstance(name, str) and name else type(engine).__name__
-
-
-SECONDS = 50.0
-"""Tools and commands are waited for longer than what stands in the way of a turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class PluginToolCall:
-    guard: PluginGuard
-    tool: PluginTool
-
-    def __call__(self, arguments: dict[str, Any]) -> str:
-        """The answer as text; an `EngineError` names the plugin."""
-        return _text(self.guard.call(f"tool {self.tool.name}", _run, self.tool.handler, arguments, seconds=SECONDS))
-
-
-@dataclass(frozen=True, slots=True)
-class PluginCommandCall:
-    guard: PluginGuard
-    command: PluginCommand
-
-    def __call__(self, argument: str) -> str:
-        """The answer as text; an `EngineError` names the plugin."""
-        answer = self.guard.call(f"/{self.command.name}", _run, self.command.handler, argument, seconds=SECONDS)
-        return _text(answer) if answer is not None else ""
-
-
-@dataclass(frozen=True, slots=True)
-class PluginHookCall:
-    guard: PluginGuard
-    name: str
-    callback: Callable[..., Any]
-
-    def __call__(self, facts: dict[str, Any]) -> None:
-        """Tell it; nothing that it does or raises has any effect."""
-        self.guard.ask(f"hook {self.name}", _run, None, self.callback, **accepted(self.callback, facts))
-
-
-@dataclass(slots=True)
-class PluginSummariserCall:
-    """A summariser of a plugin as the first step of the ladder: a provider like any other, verified like any other."""
-
-    guard: PluginGuard
-    summariser: PluginSummariser
-    name: str
-    """As it appears in reports."""
-
-    def as_model(self) -> SummaryModel:
-        return SummaryModel(self, self.name, self.summariser.context_length)
-
-    def complete(self, request: ModelRequest, on_text: Delta | None = None) -> ModelReply:
-        """One summary; a failure is a `ProviderError`, so that the next one on the ladder is asked."""
-        prompt = "\n\n".join(text_of(message) for message in request.messages)
-        limit = request.max_tokens or self.summariser.context_length
-        try:
-            answer = self.guard.call("summariser", _run, self.summariser.write, prompt, limit)
-        except EngineError as error:
-            raise ProviderError(str(error)) from None
-        if not isinstance(answer, str):
-            raise ProviderError(f"{self.guard.who}: the summariser returned a {type(answer).__name__}, not text")
-        return ModelReply({"role": "assistant", "content": answer}, CanonicalUsage(), model=self.name, has_usage=False)
-
-
-def _run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call it; what is a coroutine is run to its end."""
-    answer = function(*args, **kwargs)
-    return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
-
-
-async def _awaited(answer: Any) -> Any:
-    return await answer
-
-
-def _text(answer: Any) -> str:
-    if isinstance(answer, str):
-        return answer
-    try:
-        return encode_json(answer).decode()
-    except TypeError:
-        return repr(answer)

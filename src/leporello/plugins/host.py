@@ -21,13 +21,7 @@ from leporello.engines.builtin import BUILTIN
 from leporello.engines.guard import PluginGuard
 from leporello.engines.plugin_engine import HostedEngine
 from leporello.errors import EngineError, LeporelloError, PluginError
-from leporello.plugins.context import (
-    PluginCommandCall,
-    PluginHookCall,
-    PluginSummariserCall,
-    PluginToolCall,
-    Registered,
-)
+from leporello.plugins.context import PluginExtras, Registered
 from leporello.plugins.hermes import HostFacts
 from leporello.plugins.loading import FoundPlugin, PluginCode, PluginKind, find_engines, find_general
 from leporello.summaries.model import SummaryModel
@@ -64,29 +58,11 @@ class PluginRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PluginExtras:
-    """What plugins add beside an engine, each callable through its guard."""
-
-    tools: tuple[PluginToolCall, ...] = ()
-    commands: tuple[PluginCommandCall, ...] = ()
-    hooks: tuple[PluginHookCall, ...] = ()
-    summarisers: tuple[PluginSummariserCall, ...] = ()
-
-    def __add__(self, other: PluginExtras) -> PluginExtras:
-        return PluginExtras(
-            (*self.tools, *other.tools),
-            (*self.commands, *other.commands),
-            (*self.hooks, *other.hooks),
-            (*self.summarisers, *other.summarisers),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class EngineOffer:
     """An engine for one conversation, and what its plugin registered beside it."""
 
     guest: HostedEngine
-    extras: PluginExtras = PluginExtras()
+    extras: PluginExtras
 
 
 class PluginHost:
@@ -124,7 +100,7 @@ class PluginHost:
             except LeporelloError as error:
                 self._fail(name, f"plugin {name} is not loaded: {error}")
                 continue
-            self.extras += _extras(guard, registered)
+            self.extras += registered.extras
             if registered.engine is None:
                 continue
             engine = _name(registered.engine)
@@ -139,7 +115,7 @@ class PluginHost:
 
     def _register(self, code: PluginCode, guard: PluginGuard) -> Registered:
         code.check_trust()
-        registered = guard.call("register()", code.register, seconds=LOADING_SECONDS)
+        registered = guard.call("register()", code.register, guard, seconds=LOADING_SECONDS)
         for remark in registered.remarks:
             self._trouble(remark)
         return registered
@@ -164,7 +140,7 @@ class PluginHost:
             raise PluginError(f"the engine {name!r} ({code.found.where}) can't be used: {error}") from None
         assert registered.engine is not None
         general = code.found.kind is PluginKind.GENERAL
-        extras = PluginExtras() if general else _extras(guard, registered)
+        extras = PluginExtras() if general else registered.extras
         return EngineOffer(HostedEngine(registered.engine, guard, name), extras)
 
     def bare_engine(self, name: str) -> ContextEngine | None:
@@ -173,7 +149,7 @@ class PluginHost:
         if code is None:
             return None
         code.check_trust()
-        registered = code.register()
+        registered = code.register(PluginGuard(f"engine {name}"))
         self._check(name, code, registered)
         return registered.engine
 
@@ -254,18 +230,6 @@ class PluginHost:
     def _trouble(self, text: str) -> None:
         if text not in self.troubles:
             self.troubles.append(text)
-
-
-def _extras(guard: PluginGuard, registered: Registered) -> PluginExtras:
-    return PluginExtras(
-        tuple(PluginToolCall(guard, tool) for tool in registered.tools),
-        tuple(PluginCommandCall(guard, command) for command in registered.commands),
-        tuple(PluginHookCall(guard, name, callback) for name, callback in registered.hooks),
-        tuple(
-            PluginSummariserCall(guard, summariser, f"plugin:{summariser.name}")
-            for summariser in registered.summarisers
-        ),
-    )
 
 
 def _name(engine: Any) -> str:

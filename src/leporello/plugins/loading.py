@@ -26,6 +26,7 @@ import yaml
 from leporello.config import Home
 from leporello.config.load import ENGINE_ENTRY_POINTS
 from leporello.engines.base import ContextEngine
+from leporello.engines.guard import PluginGuard
 from leporello.errors import PluginError
 from leporello.plugins.context import PluginContext, Registered
 from leporello.plugins.hermes import HostFacts, stand_ins
@@ -234,7 +235,7 @@ def _importer(stand_ins: Mapping[str, ModuleType]) -> Callable[..., ModuleType]:
 
 
 class PluginCode:
-    """A plugin that is there, and its code once it is loaded. Methods run the plugin's code: call them in a guard."""
+    """A plugin that is there, and its code once it is loaded. `register` runs the plugin's code: call it in a guard."""
 
     def __init__(self, found: FoundPlugin, facts: HostFacts, *, allow_unsafe: bool = False) -> None:
         self.found = found
@@ -250,23 +251,23 @@ class PluginCode:
         if why:
             raise PluginError(why)
 
-    def register(self) -> Registered:
+    def register(self, guard: PluginGuard) -> Registered:
         """What the plugin registers, freshly: a new engine each time."""
-        made = self._registered()
+        made = self._registered(guard)
         if made.engine is not None and self._is_in_use(made.engine):
             # A module that makes its engine once and hands it to everybody: its code is run again for a new one.
             self._loaded = None
-            made = self._registered()
+            made = self._registered(guard)
             if made.engine is not None and self._is_in_use(made.engine):
                 raise PluginError("it gives every conversation the same engine object; make a new one in register()")
         if made.engine is not None:
             self._remember(made.engine)
         return made
 
-    def _registered(self) -> Registered:
+    def _registered(self, guard: PluginGuard) -> Registered:
         code = self._code()
         name, sections = self.found.name, self._facts.config
-        context = PluginContext(name, sections.get(name) or sections.get(f"plugins.{name}"))
+        context = PluginContext(name, guard, sections.get(name) or sections.get(f"plugins.{name}"))
         register = None if isinstance(code, type) else getattr(code, "register", code)
         if callable(register):
             register(context)

@@ -14,12 +14,7 @@ from typing import Any, Protocol, TypeAlias
 from leporello.cancel import CancelToken
 
 DEFAULT_RESULT_CHARS = 100_000
-DEFAULT_TURN_CHARS = 200_000
-DEFAULT_READ_CHARS = 50_000
-DEFAULT_READ_LINES = 2_000
-DEFAULT_PREVIEW_CHARS = 1_500
 DEFAULT_TIMEOUT = 60.0
-
 _LEAST_RESULT_CHARS = 800
 
 
@@ -29,12 +24,12 @@ class OutputLimits:
 
     result_chars: int = DEFAULT_RESULT_CHARS
     """One result over this is saved and shown as a preview; a tool may have a lower threshold of its own."""
-    turn_chars: int = DEFAULT_TURN_CHARS
+    turn_chars: int = 200_000
     """All results of one assistant turn together."""
-    read_chars: int = DEFAULT_READ_CHARS
+    read_chars: int = 50_000
     """What `read_file` shows in one call."""
-    read_lines: int = DEFAULT_READ_LINES
-    preview_chars: int = DEFAULT_PREVIEW_CHARS
+    read_lines: int = 2_000
+    preview_chars: int = 1_500
     """Characters of the original inside a `<persisted-output>` block."""
 
     @classmethod
@@ -45,15 +40,12 @@ class OutputLimits:
         2 to 4 characters per token: one result fills at most a quarter of any window, usually an eighth. Windows of
         unknown size (0) get the defaults.
         """
+        usual = cls()
         if window <= 0:
-            return cls()
-        result = min(DEFAULT_RESULT_CHARS, max(_LEAST_RESULT_CHARS, window // 2))
-        return cls(
-            result_chars=result,
-            turn_chars=min(DEFAULT_TURN_CHARS, 2 * result),
-            read_chars=min(DEFAULT_READ_CHARS, result),
-            preview_chars=min(DEFAULT_PREVIEW_CHARS, result // 4),
-        )
+            return usual
+        result = min(usual.result_chars, max(_LEAST_RESULT_CHARS, window // 2))
+        preview = min(usual.preview_chars, result // 4)
+        return cls(result, min(usual.turn_chars, 2 * result), min(usual.read_chars, result), preview_chars=preview)
 
 
 @dataclass(frozen=True, slots=True)
