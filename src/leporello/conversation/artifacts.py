@@ -48,7 +48,6 @@ class StoredArtifacts:
     conversation: str
 
     def put(self, data: bytes) -> str:
-        """Store the bytes and return their handle."""
         return self.store.artifacts.put(self.conversation, data)
 
 
@@ -155,16 +154,13 @@ class StoredArchive:
         self._known = 0
 
     def newest(self) -> int:
-        """Number of the newest message."""
         return self._store.log.count(self._conversation)
 
     def read(self, span: Span) -> Iterator[tuple[int, Message]]:
-        """The messages of a span in order."""
         for stored in self._store.log.iterate(self._conversation, span.first, span.last):
             yield stored.number, stored.message
 
     def folds(self) -> Sequence[ArchivedFold]:
-        """All folds, oldest first."""
         found = self._store.views.folds(self._conversation)
         return [ArchivedFold(fold.id, fold.covered, fold.text, fold.children) for fold in found]
 

@@ -45,7 +45,6 @@ class CompactionJob:
         return f"{self.conversation}:{self.generation}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For a queue."""
         return asdict(self)
 
     @classmethod

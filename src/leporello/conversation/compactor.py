@@ -106,7 +106,6 @@ class Compactor:
         }
 
     def keep(self) -> None:
-        """Store what was measured."""
         self._log.store.state.set(self._log.id, METER_KEY, self.measured())
 
     def take_over(self) -> None:

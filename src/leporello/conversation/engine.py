@@ -79,7 +79,6 @@ class EngineSlot:
                 call(facts)
 
     def close(self) -> None:
-        """The conversation is closed here."""
         if self._hosted is not None:
             self._hosted.guest.close()
 

@@ -92,7 +92,6 @@ class ConversationLog:
         return ledger
 
     def keep_ledger(self) -> None:
-        """Store what was extracted so far."""
         self._save(self.ledger)
 
     def _save(self, ledger: Ledger) -> None:

@@ -47,7 +47,6 @@ class Recovery:
 
     @property
     def tries(self) -> int:
-        """Of all remedies."""
         return self.compactions + self.lowered + self.other
 
 

@@ -28,7 +28,6 @@ class FixedPart:
 
     @property
     def tokens(self) -> int:
-        """Both together."""
         return self.system_tokens + self.tool_tokens
 
 
@@ -92,7 +91,6 @@ class PromptSizes:
         self._meter.sent(messages, self._tools, self._system)
 
     def observe(self, prompt_tokens: int) -> None:
-        """The provider counted the last request."""
         self.last_prompt_tokens = prompt_tokens
         self._meter.observe(prompt_tokens)
 
@@ -101,7 +99,6 @@ class PromptSizes:
         self._meter.reset()
 
     def export(self) -> dict[str, Any]:
-        """For the store."""
         return {
             "model": self.model,
             "meter": self._meter.export(),

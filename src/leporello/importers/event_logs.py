@@ -24,7 +24,6 @@ from leporello.importers.source import (
 
 
 def _reader(name: str, take: Callable[[TranscriptBuilder, Record], None]) -> Reader:
-    """Reads a file as one session, line by line."""
 
     def read(source: SourceFile) -> list[ImportedSession]:
         builder = TranscriptBuilder(name, skipped_lines=source.broken_lines)

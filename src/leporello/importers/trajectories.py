@@ -96,7 +96,6 @@ def _is_tau(source: SourceFile) -> bool:
 
 
 def _read_tau(source: SourceFile) -> list[ImportedSession]:
-    """One session per run."""
     return [_tau_session(run) for run in _tau_runs(source) if _tau_messages(run) is not None]
 
 

@@ -130,7 +130,6 @@ class StoredMessage:
 
     @property
     def id(self) -> str:
-        """`m<N>`."""
         return f"m{self.number}"
 
 
@@ -169,7 +168,6 @@ class View:
 
     @property
     def messages(self) -> list[Message]:
-        """The bare list."""
         return [line.message for line in self.lines]
 
 
@@ -315,8 +313,6 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotals:
-    """Added-up counters."""
-
     usage: CanonicalUsage = field(default_factory=CanonicalUsage)
     calls: int = 0
     cost: float = 0.0
@@ -437,7 +433,6 @@ class Hit:
 
     @property
     def id(self) -> str:
-        """`m<N>`."""
         return f"m{self.number}"
 
     @property
@@ -480,5 +475,4 @@ class Checkup:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.findings

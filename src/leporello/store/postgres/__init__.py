@@ -12,24 +12,12 @@ from leporello.store.records import Finding, Severity
 from leporello.store.sql.checkup import Care
 from leporello.store.sql.copying import copy_database
 from leporello.store.sql.database import Progress, StoreOptions, Transaction, integer
-from leporello.store.sql.schema import (
-    CORE,
-    INBOX,
-    LISTING,
-    UNMASKED_LEDGERS,
-    Migration,
-    SqlDialect,
-    apply,
-    outdated,
-    pending,
-)
+from leporello.store.sql.schema import CORE, Migration, SqlDialect, apply, later_migrations, outdated, pending
 from leporello.store.sql.search import SearchIndex
 from leporello.store.sqlite import open_sqlite
 
 
 class PostgresCare(Care):
-    """Looking after a database."""
-
     _db: PostgresDatabase
 
     def __init__(self, db: PostgresDatabase, index: SearchIndex, options: StoreOptions) -> None:
@@ -99,14 +87,7 @@ _STORAGE = Migration(
         "ALTER TABLE conversations SET (fillfactor = 50)",
     ),
 )
-MIGRATIONS: tuple[Migration, ...] = (
-    CORE,
-    _STORAGE,
-    INDEX,
-    Migration("0004-listing", LISTING),
-    Migration("0005-inbox", INBOX),
-    Migration("0006-masked-ledgers", (UNMASKED_LEDGERS,)),
-)
+MIGRATIONS = (CORE, _STORAGE, INDEX, *later_migrations(4))
 DIALECT = SqlDialect(key="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", blob="BYTEA", clustered="")
 
 # Any number will do, as long as all workers take the same.

@@ -59,8 +59,6 @@ def _placeholders(sql: str) -> str:
 
 
 class PostgresTransaction:
-    """Statements on one connection."""
-
     __slots__ = ("_connection",)
 
     def __init__(self, connection: psycopg.Connection[Row]) -> None:

@@ -39,24 +39,17 @@ class StoreOptions:
 
 
 class Transaction(Protocol):
-    """Statements inside one transaction."""
+    def row(self, sql: str, *params: Any) -> Row | None: ...
 
-    def row(self, sql: str, *params: Any) -> Row | None:
-        """The first row of the answer."""
-
-    def rows(self, sql: str, *params: Any) -> list[Row]:
-        """All rows of the answer."""
+    def rows(self, sql: str, *params: Any) -> list[Row]: ...
 
     def run(self, sql: str, *params: Any) -> int:
         """Run a statement and return how many rows it changed."""
 
-    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a statement once for each row of parameters."""
+    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None: ...
 
 
 class Database(Protocol):
-    """A SQL database."""
-
     @property
     def url(self) -> str: ...
 

@@ -38,7 +38,6 @@ def encode_text(text: str) -> bytes:
 
 
 def decode_text(data: bytes) -> str:
-    """The text that `encode_text` was given."""
     return data.decode("utf-8", "surrogatepass")
 
 
@@ -48,7 +47,6 @@ def pack(text: str) -> str:
 
 
 def unpack(text: str) -> str:
-    """The string that `pack` was given."""
     return _MARKED.sub(lambda match: chr(int(match.group(1), 16)), text) if _MARK in text else text
 
 
@@ -73,7 +71,6 @@ def hash_key(tagged: str) -> bytes:
 
 
 def hash_text(key: bytes) -> str:
-    """The tagged hash that `hash_key` was given."""
     tag, _, digest = key.partition(b":")
     return f"{tag.decode('ascii')}:{digest.hex()}"
 
@@ -86,7 +83,6 @@ def millis(seconds: float) -> int:
 
 
 def seconds(stored: int) -> float:
-    """A stored time as seconds."""
     return stored / 1000
 
 
@@ -98,7 +94,6 @@ def nanos(cost: float) -> int:
 
 
 def dollars(stored: int) -> float:
-    """Stored money as dollars."""
     return stored / NANOS
 
 
@@ -222,7 +217,6 @@ def pack_json(value: Any, what: str) -> bytes:
 
 
 def unpack_json(stored: bytes, where: str) -> Any:
-    """The value that `pack_json` was given."""
     return decode_json(unpack_body(stored, where))
 
 
@@ -249,7 +243,6 @@ def pack_entries(entries: Sequence[ViewEntry]) -> bytes:
 
 
 def unpack_entries(stored: bytes, where: str) -> tuple[ViewEntry, ...]:
-    """The entries that `pack_entries` was given."""
     entries: list[ViewEntry] = []
     for item in unpack_json(stored, where):
         if isinstance(item, list):
@@ -265,7 +258,6 @@ def pack_report(report: CompactionReport) -> bytes:
 
 
 def unpack_report(data: bytes) -> CompactionReport:
-    """The report that `pack_report` was given."""
     fields = json.loads(data)
     covered = fields["covered"]
     verification = fields["verification"]

@@ -62,7 +62,6 @@ class SearchScope:
         return self.key is not None or bool(self.others.sql)
 
     def condition(self, with_conversation: bool = True) -> tuple[str, list[Any]]:
-        """All conditions, and their parameters."""
         if self.key is None or not with_conversation:
             return self.others.sql, self.others.params
         return f"{self.others.sql} AND d.conversation = ?", [*self.others.params, self.key]
@@ -91,17 +90,14 @@ class SearchCandidate:
 class IndexTables(Protocol):
     """The index of one database."""
 
-    def add(self, tx: Transaction, key: int, documents: Sequence[IndexedChunk]) -> None:
-        """Write documents of a conversation."""
+    def add(self, tx: Transaction, key: int, documents: Sequence[IndexedChunk]) -> None: ...
 
-    def remove(self, tx: Transaction, key: int) -> None:
-        """Remove a conversation."""
+    def remove(self, tx: Transaction, key: int) -> None: ...
 
     def lock_out_writers(self, tx: Transaction) -> None:
         """Wait until no other transaction writes to the store, and block new ones. Must come before `clear`."""
 
-    def clear(self, tx: Transaction) -> None:
-        """Empty the whole index."""
+    def clear(self, tx: Transaction) -> None: ...
 
     def statistics(self, tx: Transaction, words: Sequence[str]) -> Statistics:
         """How many documents there are, how long, and how many hold each word."""
@@ -109,8 +105,7 @@ class IndexTables(Protocol):
     def holding(self, tx: Transaction, words: Sequence[str], scope: SearchScope, limit: int) -> list[tuple[Place, int]]:
         """Documents that hold all these words, newest first, with their lengths."""
 
-    def load(self, tx: Transaction, places: Sequence[Place]) -> list[SearchCandidate]:
-        """Documents by their places."""
+    def load(self, tx: Transaction, places: Sequence[Place]) -> list[SearchCandidate]: ...
 
     def by_fragment(self, tx: Transaction, fragment: str, scope: SearchScope, limit: int) -> list[SearchCandidate]:
         """Documents that contain the fragment (case folded), newest first."""
@@ -153,8 +148,6 @@ class _Overtaken(Exception):
 
 
 class Indexer:
-    """Indexes messages and moves the watermark."""
-
     def __init__(self, db: Database, tables: IndexTables) -> None:
         self._db = db
         self.tables = tables

@@ -64,7 +64,6 @@ class Leases(StorePart):
             )
 
     def holder(self, conversation: str) -> Lease | None:
-        """Who holds it now."""
         row = self._row(conversation, f"SELECT owner, token, expires FROM {self._table} WHERE conversation = ?")  # noqa: S608
         if row is None or row[2] <= self._db.now():
             return None

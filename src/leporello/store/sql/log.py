@@ -51,8 +51,6 @@ _SIZES = f"SELECT length({_BODY}), substr({_BODY}, 1, ?) {_FROM}m.number >= ? AN
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A message ready to be stored."""
-
     hash: bytes
     body: bytes
 
@@ -167,7 +165,6 @@ def read_spans(tx: Transaction, key: int, spans: Sequence[Span]) -> list[StoredM
 
 
 def decode_message(body: bytes | None, where: str) -> Message:
-    """A message from its stored bytes."""
     if body is None:
         raise StoreCorrupt(f"The message {where} points to one that is not there. Restore it from a backup.")
     try:

@@ -24,21 +24,17 @@ class SqlDialect:
     clustered: str
 
     def fill(self, sql: str) -> str:
-        """One statement of a migration in this dialect."""
         return sql.format(key=self.key, blob=self.blob, clustered=self.clustered)
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One named step of the schema."""
-
     name: str
     statements: tuple[str, ...]
 
 
-INT, TEXT, BLOB = "BIGINT NOT NULL", "TEXT NOT NULL", "{blob} NOT NULL"
-INT_OR_NULL, TEXT_OR_NULL, BLOB_OR_NULL = "BIGINT", "TEXT", "{blob}"
-SMALL, CLUSTERED = "SMALLINT NOT NULL", "{clustered}"
+_KINDS = {"int": "BIGINT", "small": "SMALLINT", "text": "TEXT", "blob": "{blob}"}
+CLUSTERED = "{clustered}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,96 +47,61 @@ class Table:
     create: str
 
 
-def _table(name: str, key: str, ending: str = "", /, **columns: str) -> Table:
-    """A table whose primary key is the conversation and `key`; without one there is one row for each conversation."""
-    first = "conversation BIGINT NOT NULL" + ("" if key else " PRIMARY KEY")
-    lines = [first, *(f"{column} {kind}" for column, kind in columns.items())]
+def _table(name: str, key: str, columns: str, ending: str = "") -> Table:
+    """A table whose primary key is the conversation and `key`; without a key it has one row for each conversation.
+
+    `columns` are written as `name kind`, with a `?` behind the kind of those that may be NULL.
+    """
+    kinds = dict(column.split(" ") for column in columns.split(", "))
+    lines = ["conversation BIGINT NOT NULL" + ("" if key else " PRIMARY KEY")]
+    for column, kind in kinds.items():
+        lines.append(f"{column} {_KINDS[kind.rstrip('?')]}{'' if kind.endswith('?') else ' NOT NULL'}")
     if key:
         lines.append(f"PRIMARY KEY (conversation, {key})")
     rows = ",\n    ".join(lines)
-    return Table(name, tuple(columns), f"\nCREATE TABLE {name} (\n    {rows}\n){ending}")
+    return Table(name, tuple(kinds), f"\nCREATE TABLE {name} (\n    {rows}\n){ending}")
 
 
 _SESSIONS, *_OTHERS = (
     _table(
         "sessions",
         "ordinal",
-        ordinal=INT,
-        id=TEXT,
-        parent=TEXT_OR_NULL,
-        parent_name=BLOB_OR_NULL,
-        started=INT,
-        ended=INT_OR_NULL,
-        end_reason=TEXT_OR_NULL,
-        first=INT,
-        title=TEXT,
-        platform=TEXT,
-        model=TEXT,
-        owner=TEXT,
-        custom=BLOB,
-        prompt=BLOB_OR_NULL,
+        "ordinal int, id text, parent text?, parent_name blob?, started int, ended int?, end_reason text?, "
+        "first int, title text, platform text, model text, owner text, custom blob, prompt blob?",
     ),
-    _table("prompts", "hash", hash=BLOB, body=BLOB),
-    _table("messages", "number", number=INT, created=INT, same_as=INT_OR_NULL, body=BLOB_OR_NULL),
-    _table("hashes", "hash", CLUSTERED, hash=BLOB, number=INT),
+    _table("prompts", "hash", "hash blob, body blob"),
+    _table("messages", "number", "number int, created int, same_as int?, body blob?"),
+    _table("hashes", "hash", "hash blob, number int", CLUSTERED),
     _table(
         "generations",
         "generation",
-        generation=INT,
-        kind=TEXT,
-        state=INT,
-        below=INT,
-        base_last=INT,
-        log_last=INT,
-        ordinal=INT,
-        created=INT,
-        entries=BLOB,
+        "generation int, kind text, state int, below int, base_last int, log_last int, ordinal int, "
+        "created int, entries blob",
     ),
     _table(
         "attempts",
         "number",
-        number=INT,
-        created=INT,
-        ordinal=INT,
-        generation=INT_OR_NULL,
-        outcome=TEXT,
-        engine=TEXT,
-        summariser=TEXT,
-        cause=TEXT,
-        covered_first=INT_OR_NULL,
-        covered_last=INT_OR_NULL,
-        tokens_before=INT,
-        tokens_after=INT,
-        cost_nanos=INT_OR_NULL,
-        duration_millis=INT,
-        report=BLOB,
+        "number int, created int, ordinal int, generation int?, outcome text, engine text, summariser text, "
+        "cause text, covered_first int?, covered_last int?, tokens_before int, tokens_after int, "
+        "cost_nanos int?, duration_millis int, report blob",
     ),
-    _table("folds", "id", id=TEXT, number=INT, generation=INT, first=INT, last=INT, body=BLOB),
+    _table("folds", "id", "id text, number int, generation int, first int, last int, body blob"),
     _table(
         "usage",
         "ordinal, day, model, purpose",
+        "ordinal int, day int, model text, purpose text, calls int, input_tokens int, output_tokens int, "
+        "cache_read_tokens int, cache_write_tokens int, reasoning_tokens int, cost_nanos int, "
+        "unpriced_calls int",
         CLUSTERED,
-        ordinal=INT,
-        day=INT,
-        model=TEXT,
-        purpose=TEXT,
-        calls=INT,
-        input_tokens=INT,
-        output_tokens=INT,
-        cache_read_tokens=INT,
-        cache_write_tokens=INT,
-        reasoning_tokens=INT,
-        cost_nanos=INT,
-        unpriced_calls=INT,
     ),
-    _table("tools", "day, tool", CLUSTERED, day=INT, tool=TEXT, calls=INT, results=INT, result_characters=INT),
-    _table("activity", "day", CLUSTERED, day=INT, messages=INT, characters=INT),
-    _table("artifacts", "hash", hash=BLOB, number=INT, size=INT, name=TEXT, created=INT, body=BLOB),
-    _table("pins", "number", number=INT, note=TEXT, created=INT),
-    _table("ledgers", "base, version", base=INT, version=INT, data=BLOB),
+    _table("tools", "day, tool", "day int, tool text, calls int, results int, result_characters int", CLUSTERED),
+    _table("activity", "day", "day int, messages int, characters int", CLUSTERED),
+    _table("artifacts", "hash", "hash blob, number int, size int, name text, created int, body blob"),
+    _table("pins", "number", "number int, note text, created int"),
+    _table("ledgers", "base, version", "base int, version int, data blob"),
     # Counters have `count`, all other values `value`. Conversation 0 is the store itself.
-    _table("state", "key", key=TEXT, count=INT_OR_NULL, value=BLOB_OR_NULL),
-    _table("leases", "", token=INT, owner=TEXT, expires=INT),
+    _table("state", "key", "key text, count int?, value blob?"),
+    _table("leases", "", "token int, owner text, expires int"),
 )
 CORE = Migration(
     "0001-conversations",
@@ -170,7 +131,7 @@ CREATE TABLE directory (
     ),
 )
 
-LISTING = (
+_LISTING = (
     "CREATE INDEX conversations_by_activity ON conversations (updated, conversation)",
     "CREATE INDEX sessions_by_start ON sessions (started)",
     "CREATE INDEX usage_by_day ON usage (day)",
@@ -181,30 +142,29 @@ LISTING = (
 )
 """Listings and insights read the part of a store they are about. Only the first of these columns ever changes."""
 
-UNMASKED_LEDGERS = "DELETE FROM ledgers WHERE version < 2"
+_UNMASKED_LEDGERS = "DELETE FROM ledgers WHERE version < 2"
 """Snapshots of the first version hold secrets in clear. A ledger is made again from the log, so nothing is lost."""
 
 _INBOX = _table(
     "inbox",
     "number",
-    number=INT,
-    name=BLOB,
-    id=TEXT,
-    created=INT,
-    attempts=INT,
-    message=INT_OR_NULL,
-    cancelled=SMALL,
-    ended=INT_OR_NULL,
-    text=BLOB,
-    outcome=BLOB_OR_NULL,
+    "number int, name blob, id text, created int, attempts int, message int?, cancelled small, "
+    "ended int?, text blob, outcome blob?",
 )
-_TURNS = _table("turns", "", token=INT, owner=TEXT, expires=INT)
-INBOX = (
+_TURNS = _table("turns", "", "token int, owner text, expires int")
+_INBOX_STATEMENTS = (
     _INBOX.create,
     "CREATE UNIQUE INDEX inbox_by_name ON inbox (conversation, name)",
     "CREATE INDEX inbox_waiting ON inbox (conversation, number) WHERE ended IS NULL",
     _TURNS.create,
 )
+
+
+def later_migrations(first: int) -> tuple[Migration, ...]:
+    """What came after the first release of the schema, numbered from `first` on: the databases began differently."""
+    steps = (("listing", _LISTING), ("inbox", _INBOX_STATEMENTS), ("masked-ledgers", (_UNMASKED_LEDGERS,)))
+    return tuple(Migration(f"{number:04}-{name}", made) for number, (name, made) in enumerate(steps, first))
+
 
 COLUMNS = {table.name: table.columns for table in (_SESSIONS, *_OTHERS, _INBOX, _TURNS)}
 """The tables with rows of one conversation, and their columns beside the conversation's key."""
@@ -236,12 +196,10 @@ def pending(known: tuple[Migration, ...], applied: set[str], where: str) -> list
 
 
 def outdated(where: str) -> StoreUnavailable:
-    """The error for a store with pending migrations that can only be read."""
     return StoreUnavailable(f"{where} must be brought up to date first. Open it once where it can be written.")
 
 
 def apply(tx: Transaction, migration: Migration, dialect: SqlDialect, now: int) -> None:
-    """Run one migration inside the caller's transaction."""
     tx.run(MIGRATIONS_TABLE)
     for statement in migration.statements:
         tx.run(dialect.fill(statement))

@@ -37,7 +37,6 @@ class Sessions(StorePart):
     """The sessions that a conversation is made of: a compaction ends one and begins the next."""
 
     def get(self, id: str) -> SessionRecord:
-        """One session by its own id."""
         with self._db.read() as tx:
             return read_session(tx, *locate(tx, id))
 
@@ -81,7 +80,6 @@ class Sessions(StorePart):
 
 
 def new_id() -> str:
-    """A random id."""
     return secrets.token_hex(8)
 
 
@@ -135,7 +133,6 @@ def write_prompt(tx: Transaction, key: int, prompt: str | None) -> bytes | None:
 
 
 def read_session(tx: Transaction, key: int, ordinal: int) -> SessionRecord:
-    """One session with its metadata."""
     row = tx.row(f"{SELECT_SESSION} s.conversation = ? AND s.ordinal = ?", key, ordinal)
     if row is None:
         raise NotFound("The session is gone: its conversation was deleted meanwhile.")

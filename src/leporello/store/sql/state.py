@@ -107,7 +107,6 @@ class State(StorePart):
         return None if row is None else _value(*row)
 
     def set(self, conversation: str | None, key: str, value: Any) -> None:
-        """Store a JSON value."""
         data = pack_json(value, f"The value of {shown(key)}")
         with self._db.write() as tx:
             tx.run(_SET_VALUE, self._lock(tx, conversation), _state_key(key), data)
@@ -130,7 +129,6 @@ class State(StorePart):
             return tx.run(_REMOVE_VALUE, found, _state_key(key)) > 0
 
     def items(self, conversation: str | None) -> Mapping[str, Any]:
-        """All keys and values."""
         rows = self._rows(conversation, "SELECT key, count, value FROM state WHERE conversation = ? ORDER BY key")
         return {unpack(key): _value(count, value) for key, count, value in rows}
 
@@ -182,7 +180,6 @@ class Artifacts(StorePart):
         return handle
 
     def get(self, conversation: str, handle: str) -> bytes:
-        """The bytes of a handle."""
         try:
             digest = hash_key(handle)
         except ValueError:

@@ -128,7 +128,6 @@ class Views(StorePart):
             return read_view(tx, locked.key)
 
     def generation(self, conversation: str, generation: int) -> Generation:
-        """One step of the view's history."""
         asked = generation if 0 <= generation < LARGEST_NUMBER else -1
         row = self._row(conversation, f"{_GENERATION} AND g.generation = ?", asked)
         if row is None:
@@ -176,7 +175,6 @@ class Views(StorePart):
         ]
 
     def fold(self, conversation: str, fold: str) -> StoredFold:
-        """One fold by its id."""
         row = self._row(conversation, f"{_FOLD} AND id = ?", pack(fold))
         if row is None:
             raise NotFound(f"{shown(conversation)} has no fold {shown(fold)}.")

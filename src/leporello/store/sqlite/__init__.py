@@ -12,17 +12,7 @@ from leporello.store import Store
 from leporello.store.records import Finding, Severity
 from leporello.store.sql.checkup import Care
 from leporello.store.sql.database import Progress, StoreOptions, Transaction, integer
-from leporello.store.sql.schema import (
-    CORE,
-    INBOX,
-    LISTING,
-    UNMASKED_LEDGERS,
-    Migration,
-    SqlDialect,
-    apply,
-    outdated,
-    pending,
-)
+from leporello.store.sql.schema import CORE, SqlDialect, apply, later_migrations, outdated, pending
 from leporello.store.sql.search import SearchIndex
 from leporello.store.sqlite.database import SqliteDatabase, create_private, translate
 from leporello.store.sqlite.index import INDEX, SqliteIndexTables, conversation_word, totals
@@ -32,8 +22,6 @@ _INDEX_TABLES = ("words", "fragments")
 
 
 class SqliteCare(Care):
-    """Looking after a file."""
-
     _db: SqliteDatabase
 
     def __init__(self, db: SqliteDatabase, index: SearchIndex, tables: SqliteIndexTables) -> None:
@@ -118,13 +106,7 @@ SYNCHRONOUS = ("FULL", "NORMAL", "EXTRA", "OFF")
 APPLICATION_ID = 0x4C45504F
 """Marks our files: `LEPO`."""
 
-MIGRATIONS: tuple[Migration, ...] = (
-    CORE,
-    INDEX,
-    Migration("0003-listing", LISTING),
-    Migration("0004-inbox", INBOX),
-    Migration("0005-masked-ledgers", (UNMASKED_LEDGERS,)),
-)
+MIGRATIONS = (CORE, INDEX, *later_migrations(3))
 DIALECT = SqlDialect(key="INTEGER PRIMARY KEY AUTOINCREMENT", blob="BLOB", clustered=" WITHOUT ROWID")
 
 

@@ -60,8 +60,6 @@ _inherited: list[sqlite3.Connection] = []
 
 
 class SqliteTransaction:
-    """Statements on one connection."""
-
     __slots__ = ("_connection",)
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -173,7 +171,6 @@ class SqliteDatabase:
             self._lock.release()
 
     def connect(self, reader: bool = False) -> sqlite3.Connection:
-        """A new connection with our settings."""
         connection = sqlite3.connect(
             f"file:{quote(self.path)}?mode={self._mode}",
             uri=True,
