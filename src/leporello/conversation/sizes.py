@@ -70,9 +70,7 @@ class PromptSizes:
     def _count(self, *, recall: bool | None) -> None:
         self._raw = self.counter.raw_fixed(self._tools, self._system)
         self.fixed = FixedPart(
-            self.counter.text(self._system) if self._system else 0,
-            self.counter.tools(self._tools),
-            recall,
+            self.counter.text(self._system) if self._system else 0, self.counter.tools(self._tools), recall
         )
 
     def read(self, messages: Sequence[Message]) -> PromptSize:

@@ -11,14 +11,7 @@ from collections.abc import Sequence
 
 from leporello.store.sql.database import Row, Transaction, integer
 from leporello.store.sql.encoding import pack, unpack
-from leporello.store.sql.indexing import (
-    CANDIDATE,
-    IndexedChunk,
-    Place,
-    SearchCandidate,
-    SearchScope,
-    holds_fragment,
-)
+from leporello.store.sql.indexing import CANDIDATE, IndexedChunk, Place, SearchCandidate, SearchScope, holds_fragment
 from leporello.store.sql.schema import Migration
 from leporello.text_features.bm25 import Statistics
 
@@ -118,8 +111,7 @@ class PostgresIndexTables:
         spellings = {fragment, fragment.lower(), fragment.upper(), fragment.capitalize()}
         patterns = [f"%{_literal(pack(spelling))}%" for spelling in sorted(spellings)]
         rows = tx.rows(
-            f"{_CANDIDATE} d.text ILIKE ANY (?::text[]){condition} {_NEWEST_FIRST} LIMIT ?",
-            *(patterns, *params, limit),
+            f"{_CANDIDATE} d.text ILIKE ANY (?::text[]){condition} {_NEWEST_FIRST} LIMIT ?", *(patterns, *params, limit)
         )
         return [found for found in map(_candidate, rows) if holds_fragment(found.text, fragment)]
 

@@ -102,8 +102,7 @@ class Inbox(StorePart):
                 return known
             (number,) = append_prepared(tx, conversation, prepared, [self._db.now()])
             tx.run(
-                "UPDATE inbox SET message = ? WHERE conversation = ? AND name = ?",
-                *(number, locked.key, name_key(id)),
+                "UPDATE inbox SET message = ? WHERE conversation = ? AND name = ?", *(number, locked.key, name_key(id))
             )
         return number
 

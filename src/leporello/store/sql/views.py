@@ -273,9 +273,7 @@ def _check_base(
 
 def _state(tx: Transaction, locked: Locked) -> int:
     return integer(
-        tx,
-        "SELECT state FROM generations WHERE conversation = ? AND generation = ?",
-        *(locked.key, locked.generation),
+        tx, "SELECT state FROM generations WHERE conversation = ? AND generation = ?", *(locked.key, locked.generation)
     )
 
 
