@@ -12,7 +12,6 @@ from leporello.importers.source import (
     Record,
     as_text,
     identifier,
-    kind_of,
     mapping,
     moment,
     objects,
@@ -88,8 +87,8 @@ class TranscriptBuilder:
         """The content of a message to the model: results go to their calls, the rest is one message."""
         rest = []
         for block in sequence(content):
-            if isinstance(block, dict) and is_result(block):
-                self.result(*result_of(block))
+            if is_result(mapping(block)):
+                self.result(*result_of(Record(block)))
             else:
                 rest.append(block)
         if rest:
@@ -99,7 +98,7 @@ class TranscriptBuilder:
 
     def verbatim(self, message: Message) -> AssistantDraft:
         """A message that is in OpenAI's format already, kept as it is with all its fields."""
-        group = _Group(message, time=self._time, is_verbatim=True)
+        group = _Group(dict(message), time=self._time, is_verbatim=True)
         self._groups.append(group)
         return AssistantDraft(self, group)
 
@@ -159,7 +158,7 @@ class TranscriptBuilder:
             format=self._format,
             id=self.id,
             kind=self._kind,
-            tools=self.tools,
+            tools=[dict(tool) for tool in self.tools],
             usage=tuple(usage),
             times=tuple(times),
             models=tuple(self._models),
@@ -257,20 +256,20 @@ class AssistantDraft:
             if isinstance(block, str):
                 self.text(block)
             elif isinstance(block, dict):
-                self._block(block)
+                self._block(Record(block))
 
     def _block(self, block: Record) -> None:
-        kind = kind_of(block)
+        kind = block.kind
         if is_call(block):
             self.call(*call_of(block))
         elif is_result(block):
             self.builder.result(*result_of(block))
         elif kind in _UNSIGNED or (block.get("thought") is True and kind not in _SIGNED):
-            self.reasoning(text(block.get("think")) or text(block.get("text")) or text(block.get("content")))
+            self.reasoning(block.text("think", "text", "content"))
         elif kind in _TEXT or (not kind and isinstance(block.get("text"), str)):
-            self.text(text(block.get("text")))
+            self.text(block.text("text"))
         else:
-            self.part(block)
+            self.part(dict(block))
 
     def part(self, part: Any) -> None:
         """Any other content part, carried along as it is."""
@@ -297,7 +296,7 @@ class AssistantDraft:
 
 def _content(parts: list[Any]) -> Any:
     """Text alone becomes a plain string, as most hosts write it; anything else stays a list of parts."""
-    if all(isinstance(part, dict) and kind_of(part) == "text" and len(part) == 2 for part in parts):
+    if all(mapping(part).kind == "text" and len(part) == 2 for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts
 
@@ -311,16 +310,16 @@ _UNSIGNED = frozenset(("reasoning", "think"))
 
 
 def is_call(block: Record) -> bool:
-    return kind_of(block) in _CALLS or isinstance(block.get("functionCall"), dict)
+    return block.kind in _CALLS or isinstance(block.get("functionCall"), dict)
 
 
 def is_result(block: Record) -> bool:
-    return kind_of(block) in _RESULTS or isinstance(block.get("functionResponse"), dict)
+    return block.kind in _RESULTS or isinstance(block.get("functionResponse"), dict)
 
 
 def call_of(block: Record) -> tuple[str, str, Any]:
     """Id, name and arguments of a call block; the OpenAI form with a `function` inside included."""
-    body = mapping(block.get("functionCall")) or mapping(block.get("function")) or block
+    body = block.inner("functionCall") or block.inner("function") or block
     arguments: Any = {}
     for key in ("arguments", "input", "args", "parameters"):
         if body.get(key) is not None:
@@ -332,10 +331,10 @@ def call_of(block: Record) -> tuple[str, str, Any]:
 
 def result_of(block: Record) -> tuple[str, Any, str]:
     """Call id, content and tool name of a result block."""
-    response = block.get("functionResponse")
-    if isinstance(response, dict):
-        return identifier(response.get("id")), _response_text(response.get("response")), text(response.get("name"))
-    call_id = identifier(block.get("tool_use_id") or block.get("toolCallId") or block.get("tool_call_id"))
+    if isinstance(block.get("functionResponse"), dict):
+        response = block.inner("functionResponse")
+        return response.id("id"), _response_text(response.get("response")), response.text("name")
+    call_id = block.id("tool_use_id", "toolCallId", "tool_call_id")
     content = next((block[key] for key in ("content", "output", "result", "text") if block.get(key) is not None), "")
     return call_id, plain(content), text(block.get("name") or block.get("toolName"))
 
@@ -359,15 +358,15 @@ def plain(content: Any) -> Any:
 
 def is_text(part: Any) -> bool:
     """Whether a part is text and nothing else."""
-    kind = kind_of(part)
-    return isinstance(mapping(part).get("text"), str) and (kind in _TEXT or (not kind and "thought" not in part))
+    fields = mapping(part)
+    return isinstance(fields.get("text"), str) and (fields.kind in _TEXT or not (fields.kind or "thought" in fields))
 
 
 def texts(parts: Any) -> str:
-    return "\n".join(filter(None, (text(part.get("text")) for part in objects(parts))))
+    return "\n".join(filter(None, (part.text("text") for part in objects(parts))))
 
 
-def cache_aware_usage(counts: Record, fields: tuple[str, str, str, str], reasoning: Any = None) -> CanonicalUsage:
+def cache_aware_usage(counts: dict[str, Any], fields: tuple[str, ...], reasoning: Any = None) -> CanonicalUsage:
     """Usage whose input leaves out what the cache served; `fields` name input, output, cache reads and cache writes."""
     given, output, read, written = (counts.get(field) for field in fields)
     return CanonicalUsage.parse(

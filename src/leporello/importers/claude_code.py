@@ -7,18 +7,7 @@ lines of sub-agents are marked and become sessions of their own, and so do the t
 from __future__ import annotations
 
 from leporello.importers.builder import COMPACTED, TranscriptBuilder, call_of, plain, result_of
-from leporello.importers.source import (
-    Format,
-    ImportedSession,
-    Record,
-    SourceFile,
-    as_text,
-    identifier,
-    kind_of,
-    mapping,
-    objects,
-    text,
-)
+from leporello.importers.source import Format, ImportedSession, Record, SourceFile, as_text, identifier, objects, text
 from leporello.importers.tree import RecordedLine, ThreadReader
 from leporello.messages import message_hash
 
@@ -32,9 +21,7 @@ _ASIDES = ("<local-command-", "<command-", "<bash-")
 def _is_claude_code(source: SourceFile) -> bool:
     """User or assistant lines that carry a session id and a message with Anthropic's roles."""
     return any(
-        kind_of(record) in ("user", "assistant")
-        and "sessionId" in record
-        and "content" in mapping(record.get("message"))
+        record.kind in ("user", "assistant") and "sessionId" in record and "content" in record.inner("message")
         for record in source.records[:500]
     )
 
@@ -76,8 +63,8 @@ def _threads(records: list[Record]) -> tuple[list[Record], dict[str, list[Record
         if not record.get("isSidechain"):
             main.append(record)
             continue
-        uuid, parent = identifier(record.get("uuid")), identifier(record.get("parentUuid"))
-        name = identifier(record.get("agentId")) or thread_of.get(parent) or uuid
+        uuid, parent = record.id("uuid"), record.id("parentUuid")
+        name = record.id("agentId") or thread_of.get(parent) or uuid
         thread_of[uuid] = name
         others.setdefault(name, []).append(record)
     if not any(_is_spoken(record) for record in main) and others:
@@ -86,28 +73,28 @@ def _threads(records: list[Record]) -> tuple[list[Record], dict[str, list[Record
 
 
 def _is_spoken(record: Record) -> bool:
-    return kind_of(record) in ("user", "assistant") and isinstance(record.get("message"), dict)
+    return record.kind in ("user", "assistant") and isinstance(record.get("message"), dict)
 
 
 def _node(record: Record) -> RecordedLine:
     parent = record.get("parentUuid") or record.get("logicalParentUuid")
-    return RecordedLine(identifier(record.get("uuid")), identifier(parent), record)
+    return RecordedLine(record.id("uuid"), identifier(parent), record)
 
 
 def _rivals(one: Record, other: Record) -> bool:
     """Two prompts at the same place, or two answers to the same line: the user went back."""
     if _is_prompt(one) and _is_prompt(other):
         return True
-    ids = [identifier(mapping(record.get("message")).get("id")) for record in (one, other)]
-    both = kind_of(one) == kind_of(other) == "assistant"
+    ids = [record.inner("message").id("id") for record in (one, other)]
+    both = one.kind == other.kind == "assistant"
     return both and all(ids) and ids[0] != ids[1]
 
 
 def _is_prompt(record: Record) -> bool:
-    if kind_of(record) != "user" or record.get("isMeta") or record.get("isCompactSummary"):
+    if record.kind != "user" or record.get("isMeta") or record.get("isCompactSummary"):
         return False
-    content = mapping(record.get("message")).get("content")
-    if any(kind_of(block) == "tool_result" for block in objects(content)):
+    content = record.inner("message").get("content")
+    if any(block.kind == "tool_result" for block in objects(content)):
         return False
     return not as_text(plain(content)).startswith(_ASIDES)
 
@@ -127,15 +114,15 @@ def _delivered_from_queue(records: list[Record]) -> dict[int, str]:
 
     Most get a line of their own as well; only those that don't are given here.
     """
-    spoken = "\n".join(as_text(plain(mapping(record.get("message")).get("content"))) for record in records)
+    spoken = "\n".join(as_text(plain(record.inner("message").get("content"))) for record in records)
     waiting: list[str] = []
     delivered: dict[int, str] = {}
     for record in records:
-        if kind_of(record) != "queue-operation":
+        if record.kind != "queue-operation":
             continue
         operation = record.get("operation")
         if operation == "enqueue":
-            waiting.append(text(record.get("content")))
+            waiting.append(record.text("content"))
         elif operation == "popAll":
             waiting.clear()  # the user took them back into the editor
         elif operation in ("remove", "dequeue") and waiting:
@@ -146,20 +133,20 @@ def _delivered_from_queue(records: list[Record]) -> dict[int, str]:
 
 
 def _take(builder: TranscriptBuilder, record: Record) -> None:
-    kind = kind_of(record)
+    kind = record.kind
     builder.at(record.get("timestamp"))
-    builder.id = builder.id or identifier(record.get("sessionId"))
+    builder.id = builder.id or record.id("sessionId")
     message = record.get("message")
     if kind in ("user", "assistant") and isinstance(message, dict):
         if record.get("isCompactSummary"):
             return
-        builder.started = builder.started or text(record.get("timestamp"))
+        builder.started = builder.started or record.text("timestamp")
         if kind == "assistant":
-            _assistant(builder, record, message)
+            _assistant(builder, record, Record(message))
         else:
             builder.heard(message.get("content"))
     elif kind == "attachment":
-        _attachment(builder, mapping(record.get("attachment")))
+        _attachment(builder, record.inner("attachment"))
     elif kind == "tool_use":
         builder.assistant().call(*call_of(record))
     elif kind == "tool_result":
@@ -169,7 +156,7 @@ def _take(builder: TranscriptBuilder, record: Record) -> None:
 
 
 def _bookkeeping(builder: TranscriptBuilder, record: Record) -> None:
-    kind = kind_of(record)
+    kind = record.kind
     if kind == "system" and record.get("subtype") == "compact_boundary":
         builder.note(COMPACTED)
     elif kind in ("summary", "custom-title", "ai-title"):
@@ -178,20 +165,20 @@ def _bookkeeping(builder: TranscriptBuilder, record: Record) -> None:
 
 
 def _assistant(builder: TranscriptBuilder, record: Record, message: Record) -> None:
-    draft = builder.answer(message.get("content"), key=identifier(message.get("id")) or identifier(record.get("uuid")))
-    model = text(message.get("model"))
+    draft = builder.answer(message.get("content"), key=message.id("id") or record.id("uuid"))
+    model = message.text("model")
     if model != _SYNTHETIC:
         draft.meter(message.get("usage"), model)
 
 
 def _attachment(builder: TranscriptBuilder, attachment: Record) -> None:
-    kind = kind_of(attachment)
+    kind = attachment.kind
     if kind == "queued_command":
         builder.heard(attachment.get("prompt"))
     elif kind == "file":
-        file = mapping(mapping(attachment.get("content")).get("file"))
-        path = text(attachment.get("filename")) or text(file.get("filePath"))
-        builder.exchange("attached_file", {"path": path}, as_text(file.get("content")))
+        file = attachment.inner("content").inner("file")
+        path = attachment.text("filename") or file.text("filePath")
+        builder.exchange("attached_file", {"path": path}, file.as_text("content"))
     else:
         builder.note(f"an attachment of kind {kind!r} was left out")
 

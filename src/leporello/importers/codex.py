@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leporello.importers.builder import COMPACTED, AssistantDraft, TranscriptBuilder, plain, texts
-from leporello.importers.source import (
-    Format,
-    ImportedSession,
-    Record,
-    SourceFile,
-    as_text,
-    identifier,
-    kind_of,
-    mapping,
-    sequence,
-    text,
-)
+from leporello.importers.source import Format, ImportedSession, Record, SourceFile, as_text, mapping, sequence
 from leporello.usage import CanonicalUsage
 
 _WRAPPERS = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"))
@@ -30,9 +19,9 @@ _SEARCHED = "[searched by the provider; what was found is not recorded]"
 def _is_codex(source: SourceFile) -> bool:
     """Either items wrapped with a payload, or bare items behind a header with an id and a time."""
     records = source.records[:200]
-    if any(kind_of(record) in _WRAPPERS and isinstance(record.get("payload"), dict) for record in records):
+    if any(record.kind in _WRAPPERS and isinstance(record.get("payload"), dict) for record in records):
         return not any("role" in record for record in records)
-    if not any(kind_of(record) in _ITEMS for record in records):
+    if not any(record.kind in _ITEMS for record in records):
         return False
     has_header = bool(records) and {"id", "timestamp"} <= set(records[0]) and "type" not in records[0]
     return has_header or any(record.get("record_type") == "state" for record in records)
@@ -60,15 +49,15 @@ class _Reader:
         self._total: Any = None
 
     def take(self, record: Record) -> None:
-        kind = kind_of(record)
-        payload = mapping(record.get("payload"))
+        kind = record.kind
+        payload = record.inner("payload")
         self.builder.at(record.get("timestamp"))
         if not kind and "id" in record:
             self._meta(record)
         elif kind == "session_meta":
             self._meta(payload)
         elif kind == "turn_context":
-            self.model = text(payload.get("model")) or self.model
+            self.model = payload.text("model") or self.model
             self.builder.model(self.model)
         elif kind == "event_msg":
             self._event(payload)
@@ -82,25 +71,25 @@ class _Reader:
     def take_events(self, records: list[Record]) -> None:
         """The words of a file that holds no items at all: what was shown on screen is all there is."""
         for record in records:
-            event = mapping(record.get("payload"))
-            words = text(event.get("message"))
-            if words and kind_of(event) == "user_message":
+            event = record.inner("payload")
+            words = event.text("message")
+            if words and event.kind == "user_message":
                 self.builder.message("user", words)
-            elif words and kind_of(event) == "agent_message":
+            elif words and event.kind == "agent_message":
                 self.builder.assistant().text(words)
 
     def _meta(self, meta: Record) -> None:
-        self.builder.id = self.builder.id or identifier(meta.get("id"))
-        self.builder.started = self.builder.started or text(meta.get("timestamp"))
-        instructions = text(mapping(meta.get("base_instructions")).get("text")) or text(meta.get("instructions"))
+        self.builder.id = self.builder.id or meta.id("id")
+        self.builder.started = self.builder.started or meta.text("timestamp")
+        instructions = meta.inner("base_instructions").text("text") or meta.text("instructions")
         if instructions and not len(self.builder):
             self.builder.message("system", instructions)
 
     def _event(self, event: Record) -> None:
-        info = mapping(event.get("info"))
+        info = event.inner("info")
         last, total = info.get("last_token_usage"), info.get("total_token_usage")
         # The same figures are written again when only the rate limits changed.
-        if kind_of(event) != "token_count" or not isinstance(last, dict) or total == self._total:
+        if event.kind != "token_count" or not isinstance(last, dict) or total == self._total:
             return
         self._total = total
         usage = _usage(last)
@@ -112,7 +101,7 @@ class _Reader:
             self._pending = usage
 
     def _item(self, item: Record) -> None:
-        kind = kind_of(item)
+        kind = item.kind
         self.has_items = self.has_items or kind in _ITEMS
         if kind == "message":
             self._message(item)
@@ -122,14 +111,14 @@ class _Reader:
         elif kind in _CALLS:
             self._assistant().call(*_call(item))
         elif kind in _OUTPUTS:
-            self.builder.result(identifier(item.get("call_id") or item.get("tool_call_id")), *_output(item))
+            self.builder.result(item.id("call_id", "tool_call_id"), *_output(item))
         elif kind == "reasoning":
             self._reasoning(item)
         else:
             self.builder.note(f"an item of kind {kind!r} was left out")
 
     def _message(self, item: Record) -> None:
-        role = text(item.get("role")) or "user"
+        role = item.text("role") or "user"
         content = item.get("content")
         shown = [part for part in sequence(content) if not _is_empty_image(part)]
         if role == "assistant":
@@ -157,10 +146,10 @@ class _Reader:
 
 
 def _is_empty_image(part: Any) -> bool:
-    return kind_of(part) == "input_image" and not part.get("image_url")
+    return mapping(part).kind == "input_image" and not part.get("image_url")
 
 
-def _usage(last: Record) -> CanonicalUsage:
+def _usage(last: dict[str, Any]) -> CanonicalUsage:
     return CanonicalUsage.parse(
         {
             "input_tokens": last.get("input_tokens"),
@@ -175,24 +164,24 @@ def _usage(last: Record) -> CanonicalUsage:
 
 
 def _call(item: Record) -> tuple[str, str, Any]:
-    kind = kind_of(item)
-    name = text(item.get("name")) or text(mapping(item.get("function")).get("name")) or kind.removesuffix("_call")
+    kind = item.kind
+    name = item.text("name") or item.inner("function").text("name") or kind.removesuffix("_call")
     arguments: Any = item.get("arguments")
     if kind == "custom_tool_call":
         arguments = {"input": item.get("input")}
     elif arguments is None:
         arguments = item.get("action")
-    return identifier(item.get("call_id") or item.get("id")), name, arguments
+    return item.id("call_id", "id"), name, arguments
 
 
 def _output(item: Record) -> tuple[Any, str]:
     output = next((item[key] for key in ("output", "result", "tools") if item.get(key) is not None), "")
-    if kind_of(output) == "input_text":
+    if mapping(output).kind == "input_text":
         output = [output]
     if isinstance(output, list):
-        is_parts = all(kind_of(part).startswith("input_") for part in output)
-        return (plain(output) if is_parts else as_text(output)), text(item.get("name"))
-    return as_text(output), text(item.get("name"))
+        is_parts = all(mapping(part).kind.startswith("input_") for part in output)
+        return (plain(output) if is_parts else as_text(output)), item.text("name")
+    return as_text(output), item.text("name")
 
 
 CODEX = Format("codex", _is_codex, _read_codex)

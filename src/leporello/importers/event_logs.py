@@ -8,19 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leporello.importers.builder import COMPACTED, TranscriptBuilder, cache_aware_usage, call_of, plain, texts
-from leporello.importers.source import (
-    Format,
-    ImportedSession,
-    Reader,
-    Record,
-    SourceFile,
-    as_text,
-    identifier,
-    kind_of,
-    mapping,
-    objects,
-    text,
-)
+from leporello.importers.source import Format, ImportedSession, Reader, Record, SourceFile, as_text, identifier
 
 
 def _reader(name: str, take: Callable[[TranscriptBuilder, Record], None]) -> Reader:
@@ -41,7 +29,7 @@ _COPILOT_KINDS = ("session.start", "user.message", "assistant.message", "tool.ex
 
 def _is_copilot(source: SourceFile) -> bool:
     """Dotted event names with a `data` object."""
-    return any(kind_of(record) in _COPILOT_KINDS and "data" in record for record in source.records[:50])
+    return any(record.kind in _COPILOT_KINDS and "data" in record for record in source.records[:50])
 
 
 def _read_copilot(source: SourceFile) -> list[ImportedSession]:
@@ -49,30 +37,30 @@ def _read_copilot(source: SourceFile) -> list[ImportedSession]:
     main = TranscriptBuilder("copilot-cli", skipped_lines=source.broken_lines)
     builders = {"": main}
     for record in source.records:
-        data = mapping(record.get("data"))
-        thread = identifier(data.get("parentToolCallId"))
+        data = record.inner("data")
+        thread = data.id("parentToolCallId")
         if thread not in builders:
             builders[thread] = TranscriptBuilder("copilot-cli", "sub-agent")
             builders[thread].id = f"{main.id}/{thread}"
         builders[thread].at(record.get("timestamp"))
-        _take_copilot(builders[thread], kind_of(record), data)
+        _take_copilot(builders[thread], record.kind, data)
     return [builder.build() for builder in builders.values()]
 
 
 def _take_copilot(builder: TranscriptBuilder, kind: str, data: Record) -> None:
     if kind == "session.start":
-        builder.id = builder.id or identifier(data.get("sessionId"))
-        builder.started = builder.started or text(data.get("startTime"))
+        builder.id = builder.id or data.id("sessionId")
+        builder.started = builder.started or data.text("startTime")
     elif kind in ("system.message", "user.message"):
-        builder.message(kind.removesuffix(".message"), as_text(data.get("content")))
+        builder.message(kind.removesuffix(".message"), data.as_text("content"))
     elif kind == "assistant.message":
-        reasoning, key = text(data.get("reasoningText")), identifier(data.get("messageId"))
-        builder.answer(text(data.get("content")), data.get("toolRequests"), reasoning, key)
-        builder.model(text(data.get("model")))
+        reasoning, key = data.text("reasoningText"), data.id("messageId")
+        builder.answer(data.text("content"), data.get("toolRequests"), reasoning, key)
+        builder.model(data.text("model"))
     elif kind == "tool.execution_complete":
-        result = mapping(data.get("result"))
+        result = data.inner("result")
         words = result.get("content") if result else data.get("error")
-        builder.result(identifier(data.get("toolCallId")), as_text(words))
+        builder.result(data.id("toolCallId"), as_text(words))
     elif kind in ("session.truncation", "session.compaction_complete"):
         builder.note("the recording agent cut its context here; the messages are kept")
 
@@ -84,12 +72,12 @@ COPILOT = Format("copilot-cli", _is_copilot, _read_copilot)
 
 
 def _is_kimi(source: SourceFile) -> bool:
-    return any(kind_of(record).startswith("context.append_") for record in source.records[:200])
+    return any(record.kind.startswith("context.append_") for record in source.records[:200])
 
 
 def _read_kimi(source: SourceFile) -> list[ImportedSession]:
     builder = TranscriptBuilder("kimi-code", skipped_lines=source.broken_lines)
-    system = next((text(r.get("systemPrompt")) for r in source.records if r.get("systemPrompt")), "")
+    system = next((r.text("systemPrompt") for r in source.records if r.get("systemPrompt")), "")
     if system:
         builder.message("system", system)
     for record in source.records:
@@ -98,29 +86,29 @@ def _read_kimi(source: SourceFile) -> list[ImportedSession]:
 
 
 def _take_kimi(builder: TranscriptBuilder, record: Record) -> None:
-    kind = kind_of(record)
+    kind = record.kind
     builder.at(record.get("time"))
     if kind == "context.append_message":
-        builder.heard(mapping(record.get("message")).get("content"))
+        builder.heard(record.inner("message").get("content"))
     elif kind == "context.append_loop_event":
-        _take_kimi_step(builder, mapping(record.get("event")))
+        _take_kimi_step(builder, record.inner("event"))
     elif kind == "llm.request":
-        builder.model(text(record.get("model")))
+        builder.model(record.text("model"))
     elif kind == "llm.tools_snapshot":
-        builder.tools = objects(record.get("tools")) or builder.tools
+        builder.tools = record.objects("tools") or builder.tools
     elif kind.startswith("context.compact"):
         builder.note(COMPACTED)
 
 
 def _take_kimi_step(builder: TranscriptBuilder, event: Record) -> None:
-    kind = kind_of(event)
-    step = identifier(event.get("stepUuid") or event.get("uuid"))
+    kind = event.kind
+    step = event.id("stepUuid", "uuid")
     if kind == "content.part":
         builder.assistant(step).content([event.get("part")])
     elif kind == "tool.call":
-        builder.assistant(step).call(identifier(event.get("toolCallId")), text(event.get("name")), event.get("args"))
+        builder.assistant(step).call(event.id("toolCallId"), event.text("name"), event.get("args"))
     elif kind == "tool.result":
-        builder.result(identifier(event.get("toolCallId")), plain(mapping(event.get("result")).get("output")))
+        builder.result(event.id("toolCallId"), plain(event.inner("result").get("output")))
     elif kind == "step.end" and isinstance(event.get("usage"), dict):
         fields = ("inputOther", "output", "inputCacheRead", "inputCacheCreation")
         builder.assistant(step).meter(cache_aware_usage(event["usage"], fields))
@@ -139,13 +127,13 @@ def _is_antigravity(source: SourceFile) -> bool:
 
 def _take_antigravity(builder: TranscriptBuilder, record: Record) -> None:
     builder.at(record.get("created_at"))
-    kind, words = kind_of(record), as_text(record.get("content"))
+    kind, words = record.kind, record.as_text("content")
     if kind == "USER_INPUT":
         builder.message("user", words)
     elif kind == "PLANNER_RESPONSE":
-        draft = builder.answer(words, reasoning=text(record.get("thinking")))
-        for call in objects(record.get("tool_calls")):
-            draft.call("", text(call.get("name")), call.get("args"))
+        draft = builder.answer(words, reasoning=record.text("thinking"))
+        for call in record.objects("tool_calls"):
+            draft.call("", call.text("name"), call.get("args"))
     elif words and record.get("source") == "SYSTEM":
         builder.note("a notice of the program was left out")
     elif words:
@@ -161,28 +149,28 @@ ANTIGRAVITY = Format("antigravity", _is_antigravity, _reader("antigravity", _tak
 def _is_droid(source: SourceFile) -> bool:
     """Lines with a role and a `text`, or a completion with its final text."""
     return any(
-        (kind_of(record) == "message" and "role" in record and "text" in record) or "finalText" in record
+        (record.kind == "message" and "role" in record and "text" in record) or "finalText" in record
         for record in source.records[:100]
     )
 
 
 def _take_droid(builder: TranscriptBuilder, record: Record) -> None:
-    builder.id = builder.id or identifier(record.get("session_id") or record.get("sessionId"))
+    builder.id = builder.id or record.id("session_id", "sessionId")
     builder.at(record.get("timestamp"))
-    kind, role = kind_of(record), text(record.get("role"))
+    kind, role = record.kind, record.text("role")
     call_id = record.get("toolCallId") or record.get("id")
     if kind == "message" and role == "assistant":
-        builder.assistant().text(text(record.get("text")))
+        builder.assistant().text(record.text("text"))
     elif kind == "message":
-        builder.message(role, text(record.get("text")))
+        builder.message(role, record.text("text"))
     elif kind == "tool_call":
-        builder.assistant().call(*call_of({**record, "id": call_id}))
+        builder.assistant().call(*call_of(Record(record, id=call_id)))
     elif kind == "tool_result":
-        builder.result(identifier(call_id), as_text(record.get("value")))
+        builder.result(identifier(call_id), record.as_text("value"))
     elif kind == "completion":
-        builder.assistant().text(text(record.get("finalText")))
+        builder.assistant().text(record.text("finalText"))
     elif kind == "system":
-        builder.model(text(record.get("model")))
+        builder.model(record.text("model"))
     else:
         builder.note(f"a line of kind {kind!r} was left out")
 
@@ -196,7 +184,7 @@ DROID = Format("droid", _is_droid, _reader("droid", _take_droid))
 def _is_grok(source: SourceFile) -> bool:
     """Lines with a type and content but no role, message or data around them."""
     envelope = {"role", "message", "data", "payload", "step_index", "sessionId", "uuid"}
-    records = [record for record in source.records[:50] if kind_of(record) in ("user", "assistant", "tool_result")]
+    records = [record for record in source.records[:50] if record.kind in ("user", "assistant", "tool_result")]
     return bool(records) and all("content" in record and not envelope & set(record) for record in records)
 
 
@@ -204,7 +192,7 @@ def _read_grok(source: SourceFile) -> list[ImportedSession]:
     builder = TranscriptBuilder("grok-cli", skipped_lines=source.broken_lines)
     reasoning = ""
     for record in source.records:
-        if kind_of(record) == "reasoning":
+        if record.kind == "reasoning":
             reasoning = texts(record.get("summary"))
         else:
             _take_grok(builder, record, reasoning)
@@ -213,19 +201,19 @@ def _read_grok(source: SourceFile) -> list[ImportedSession]:
 
 
 def _take_grok(builder: TranscriptBuilder, record: Record, reasoning: str) -> None:
-    kind = kind_of(record)
+    kind = record.kind
     if kind in ("system", "user"):
         builder.heard(record.get("content"), kind)
     elif kind == "assistant":
         builder.answer(record.get("content"), record.get("tool_calls"), reasoning)
-        builder.model(text(record.get("model_id")))
+        builder.model(record.text("model_id"))
     elif kind == "tool_result":
-        builder.result(identifier(record.get("tool_call_id")), plain(record.get("content")))
+        builder.result(record.id("tool_call_id"), plain(record.get("content")))
     elif kind == "backend_tool_call":
-        call = mapping(record.get("kind"))
-        builder.assistant().call(identifier(call.get("id")), text(call.get("tool_type")), call.get("action"))
+        call = record.inner("kind")
+        builder.assistant().call(call.id("id"), call.text("tool_type"), call.get("action"))
     else:
-        builder.note(f"a line of kind {kind!r} was left out: {as_text(record.get('id'))}".rstrip(": "))
+        builder.note(f"a line of kind {kind!r} was left out: {record.as_text('id')}".rstrip(": "))
 
 
 GROK = Format("grok-cli", _is_grok, _read_grok)

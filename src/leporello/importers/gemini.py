@@ -5,20 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leporello.importers.builder import TranscriptBuilder, result_of
-from leporello.importers.source import (
-    Format,
-    ImportedSession,
-    Record,
-    SourceFile,
-    amount,
-    as_text,
-    identifier,
-    kind_of,
-    mapping,
-    objects,
-    sequence,
-    text,
-)
+from leporello.importers.source import Format, ImportedSession, Record, SourceFile, as_text, mapping, objects, sequence
 from leporello.importers.tree import RecordedLine, ThreadReader
 from leporello.usage import CanonicalUsage
 
@@ -29,13 +16,13 @@ def _is_gemini(source: SourceFile) -> bool:
     """Gemini's header fields, or lines whose message has `parts`."""
     value = source.value
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        return any(kind_of(message) == "gemini" for message in objects(value["messages"])) or "projectHash" in value
+        return any(message.kind == "gemini" for message in objects(value["messages"])) or "projectHash" in value
     records = source.records[:100]
     return any("projectHash" in record or isinstance(_parts(record), list) for record in records)
 
 
 def _parts(record: Record) -> Any:
-    return mapping(record.get("message")).get("parts")
+    return record.inner("message").get("parts")
 
 
 def _read_gemini(source: SourceFile) -> list[ImportedSession]:
@@ -46,27 +33,27 @@ def _read_gemini(source: SourceFile) -> list[ImportedSession]:
     if not isinstance(document.get("messages"), list):
         document, skipped = _from_lines(source.records), source.broken_lines
     builder = TranscriptBuilder("gemini-cli", skipped_lines=skipped)
-    builder.id = identifier(document.get("sessionId"))
-    builder.started = text(document.get("startTime"))
-    for message in objects(document.get("messages")):
+    builder.id = document.id("sessionId")
+    builder.started = document.text("startTime")
+    for message in document.objects("messages"):
         _take(builder, message)
     return [builder.build()]
 
 
 def _from_lines(records: list[Record]) -> Record:
     """The document that the lines add up to: a message written again replaces its first version."""
-    header: Record = {}
+    header = Record()
     messages: dict[str, Record] = {}
     for number, record in enumerate(records):
         if "projectHash" in record and "type" not in record:
             header.update(record)
         elif "type" in record:
-            messages[identifier(record.get("id")) or str(number)] = record
-    return {**header, "messages": list(messages.values())}
+            messages[record.id("id") or str(number)] = record
+    return Record(header, messages=list(messages.values()))
 
 
 def _take(builder: TranscriptBuilder, message: Record) -> None:
-    kind = kind_of(message)
+    kind = message.kind
     builder.at(message.get("timestamp"))
     if kind == "user":
         builder.heard(message.get("content"))
@@ -80,27 +67,26 @@ def _take(builder: TranscriptBuilder, message: Record) -> None:
 
 def _answer(builder: TranscriptBuilder, message: Record) -> None:
     draft = builder.assistant()
-    for thought in objects(message.get("thoughts")):
-        draft.reasoning(": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description"))))))
+    for thought in message.objects("thoughts"):
+        draft.reasoning(": ".join(filter(None, (thought.text("subject"), thought.text("description")))))
     draft.content(message.get("content"))
     results = []
-    for call in objects(message.get("toolCalls")):
-        call_id = draft.call(identifier(call.get("id")), text(call.get("name")), call.get("args"))
+    for call in message.objects("toolCalls"):
+        call_id = draft.call(call.id("id"), call.text("name"), call.get("args"))
         results.append((call_id, call))
     for call_id, call in results:
-        outputs = [result_of(part) for part in objects(call.get("result"))]
+        outputs = [result_of(part) for part in call.objects("result")]
         if outputs or call.get("result") is not None:
-            words = "\n".join(as_text(output[1]) for output in outputs) or as_text(call.get("result"))
-            builder.result(call_id, words, text(call.get("name")))
-    tokens = message.get("tokens")
-    if isinstance(tokens, dict):
-        draft.meter(_usage(tokens), text(message.get("model")))
+            words = "\n".join(as_text(output[1]) for output in outputs) or call.as_text("result")
+            builder.result(call_id, words, call.text("name"))
+    if isinstance(message.get("tokens"), dict):
+        draft.meter(_usage(message.inner("tokens")), message.text("model"))
 
 
 def _usage(tokens: Record) -> CanonicalUsage:
     """Google's input count includes cached tokens; thoughts are billed as output beside the answer."""
-    thoughts = amount(tokens.get("thoughts", tokens.get("thoughtsTokenCount"))) or 0
-    answer = amount(tokens.get("output", tokens.get("candidatesTokenCount"))) or 0
+    thoughts = tokens.number("thoughts", "thoughtsTokenCount") or 0
+    answer = tokens.number("output", "candidatesTokenCount") or 0
     return CanonicalUsage.parse(
         {
             "prompt_tokens": tokens.get("input", tokens.get("promptTokenCount")),
@@ -112,7 +98,7 @@ def _usage(tokens: Record) -> CanonicalUsage:
 
 
 def _read_qwen(source: SourceFile) -> list[ImportedSession]:
-    nodes = [RecordedLine(identifier(r.get("uuid")), identifier(r.get("parentUuid")), r) for r in source.records]
+    nodes = [RecordedLine(r.id("uuid"), r.id("parentUuid"), r) for r in source.records]
     main, branches = ThreadReader("qwen-code", _fill_qwen).branches(nodes, _rivals, source.broken_lines)
     return [builder.build() for builder in (main, *branches)]
 
@@ -125,17 +111,17 @@ def _rivals(one: Record, other: Record) -> bool:
 def _fill_qwen(builder: TranscriptBuilder, records: list[Record]) -> None:
     for record in records:
         builder.at(record.get("timestamp"))
-        builder.id = builder.id or identifier(record.get("sessionId"))
-        builder.started = builder.started or text(record.get("timestamp"))
+        builder.id = builder.id or record.id("sessionId")
+        builder.started = builder.started or record.text("timestamp")
         parts = sequence(_parts(record))
-        if kind_of(record) == "assistant":
-            draft = builder.answer(parts, key=identifier(record.get("uuid")))
-            if mapping(record.get("usageMetadata")):
-                draft.meter(_usage(record["usageMetadata"]), text(record.get("model")))
-        elif kind_of(record) in ("user", "tool_result"):
+        if record.kind == "assistant":
+            draft = builder.answer(parts, key=record.id("uuid"))
+            if record.inner("usageMetadata"):
+                draft.meter(_usage(record.inner("usageMetadata")), record.text("model"))
+        elif record.kind in ("user", "tool_result"):
             builder.heard(parts)
         elif record.get("subtype") == "custom_title":
-            builder.title = text(mapping(record.get("systemPayload")).get("customTitle")) or builder.title
+            builder.title = record.inner("systemPayload").text("customTitle") or builder.title
 
 
 GEMINI = Format("gemini-cli", _is_gemini, _read_gemini)

@@ -10,21 +10,8 @@ import re
 from typing import Any
 
 from leporello.importers.builder import AssistantDraft, TranscriptBuilder, call_of, plain, result_of
-from leporello.importers.source import (
-    Format,
-    ImportedSession,
-    Record,
-    SourceFile,
-    amount,
-    identifier,
-    kind_of,
-    mapping,
-    moment,
-    objects,
-    sequence,
-    text,
-)
-from leporello.messages import ROLES, Message
+from leporello.importers.source import Format, ImportedSession, Record, SourceFile, moment, objects
+from leporello.messages import ROLES
 from leporello.turns import ViolationKind, validate
 
 HARMLESS = frozenset((ViolationKind.NEIGHBOURS, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER))
@@ -41,19 +28,19 @@ def _is_openai(source: SourceFile) -> bool:
 
 
 def _has_roles(messages: Any) -> bool:
-    return any(text(message.get("role")) in ROLES for message in objects(messages)[:20])
+    return any(message.text("role") in ROLES for message in objects(messages)[:20])
 
 
 def _read_openai(source: SourceFile) -> list[ImportedSession]:
     value = source.value
     if isinstance(value, list | dict):
-        return [session_of({"messages": value} if isinstance(value, list) else value)]
-    return [session_of({"messages": source.records}, skipped=source.broken_lines)]
+        return [session_of(Record(messages=value) if isinstance(value, list) else Record(value))]
+    return [session_of(Record(messages=source.records), skipped=source.broken_lines)]
 
 
 def session_of(document: Record, format_name: str = "openai", skipped: int = 0) -> ImportedSession:
     """A session from `{messages, system?, tools?, id?, model?}`."""
-    raw = sequence(document.get("messages"))
+    raw = document.sequence("messages")
     messages = objects(raw)
     builder = TranscriptBuilder(format_name, skipped_lines=skipped + len(raw) - len(messages))
     _head(builder, document)
@@ -72,22 +59,22 @@ def session_of(document: Record, format_name: str = "openai", skipped: int = 0) 
 
 def _is_fine(raw: list[Any]) -> bool:
     """Whether a provider would take the messages as they are."""
-    if not all(isinstance(m, dict) and text(m.get("role")) in ROLES and "content" in m for m in raw):
+    if not all(isinstance(m, dict) and Record(m).text("role") in ROLES and "content" in m for m in raw):
         return False
     # Anthropic's results stand inside user messages: they validate, and yet are no OpenAI messages.
-    if any(kind_of(block) in ("tool_use", "tool_result") for m in raw for block in objects(m["content"])):
+    if any(block.kind in ("tool_use", "tool_result") for m in raw for block in objects(m["content"])):
         return False
     return all(violation.fault in HARMLESS for violation in validate(raw))
 
 
 def _head(builder: TranscriptBuilder, document: Record) -> None:
-    builder.id = identifier(document.get("session_id") or document.get("id"))
-    builder.title = text(document.get("title"))
-    builder.started = text(document.get("session_start")) or text(document.get("started_at"))
-    builder.model(text(document.get("model")))
-    builder.tools = [_tool(tool) for tool in objects(document.get("tools"))]
+    builder.id = document.id("session_id", "id")
+    builder.title = document.text("title")
+    builder.started = document.text("session_start", "started_at")
+    builder.model(document.text("model"))
+    builder.tools = [_tool(tool) for tool in document.objects("tools")]
     system = document.get("system") or document.get("system_prompt")
-    if system and not any(text(m.get("role")) == "system" for m in objects(document.get("messages"))[:1]):
+    if system and not any(m.text("role") == "system" for m in document.objects("messages")[:1]):
         builder.message("system", plain(system))
 
 
@@ -100,11 +87,11 @@ def _tool(tool: Record) -> Record:
         "description": tool.get("description", ""),
         "parameters": tool["input_schema"],
     }
-    return {"type": "function", "function": function}
+    return Record(type="function", function=function)
 
 
-def _take(builder: TranscriptBuilder, message: Message) -> None:
-    role, kind = text(message.get("role")), kind_of(message)
+def _take(builder: TranscriptBuilder, message: Record) -> None:
+    role, kind = message.text("role"), message.kind
     content = message.get("content")
     if content is None and isinstance(message.get("message"), dict):
         content = message["message"].get("content")
@@ -113,9 +100,9 @@ def _take(builder: TranscriptBuilder, message: Message) -> None:
     if role == "assistant":
         _assistant(builder, message, content)
     elif role in ("tool", "function"):
-        builder.result(identifier(message.get("tool_call_id")), plain(content), _tool_name(message))
+        builder.result(message.id("tool_call_id"), plain(content), message.text("name", "tool_name"))
     elif role == "session_meta":
-        builder.tools = builder.tools or [_tool(tool) for tool in objects(message.get("tools"))]
+        builder.tools = builder.tools or [_tool(tool) for tool in message.objects("tools")]
     elif role:
         builder.heard(content if content is not None else "", role)
     elif kind in _LOOSE_CALLS:
@@ -126,21 +113,17 @@ def _take(builder: TranscriptBuilder, message: Message) -> None:
         builder.note(f"a line of kind {kind!r} was left out")
 
 
-def _tool_name(message: Message) -> str:
-    return text(message.get("name")) or text(message.get("tool_name"))
-
-
-def _assistant(builder: TranscriptBuilder, message: Message, content: Any) -> None:
-    reasoning = text(message.get("reasoning_content")) or text(message.get("reasoning"))
+def _assistant(builder: TranscriptBuilder, message: Record, content: Any) -> None:
+    reasoning = message.text("reasoning_content", "reasoning")
     draft = builder.answer(content, message.get("tool_calls"), reasoning)
-    legacy = message.get("function_call")
-    if isinstance(legacy, dict):
-        draft.call("", text(legacy.get("name")), legacy.get("arguments"))
+    if isinstance(message.get("function_call"), dict):
+        legacy = message.inner("function_call")
+        draft.call("", legacy.text("name"), legacy.get("arguments"))
     _meter(draft, message)
 
 
-def _meter(draft: AssistantDraft, message: Message) -> None:
-    draft.meter(message.get("usage"), text(message.get("model")), amount(message.get("cost")))
+def _meter(draft: AssistantDraft, message: Record) -> None:
+    draft.meter(message.get("usage"), message.text("model"), message.number("cost"))
 
 
 OPENAI = Format("openai", _is_openai, _read_openai)
@@ -161,7 +144,7 @@ def _read_hermes(source: SourceFile) -> list[ImportedSession]:
 
 
 def _hermes_documents(source: SourceFile) -> list[Record]:
-    return [source.value] if isinstance(source.value, dict) else source.records
+    return [Record(source.value)] if isinstance(source.value, dict) else source.records
 
 
 def _is_hermes_session(document: Record) -> bool:
@@ -198,8 +181,8 @@ def _read_exported(source: SourceFile) -> list[ImportedSession]:
 
 
 def _is_exported_line(record: Record) -> bool:
-    is_message = "role" in mapping(record.get("message")) and "at" in record
-    return is_message and _MESSAGE_ID.fullmatch(text(record.get("id"))) is not None
+    is_message = "role" in record.inner("message") and "at" in record
+    return is_message and _MESSAGE_ID.fullmatch(record.text("id")) is not None
 
 
 EXPORTED = Format("leporello", _is_exported, _read_exported)

@@ -7,19 +7,7 @@ from collections.abc import Iterator
 
 from leporello.errors import InputError
 from leporello.importers.builder import AssistantDraft, TranscriptBuilder, cache_aware_usage
-from leporello.importers.source import (
-    Format,
-    ImportedSession,
-    Record,
-    SourceFile,
-    amount,
-    as_text,
-    identifier,
-    kind_of,
-    mapping,
-    objects,
-    text,
-)
+from leporello.importers.source import Format, ImportedSession, Record, SourceFile, as_text, mapping
 from leporello.usage import CanonicalUsage
 
 _HEADING = re.compile(r"^## (User|Assistant)(?: \((.*)\))?$")
@@ -30,7 +18,7 @@ def _is_opencode(source: SourceFile) -> bool:
     """The export's `info` and `parts`, the page's session line, or one stored message."""
     value = mapping(source.value)
     if value:
-        return any("parts" in m and "info" in m for m in objects(value.get("messages"))) or _is_stored_message(value)
+        return any("parts" in m and "info" in m for m in value.objects("messages")) or _is_stored_message(value)
     return "\n**Session ID:** ses_" in source.text[:2_000]
 
 
@@ -50,14 +38,14 @@ def _read_opencode(source: SourceFile) -> list[ImportedSession]:
 
 def _from_export(value: Record) -> ImportedSession:
     builder = TranscriptBuilder("opencode")
-    info = mapping(value.get("info"))
-    builder.id, builder.title = identifier(info.get("id")), text(info.get("title"))
-    for message in objects(value.get("messages")):
-        about, parts = mapping(message.get("info")), objects(message.get("parts"))
+    info = value.inner("info")
+    builder.id, builder.title = info.id("id"), info.text("title")
+    for message in value.objects("messages"):
+        about, parts = message.inner("info"), message.objects("parts")
         if about.get("role") == "assistant":
             _assistant(builder, about, parts)
         else:
-            words = [text(part.get("text")) for part in parts if kind_of(part) == "text"]
+            words = [part.text("text") for part in parts if part.kind == "text"]
             builder.message("user", "\n".join(words))
     return builder.build()
 
@@ -65,26 +53,26 @@ def _from_export(value: Record) -> ImportedSession:
 def _assistant(builder: TranscriptBuilder, about: Record, parts: list[Record]) -> None:
     draft = builder.assistant()
     for part in parts:
-        kind = kind_of(part)
+        kind = part.kind
         if kind == "step-start" and draft.is_answered:
             draft = builder.assistant()
         elif kind == "text":
-            draft.text(text(part.get("text")))
+            draft.text(part.text("text"))
         elif kind == "reasoning":
-            draft.reasoning(text(part.get("text")))
+            draft.reasoning(part.text("text"))
         elif kind == "tool":
-            state = mapping(part.get("state"))
-            call_id = draft.call(identifier(part.get("callID")), text(part.get("tool")), state.get("input"))
+            state = part.inner("state")
+            call_id = draft.call(part.id("callID"), part.text("tool"), state.get("input"))
             output = state.get("output") if state.get("output") is not None else state.get("error")
             if output is not None:
                 builder.result(call_id, as_text(output))
-    tokens = mapping(about.get("tokens"))
+    tokens = about.inner("tokens")
     if tokens:
-        draft.meter(_usage(tokens), text(about.get("modelID")), amount(about.get("cost")))
+        draft.meter(_usage(tokens), about.text("modelID"), about.number("cost"))
 
 
 def _usage(tokens: Record) -> CanonicalUsage:
-    cache = mapping(tokens.get("cache"))
+    cache = tokens.inner("cache")
     counts = {**tokens, "read": cache.get("read"), "write": cache.get("write")}
     return cache_aware_usage(counts, ("input", "output", "read", "write"), reasoning=tokens.get("reasoning"))
 

@@ -16,13 +16,47 @@ from leporello.files import Decoded, NotText, decode_text
 from leporello.messages import Message, encode_json, is_instruction, parse_json, text_of
 from leporello.usage import CanonicalUsage
 
-Record: TypeAlias = dict[str, Any]
-"""An object of a recorded file: a line of it, or a part of one."""
+
+class Record(dict[str, Any]):
+    """An object of a recorded file. What is missing, or is of another kind than asked for, reads as empty."""
+
+    @property
+    def kind(self) -> str:
+        """What it says it is."""
+        return self.text("type")
+
+    def text(self, *keys: str) -> str:
+        """The first text under the keys that is not empty."""
+        return next((value for key in keys if (value := text(self.get(key)))), "")
+
+    def as_text(self, key: str) -> str:
+        """Any value as readable text."""
+        return as_text(self.get(key))
+
+    def id(self, *keys: str) -> str:
+        """The id under the first of the keys that holds anything; it may be recorded as text or as a number."""
+        value = None
+        for key in keys:
+            value = value or self.get(key)
+        return identifier(value)
+
+    def number(self, *keys: str) -> float | None:
+        """The value under the first of the keys that is there, when it is a number."""
+        return amount(next((self[key] for key in keys if key in self), None))
+
+    def inner(self, key: str) -> Record:
+        return mapping(self.get(key))
+
+    def sequence(self, key: str) -> list[Any]:
+        return sequence(self.get(key))
+
+    def objects(self, key: str) -> list[Record]:
+        return objects(self.get(key))
 
 
 def mapping(value: Any) -> Record:
     """The value when it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
+    return Record(value) if isinstance(value, dict) else Record()
 
 
 def sequence(value: Any) -> list[Any]:
@@ -32,7 +66,7 @@ def sequence(value: Any) -> list[Any]:
 
 def objects(value: Any) -> list[Record]:
     """The objects of a list; anything else in it is left out."""
-    return [item for item in sequence(value) if isinstance(item, dict)]
+    return [Record(item) for item in sequence(value) if isinstance(item, dict)]
 
 
 def text(value: Any) -> str:
@@ -55,11 +89,6 @@ def identifier(value: Any) -> str:
 def amount(value: Any) -> float | None:
     """A price, or None when the value is not a number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def kind_of(record: Any) -> str:
-    """What a record says it is: its `type`, or nothing when that is no text."""
-    return text(mapping(record).get("type"))
 
 
 _MILLISECONDS = 1e11
@@ -134,7 +163,7 @@ class SourceFile:
                 continue
             record = parse_json(line)
             if isinstance(record, dict):
-                records.append(record)
+                records.append(Record(record))
                 continue
             glued, remainder = _unglue(line)
             records.extend(glued)
@@ -179,7 +208,7 @@ def _unglue(line: str) -> tuple[list[Record], int]:
             return found, 1
         if not isinstance(value, dict):
             return found, 1
-        found.append(value)
+        found.append(Record(value))
         while place < len(line) and line[place].isspace():
             place += 1
     return found, 0

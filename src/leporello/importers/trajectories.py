@@ -11,13 +11,10 @@ from leporello.importers.source import (
     ImportedSession,
     Record,
     SourceFile,
-    amount,
     as_text,
     identifier,
     mapping,
     objects,
-    sequence,
-    text,
 )
 
 # -- mini-swe-agent: one object with OpenAI messages, each carrying its raw response in `extra`
@@ -28,28 +25,28 @@ def _is_mini_swe(source: SourceFile) -> bool:
     value = mapping(source.value)
     if not isinstance(value.get("messages"), list):
         return False
-    return "mini" in text(value.get("trajectory_format")) or "model_stats" in mapping(value.get("info"))
+    return "mini" in value.text("trajectory_format") or "model_stats" in value.inner("info")
 
 
 def _read_mini_swe(source: SourceFile) -> list[ImportedSession]:
     value = mapping(source.value)
     messages = objects(value["messages"])
     builder = TranscriptBuilder("mini-swe-agent", skipped_lines=len(value["messages"]) - len(messages))
-    builder.id = identifier(value.get("instance_id")) or source.path.name.removesuffix(".traj.json")
+    builder.id = value.id("instance_id") or source.path.name.removesuffix(".traj.json")
     for message in messages:
-        _take_mini_swe(builder, message, mapping(message.get("extra")))
+        _take_mini_swe(builder, message, message.inner("extra"))
     return [builder.build()]
 
 
 def _take_mini_swe(builder: TranscriptBuilder, message: Record, extra: Record) -> None:
     builder.at(extra.get("timestamp"))
-    role, content = text(message.get("role")), message.get("content")
+    role, content = message.text("role"), message.get("content")
     if role == "assistant":
-        response = mapping(extra.get("response"))
+        response = extra.inner("response")
         draft = builder.answer(content, message.get("tool_calls"))
-        draft.meter(response.get("usage"), text(response.get("model")), amount(extra.get("cost")))
+        draft.meter(response.get("usage"), response.text("model"), extra.number("cost"))
     elif role == "tool":
-        builder.result(identifier(message.get("tool_call_id")), plain(content))
+        builder.result(message.id("tool_call_id"), plain(content))
     elif role == "exit":
         builder.note("the final submission, which the model never saw, was left out")
     else:
@@ -73,12 +70,12 @@ def _read_swe_agent(source: SourceFile) -> list[ImportedSession]:
     builder = TranscriptBuilder("swe-agent")
     builder.id = source.path.stem
     for message in objects(mapping(source.value)["history"]):
-        role, content = text(message.get("role")), message.get("content")
+        role, content = message.text("role"), message.get("content")
         if role == "assistant":
             builder.answer(content, message.get("tool_calls"))
         elif role == "tool":
-            ids = [identifier(call_id) for call_id in sequence(message.get("tool_call_ids"))]
-            builder.result(ids[0] if ids else identifier(message.get("tool_call_id")), plain(content))
+            ids = [identifier(call_id) for call_id in message.sequence("tool_call_ids")]
+            builder.result(ids[0] if ids else message.id("tool_call_id"), plain(content))
         else:
             builder.message(role, plain(content))
     return [builder.build()]
@@ -110,12 +107,12 @@ def _tau_messages(run: Record) -> list[Any] | None:
 
 
 def _tau_session(run: Record) -> ImportedSession:
-    name = f"{identifier(run.get('task_id'))}/{identifier(run.get('trial')) or '0'}"
+    name = f"{run.id('task_id')}/{run.id('trial') or '0'}"
     if isinstance(run.get("traj"), list):
-        return session_of({"messages": run["traj"], "id": name}, "tau-bench")
+        return session_of(Record(messages=run["traj"], id=name), "tau-bench")
     builder = TranscriptBuilder("tau-bench")
-    builder.id = identifier(run.get("id")) or name
-    builder.started = text(run.get("start_time"))
+    builder.id = run.id("id") or name
+    builder.started = run.text("start_time")
     for message in objects(_tau_messages(run)):
         _take_tau(builder, message)
     return builder.build()
@@ -123,14 +120,14 @@ def _tau_session(run: Record) -> ImportedSession:
 
 def _take_tau(builder: TranscriptBuilder, message: Record) -> None:
     builder.at(message.get("timestamp"))
-    role, content = text(message.get("role")), message.get("content")
+    role, content = message.text("role"), message.get("content")
     if role == "assistant":
-        draft = builder.answer(content, message.get("tool_calls"), text(message.get("reasoning")))
-        raw = mapping(message.get("raw_data"))
+        draft = builder.answer(content, message.get("tool_calls"), message.text("reasoning"))
+        raw = message.inner("raw_data")
         usage = raw.get("usage") if isinstance(raw.get("usage"), dict) else message.get("usage")
-        draft.meter(usage, text(raw.get("model")), amount(message.get("cost")))
+        draft.meter(usage, raw.text("model"), message.number("cost"))
     elif role == "tool" and message.get("requestor") != "user":
-        builder.result(identifier(message.get("id") or message.get("tool_call_id")), as_text(content))
+        builder.result(message.id("id", "tool_call_id"), as_text(content))
     elif role == "tool":
         builder.note("a result of the user's own tools, which the agent never saw, was left out")
     elif content is not None:
