@@ -163,6 +163,7 @@ class Agent:
 
     def _call(self, token: CancelToken) -> ModelReply:
         """The model's answer. What the provider refuses is mended as `recovery` says, and sent again."""
+        runtime = self.conversation.runtime
         recovery = Recovery()
         max_tokens = self.max_output
         while True:
@@ -170,7 +171,10 @@ class Agent:
                 request = self._request(max_tokens, token)
                 return self.chosen.provider.complete(request, lambda text: self._emit(TextDelta(text)))
             except CallFailed as error:
-                step = next_step(recovery, error.verdict, self._facts(max_tokens))
+                limits = runtime.sizes.limits
+                cap = OutputCap(max_tokens, limits.output_reserve)
+                facts = Facts(limits.window, runtime.settings.compression.enabled, cap)
+                step = next_step(recovery, error.verdict, facts)
                 if step.remedy is Remedy.LOWER_CAP:
                     max_tokens = step.cap
                     allowed = f"The model allows at most {step.cap:,} output tokens here"
@@ -184,11 +188,6 @@ class Agent:
                 else:
                     raise
                 recovery = step.after
-
-    def _facts(self, max_tokens: int | None) -> Facts:
-        runtime = self.conversation.runtime
-        limits = runtime.sizes.limits
-        return Facts(limits.window, runtime.settings.compression.enabled, OutputCap(max_tokens, limits.output_reserve))
 
     def _compact(self, step: Step) -> CompactionReport:
         window = step.stated_window

@@ -65,16 +65,12 @@ def _answer(request: ModelRequest) -> Step:
         return "The scripted model writes no summaries."
     if is_result(newest):
         return _about(text_of(newest))
-    words = _words(request)
+    asked = next((text_of(m) for m in reversed(request.messages) if role_of(m) == "user"), "")
+    words = {word.strip(".,!?").lower() for word in asked.split()}
     for triggers, name, arguments in _CALLS:
         if words & triggers:
             return _call(f"call_{len(request.messages)}", name, arguments)
     return _page("story" if words & {"tell", "story", "explain", "page"} else "hello")
-
-
-def _words(request: ModelRequest) -> set[str]:
-    newest = next((m for m in reversed(request.messages) if role_of(m) == "user"), {})
-    return {word.strip(".,!?").lower() for word in text_of(newest).split()}
 
 
 def _call(id: str, name: str, arguments: dict[str, str]) -> Message:

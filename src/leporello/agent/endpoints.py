@@ -162,7 +162,9 @@ def summary_place(settings: Settings, model: str, main: ModelAddress) -> ModelAd
         has_address = bool(settings.provider(named).base_url)
         return main if named == main.provider and not has_address else ModelAddress(named)
     # A server of the user's own may have been chosen so that nothing leaves it: `auto` never goes past it.
-    if wanted.provider == MAIN or _is_own(_address(settings, main)):
+    address = _address(settings, main)
+    is_own = bool(address) and not any(_same_origin(address, known) for known in ADDRESSES.values())
+    if wanted.provider == MAIN or is_own:
         return main
     return ModelAddress() if _can_serve(settings, model) else main
 
@@ -206,10 +208,6 @@ def _can_serve(settings: Settings, model: str) -> bool:
     except ConfigError:
         return False
     return who in settings.provider_names and settings.api_key(who) is not None
-
-
-def _is_own(address: str) -> bool:
-    return bool(address) and not any(_same_origin(address, known) for known in ADDRESSES.values())
 
 
 def _same_origin(one: str, other: str) -> bool:

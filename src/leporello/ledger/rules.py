@@ -101,7 +101,8 @@ def permits(sentence: str) -> bool:
 
 def _english(sentence: str) -> RuleKind | None:
     clauses = _clauses(sentence)
-    orders = any(_is_order(clause) for clause in clauses) or _is_tied_order(sentence, clauses)
+    openings = (opening for clause in clauses for opening in _openings(clause))
+    orders = any(map(phrases.ORDER.match, openings)) or _is_tied_order(sentence, clauses)
     if phrases.POLITE.search(sentence):
         return RuleKind.CONSTRAINT if phrases.POLITE_ORDER.search(sentence) else None
     if phrases.NO.search(sentence) and orders:
@@ -130,10 +131,6 @@ def _clauses(sentence: str) -> list[str]:
         start = match.end()
     clauses.append(sentence[start:])
     return [clause for clause in clauses[:MOST_CLAUSES] if clause.strip()] or [sentence]
-
-
-def _is_order(clause: str) -> bool:
-    return any(phrases.ORDER.match(opening) for opening in _openings(clause))
 
 
 def _openings(clause: str) -> Iterator[str]:

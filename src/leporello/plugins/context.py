@@ -154,7 +154,8 @@ class PluginContext:
     def register_context_engine(self, engine: object) -> None:
         """Offer an engine; it is used where `context.engine` names it. One only."""
         if self.registered.engine is not None:
-            self._remark(f"register_context_engine() was called twice; {_name(engine)} is left out")
+            name = engine_name(engine) or type(engine).__name__
+            self._remark(f"register_context_engine() was called twice; {name} is left out")
         elif not isinstance(engine, ContextEngine):
             self._remark(f"register_context_engine() was given a {type(engine).__name__}, which is no ContextEngine")
         else:
@@ -218,6 +219,7 @@ class PluginContext:
         self.registered.remarks.append(f"plugin {self.plugin}: {text}.")
 
 
-def _name(engine: object) -> str:
+def engine_name(engine: object) -> str:
+    """Empty when the engine has none."""
     name = getattr(engine, "name", "")
-    return name if isinstance(name, str) and name else type(engine).__name__
+    return name if isinstance(name, str) else ""

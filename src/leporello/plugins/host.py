@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from leporello.config import Settings
 from leporello.engines.base import ContextEngine
@@ -21,7 +20,7 @@ from leporello.engines.builtin import BUILTIN
 from leporello.engines.guard import PluginGuard
 from leporello.engines.plugin_engine import HostedEngine
 from leporello.errors import EngineError, LeporelloError, PluginError
-from leporello.plugins.context import PluginExtras, Registered
+from leporello.plugins.context import PluginExtras, Registered, engine_name
 from leporello.plugins.hermes import HostFacts
 from leporello.plugins.loading import FoundPlugin, PluginCode, PluginKind, find_engines, find_general
 from leporello.summaries.model import SummaryModel
@@ -103,7 +102,7 @@ class PluginHost:
             self.extras += registered.extras
             if registered.engine is None:
                 continue
-            engine = _name(registered.engine)
+            engine = engine_name(registered.engine)
             if self._offered:
                 first = next(iter(self._offered))
                 self._trouble(
@@ -156,7 +155,7 @@ class PluginHost:
     def _check(self, name: str, code: PluginCode, registered: Registered) -> None:
         if registered.engine is None:
             raise PluginError("it has neither a register(ctx) that registers an engine nor a ContextEngine class")
-        called = _name(registered.engine)
+        called = engine_name(registered.engine)
         if called != name:
             what = "folder" if code.found.folder is not None and code.found.kind is PluginKind.ENGINE else "settings"
             raise PluginError(f"its engine calls itself {called!r}, but the {what} says {name!r}; they must be equal")
@@ -230,11 +229,6 @@ class PluginHost:
     def _trouble(self, text: str) -> None:
         if text not in self.troubles:
             self.troubles.append(text)
-
-
-def _name(engine: Any) -> str:
-    name = getattr(engine, "name", "")
-    return name if isinstance(name, str) else ""
 
 
 def _listed(found: FoundPlugin, status: PluginStatus, why: str = "") -> PluginRow:

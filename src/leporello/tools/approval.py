@@ -114,7 +114,8 @@ class PolicyApprover:
 
     def check(self, request: ApprovalRequest) -> ApprovalVerdict:
         """Yes or no, with the reason for the model."""
-        if self._mode is ApprovalMode.AUTO or self._is_listed(request) or _memory_key(request) in self._remembered:
+        listed = request.tool in self._allow or (bool(request.command) and covers(self._allow, request.command))
+        if self._mode is ApprovalMode.AUTO or listed or (request.tool, request.command) in self._remembered:
             return ApprovalVerdict(True)
         if self._mode is ApprovalMode.DENY:
             return ApprovalVerdict(False, "the settings refuse it (tools.approval is deny). Find a way without it.")
@@ -135,13 +136,8 @@ class PolicyApprover:
             note = f" They say: {answer.note.strip()}" if answer.note.strip() else ""
             return ApprovalVerdict(False, f"the user declined.{note}")
         if answer.decision is Decision.ALWAYS:
-            self._remembered.add(_memory_key(request))
+            self._remembered.add((request.tool, request.command))
         return ApprovalVerdict(True)
-
-    def _is_listed(self, request: ApprovalRequest) -> bool:
-        if request.tool in self._allow:
-            return True
-        return bool(request.command) and covers(self._allow, request.command)
 
 
 def covers(allow: Sequence[str], command: str) -> bool:
@@ -161,10 +157,6 @@ def _matches(entry: str, words: Sequence[str]) -> bool:
         return bool(beginning) and list(words[: len(beginning)]) == beginning
     line = shlex.join(words)
     return fnmatch.fnmatchcase(line, entry) or (entry.endswith(" *") and line == entry[:-2])
-
-
-def _memory_key(request: ApprovalRequest) -> tuple[str, str]:
-    return request.tool, request.command
 
 
 if not TYPE_CHECKING:  # type checkers should refuse the old name

@@ -37,23 +37,15 @@ _WORTH_STARTING = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class FileLine:
-    """One line, or a part of it that starts at `column` (from 1)."""
-
-    number: int
-    column: int
-    text: str
-    whole: bool
-
-
-@dataclass(frozen=True, slots=True)
 class LineWindow:
     """Consecutive lines, and where the next window begins."""
 
-    lines: tuple[FileLine, ...]
+    first: int
+    lines: list[str]
     next_line: int = 0
     """0 when the file ends here."""
     next_column: int = 1
+    """Above 1 when only a part of the last line is in this window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,32 +123,32 @@ def _skip_line(text: io.TextIOWrapper) -> bool:
 def _collect(text: io.TextIOWrapper, place: LinePosition) -> LineWindow | None:
     if not _skip_columns(text, place.column - 1):
         return None
-    taken: list[FileLine] = []
+    lines: list[str] = []
     room = place.chars
-    number, column = place.line, place.column
-    while len(taken) < place.lines:
+    number = place.line
+    while len(lines) < place.lines:
         # One more than fits tells a line that just fits from one that goes on.
         part = text.readline(place.chars + 1)
         if not part:
-            return LineWindow(tuple(taken)) if taken or number == 1 else None
-        whole = part.endswith("\n") or len(part) <= place.chars
+            return LineWindow(place.line, lines) if lines or number == 1 else None
         body = part.removesuffix("\n")
-        cost = len(body) + len(str(number)) + 2
-        if cost > room or not whole:
-            if taken and (whole or room < _WORTH_STARTING):
+        fits_alone = body != part or len(part) <= place.chars
+        label = len(str(number)) + 2
+        if len(body) + label > room or not fits_alone:
+            if lines and (fits_alone or room < _WORTH_STARTING):
                 break
-            body = body[: max(1, room - len(str(number)) - 2)]
-            taken.append(FileLine(number, column, body, whole=False))
-            return LineWindow(tuple(taken), number, column + len(body))
-        taken.append(FileLine(number, column, body, whole=True))
-        room -= cost
-        if not part.endswith("\n"):
-            return LineWindow(tuple(taken))
-        number, column = number + 1, 1
+            body = body[: max(1, room - label)]
+            column = 1 if lines else place.column
+            return LineWindow(place.line, [*lines, body], number, column + len(body))
+        lines.append(body)
+        room -= len(body) + label
+        if body == part:
+            return LineWindow(place.line, lines)
+        number += 1
     else:
         if not text.readline(1):
-            return LineWindow(tuple(taken))
-    return LineWindow(tuple(taken), number, 1)
+            return LineWindow(place.line, lines)
+    return LineWindow(place.line, lines, number)
 
 
 def _skip_columns(text: io.TextIOWrapper, count: int) -> bool:
@@ -203,8 +195,8 @@ def read_file(
         raise ToolError(f"{path} can't be read: {error.strerror or error}.") from None
     if window is None:
         raise ToolError(_beyond_text(path, place, total))
-    text = _render(context, window, shown(context, target), total)
-    last = window.lines[-1].number if window.lines else 0
+    text = _render(window, shown(context, target), total)
+    last = offset + len(window.lines) - 1 if window.lines else 0
     return ToolResult(
         text,
         details={"path": str(target), "first": offset, "last": last, "total": total},
@@ -212,17 +204,18 @@ def read_file(
     )
 
 
-def _render(context: ToolContext, window: LineWindow, name: str, total: int | None) -> str:
+def _render(window: LineWindow, name: str, total: int | None) -> str:
     if not window.lines:
         return "(empty file)"
-    rows = [f"{line.number}\t{line.text}" for line in window.lines]
+    rows = [f"{number}\t{text}" for number, text in enumerate(window.lines, window.first)]
     if window.next_line:
-        first, last = window.lines[0], window.lines[-1]
-        seen = f"line {last.number}" if first is last else f"lines {first.number}-{last.number}"
-        if not last.whole:
+        last = window.first + len(window.lines) - 1
+        seen = f"line {last}" if last == window.first else f"lines {window.first}-{last}"
+        column = ""
+        if window.next_column > 1:
             seen += f" (the last up to character {window.next_column - 1:,})"
+            column = f", column={window.next_column}"
         of = f" of {total:,}" if total is not None else ""
-        column = f", column={window.next_column}" if window.next_column > 1 else ""
         call = f'read_file(path="{name}", offset={window.next_line}{column})'
         rows.append(cut_mark(f"{seen}{of} shown; go on with {call}"))
     return "\n".join(rows)

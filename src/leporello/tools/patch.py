@@ -31,6 +31,7 @@ _SIDE = re.compile(r"^[abiw]/")
 _HUNK = re.compile(r"@@(?: -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@)?")
 _NO_NEWLINE = "\\ No newline"
 _NOWHERE = "/dev/null"
+_NUMBERED = re.compile(r" *\d+ *\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,14 +403,9 @@ def _rough_scores(lines: Sequence[str], wanted: Sequence[str]) -> list[tuple[flo
 def _difference(there: Sequence[str], wanted: Sequence[str]) -> str:
     if [line.split() for line in there] == [line.split() for line in wanted]:
         return "Only blanks or indentation differ. "
-    if all(_starts_with_number(line) for line in wanted if line.strip()):
+    if all(_NUMBERED.match(line) for line in wanted if line.strip()):
         return "The text seems to include the line numbers of read_file; leave them out. "
     return ""
-
-
-def _starts_with_number(line: str) -> bool:
-    number, tab, _ = line.partition("\t")
-    return bool(tab) and number.strip().isdigit()
 
 
 def _shorten(line: str) -> str:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -112,7 +113,7 @@ class Capture:
     def _open_spool(self) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._spool = open(self._spool_path, "xb", opener=_private)  # noqa: SIM115 - `finish` closes it
+            self._spool = open(self._spool_path, "xb", opener=partial(os.open, mode=0o600))  # noqa: SIM115 - `finish` closes it
         except OSError as error:
             self._trouble = str(error)
 
@@ -135,10 +136,6 @@ class Capture:
                 spool.close()
         with contextlib.suppress(OSError):
             self._spool_path.unlink()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _is_utf8(data: bytes) -> bool:
