@@ -129,7 +129,6 @@ def state_key(message: Mapping[str, Any]) -> str:
 
 
 def state_keys(messages: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The names of all states in a list."""
     return {state_key(message) for message in messages if STATE in message}
 
 
@@ -160,13 +159,11 @@ class Event:
         return value if isinstance(value, dict) else {}
 
     def encode(self) -> bytes:
-        """The event as it stands in a stream."""
         name = f"event: {self.name}\n".encode() if self.name else b""
         return name + b"data: " + self.data.replace(b"\n", b"\ndata: ") + b"\n\n"
 
 
 def encode_event(body: Wire, name: str = "") -> bytes:
-    """An object as an event."""
     return Event(name, orjson.dumps(body)).encode()
 
 

@@ -266,12 +266,10 @@ class FieldNames:
 
 
 def has_role(item: Mapping[str, Any]) -> bool:
-    """Whether an item of a request is a message."""
     return isinstance(item.get("role"), str)
 
 
 def lay_out(body: Body, items: Iterable[OverlayItem], start: int, mark: Wire | None) -> bytes:
-    """The body with another list."""
     return body.with_items(item.text for item in items)
 
 

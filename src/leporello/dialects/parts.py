@@ -38,7 +38,6 @@ def data_url(url: Any) -> DataUrl | None:
 
 
 def decoded_text(data: str) -> str | None:
-    """The text in base64 data, or None when it is not text."""
     try:
         return base64.b64decode(data, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
@@ -54,7 +53,6 @@ def json_text(value: Any) -> str:
 
 
 def pieces(text: str, size: int = 16) -> Iterator[str]:
-    """A text as a stream gives it, piece by piece."""
     return (text[start : start + size] for start in range(0, len(text), size))
 
 

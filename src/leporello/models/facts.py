@@ -157,7 +157,6 @@ class ModelTable:
 
 @cache
 def table() -> ModelTable:
-    """The table, read once per process."""
     with open(os.path.join(os.path.dirname(__file__), "table.json"), "rb") as file:
         data = orjson.loads(file.read())
     return ModelTable(data["as_of"], data["models"])
@@ -169,8 +168,6 @@ PRICE_FIELDS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """The checked fields that a user gave for one model."""
-
     key: str
     window: int | None = None
     max_input: int | None = None

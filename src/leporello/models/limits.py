@@ -51,7 +51,6 @@ class LearnedLimits:
         return self.entries.pop(_key(model, provider, base_url), None) is not None
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
         return {"v": VERSION, "windows": {key: [window, when] for key, (window, when) in self.entries.items()}}
 
     @classmethod
@@ -203,7 +202,6 @@ class Limits:
         return f"{self.window:,} (assumed)" if self.window_assumed else f"{self.window:,}"
 
     def explain(self) -> list[tuple[str, int, str]]:
-        """Rows of name, value and where the value comes from."""
         return [(name, getattr(self, name), why) for name, why in self.sources.items()]
 
 

@@ -59,8 +59,6 @@ def is_openai(base_url: str) -> bool:
 
 
 class OpenAIProvider(SdkProvider):
-    """Chat Completions."""
-
     dialect = OPENAI_CHAT
     path = OPENAI_CHAT.api.path.removeprefix("/v1")
     client = "OpenAI"

@@ -12,8 +12,6 @@ from enum import StrEnum
 
 
 class ErrorKind(StrEnum):
-    """What an error means for the next step."""
-
     INPUT_OVERFLOW = "input_overflow"
     OUTPUT_CAP = "output_cap"
     PAYLOAD_TOO_LARGE = "payload_too_large"

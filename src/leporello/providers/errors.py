@@ -256,7 +256,6 @@ def _sized(facts: ErrorFacts, text: str) -> ErrorVerdict | None:
 
 
 def _first(rules: Sequence[SizePattern], text: str) -> dict[str, int] | None:
-    """The numbers that the first matching sentence states."""
     for rule in rules:
         found = rule.pattern.search(text)
         if found:

@@ -56,7 +56,6 @@ class CacheBill:
     long_write: int = 0
 
     def usage(self, output: int = 0, reasoning: int = 0) -> CanonicalUsage:
-        """The bill as a provider reports it."""
         return CanonicalUsage(self.uncached, output, self.read, self.write, reasoning)
 
 
@@ -186,7 +185,6 @@ def _prefixes(blocks: Sequence[CacheBlock]) -> list[bytes]:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """Length of the common beginning."""
     lengths = range(1, min(len(one), len(other)) + 1)
     return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])
 
@@ -293,7 +291,6 @@ class ScriptedProvider:
         self._models: dict[str, _Model] = {}
 
     def complete(self, request: ModelRequest, on_text: Delta | None = None) -> ModelReply:
-        """Answer with the next step of the script."""
         with self._lock:
             self.requests.append(request)
             model = self._models.setdefault(request.model, _Model.named(request.model))

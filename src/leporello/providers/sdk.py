@@ -75,7 +75,6 @@ class CallGuard:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[CallGuard]:
-        """Watch while inside."""
         timer = threading.Timer(self._timeout, self._fire, ("timeout",)) if self._timeout else None
         if timer is not None:
             timer.daemon = True
@@ -89,7 +88,6 @@ class CallGuard:
 
     @property
     def began(self) -> bool:
-        """Whether an answer has begun to arrive."""
         return self._response is not None
 
     def attach(self, response: Any) -> None:
@@ -213,7 +211,6 @@ class SdkProvider(ABC):
     # --- the call -----------------------------------------------------------------------------------------------
 
     def complete(self, request: ModelRequest, on_text: Delta | None = None) -> ModelReply:
-        """Run one request to its end; `on_text` sees the text while it streams."""
         done = 0
         while True:
             shown = _Shown(on_text)

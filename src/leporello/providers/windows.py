@@ -77,7 +77,6 @@ def _answers(base_url: str, model: str, dialect: str, ask: Ask) -> Iterator[Wind
 
 
 def _first(source: str, answer: Any, *names: str, served: bool = True) -> Iterator[WindowAnswer]:
-    """The first of the fields that holds a number of tokens."""
     for name in names:
         tokens = _tokens(_at(answer, name))
         if tokens:

@@ -39,7 +39,6 @@ def masked(message: Message) -> Message:
 
 
 def masked_call(call: ToolCall) -> ToolCall:
-    """The call with masked arguments, still JSON where they were."""
     arguments = masked_text(call.arguments)
     return call if arguments == call.arguments else replace(call, arguments=arguments)
 

@@ -265,7 +265,6 @@ class Meter:
         self.history.append(blocks_of(ModelRequest(self.model, [message]), self.counter))
 
     def call(self, now: float) -> None:
-        """Send the history at a time in seconds."""
         marked = (0, *range(len(self.history) - TAIL_MARKS, len(self.history)))
         blocks: list[CacheBlock] = []
         for index, own in enumerate(self.history):
@@ -297,7 +296,6 @@ class DemoAnswer:
 
     @property
     def right(self) -> bool:
-        """Whether the answer is the one that was given long ago."""
         return self.question.gold in self.said
 
 
@@ -325,7 +323,6 @@ class Play:
 
     @property
     def newest(self) -> int:
-        """The number of the newest message."""
         return self.agent.conversation.runtime.log.view.last
 
     def run(self, told: Callable[[Moment], None], progress: Callable[[int], None]) -> None:

@@ -62,7 +62,6 @@ class CompressContract:
         return self.engine().compress(messages, current_tokens=self.tokens(messages))
 
     def tokens(self, messages: Sequence[Message]) -> int:
-        """Tokens of a list, counted plainly."""
         return TokenCounter.for_model(None).messages(messages)
 
     def test_the_result_is_a_list_that_providers_accept(self) -> None:

@@ -120,7 +120,6 @@ class StubServer:
 
     @property
     def url(self) -> str:
-        """The server's root, without `/v1`."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> StubServer:

@@ -52,7 +52,6 @@ class Calibration:
 
     @property
     def observations(self) -> int:
-        """How many real usages it rests on."""
         return len(self._seen)
 
     def learn(self, raw: float, actual: int) -> bool:
@@ -69,7 +68,6 @@ class Calibration:
         return True
 
     def export(self) -> dict[str, Any]:
-        """A small JSON-ready dict."""
         return {"v": CALIBRATION_VERSION, "seen": [[ratio, weight] for ratio, weight in self._seen]}
 
     def restore(self, state: Mapping[str, Any]) -> bool:
@@ -159,7 +157,6 @@ class TokenCounter:
         return self.calibration.learn(estimated / self.calibration.factor, actual)
 
     def export(self) -> dict[str, Any]:
-        """What was learned, as a small JSON-ready dict."""
         return self.calibration.export()
 
     def restore(self, state: Mapping[str, Any]) -> bool:
@@ -181,7 +178,6 @@ class TokenCounter:
         return known
 
     def raw_message(self, message: Mapping[str, Any], digest: str = "") -> float:
-        """Tokens of one message before calibration."""
         try:
             key = digest or hash_bytes(encode_json(message))
         except (TypeError, ValueError):
@@ -193,7 +189,6 @@ class TokenCounter:
         return known
 
     def raw_tools(self, schemas: Sequence[Mapping[str, Any]]) -> float:
-        """Tokens of tool schemas before calibration."""
         if not schemas:
             return 0.0
         return self.family.framing.tools + sum(map(self._raw_tool, schemas))

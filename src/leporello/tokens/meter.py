@@ -56,7 +56,6 @@ class _Sent:
 
     @property
     def total(self) -> float:
-        """The raw estimate of the whole request."""
         return self.raw + self.fixed
 
 

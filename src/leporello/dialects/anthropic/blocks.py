@@ -128,7 +128,6 @@ TAIL_MARKS = 3
 
 
 def lay_out(body: Body, items: Sequence[OverlayItem], start: int, mark: Wire | None) -> bytes:
-    """The body with another list; with cache marks where a mark is given."""
     turns = _alternating(_user_first(items), start)
     if mark is not None:
         return _marked(body, turns, start, mark)

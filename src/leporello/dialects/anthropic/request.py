@@ -400,7 +400,6 @@ def _result_message(block: Mapping[str, Any]) -> Message:
 
 
 def encode_items(messages: Sequence[Message], target: Target) -> list[Wire]:
-    """Messages as turns."""
     opened = [OPENED, *messages] if messages[0].get("role") == "assistant" else list(messages)
     turns: list[Wire] = encode_request(opened, target=target)["messages"]
     return turns[len(opened) - len(messages) :]

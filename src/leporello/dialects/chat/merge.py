@@ -200,6 +200,5 @@ _OTHER_FORMS = ("functions", "function_call", "prediction", "audio", "web_search
 
 
 def can_call(fields: Mapping[str, Any]) -> bool:
-    """Whether one answer with hidden calls can be given to a request."""
     modalities = fields.get("modalities") or ()
     return fields.get("n") in (None, 1) and "audio" not in modalities and not any(map(fields.get, _OTHER_FORMS))

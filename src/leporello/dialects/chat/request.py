@@ -161,7 +161,6 @@ def encode_request(
     max_tokens: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Wire:
-    """The body of `POST /chat/completions`."""
     if not target.cache_marks:
         messages = [unmarked(message) for message in messages]
     plan = plan_ids(messages, MISTRAL_IDS if target.family == "mistral" else IDS)
@@ -328,7 +327,6 @@ def _images_of_results(messages: Messages, last: int, plan: IdPlan) -> Iterator[
 
 
 def encode_items(messages: Sequence[Message], target: Target) -> list[Wire]:
-    """Messages as items of the list, under the ids they have."""
     listed: list[Wire] = encode_request(messages, target=target)["messages"]
     return [_with_ids(item, messages[0]) for item in listed] if len(messages) == 1 else listed
 

@@ -152,13 +152,11 @@ class ResponsesMerge(ReplyMerge):
         return {"type": "function_call_output", "call_id": call.id, "output": text}
 
     def ending(self) -> bytes:
-        """The last event, with the whole answer in it."""
         if self._last is None:
             return b""
         return self._numbered({**self._last, "response": self.whole()})
 
     def whole(self) -> Wire:
-        """The last answer with the items of all rounds."""
         first, last = self._replies[0], self._replies[-1]
         shown: Wire = {
             **self._without_hidden(last),

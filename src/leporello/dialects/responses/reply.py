@@ -61,7 +61,6 @@ def wire_usage(usage: CanonicalUsage) -> Wire:
 
 
 def reply_events(reply: Mapping[str, Any]) -> Iterator[Wire]:
-    """The events that stream an answer, numbered."""
     for number, event in enumerate(_events(reply)):
         yield {**event, "sequence_number": number}
 
@@ -139,7 +138,6 @@ def _check(item: Any) -> None:
 
 
 def error_event(status: int, code: str | None, message: str) -> Wire:
-    """An error inside a stream that has begun."""
     return {"type": "error", "code": code, "message": message, "param": None, "sequence_number": 0}
 
 

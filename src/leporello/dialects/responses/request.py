@@ -366,7 +366,6 @@ def decode_request(wire: Mapping[str, Any], provider: str = "") -> DecodedReques
 
 
 def is_item(item: Mapping[str, Any]) -> bool:
-    """Whether an item of a request is one of this API."""
     return isinstance(item.get("type", "message"), str)
 
 

@@ -105,7 +105,6 @@ def test_run(rng: Random, paths: Sequence[str], lines: int, failing: Sequence[tu
 
 
 def git_log(rng: Random, commits: Sequence[tuple[str, str]]) -> list[str]:
-    """`git log` of the given (hash, subject) pairs."""
     lines = []
     for commit, subject in commits:
         author = fill(rng, "<person>")
@@ -200,7 +199,6 @@ class ToolRuns:
         return self._terminal("python -m pytest -q", log, 1 if failing else 0, facts)
 
     def commit(self, subject: str) -> ToolRun:
-        """Commit; the hash is worth remembering."""
         commit = self.world.commit(subject)
         changed = fill(self.rng, "<3-300> insertions(+), <0-90> deletions(-)")
         lines = [
@@ -259,7 +257,6 @@ class ToolRuns:
         )
 
     def leak(self) -> ToolRun:
-        """Print a configuration with a secret in it."""
         secret = self.rng.choice(
             (
                 "AKIA" + "".join(self.rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=16)),
@@ -302,7 +299,6 @@ class ToolRuns:
         return ToolRun("mcp_tracker_get", arguments, json.dumps(answer))
 
     def any(self) -> ToolRun:
-        """One of the usual steps."""
         makers = (
             (self.read_file, 30), (self.search, 14), (self.patch, 18), (self.tests, 10), (self.service_log, 8),
             (self.failure, 5), (self.write_file, 4), (self.log, 3), (self.web_search, 2), (self.web_page, 2),

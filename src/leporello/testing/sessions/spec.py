@@ -97,7 +97,6 @@ class GeneratedSession:
         return (fact for fact in self.facts if fact.kind is kind and fact.index < limit)
 
     def live_rules(self, count: int | None = None) -> list[Fact]:
-        """Rules that hold after the first `count` messages."""
         limit = len(self.messages) if count is None else count
         return [fact for fact in self.of(FactKind.RULE, limit) if fact.alive(limit)]
 

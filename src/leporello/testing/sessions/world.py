@@ -82,7 +82,6 @@ def hexes(rng: Random, count: int) -> str:
 
 
 def letters(rng: Random, count: int) -> str:
-    """Random letters and digits, as in keys and tokens."""
     return "".join(rng.choices(BASE62, k=count))
 
 
@@ -213,18 +212,15 @@ class World:
         return "\n".join(old), "\n".join(fresh)
 
     def create(self, lines: int) -> tuple[str, str]:
-        """Write a new file; its path and text."""
         suffix = self.rng.choice(SUFFIXES)
         path = fill(self.rng, f"src/<domain>/<function>{suffix}")
         self.files[path] = source(self.rng, suffix, lines)
         return path, "\n".join(self.files[path])
 
     def break_test(self) -> None:
-        """A test starts to fail: its name and its error line are remembered."""
         self.failing.append((fill(self.rng, "tests/test_<thing>.py::test_<function>"), fill(self.rng, "<error_line>")))
 
     def commit(self, subject: str) -> str:
-        """Commit; the full hash."""
         commit = hexes(self.rng, 40)
         self.commits.append((commit, subject))
         return commit
