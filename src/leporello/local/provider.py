@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -98,10 +97,9 @@ def _ready(process: subprocess.Popen[bytes], order: dict[str, object]) -> str:
         process.stdin.flush()
     except BrokenPipeError:
         raise _NotReady("its process ended at once.") from None
-    deadline = time.monotonic() + READY_SECONDS
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        if not selector.select(max(0.0, deadline - time.monotonic())):
+        if not selector.select(READY_SECONDS):
             raise _NotReady(f"it was not ready within {READY_SECONDS:g} seconds.")
     line = process.stdout.readline()
     if not line:

@@ -166,37 +166,32 @@ FIELDS = ("window", "max_input", "max_output", "prices", "steps")
 PRICE_FIELDS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
-    key: str
-    window: int | None = None
-    max_input: int | None = None
-    max_output: int | None = None
-    prices: tuple[float | None, ...] | None = None
-    steps: tuple[tuple[int, tuple[float | None, ...]], ...] | None = None
+def _override(name: str, overrides: Mapping[str, Mapping[str, Any]]) -> tuple[str, Row] | None:
+    """The user's entry for a model, checked: by its exact name first, then by any name that means the same model."""
+    key: str | None = name
+    if name not in overrides:
+        by_fold = {fold(key): key for key in overrides}
+        key = (
+            next((by_fold[candidate] for candidate in candidates(name) if candidate in by_fold), None) if name else None
+        )
+    return (key, _checked(key, overrides[key])) if key is not None else None
 
 
-def override_for(name: str, overrides: Mapping[str, Mapping[str, Any]]) -> Override | None:
-    """The user's entry for a model: by its exact name first, then by any name that means the same model."""
-    if name in overrides:
-        return checked(name, overrides[name])
-    wanted = list(candidates(name)) if name else []
-    by_fold = {fold(key): key for key in overrides}
-    key = next((by_fold[candidate] for candidate in wanted if candidate in by_fold), None)
-    return checked(key, overrides[key]) if key is not None else None
-
-
-def checked(key: str, row: Mapping[str, Any]) -> Override:
+def _checked(key: str, row: Mapping[str, Any]) -> Row:
     """One entry, or an error that names the model, the field and what is allowed."""
     if not isinstance(row, Mapping):
         raise ConfigError(f"models.{key}: give a mapping with some of {', '.join(FIELDS)}")
-    for field in row:
+    given: Row = {}
+    for field, value in row.items():
         if field not in FIELDS:
             raise ConfigError(f"models.{key}.{field}: there is no such field; known are {', '.join(FIELDS)}")
-    sizes = {field: _size(key, field, row[field]) for field in FIELDS[:3] if row.get(field) is not None}
-    prices = _given_prices(f"models.{key}.prices", row["prices"]) if row.get("prices") is not None else None
-    steps = _given_steps(key, row["steps"]) if row.get("steps") is not None else None
-    return Override(key, prices=prices, steps=steps, **sizes)
+        if value is None:
+            continue
+        if field == "prices":
+            given[field] = _given_prices(f"models.{key}.prices", value)
+        else:
+            given[field] = _given_steps(key, value) if field == "steps" else _size(key, field, value)
+    return given
 
 
 def _size(key: str, field: str, value: Any) -> int:
@@ -303,7 +298,8 @@ def model_facts(
         facts = replace(
             facts, window=asked, max_input=asked, source=f"stated in the name {name!r}", window_assumed=False
         )
-    return _overridden(facts, override_for(name, overrides or {}))
+    override = _override(name, overrides or {})
+    return _overridden(facts, *override) if override else facts
 
 
 def _look_up(name: str, provider: str) -> ModelFacts:
@@ -369,27 +365,23 @@ def _unknown(name: str) -> ModelFacts:
     return ModelFacts(name, "", window, window, None, None, (), rules, vendor, source, False, window_assumed=True)
 
 
-def _overridden(facts: ModelFacts, given: Override | None) -> ModelFacts:
-    if given is None:
-        return facts
-    window = given.window or facts.window
-    max_input = given.max_input or (window if given.window else facts.max_input)
+def _overridden(facts: ModelFacts, key: str, given: Row) -> ModelFacts:
+    window = given.get("window", facts.window)
+    max_input = given.get("max_input", window if "window" in given else facts.max_input)
     prices, steps = facts.prices, facts.steps
-    if given.prices is not None:
+    if "prices" in given:
         # The table's steps belong to the table's prices.
-        prices, steps = _prices(given.prices), ()
-    if given.steps is not None:
-        steps = tuple(_steps(given.steps))
+        prices, steps = _prices(given["prices"]), ()
     return replace(
         facts,
         window=window,
         max_input=min(max_input, window),
-        max_output=given.max_output or facts.max_output,
+        max_output=given.get("max_output", facts.max_output),
         prices=prices,
-        steps=steps,
-        source=f"models.{given.key} in the config",
+        steps=tuple(_steps(given["steps"])) if "steps" in given else steps,
+        source=f"models.{key} in the config",
         known=True,
-        window_assumed=facts.window_assumed and not given.window,
+        window_assumed=facts.window_assumed and "window" not in given,
     )
 
 

@@ -166,35 +166,26 @@ class Limits:
         ceiling, ceiling_why = _ceiling(window, trigger)
         floor = min(SUMMARY_FLOOR, ceiling)
         by_output = f"max_output {max_output:,}" if max_output and reserve == max_output else "10% of the window"
-        return cls(
-            window=window,
-            output_reserve=reserve,
-            hard_tokens=hard,
-            threshold_tokens=trigger,
-            tail_tokens=max(1, int(trigger * target_ratio)),
-            summary_floor=floor,
-            summary_ceiling=ceiling,
-            head_message_tokens=max(1, window // 20),
-            head_tokens=tenth,
-            pin_tokens=max(1, window // 20),
-            aim_tokens=max(1, trigger // 2),
-            protect_last_n=protect_last_n,
-            window_assumed=window_assumed,
-            sources={
-                "window": window_source,
-                "output_reserve": by_output,
-                "hard_tokens": "largest input the model takes" if hard == max_input else "window - output_reserve",
-                "threshold_tokens": why,
-                "tail_tokens": f"threshold_tokens x target_ratio {target_ratio:g}",
-                "summary_floor": "2,000" if floor == SUMMARY_FLOOR else "lowered to summary_ceiling (small window)",
-                "summary_ceiling": ceiling_why,
-                "head_message_tokens": "5% of the window",
-                "head_tokens": "10% of the window",
-                "pin_tokens": "5% of the window",
-                "aim_tokens": "half of threshold_tokens",
-                "protect_last_n": "compression.protect_last_n",
-            },
+        rows: tuple[tuple[str, int, str], ...] = (
+            ("window", window, window_source),
+            ("output_reserve", reserve, by_output),
+            ("hard_tokens", hard, "largest input the model takes" if hard == max_input else "window - output_reserve"),
+            ("threshold_tokens", trigger, why),
+            ("tail_tokens", max(1, int(trigger * target_ratio)), f"threshold_tokens x target_ratio {target_ratio:g}"),
+            (
+                "summary_floor",
+                floor,
+                "2,000" if floor == SUMMARY_FLOOR else "lowered to summary_ceiling (small window)",
+            ),
+            ("summary_ceiling", ceiling, ceiling_why),
+            ("head_message_tokens", max(1, window // 20), "5% of the window"),
+            ("head_tokens", tenth, "10% of the window"),
+            ("pin_tokens", max(1, window // 20), "5% of the window"),
+            ("aim_tokens", max(1, trigger // 2), "half of threshold_tokens"),
+            ("protect_last_n", protect_last_n, "compression.protect_last_n"),
         )
+        values = {name: value for name, value, _ in rows}
+        return cls(**values, window_assumed=window_assumed, sources={name: why for name, _, why in rows})
 
     @property
     def window_text(self) -> str:
