@@ -88,6 +88,21 @@ class Assembler(Protocol):
         """The whole answer; raises `StreamIncomplete` when the stream was cut."""
 
 
+def at(value: Any, *path: str | int) -> Any:
+    """What stands at a path of keys and places in JSON of any shape; None where the path ends early."""
+    for key in path:
+        if isinstance(key, str):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        else:
+            value = value[key] if isinstance(value, list) and key < len(value) else None
+    return value
+
+
+def objects(value: Any) -> list[Wire]:
+    """The objects in a list; none when it is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def without(message: Mapping[str, Any], *keys: str) -> Message:
     """The message without some keys; the same object when it has none of them."""
     if not any(key in message for key in keys):

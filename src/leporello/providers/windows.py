@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT
+from leporello.dialects.base import at, objects
 from leporello.messages import encode_json, parse_json
 
 ASK_SECONDS = 3.0
@@ -64,7 +65,7 @@ def _answers(base_url: str, model: str, dialect: str, ask: Ask) -> Iterator[Wind
     root = _VERSION_PATH.sub("", base_url)
     if dialect == ANTHROPIC.name:
         yield from _first("/v1/models", ask(f"{root}/v1/models/{quote(model, safe='')}", None), "max_input_tokens")
-    yield from _first("/props", _at(ask(f"{root}/props", None), "default_generation_settings"), "n_ctx")
+    yield from _first("/props", at(ask(f"{root}/props", None), "default_generation_settings"), "n_ctx")
     line = _line(ask(f"{base_url if base_url != root else root + '/v1'}/models", None), model)
     yield from _first("/v1/models", line, *_LISTED)
     yield from _first("/v1/models", line, "meta.n_ctx")
@@ -78,16 +79,10 @@ def _answers(base_url: str, model: str, dialect: str, ask: Ask) -> Iterator[Wind
 
 def _first(source: str, answer: Any, *names: str, served: bool = True) -> Iterator[WindowAnswer]:
     for name in names:
-        tokens = _tokens(_at(answer, name))
+        tokens = _tokens(at(answer, *name.split(".")))
         if tokens:
             yield WindowAnswer(tokens, f"{source} {name}", served)
             return
-
-
-def _at(answer: Any, path: str) -> Any:
-    for key in path.split("."):
-        answer = answer.get(key) if isinstance(answer, Mapping) else None
-    return answer
 
 
 def _tokens(value: Any) -> int | None:
@@ -96,8 +91,7 @@ def _tokens(value: Any) -> int | None:
 
 def _line(answer: Any, model: str) -> Mapping[str, Any]:
     """The model's line in a list; the only line when there is just one."""
-    data = answer.get("data") or answer.get("models") if isinstance(answer, Mapping) else None
-    lines = [line for line in data if isinstance(line, Mapping)] if isinstance(data, list) else []
+    lines = objects(at(answer, "data") or at(answer, "models"))
     for line in lines:
         if model in (line.get("id"), line.get("name"), line.get("model")):
             return line
@@ -105,10 +99,10 @@ def _line(answer: Any, model: str) -> Mapping[str, Any]:
 
 
 def _ollama(shown: Any) -> Iterator[WindowAnswer]:
-    found = _NUM_CTX.search(str(_at(shown, "parameters") or ""))
+    found = _NUM_CTX.search(str(at(shown, "parameters") or ""))
     if found:
         yield WindowAnswer(int(found[1]), "/api/show num_ctx")
-    info = _at(shown, "model_info")
+    info = at(shown, "model_info")
     for key, value in info.items() if isinstance(info, Mapping) else ():
         if str(key).endswith(".context_length") and _tokens(value):
             yield WindowAnswer(value, f"/api/show {key}", served=False)

@@ -14,7 +14,7 @@ import orjson
 from leporello.dialects.anthropic.blocks import THINKING, blocks_in
 from leporello.dialects.anthropic.reply import Assembler
 from leporello.dialects.anthropic.request import INPUT_JSON
-from leporello.dialects.base import Event, Wire, encode_event
+from leporello.dialects.base import Event, Wire, encode_event, objects
 from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge, with_calls
 from leporello.dialects.parts import json_text
 
@@ -75,7 +75,7 @@ class AnthropicMerge(ReplyMerge):
                 block.get(INPUT_JSON) or json_text(block.get("input")),
                 _sendable(block),
             )
-            for block in _blocks(reply)
+            for block in objects(reply.get("content"))
             if block.get("type") == "tool_use"
         ]
 
@@ -83,7 +83,7 @@ class AnthropicMerge(ReplyMerge):
         """The turn with its thinking and signatures; only text that says nothing is left out, which the API refuses."""
         blocks = [
             _sendable(block)
-            for block in _blocks(self._replies[-1])
+            for block in objects(self._replies[-1].get("content"))
             if block.get("type") != "text" or str(block.get("text", "")).strip()
         ]
         return [{"role": "assistant", "content": blocks}]
@@ -108,7 +108,7 @@ class AnthropicMerge(ReplyMerge):
         return [
             _sendable(block)
             for number, reply in enumerate(self._replies)
-            for block in _blocks(reply)
+            for block in objects(reply.get("content"))
             if not self._is_hidden(block, number > 0)
         ]
 
@@ -141,11 +141,6 @@ def _sendable(block: Wire) -> Wire:
     return {key: value for key, value in block.items() if key != INPUT_JSON} if INPUT_JSON in block else block
 
 
-def _blocks(reply: Wire) -> list[Wire]:
-    content = reply.get("content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
 def insert_hidden(item: bytes, turns: Mapping[str, list[HiddenCall]], waiting: list[HiddenCall]) -> list[bytes]:
     """A turn with its hidden calls; their results wait for the turn that follows it."""
     if waiting:
@@ -156,7 +151,7 @@ def insert_hidden(item: bytes, turns: Mapping[str, list[HiddenCall]], waiting: l
     if b'"tool_use"' not in item:
         return [item]
     turn = orjson.loads(item)
-    calls = [str(block.get("id")) for block in _blocks(turn) if block.get("type") == "tool_use"]
+    calls = [str(block.get("id")) for block in objects(turn.get("content")) if block.get("type") == "tool_use"]
     hidden = [own for id in calls for own in turns.get(id, ())]
     if not hidden:
         return [item]

@@ -9,7 +9,7 @@ from typing import Any
 
 from leporello.caching import MARK
 from leporello.dialects.anthropic.blocks import RESULT_BLOCKS, USER_BLOCKS, block_of, can_carry, part_of
-from leporello.dialects.base import STATE, Target, Wire, WireReply, new_state, state_for
+from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_state, objects, state_for
 from leporello.dialects.dialect import DecodedRequest
 from leporello.dialects.parts import arguments_object, arguments_text, note, text_part
 from leporello.dialects.tools import IdPlan, IdRule, function_of, hex_escape, original_id, plan_ids, wire_name
@@ -56,10 +56,9 @@ def _tool_choice(choice: Any, parallel: Any) -> Wire | None:
 
 def _output_config(options: Mapping[str, Any]) -> Wire:
     config: Wire = {}
-    wanted = options.get("response_format")
-    schema = wanted.get("json_schema") if isinstance(wanted, Mapping) else None
-    if isinstance(schema, Mapping) and isinstance(schema.get("schema"), Mapping):
-        config["format"] = {"type": "json_schema", "schema": schema["schema"]}
+    schema = at(options, "response_format", "json_schema", "schema")
+    if isinstance(schema, Mapping):
+        config["format"] = {"type": "json_schema", "schema": schema}
     if isinstance(options.get("reasoning_effort"), str):
         config["effort"] = options["reasoning_effort"]
     return config
@@ -182,7 +181,7 @@ def _turn_blocks(
 
 
 def _mark_of(part: Part) -> Any:
-    return part.raw.get(MARK) if isinstance(part.raw, Mapping) else None
+    return at(part.raw, MARK)
 
 
 def _text_only(block: _Block) -> _Block:
@@ -236,8 +235,7 @@ def _assistant(message: Message, ids: Sequence[str], target: Target) -> list[_Bl
         _Block({"type": "tool_use", "id": id, "name": wire_name(call.name), "input": arguments_object(call.arguments)})
         for call, id in zip(calls_of(message), ids, strict=True)
     ]
-    state = state_for(message, NAME, target)
-    layout = state.get("layout") if state else None
+    layout = at(state_for(message, NAME, target), "layout")
     if not isinstance(layout, list):
         return texts + calls
     by_part = [
@@ -303,8 +301,7 @@ _FINISH = {
 
 def decode_reply(wire: Mapping[str, Any], target: Target) -> WireReply:
     """A whole `Message` object, from a plain answer or assembled from a stream."""
-    content = wire.get("content")
-    message = assistant_message(content if isinstance(content, list) else [], target)
+    message = assistant_message(objects(wire.get("content")), target)
     finish = _FINISH.get(str(wire.get("stop_reason")), "stop")
     return WireReply.read(wire, message, finish, wire.get("usage"), target)
 

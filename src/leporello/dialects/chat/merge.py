@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from leporello.dialects.base import Event, Wire, encode_event
+from leporello.dialects.base import Event, Wire, at, encode_event, objects
 from leporello.dialects.chat.reply import DONE, Assembler
 from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge, ReplyTurn, with_calls
 
@@ -103,7 +103,7 @@ class ChatMerge(ReplyMerge):
         if _choice(reply).get("finish_reason") not in CALLS:
             return []
         return [
-            RecallCall(str(call.get("id")), name, str((call.get("function") or {}).get("arguments") or ""), call)
+            RecallCall(str(call.get("id")), name, str(at(call, "function", "arguments") or ""), call)
             for name, call in _named_calls(reply)
         ]
 
@@ -166,8 +166,7 @@ def _longer(first: Any, second: Any) -> Any:
 
 
 def _choice(reply: Wire) -> Wire:
-    choices = reply.get("choices")
-    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    return (objects(reply.get("choices")) or [{}])[0]
 
 
 def _message(reply: Wire) -> Wire:
@@ -175,11 +174,8 @@ def _message(reply: Wire) -> Wire:
     return message if isinstance(message, dict) else {}
 
 
-def _named_calls(reply: Wire) -> Iterator[tuple[str, Wire]]:
-    listed = _message(reply).get("tool_calls")
-    for call in listed if isinstance(listed, list) else ():
-        if isinstance(call, dict):
-            yield str((call.get("function") or {}).get("name") or ""), call
+def _named_calls(reply: Wire) -> list[tuple[str, Wire]]:
+    return [(str(at(call, "function", "name") or ""), call) for call in objects(_message(reply).get("tool_calls"))]
 
 
 def insert_hidden(item: bytes, turns: Mapping[str, list[HiddenCall]], _: list[HiddenCall]) -> list[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leporello.dialects.base import ERROR_TYPES, Event, StreamIncomplete, Target, Wire
+from leporello.dialects.base import ERROR_TYPES, Event, StreamIncomplete, Target, Wire, at, objects
 from leporello.dialects.chat.request import encode_request
 from leporello.dialects.parts import pieces
 from leporello.messages import Message, parse_json
@@ -102,8 +102,7 @@ class Assembler:
             if chunk.get(key):
                 self._head[key] = chunk[key]
         # Moonshot reports usage inside the choice, Groq inside a field of its own.
-        own = chunk.get("x_groq")
-        self._usage = chunk.get("usage") or (own.get("usage") if isinstance(own, Mapping) else None) or self._usage
+        self._usage = chunk.get("usage") or at(chunk, "x_groq", "usage") or self._usage
         for choice in chunk.get("choices") or ():
             if isinstance(choice, Mapping) and not choice.get("index"):
                 return self._choice(choice)
@@ -191,6 +190,6 @@ def error_body(status: int, code: str | None, message: str) -> Wire:
 def is_end(event: Event) -> bool:
     if event.data.strip() == b"[DONE]":
         return True
-    choices = event.json().get("choices") if b'"finish_reason"' in event.data else None
-    listed = choices if isinstance(choices, list) else ()
-    return any(isinstance(choice, Mapping) and choice.get("finish_reason") for choice in listed)
+    if b'"finish_reason"' not in event.data:
+        return False
+    return any(choice.get("finish_reason") for choice in objects(event.json().get("choices")))

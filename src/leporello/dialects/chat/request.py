@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leporello.caching import MARK, without_marks
-from leporello.dialects.base import STATE, Target, Wire, WireReply, new_state, state_for, without
+from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_state, objects, state_for, without
 from leporello.dialects.dialect import DecodedRequest
 from leporello.dialects.parts import as_json_text, file_note, is_cut, text_part, valid_arguments
 from leporello.dialects.tools import IdPlan, IdRule, chat_function, digest_escape, function_of, plan_ids, wire_name
@@ -117,9 +117,7 @@ def place_marks(messages: list[Message]) -> list[Message]:
 
 
 def _marks(message: Message) -> list[Any]:
-    content = message.get("content")
-    parts = content if isinstance(content, list) else []
-    found = [part[MARK] for part in parts if isinstance(part, Mapping) and part.get(MARK)]
+    found = [part[MARK] for part in objects(message.get("content")) if part.get(MARK)]
     return ([message[MARK]] if message.get(MARK) else []) + found[-1:]
 
 
@@ -134,7 +132,7 @@ def _marked(message: Message, mark: Any) -> Message | None:
     parts = content if isinstance(content, list) else []
     for index in range(len(parts) - 1, -1, -1):
         part = parts[index]
-        if _kind(part) == "text" and str(part.get("text", "")).strip():
+        if at(part, "type") == "text" and str(part.get("text", "")).strip():
             return {**message, "content": [*parts[:index], {**part, MARK: mark}, *parts[index + 1 :]]}
     return None
 
@@ -228,7 +226,7 @@ def _part(raw: Any, target: Target) -> Any:
     if target.native and part.get("type") not in NATIVE_PARTS:
         # The vendor's own endpoint refuses what it doesn't know; others may know it.
         part = as_json_text(without(raw, MARK) if isinstance(raw, Mapping) else raw)
-    mark = raw.get(MARK) if isinstance(raw, Mapping) else None
+    mark = at(raw, MARK)
     return {**part, MARK: mark} if mark is not None and target.cache_marks else part
 
 
@@ -237,7 +235,10 @@ def _assistant(message: Message, ids: Sequence[str], target: Target) -> Message:
     wire = _content(without(message, *REASONING_FIELDS), target)
     if isinstance(wire.get("content"), list):
         # An assistant may send text and refusals only; without any the content is null.
-        wire = {**wire, "content": [part for part in wire["content"] if _kind(part) in ("text", "refusal")] or None}
+        wire = {
+            **wire,
+            "content": [part for part in wire["content"] if at(part, "type") in ("text", "refusal")] or None,
+        }
     # Recorded messages often carry these as null, which no endpoint takes.
     wire = without(wire, *(key for key in ("tool_calls", "function_call", "audio") if not message.get(key)))
     calls = calls_of(message)
@@ -247,16 +248,16 @@ def _assistant(message: Message, ids: Sequence[str], target: Target) -> Message:
         wire = {**wire, "content": ""}
     if isinstance(wire.get("audio"), Mapping):
         wire = _with_audio(wire, target)
-    if state is not None and isinstance(state.get("fields"), Mapping):
-        wire = {**wire, **{key: state["fields"][key] for key in REASONING_FIELDS if key in state["fields"]}}
-    return wire
+    fields = at(state, "fields")
+    if not isinstance(fields, Mapping):
+        return wire
+    return {**wire, **{key: fields[key] for key in REASONING_FIELDS if key in fields}}
 
 
 def _with_calls(wire: Message, message: Message, ids: Sequence[str], state: Mapping[str, Any] | None) -> Message:
-    extras = state.get("calls") if state else None
     changed = []
     for position, (raw, call) in enumerate(zip(message["tool_calls"], calls_of(message), strict=True)):
-        extra = extras.get(str(position)) if isinstance(extras, Mapping) else None
+        extra = at(state, "calls", str(position))
         changed.append(_tool_call(raw, call.arguments, ids[position], extra))
     if all(new is old for new, old in zip(changed, message["tool_calls"], strict=True)):
         return wire
@@ -292,22 +293,18 @@ def _result(message: Message, call_id: str, target: Target) -> Message:
     if role_of(message) == "tool" and message.get("tool_call_id") != call_id:
         wire = {**wire, "tool_call_id": call_id}
     content = wire.get("content")
-    if isinstance(content, list) and any(_kind(part) != "text" for part in content):
+    if isinstance(content, list) and any(at(part, "type") != "text" for part in content):
         wire = {**wire, "content": [_result_part(part) for part in content]}
     return wire
 
 
 def _result_part(part: Any) -> Any:
-    kind = _kind(part)
+    kind = at(part, "type")
     if kind == "text":
         return part
     if kind not in _ATTACHABLE:
         return as_json_text(part)
     return text_part(f"[{'image' if kind == 'image_url' else 'attachment'}: shown in the next message]")
-
-
-def _kind(part: Any) -> Any:
-    return part.get("type") if isinstance(part, Mapping) else None
 
 
 def _images_of_results(messages: Messages, last: int, plan: IdPlan) -> Iterator[Message]:
@@ -318,7 +315,7 @@ def _images_of_results(messages: Messages, last: int, plan: IdPlan) -> Iterator[
     shown: list[Any] = []
     for index in range(first, last + 1):
         attached = [chat_part(part.raw) for part in parts_of(messages[index]) if part.kind is not PartKind.TEXT]
-        kept = [without(part, MARK) for part in attached if part is not None and _kind(part) in _ATTACHABLE]
+        kept = [without(part, MARK) for part in attached if part is not None and at(part, "type") in _ATTACHABLE]
         if kept:
             shown.append(text_part(f"[From the result of {plan.results.get(index, 'a tool')}:]"))
             shown.extend(kept)
@@ -348,15 +345,14 @@ _CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
 
 def decode_reply(wire: Mapping[str, Any], target: Target) -> WireReply:
     """A `chat.completion` object, from a plain answer or assembled from a stream."""
-    choices = wire.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
-    raw = choice.get("message")
-    finish = str(choice.get("finish_reason") or "stop")
+    choice = at(wire, "choices", 0)
+    finish = str(at(choice, "finish_reason") or "stop")
+    raw = at(choice, "message")
     message = assistant_message(raw if isinstance(raw, Mapping) else {}, target, finish)
     if finish in ("stop", "function_call") and message.get("tool_calls"):
         # Several compatible servers end a turn with calls by `stop`.
         finish = "tool_calls"
-    return WireReply.read(wire, message, finish, wire.get("usage") or choice.get("usage"), target)
+    return WireReply.read(wire, message, finish, wire.get("usage") or at(choice, "usage"), target)
 
 
 def assistant_message(raw: Mapping[str, Any], target: Target, finish: str = "stop") -> Message:
@@ -379,8 +375,9 @@ def assistant_message(raw: Mapping[str, Any], target: Target, finish: str = "sto
 def _calls(raw: Any, finish: str) -> tuple[list[Wire], dict[str, Wire]]:
     calls: list[Wire] = []
     extras: dict[str, Wire] = {}
-    for item in raw if isinstance(raw, list) else ():
-        if not isinstance(item, Mapping) or (finish == "length" and _is_cut(item)):
+    for item in objects(raw):
+        arguments = at(item, "function", "arguments")
+        if finish == "length" and isinstance(arguments, str) and is_cut(arguments):
             continue
         extra = {key: value for key, value in item.items() if key not in _CALL_FIELDS and value is not None}
         if extra:
@@ -388,12 +385,6 @@ def _calls(raw: Any, finish: str) -> tuple[list[Wire], dict[str, Wire]]:
         kept = {key: item[key] for key in ("function", "custom") if item.get(key) is not None}
         calls.append({"id": str(item.get("id") or ""), "type": item.get("type") or "function", **kept})
     return calls, extras
-
-
-def _is_cut(item: Mapping[str, Any]) -> bool:
-    function = item.get("function")
-    arguments = function.get("arguments") if isinstance(function, Mapping) else None
-    return isinstance(arguments, str) and is_cut(arguments)
 
 
 def decode_request(wire: Mapping[str, Any], provider: str = "") -> DecodedRequest:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from leporello.dialects.base import Event, Wire, encode_event
+from leporello.dialects.base import Event, Wire, encode_event, objects
 from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge
 from leporello.dialects.responses.reply import ANNOUNCED, LAST, Assembler
 from leporello.dialects.responses.request import CALLS, resendable
@@ -133,13 +133,13 @@ class ResponsesMerge(ReplyMerge):
                 str(item.get("arguments") or ""),
                 item,
             )
-            for item in _items(reply)
+            for item in objects(reply.get("output"))
             if item.get("type") in CALLS
         ]
 
     def carried(self) -> list[Wire]:
         """The items as they came; reasoning that nobody keeps and that is not in the answer can't be sent back."""
-        items = _items(self._replies[-1])
+        items = objects(self._replies[-1].get("output"))
         if self._stored:
             return items
         return [
@@ -163,7 +163,7 @@ class ResponsesMerge(ReplyMerge):
             "output": [
                 self._named(item, number)
                 for number, reply in enumerate(self._replies)
-                for item in self._visible(_items(reply))
+                for item in self._visible(objects(reply.get("output")))
             ],
             "usage": self._usage(),
         }
@@ -199,11 +199,6 @@ class ResponsesMerge(ReplyMerge):
             return response
         kept = [tool for tool in tools if not (isinstance(tool, dict) and tool.get("name") in self._hidden)]
         return {**response, "tools": kept}
-
-
-def _items(reply: Wire) -> list[Wire]:
-    output: Any = reply.get("output")
-    return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
 
 
 def insert_hidden(item: bytes, turns: Mapping[str, list[HiddenCall]], _: list[HiddenCall]) -> list[bytes]:

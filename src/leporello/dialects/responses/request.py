@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from leporello.dialects.base import STATE, Target, Wire, WireReply, new_state, state_for
+from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_state, objects, state_for
 from leporello.dialects.chat.request import chat_part, unmarked
 from leporello.dialects.dialect import DecodedRequest
 from leporello.dialects.parts import is_cut, json_text, note, text_part
@@ -165,8 +165,7 @@ def _assistant(message: Message, ids: Sequence[str], custom: frozenset[str], tar
     calls = [
         _call(call.name, call.arguments, wire_id, custom) for call, wire_id in zip(calls_of(message), ids, strict=True)
     ]
-    state = state_for(message, NAME, target)
-    layout = state.get("layout") if state else None
+    layout = at(state_for(message, NAME, target), "layout")
     items = _by_layout(layout, message, calls) if isinstance(layout, list) else []
     if items:
         yield from items
@@ -258,12 +257,11 @@ _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"
 
 def decode_reply(wire: Mapping[str, Any], target: Target) -> WireReply:
     """A whole `response` object, from a plain answer or from the last event of a stream."""
-    output = wire.get("output")
-    details = wire.get("incomplete_details")
     cut = wire.get("status") == "incomplete"
-    reason = str(details.get("reason")) if isinstance(details, Mapping) else ""
-    message = assistant_message(output if isinstance(output, list) else [], target, cut)
-    finish = _INCOMPLETE.get(reason, "length") if cut else ("tool_calls" if message.get("tool_calls") else "stop")
+    message = assistant_message(objects(wire.get("output")), target, cut)
+    finish = "tool_calls" if message.get("tool_calls") else "stop"
+    if cut:
+        finish = _INCOMPLETE.get(str(at(wire, "incomplete_details", "reason")), "length")
     return WireReply.read(wire, message, finish, wire.get("usage"), target)
 
 
@@ -373,9 +371,7 @@ def is_stateful(fields: Mapping[str, Any]) -> bool:
     """Whether the provider keeps (part of) the conversation: only what is new is in the request."""
     if any(fields.get(name) for name in ("previous_response_id", "conversation", "prompt")):
         return True
-    items = fields.get("input")
-    listed = items if isinstance(items, list) else ()
-    return any(isinstance(item, dict) and item.get("type") == "item_reference" for item in listed)
+    return any(item.get("type") == "item_reference" for item in objects(fields.get("input")))
 
 
 def _is_assistant(item: Any) -> bool:
