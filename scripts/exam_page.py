@@ -17,7 +17,7 @@ from leporello.bench.exam import without_thinking
 from leporello.bench.make_bank import make_bank
 from leporello.bench.run import BASELINES, ExamResult, ExamRun, run_all
 from leporello.cli.exam_command import markdown_table
-from leporello.engines.builtin import BUILTIN
+from leporello.engines import BUILTIN
 from leporello.errors import InputError
 from leporello.importers import load_session
 

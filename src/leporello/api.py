@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leporello.deprecation import renamed_parameter
-from leporello.engines.builtin import make_builtin
+from leporello.engines import make_builtin
 from leporello.engines.lcm import LcmSettings
 from leporello.errors import InputError
 from leporello.events import CompactionReport

@@ -61,8 +61,8 @@ def test_every_limit_lies_within_the_window_and_names_its_source(window: int, th
 @pytest.mark.fault(
     "the report counts by itself",
     "compaction/pipeline.py",
-    old="total = before + instructions + job.system_tokens + job.tool_tokens",
-    new="total = len(str(job.items)) // 4",
+    old="return before + instructions + job.system_tokens + job.tool_tokens",
+    new="return len(str(job.items)) // 4",
 )
 @given(conversations(longest=16), st.sampled_from((2_000, 6_000, 16_000)))
 def test_the_report_counts_as_the_counter_does(messages: list[Message], window: int) -> None:

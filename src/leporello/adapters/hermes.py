@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leporello.compaction.pipeline import CompactionResult, NewFold
-from leporello.compaction.view import Item, MessageHashes, Origin
+from leporello.compaction.view import Item, Origin
 from leporello.config import Home, fold_key
 from leporello.conversation.artifacts import StoredArchive
 from leporello.engines.compressor import ContextCompressor
@@ -16,6 +16,7 @@ from leporello.engines.lcm import LcmEngine
 from leporello.events import Span
 from leporello.fingerprint import message_fingerprint
 from leporello.messages import Message, Messages
+from leporello.policy import MANUAL
 from leporello.recall.base import ArchivedFold
 from leporello.recall.tools import SCHEMAS, RecallTools
 from leporello.store import Store, find_or_create, open_store
@@ -158,7 +159,7 @@ class _HermesEngine(ContextCompressor):
 
     def on_session_end(self, session_id: str, messages: list[Message]) -> None:
         """Keep what came since the last compression."""
-        self._keep(messages)
+        self._numbered(messages)
 
     def on_session_reset(self) -> None:
         """A new conversation; the old log stays in the store."""
@@ -173,33 +174,23 @@ class _HermesEngine(ContextCompressor):
         """Answer the recall tools from the log."""
         if self._kept is None or self._kept.archive is None:
             return '{"error":"there is no session yet"}'
-        self._keep(kwargs.get("messages") or [])
+        self._numbered(kwargs.get("messages") or [])
         return RecallTools(self._kept.archive, self.counter.text).handle(name, args)
 
-    def _keep(self, messages: Messages) -> None:
-        self._numbered(messages, MessageHashes())
-
-    def _numbered(self, messages: Messages, hashes: MessageHashes) -> list[Item]:
+    def _numbered(self, messages: Messages) -> list[Item]:
+        """The list with ids; what is new of it is kept."""
         before = self.ledger
         if self.trust.key is None:
             # After a restart Hermes hands the list to a new engine: it knows its folds by this key.
             self.trust.key = fold_key(Home.from_environment())
-        items = super()._numbered(messages, hashes)
+        items = super()._numbered(messages)
         if self._kept is not None:
             self._kept.keep(items, afresh=self.ledger is not before)
         return items
 
-    def compact(
-        self,
-        items: Sequence[Item],
-        *,
-        focus: str = "",
-        trigger: str = "manual",
-        fold_number: int = 0,
-        hashes: MessageHashes | None = None,
-    ) -> CompactionResult:
+    def compact(self, items: Sequence[Item], *, focus: str = "", trigger: str = MANUAL) -> CompactionResult:
         """One compaction; its folds can be opened by their ids."""
-        done = super().compact(items, focus=focus, trigger=trigger, fold_number=fold_number, hashes=hashes)
+        done = super().compact(items, focus=focus, trigger=trigger)
         if self._kept is not None and done.report.committed:
             self._kept.add_folds(done.folds)
         return done

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from leporello.config import Home, fold_key
-from leporello.engines.builtin import make_builtin
+from leporello.engines import make_builtin
 from leporello.engines.compressor import ContextCompressor
 from leporello.fingerprint import fingerprints, known_lengths
 from leporello.messages import Message, Messages, message_hash

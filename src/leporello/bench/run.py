@@ -12,8 +12,8 @@ from pathlib import Path
 from leporello.bench.bank import Bank, text_tokens
 from leporello.bench.baselines import ClearToolsEngine, PlainSearch, WholeEngine
 from leporello.bench.exam import Search, SessionScore, examine
+from leporello.engines import BUILTIN, make_builtin
 from leporello.engines.base import ContextEngine
-from leporello.engines.builtin import BUILTIN, make_builtin
 from leporello.errors import EngineError, InputError, LeporelloError
 from leporello.messages import Message
 from leporello.models import Limits

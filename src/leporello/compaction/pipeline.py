@@ -133,7 +133,7 @@ def _fold_to_fit(
     """The folded list; with tighter budgets, and without asking a model again, when it would not fit the window."""
     first = folded = _fold(roomy, items, folder)
     for share in TIGHTER:
-        if folded is None or _request(job, _sent(folded.shown)) <= job.limits.hard_tokens:
+        if folded is None or request_tokens(job, _sent(folded.shown)) <= job.limits.hard_tokens:
             break
         tighter = _fold(replace(roomy, limits=scaled(roomy.limits, share), summariser=None), items, folder)
         if tighter is None:
@@ -154,7 +154,8 @@ def _sent(shown: Sequence[Item]) -> list[Message]:
     return [item.message for item in join_neighbours(shown)]
 
 
-def _request(job: CompactionTask, messages: Sequence[Message]) -> int:
+def request_tokens(job: CompactionTask, messages: Sequence[Message]) -> int:
+    """Tokens of a request with these messages."""
     return job.system_tokens + job.tool_tokens + sum(map(job.measure, messages))
 
 
@@ -312,7 +313,7 @@ def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str
     narrative = folded.summary
     after = _foldable(job, messages)
     # What the input had already is the caller's affair; a compaction adds no fault of its own.
-    given = {v.fault for v in validate([item.message for item in job.items])} & _TOLERATED
+    given = {v.fault for v in validate([item.message for item in job.items])} & TOLERATED
     broken = [v for v in validate(messages) if v.fault not in given]
     if broken:
         reason = f"The folded list would be refused: {broken[0]}"
@@ -320,13 +321,13 @@ def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str
     if not saves_enough(before, after):
         reason = f"Folding would leave {after:,} of {before:,} tokens; that saves less than {LEAST_SAVING:.0%}."
         return _refused(job, Outcome.NO_GAIN, reason, before, summary=narrative)
-    whole = _request(job, messages)
+    whole = request_tokens(job, messages)
     if whole > job.limits.window:
         shown = {**parts, "summary and newest messages": whole - sum(parts.values())}
         reason = str(FixedPartTooLarge(job.limits.window, shown))
         return _refused(job, Outcome.BLOCKED, reason, before, {"parts": shown}, narrative)
-    report = replace(
-        _report(job, Outcome.COMMITTED, before),
+    done = replace(
+        report(job, Outcome.COMMITTED, _whole_before(job, before)),
         summariser=narrative.summariser,
         messages_after=len(messages),
         tokens_after=whole,
@@ -350,10 +351,10 @@ def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str
             **folded.details,
         },
     )
-    return CompactionResult(report, folded.shown, folded.fold, folded.folds)
+    return CompactionResult(done, folded.shown, folded.fold, folded.folds)
 
 
-_TOLERATED = {ViolationKind.UNKNOWN_ROLE, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER}
+TOLERATED = {ViolationKind.UNKNOWN_ROLE, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER}
 
 
 def _warnings(folded: FoldedSpan) -> tuple[str, ...]:
@@ -366,9 +367,14 @@ def _warnings(folded: FoldedSpan) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _report(job: CompactionTask, outcome: Outcome, before: int) -> CompactionReport:
+def _whole_before(job: CompactionTask, before: int) -> int:
+    """Tokens of the request as it was, from what can be folded of it."""
     instructions = sum(job.measure(item.message) for item in job.items if is_instruction(item.message))
-    total = before + instructions + job.system_tokens + job.tool_tokens
+    return before + instructions + job.system_tokens + job.tool_tokens
+
+
+def report(job: CompactionTask, outcome: Outcome, total: int) -> CompactionReport:
+    """What is known before anything is changed; `total` are the tokens of the request as it was."""
     return CompactionReport(
         outcome,
         engine=job.engine,
@@ -389,15 +395,15 @@ def _refused(
     details: dict[str, Any] | None = None,
     summary: Summary | None = None,
 ) -> CompactionResult:
-    report = replace(_report(job, outcome, before), reason=reason, details=details or {})
+    done = replace(report(job, outcome, _whole_before(job, before)), reason=reason, details=details or {})
     if summary is not None:
         # What a summary model cost is owed whether or not its summary was of use.
-        report = replace(
-            report,
+        done = replace(
+            done,
             summariser=summary.summariser,
             usage=summary.usage,
             cost=summary.cost,
             verification=summary.verification,
             warnings=summary.warnings,
         )
-    return CompactionResult(report, tuple(job.items))
+    return CompactionResult(done, tuple(job.items))

@@ -5,45 +5,32 @@ Whether a line is a fold is what it was made as, or what was read once where a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from leporello.events import ViewEntry
 from leporello.fingerprint import fingerprints
-from leporello.messages import Message, Messages, is_instruction, message_hash, role_of
+from leporello.messages import Message, Messages, is_instruction, role_of
 from leporello.summaries.fold import RunningState, ViewFold, blocks_of, read_fold
 from leporello.summaries.handoff import Handoff
 from leporello.summaries.trust import Trust
-from leporello.tokens import TokenCounter
+
+T = TypeVar("T")
 
 
-class MessageHashes:
-    """`message_hash` by message object."""
+class ByObject(Generic[T]):
+    """A function of a message, worked out once for each message object."""
 
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Message, str]] = {}
+    def __init__(self, work: Callable[[Message], T]) -> None:
+        self._work = work
+        self._known: dict[int, tuple[Message, T]] = {}
 
-    def __call__(self, message: Message) -> str:
+    def __call__(self, message: Message) -> T:
         known = self._known.get(id(message))
         if known is None:
-            known = self._known[id(message)] = (message, message_hash(message))
-        return known[1]
-
-
-class MessageSizes:
-    """Tokens by message object."""
-
-    def __init__(self, counter: TokenCounter, hashes: MessageHashes) -> None:
-        self._counter = counter
-        self._hashes = hashes
-        self._known: dict[int, tuple[Message, int]] = {}
-
-    def __call__(self, message: Message) -> int:
-        known = self._known.get(id(message))
-        if known is None:
-            tokens = self._counter.message(message, self._hashes(message))
-            known = self._known[id(message)] = (message, tokens)
+            known = self._known[id(message)] = (message, self._work(message))
         return known[1]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from leporello.cancel import CancelToken
 from leporello.compaction.pipeline import CompactionResult, CompactionTask
 from leporello.compaction.plan import Protection
-from leporello.compaction.view import MessageHashes, MessageSizes
+from leporello.compaction.view import ByObject
 from leporello.config import Settings
 from leporello.conversation.compact import HELD, CompactionJob, fold_stored
 from leporello.conversation.engine import EngineSlot, view_facts
@@ -299,7 +299,7 @@ class Compactor:
             items=view_items(view.lines, sizes.fixed.recall),
             limits=sizes.limits,
             counter=sizes.counter,
-            measure=MessageSizes(sizes.counter, MessageHashes()),
+            measure=ByObject(sizes.counter.message),
             ledger=self._log.ledger,
             protection=Protection(last=sizes.limits.protect_last_n),
             summariser=summariser,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from leporello.engines import BUILTIN, builtin_engine
 from leporello.engines.base import CompactionEngine
-from leporello.engines.builtin import BUILTIN, builtin_engine
 from leporello.engines.lcm import LcmSettings, read_settings
 from leporello.engines.plugin_engine import PluginEngine
 from leporello.errors import PluginError

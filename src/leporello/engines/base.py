@@ -9,33 +9,43 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Any
 
 from leporello.compaction.pipeline import CompactionResult, CompactionTask
 from leporello.messages import Message
 from leporello.models import Limits
-from leporello.policy import Decision, Situation
+from leporello.policy import Decision, Situation, decide
 
 DEFAULT_THRESHOLD_PERCENT = 0.50
 DEFAULT_PROTECT_FIRST_N = 3
 DEFAULT_PROTECT_LAST_N = 20
 
 
-class CompactionEngine(Protocol):
+class CompactionEngine(ABC):
     """What a conversation needs of an engine. It keeps no ledger, limits or state: they come with each call."""
 
-    @property
-    def name(self) -> str:
-        """The name under which the config selects it."""
+    name: str
+    """Under which the config selects it."""
+
+    @abstractmethod
+    def compact(self, task: CompactionTask) -> CompactionResult:
+        """One compaction of a numbered view, with its report."""
 
     def adjusted(self, limits: Limits) -> Limits:
         """The limits with the threshold that this engine goes by."""
+        return limits
 
     def decide(self, situation: Situation) -> Decision:
         """What the policy says, or within its rules the engine's own judgement."""
+        return decide(situation)
 
-    def compact(self, task: CompactionTask) -> CompactionResult:
-        """One compaction of a numbered view, with its report."""
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """Tools this engine offers to the model."""
+        return []
+
+    def handle_tool_call(self, name: str, args: dict[str, Any], **kwargs: Any) -> str:
+        """Run one of its tools; the answer is JSON text."""
+        return unknown_tool(name)
 
     def update_from_response(self, usage: dict[str, Any]) -> None:
         """The model answered."""
@@ -52,11 +62,9 @@ class CompactionEngine(Protocol):
     def on_session_reset(self) -> None:
         """The user began a new conversation."""
 
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """Tools this engine offers to the model."""
 
-    def handle_tool_call(self, name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        """Run one of its tools; the answer is JSON text."""
+def unknown_tool(name: str) -> str:
+    return json.dumps({"error": f"Unknown context engine tool: {name}"})
 
 
 class ContextEngine(ABC):
@@ -127,7 +135,7 @@ class ContextEngine(ABC):
 
     def handle_tool_call(self, name: str, args: dict[str, Any], **kwargs: Any) -> str:
         """Run one of its tools; the answer is JSON text."""
-        return json.dumps({"error": f"Unknown context engine tool: {name}"})
+        return unknown_tool(name)
 
     def should_compress_preflight(self, messages: list[Message]) -> bool:
         """A cheap look before the first call of a turn."""

@@ -8,21 +8,20 @@ fold when it is signed with this engine's key; otherwise it is carried on as an 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from leporello.compaction.pipeline import CompactionResult, CompactionTask, Folder, compact, fold_in_one
 from leporello.compaction.plan import Protection
-from leporello.compaction.view import Item, MessageHashes, MessageSizes, Returned, number_messages
+from leporello.compaction.view import ByObject, Item, Returned, number_messages
 from leporello.engines.base import CompactionEngine, ContextEngine
 from leporello.events import CompactionReport
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, Messages
 from leporello.models import Limits
-from leporello.policy import MANUAL, CompactionState, Decision, Occasion, Situation, after, answered, attempted, decide
+from leporello.policy import MANUAL, CompactionState, Occasion, Situation, after, answered, attempted
 from leporello.redact import redact
 from leporello.summaries.base import Summariser
 from leporello.summaries.fold import blocks_of
@@ -30,49 +29,18 @@ from leporello.summaries.trust import Trust
 from leporello.tokens import TokenCounter
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltinEngine:
+class BuiltinEngine(CompactionEngine):
     """Compacts by the policy's word. Built-in engines differ only in how the middle of a view is folded."""
 
-    name: str
-    folder: Folder
-
-    def adjusted(self, limits: Limits) -> Limits:
-        """The threshold is the one of the limits."""
-        return limits
-
-    def decide(self, situation: Situation) -> Decision:
-        """What the policy says."""
-        return decide(situation)
+    def __init__(self, name: str, folder: Folder) -> None:
+        self.name = name
+        self._folder = folder
 
     def compact(self, task: CompactionTask) -> CompactionResult:
         """The four phases, timed."""
         started = time.perf_counter()
-        done = compact(task, self.folder)
+        done = compact(task, self._folder)
         return replace(done, report=replace(done.report, seconds=time.perf_counter() - started))
-
-    def update_from_response(self, usage: dict[str, Any]) -> None:
-        """It counts nothing itself."""
-
-    def update_model(self, model: str, context_length: int) -> None:
-        """Limits come with each task."""
-
-    def on_session_start(self, session_id: str, **kwargs: Any) -> None:
-        """It keeps nothing of a session."""
-
-    def on_session_end(self, session_id: str, messages: list[Message]) -> None:
-        """It keeps nothing of a session."""
-
-    def on_session_reset(self) -> None:
-        """It keeps nothing of a session."""
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """None."""
-        return []
-
-    def handle_tool_call(self, name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        """It has no tools."""
-        return json.dumps({"error": f"Unknown context engine tool: {name}"})
 
 
 COMPRESSOR = BuiltinEngine("compressor", fold_in_one)
@@ -153,11 +121,6 @@ class ContextCompressor(ContextEngine):
         """Tokens of the whole request: system, tools and messages."""
         return self.counter.messages(messages) + self.system_tokens + self.tool_tokens
 
-    def observe(self, message: Message) -> None:
-        """Take one new message in, so that counts and ledger exist when a compaction comes."""
-        self.counter.message(message)
-        self.ledger.add(self.ledger.last + 1, message)
-
     def compress(
         self,
         messages: list[Message],
@@ -168,22 +131,13 @@ class ContextCompressor(ContextEngine):
     ) -> list[Message]:
         """A shorter valid list, or the list as it was; `last_report` says which and why."""
         trigger = MANUAL if force else "automatic"
-        hashes = MessageHashes()
-        done = self.compact(self._numbered(messages, hashes), focus=focus_topic or "", trigger=trigger, hashes=hashes)
+        done = self.compact(self._numbered(messages), focus=focus_topic or "", trigger=trigger)
         if not done.report.committed:
             return list(messages)
         self._returned = Returned.of(done.shown, self.ledger.last)
         return done.messages
 
-    def compact(
-        self,
-        items: Sequence[Item],
-        *,
-        focus: str = "",
-        trigger: str = MANUAL,
-        fold_number: int = 0,
-        hashes: MessageHashes | None = None,
-    ) -> CompactionResult:
+    def compact(self, items: Sequence[Item], *, focus: str = "", trigger: str = MANUAL) -> CompactionResult:
         """One compaction of a numbered view, with its report. Manual ones never count as attempts."""
         self.state = attempted(self.state, trigger)
         done = self._engine.compact(
@@ -191,12 +145,12 @@ class ContextCompressor(ContextEngine):
                 items=items,
                 limits=self.limits,
                 counter=self.counter,
-                measure=MessageSizes(self.counter, hashes or MessageHashes()),
+                measure=ByObject(self.counter.message),
                 ledger=self.ledger,
                 protection=Protection(self.protect_first_n, self.protect_last_n),
                 summariser=self.summariser,
                 focus=redact(focus),
-                fold_number=fold_number or self._next_fold(items),
+                fold_number=max((item.fold.number for item in items if item.fold), default=0) + 1,
                 engine=self.name,
                 trigger=trigger,
                 system_tokens=self.system_tokens,
@@ -211,7 +165,7 @@ class ContextCompressor(ContextEngine):
         self.trust.remember(block for item in done.shown if item.fold for block in blocks_of(item.fold, item.message))
         return done
 
-    def _numbered(self, messages: Messages, hashes: MessageHashes) -> list[Item]:
+    def _numbered(self, messages: Messages) -> list[Item]:
         """The list with ids: what this engine returned last time keeps its numbers, what follows goes on counting.
 
         A list that is neither is another conversation or was edited: it is numbered afresh, through its folds.
@@ -227,10 +181,6 @@ class ContextCompressor(ContextEngine):
                 self._returned = None
                 return number_messages(messages, self.trust)
         return items
-
-    @staticmethod
-    def _next_fold(items: Sequence[Item]) -> int:
-        return max((item.fold.number for item in items if item.fold), default=0) + 1
 
     def on_session_reset(self) -> None:
         """A new conversation: nothing of the old one stays."""

@@ -3,28 +3,44 @@
 The guest decides and compacts; the conversation keeps ledger, limits and state, as with the built-in engines, so that
 recall, pins, undo and the fallback work whoever compacts. A guest that raises, hangs or returns a list that can't be
 used costs nothing: the policy decides or the built-in compressor compacts instead, and one message names plugin and
-method.
+method. A list is taken only when providers would accept it and nothing is lost that must never be: instructions, the
+newest request word for word, calls that still wait for results. Messages that stand in it unchanged become references
+to the log, so that a view of any engine can be undone, expanded and resumed like our own.
 """
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from leporello.compaction.assemble import repair
-from leporello.compaction.pipeline import CompactionResult, CompactionTask, NewFold, catch_up, folds_of
-from leporello.compaction.view import MessageHashes, Origin, join_neighbours
-from leporello.engines.base import ContextEngine
+from leporello.compaction.pipeline import (
+    TOLERATED,
+    CompactionResult,
+    CompactionTask,
+    NewFold,
+    catch_up,
+    folds_of,
+    report,
+    request_tokens,
+)
+from leporello.compaction.view import Item, Origin, join_neighbours
+from leporello.engines.base import CompactionEngine, ContextEngine
 from leporello.engines.compressor import COMPRESSOR
 from leporello.engines.guard import PluginGuard, accepted
-from leporello.engines.plugin_result import EngineInput, PlacedView, UnfitResult, judge, own_copy, place
 from leporello.errors import EngineError, LeporelloError
-from leporello.events import CompactionReport, Outcome
-from leporello.messages import Message, decode_json, encode_json, is_instruction
+from leporello.events import Outcome, Span
+from leporello.messages import Message, decode_json, encode_json, is_instruction, message_hash, role_of, text_of
 from leporello.models import Limits
 from leporello.policy import LEAST_SAVING, MANUAL, Decision, Situation, decide, saves_enough
+from leporello.redact.messages import masked
+from leporello.summaries.fold import Fold
+from leporello.summaries.handoff import Handoff
+from leporello.turns import ViolationKind, open_group, validate
 
 ORDINARY = ("manual", "preflight", "threshold", "automatic")
 """Triggers that can wait; all others mean that a provider refused the request."""
@@ -67,22 +83,18 @@ class HostedEngine:
         self.on_close()
 
 
-class PluginEngine:
+class PluginEngine(CompactionEngine):
     """A foreign engine in a conversation of ours."""
 
     def __init__(self, guest: HostedEngine) -> None:
+        self.name = guest.name
         self.guest = guest
         self._threshold = 0
-
-    @property
-    def name(self) -> str:
-        """The name under which the config selects it."""
-        return self.guest.name
 
     # -- usage, trigger, lifecycle
 
     def adjusted(self, limits: Limits) -> Limits:
-        """The limits with the guest's threshold, as far as it leaves room for the answer."""
+        """With the guest's threshold, as far as it leaves room for the answer."""
         threshold = min(self._threshold or limits.threshold_tokens, limits.hard_tokens)
         return replace(limits, threshold_tokens=threshold)
 
@@ -139,7 +151,7 @@ class PluginEngine:
         """One compaction by the guest; by the built-in compressor when the guest can't or what it made is no good."""
         started = time.perf_counter()
         try:
-            done = _GuestCompaction(self.guest, task).run()
+            done = _GuestCompaction(self.guest, replace(task, engine=self.name)).run()
         except EngineError as error:
             done = COMPRESSOR.compact(replace(task, engine=COMPRESSOR.name))
             instead = "folded instead" if done.report.committed else "could not fold either"
@@ -152,16 +164,15 @@ class PluginEngine:
 class _GuestCompaction:
     guest: HostedEngine
     task: CompactionTask
-    hash_of: MessageHashes = field(default_factory=MessageHashes)
 
     def run(self) -> CompactionResult:
         task = self.task
-        given = EngineInput(task.items, repair(task.items), self.hash_of)
-        before = self._request(given.messages)
+        given = EngineInput(task.items)
+        before = request_tokens(task, given.messages)
         who = f"{self.guest.guard.who}: compress()"
         try:
             returned = self._ask(given.messages, before)
-            if [*map(self.hash_of, returned)] == [*map(self.hash_of, given.messages)]:
+            if _hashes(returned) == given.hashes:
                 return self._unchanged(given, before)
             judge(given, returned)
         except UnfitResult as error:
@@ -185,20 +196,19 @@ class _GuestCompaction:
             raise UnfitResult("changed the list it was given")
         return returned
 
-    def _request(self, messages: Sequence[Message]) -> int:
-        return self.task.system_tokens + self.task.tool_tokens + sum(map(self.task.measure, messages))
-
     def _unchanged(self, given: EngineInput, before: int) -> CompactionResult:
         """The guest sees nothing to do. Where the request would not fit, that is no answer."""
         if before >= self.task.limits.hard_tokens or self.task.trigger not in ORDINARY:
             raise UnfitResult("returned the list unchanged although it is too long")
         reason = f"The engine {self.guest.name} left the list as it is."
-        return CompactionResult(replace(self._report(Outcome.NOTHING_TO_DO, before), reason=reason), tuple(given.lines))
+        return CompactionResult(
+            replace(report(self.task, Outcome.NOTHING_TO_DO, before), reason=reason), tuple(given.lines)
+        )
 
     def _measured(self, placed: PlacedView, before: int, who: str) -> CompactionResult:
         task = self.task
         sent = [line.message for line in join_neighbours(placed.shown)]
-        after = self._request(sent)
+        after = request_tokens(task, sent)
         fixed = task.system_tokens + task.tool_tokens
         fixed += sum(task.measure(item.message) for item in task.items if is_instruction(item.message))
         if not saves_enough(before - fixed, after - fixed):
@@ -206,8 +216,8 @@ class _GuestCompaction:
         if after > task.limits.window:
             raise EngineError(f"{who} returned {after:,} tokens for a window of {task.limits.window:,}")
         again = self.guest.read("threshold_tokens") or task.limits.aim_tokens
-        report = replace(
-            self._report(Outcome.COMMITTED, before),
+        done = replace(
+            report(task, Outcome.COMMITTED, before),
             summariser=f"engine:{self.guest.name}",
             messages_after=len(sent),
             tokens_after=after,
@@ -224,7 +234,7 @@ class _GuestCompaction:
             },
         )
         folds = (NewFold(placed.fold, placed.text, folds_of(task.items)),) if placed.fold else ()
-        return CompactionResult(report, placed.shown, placed.fold, folds)
+        return CompactionResult(done, placed.shown, placed.fold, folds)
 
     def _lost_pins(self, placed: PlacedView) -> tuple[str, ...]:
         stays = {line.number for line in placed.shown if line.origin is not Origin.WRITTEN}
@@ -233,18 +243,6 @@ class _GuestCompaction:
             return ()
         ids = ", ".join(f"m{number}" for number in lost[:8])
         return (f"The view that the engine {self.guest.name} made does not hold {len(lost)} pinned messages ({ids}).",)
-
-    def _report(self, outcome: Outcome, before: int) -> CompactionReport:
-        return CompactionReport(
-            outcome,
-            engine=self.guest.name,
-            trigger=self.task.trigger,
-            focus=self.task.focus,
-            messages_before=len(self.task.items),
-            messages_after=len(self.task.items),
-            tokens_before=before,
-            tokens_after=before,
-        )
 
 
 def _copy(value: Any) -> Any:
@@ -263,3 +261,127 @@ def _schema(schema: object) -> dict[str, Any] | None:
     if not usable or not isinstance(parameters, dict):
         return None
     return {"name": name, "description": str(inner.get("description") or ""), "parameters": parameters}
+
+
+# -- what a guest returned: is the list fit to be sent, and what is new in it
+
+
+class UnfitResult(Exception):
+    """What was returned can't be used; the text goes on after the name of the method."""
+
+
+class EngineInput:
+    """What the engine was given: the lines of a view, repaired."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
+        self.lines = repair(items)
+        self.messages = [line.message for line in self.lines]
+        self.hashes = _hashes(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedView:
+    """The returned list as a view; `fold` names what is no longer shown, None when everything still is."""
+
+    shown: tuple[Item, ...]
+    fold: Fold | None
+    text: str
+    """What the engine wrote itself."""
+
+
+def _hashes(messages: Sequence[Message]) -> list[str]:
+    return [*map(message_hash, messages)]
+
+
+def own_copy(returned: object) -> list[Message]:
+    """The returned value as a list of our own, or an error that says what it is instead."""
+    if not isinstance(returned, list):
+        raise UnfitResult(f"returned a {type(returned).__name__}, not a list")
+    strange = next((index for index, message in enumerate(returned) if not isinstance(message, dict)), None)
+    if strange is not None:
+        raise UnfitResult(f"returned a list whose item {strange} is a {type(returned[strange]).__name__}")
+    try:
+        copied: list[Message] = decode_json(encode_json(returned))
+    except (TypeError, ValueError):
+        raise UnfitResult("returned messages that can't be written as JSON") from None
+    return copied
+
+
+def judge(given: EngineInput, returned: Sequence[Message]) -> None:
+    """Raise `UnfitResult`, which says why the list can't be used; nothing happens when it can."""
+    new = _hashes(returned)
+    _check_valid(given, returned, new)
+    instructions = {key for key, message in zip(given.hashes, given.messages, strict=True) if is_instruction(message)}
+    if not instructions.issubset(new):
+        raise UnfitResult("returned a list without the instructions")
+    # Folds and what engines wrote in the user's role don't count: the user never said them.
+    said = [
+        key
+        for key, line in zip(given.hashes, given.lines, strict=True)
+        if role_of(line.message) == "user" and line.origin is not Origin.WRITTEN
+    ]
+    if said:
+        if said[-1] not in new:
+            raise UnfitResult("returned a list without the newest user message")
+        if [key for key, message in zip(new, returned, strict=True) if role_of(message) == "user"][-1] != said[-1]:
+            raise UnfitResult("returned a list in which another message stands last in the user's role")
+    busy = open_group(given.messages)
+    if busy is not None and new[busy.start - len(given.lines) :] != given.hashes[busy.start :]:
+        raise UnfitResult("returned a list that changes or loses calls still waiting for results")
+
+
+def _check_valid(given: EngineInput, returned: Sequence[Message], new: Sequence[str]) -> None:
+    if not returned:
+        raise UnfitResult("returned an empty list")
+    side_by_side = set(pairwise(given.hashes))
+    before = {violation.fault for violation in validate(given.messages)} & TOLERATED
+    for violation in validate(list(returned)):
+        pair = (*new[max(0, violation.index - 1) : violation.index + 1],)
+        if violation.fault is ViolationKind.NEIGHBOURS and pair in side_by_side:
+            # The user said two things in a row: they are shown as one, as they were before.
+            continue
+        if violation.fault not in before:
+            raise UnfitResult(f"returned a list that a provider would refuse ({violation})")
+
+
+def place(given: EngineInput, returned: Sequence[Message], fold_number: int) -> PlacedView:
+    """The returned list as lines: those that were shown before, and the engine's own messages."""
+    known = _known_lines(given, _hashes(returned))
+    # What it wrote itself is a summary, or a message cut by it: neither brings a secret into the view.
+    new = [masked(message) for message, line in zip(returned, known, strict=True) if line is None]
+    stays = {line.number for line in known if line is not None and line.origin is not Origin.WRITTEN}
+    hidden = sorted({item.number for item in given.items if item.origin is Origin.LOG and item.number not in stays})
+    fold: Fold | None = None
+    if hidden:
+        span = Span(hidden[0], hidden[-1])
+        fold = Fold(fold_number, span, Handoff(), tuple(sorted(number for number in stays if number in span)))
+    shown: list[Item] = []
+    written = iter(new)
+    for line in known:
+        number = shown[-1].number if shown else 0
+        name = fold.id if fold else ""
+        shown.append(line or Item(number, next(written), origin=Origin.WRITTEN, engine_fold=name))
+    return PlacedView(tuple(shown), fold, "\n\n".join(filter(None, map(text_of, new))))
+
+
+def _known_lines(given: EngineInput, new: Sequence[str]) -> list[Item | None]:
+    """For each returned message the line it repeats; both ends first, where repeats are most likely."""
+    found: list[Item | None] = [None] * len(new)
+    old = given.hashes
+    most = min(len(old), len(new))
+    end = _same(most, lambda k: old[-1 - k] == new[-1 - k])
+    start = _same(most - end, lambda k: old[k] == new[k])
+    found[:start] = given.lines[:start]
+    found[len(new) - end :] = given.lines[len(old) - end :]
+    waiting: dict[str, deque[int]] = defaultdict(deque)
+    for index in range(start, len(old) - end):
+        waiting[old[index]].append(index)
+    for index in range(start, len(new) - end):
+        if waiting[new[index]]:
+            found[index] = given.lines[waiting[new[index]].popleft()]
+    return found
+
+
+def _same(most: int, equal: Callable[[int], bool]) -> int:
+    return next((k for k in range(most) if not equal(k)), most)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from leporello.config import Settings
+from leporello.engines import BUILTIN
 from leporello.engines.base import ContextEngine
-from leporello.engines.builtin import BUILTIN
 from leporello.engines.guard import PluginGuard
 from leporello.engines.plugin_engine import HostedEngine
 from leporello.errors import EngineError, LeporelloError, PluginError

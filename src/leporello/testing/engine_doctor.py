@@ -14,8 +14,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from leporello.config import Home, load_settings
+from leporello.engines import BUILTIN, make_builtin
 from leporello.engines.base import ContextEngine
-from leporello.engines.builtin import BUILTIN, make_builtin
 from leporello.engines.guard import PluginGuard
 from leporello.errors import EngineError, LeporelloError, PluginError
 from leporello.models import Limits

@@ -137,9 +137,9 @@ class TokenCounter:
     def text(self, text: str) -> int:
         return self.scale(self._text(text))
 
-    def message(self, message: Mapping[str, Any], digest: str = "") -> int:
-        """Tokens of one message with its framing; `digest` is its `message_hash` where that is known already."""
-        return self.scale(self.raw_message(message, digest))
+    def message(self, message: Mapping[str, Any]) -> int:
+        """Tokens of one message with its framing."""
+        return self.scale(self.raw_message(message))
 
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
         return sum(map(self.message, messages))
@@ -177,9 +177,9 @@ class TokenCounter:
             known = self._short[text] = self.family.text(text)
         return known
 
-    def raw_message(self, message: Mapping[str, Any], digest: str = "") -> float:
+    def raw_message(self, message: Mapping[str, Any]) -> float:
         try:
-            key = digest or hash_bytes(encode_json(message))
+            key = hash_bytes(encode_json(message))
         except (TypeError, ValueError):
             # Not storable as JSON (bytes, a cycle, nested beyond reason): counted anew each time, as well as it goes.
             return self._count_message(message)

@@ -26,7 +26,6 @@ from leporello.compaction.plan import CompactionPlan
 from leporello.compaction.view import Item
 from leporello.engines.lcm.nodes import LEAST_NODE_TOKENS, Branch, NodeWriter, Written, grow, leaf_size, said, standing
 from leporello.engines.lcm.nodes import write as write_nodes
-from leporello.engines.lcm.settings import LcmSettings
 from leporello.events import Span
 from leporello.ledger.importance import Ranking
 from leporello.messages import is_instruction
@@ -36,6 +35,17 @@ from leporello.summaries.handoff import Handoff, Section, joined, render
 from leporello.turns import closing_role, groups, opening_role
 
 ROUNDS = 4
+MOST_NODES = 12
+"""More blocks than this would take more in marks than they bring, and caches look back only so many blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class LcmSettings:
+    """What the tree of summaries looks like."""
+
+    leaf_tokens: int | None = None
+    """Tokens of the messages that one leaf stands for; None: as many as a compaction aims to leave."""
+    max_nodes: int = MOST_NODES
 
 
 @dataclass(frozen=True, slots=True)
