@@ -26,8 +26,8 @@ SESSION = generate(SessionSpec(seed=201, messages=40, tokens=8_000, images=0))
 @pytest.mark.fault(
     "a refusal gives no reason",
     "compaction/pipeline.py",
-    old="report = replace(_report(job, outcome, before), reason=reason, details=details or {})",
-    new="report = replace(_report(job, outcome, before), details=details or {})",
+    old="done = replace(report(job, outcome, _whole_before(job, before)), reason=reason, details=details or {})",
+    new="done = replace(report(job, outcome, _whole_before(job, before)), details=details or {})",
 )
 @pytest.mark.fault(
     "the size after is not filled in",
