@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -60,6 +60,9 @@ class Verification:
     dropped: tuple[str, ...] = ()
     lines_quoted: int = 0
     """Lines that were replaced by the words of the messages they are nearest to."""
+
+    def __add__(self, other: Verification) -> Verification:
+        return Verification(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

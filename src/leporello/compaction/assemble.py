@@ -16,25 +16,24 @@ from leporello.compaction.prune import (
 )
 from leporello.compaction.view import OPENING, Item, Origin
 from leporello.messages import Message, ToolCall, calls_of, is_instruction, role_of, text_of
-from leporello.turns import closing_role, groups, iter_groups, opening_role
+from leporello.turns import closing_role, groups, iter_groups
 
 STUB = "[no result was recorded for this call]"
 
 
-def settle(items: Sequence[Item], plan: CompactionPlan) -> tuple[CompactionPlan, str]:
+def settle(plan: CompactionPlan) -> tuple[CompactionPlan, str]:
     """The plan with a head that leaves a role for the fold, and that role.
 
     The fold shares its role with no neighbour. Where neither role fits, the head gives its last group to the fold; the
     tail is not changed for it.
     """
-    after = _first_role(items, plan)
     while True:
-        spoken = [index for index in plan.head if not is_instruction(items[index].message)]
-        role = choose_role(closing_role([items[index].message for index in spoken]), after)
+        spoken = [index for index in plan.head if not is_instruction(plan.items[index].message)]
+        messages = [item.message for item in plan.pick(*spoken)]
+        role = choose_role(closing_role(messages), plan.role_behind)
         if role or not spoken:
             return plan, role or "assistant"
-        last = groups([items[index].message for index in spoken])[-1]
-        given = set(spoken[last.start :])
+        given = set(spoken[groups(messages)[-1].start :])
         plan = replace(
             plan,
             head=tuple(index for index in plan.head if index not in given),
@@ -49,23 +48,17 @@ def choose_role(before: str, after: str) -> str:
     return "user" if "user" not in (before, after) else ""
 
 
-def _first_role(items: Sequence[Item], plan: CompactionPlan) -> str:
-    if plan.lifted is not None:
-        return "user"
-    return opening_role([items[index].message for index in plan.tail])
-
-
-def assemble(items: Sequence[Item], plan: CompactionPlan, folds: Sequence[Item], tail_chars: int) -> list[Item]:
+def assemble(plan: CompactionPlan, folds: Sequence[Item], tail_chars: int) -> list[Item]:
     """The new view, the folds between head and tail; without folds only old tool bodies in the tail become pointers.
 
     `tail_chars` bounds a single message of the tail; the newest user message has no bound.
     """
-    lifted = () if plan.lifted is None else (items[plan.lifted],)
-    head = (items[index] for index in plan.head)
-    return apart(repair([*head, *folds, *lifted, *_tail(items, plan, tail_chars)]))
+    head, lifted = plan.pick(*plan.head), plan.pick(plan.lifted)
+    return apart(repair([*head, *folds, *lifted, *_tail(plan, tail_chars)]))
 
 
-def _tail(items: Sequence[Item], plan: CompactionPlan, tail_chars: int) -> list[Item]:
+def _tail(plan: CompactionPlan, tail_chars: int) -> list[Item]:
+    items = plan.items
     messages = [items[index].message for index in plan.tail]
     repeated = result_bodies(messages)
     callers = _callers(messages)

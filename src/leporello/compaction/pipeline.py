@@ -108,14 +108,14 @@ class CompactionResult:
         return _sent(self.shown)
 
 
-Folder: TypeAlias = Callable[[CompactionTask, Sequence[Item], CompactionPlan], FoldedSpan | None]
+Folder: TypeAlias = Callable[[CompactionTask, CompactionPlan], FoldedSpan | None]
 """Shows the middle of a plan as summaries; None when nothing of it can be folded."""
 
 
 def compact(job: CompactionTask, folder: Folder | None = None) -> CompactionResult:
     """Fold the middle of a view; into one handoff unless another folder is given."""
     items = [item for item in job.items if not is_opening(item.message)]
-    before = _foldable(job, [item.message for item in items])
+    before = foldable(job, [item.message for item in items])
     parts = fixed_parts(items, job.measure, job.system_tokens, job.tool_tokens)
     error = too_large(job.limits.window, parts)
     if error is not None:
@@ -147,7 +147,7 @@ def _fold_to_fit(
 
 def _fold(job: CompactionTask, items: Sequence[Item], folder: Folder) -> FoldedSpan | None:
     plan = make_plan(items, job.measure, job.limits, job.protection)
-    return folder(job, items, plan) or _prune_only(job, items, plan)
+    return folder(job, plan) or _prune_only(job, plan)
 
 
 def _sent(shown: Sequence[Item]) -> list[Message]:
@@ -159,39 +159,41 @@ def request_tokens(job: CompactionTask, messages: Sequence[Message]) -> int:
     return job.system_tokens + job.tool_tokens + sum(map(job.measure, messages))
 
 
-def _prune_only(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan) -> FoldedSpan | None:
+def _prune_only(job: CompactionTask, plan: CompactionPlan) -> FoldedSpan | None:
     """One oversized turn has no middle; what can be shortened in its tail is."""
     if plan.lifted is not None or plan.middle:
         return None
-    shown = assemble(items, plan, (), tail_chars(job))
+    shown = assemble(plan, (), tail_chars(job))
     changed = sum(item.origin is not Origin.LOG and item.fold_id is None for item in shown)
     if not changed:
         return None
     return FoldedSpan(tuple(shown), None, Summary(None), pruned=changed)
 
 
-def fold_in_one(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan) -> FoldedSpan | None:
+def fold_in_one(job: CompactionTask, plan: CompactionPlan) -> FoldedSpan | None:
     """The middle as one handoff, made from the facts themselves; an earlier fold goes into it."""
-    plan, role = settle(items, plan)
-    if nothing_new(items, plan):
+    plan, role = settle(plan)
+    if plan.nothing_new:
         return None
-    catch_up(job.ledger, items)
-    middle = [items[index] for index in plan.middle]
-    span = Span(min(_numbers(middle)), max(_numbers(middle)))
-    shown = shown_numbers(items, plan)
-    total = fold_budget(job, items, plan)
+    catch_up(job.ledger, plan.items)
+    middle = plan.pick(*plan.middle)
+    lasts = (item.fold.span.last if item.fold else item.number for item in middle)
+    span = Span(min(item.number for item in middle), max(lasts))
+    total = fold_budget(job, plan)
     narrative = Summary(None)
     if job.summariser is not None:
         narrative = job.summariser.summarise(_task(job, middle, total))
-    covered = frozenset(range(span.first, span.last + 1)) - shown
+    covered = frozenset(range(span.first, span.last + 1)) - plan.shown
     handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff)
-    fold = Fold(job.fold_number, span, handoff, _kept_behind(items, plan, span))
+    behind = plan.pick(plan.lifted, *plan.tail)
+    kept = tuple(item.number for item in behind if not item.fold and item.number in span)
+    fold = Fold(job.fold_number, span, handoff, kept)
     text = fold_text(fold, recall=job.recall, key=job.key)
     return FoldedSpan(
-        shown=tuple(assemble(items, plan, [fold_item(job, fold, role)], tail_chars(job))),
+        shown=tuple(assemble(plan, [fold_item(job, fold, role)], tail_chars(job))),
         fold=fold,
         summary=narrative,
-        folds=(NewFold(fold, text, folds_of(items)),),
+        folds=(NewFold(fold, text, folds_of(plan.items)),),
         tokens=job.counter.text(text),
         pruned=len(plan.pointers),
         details=left_out(job.ledger, covered, handoff),
@@ -202,12 +204,6 @@ def fold_item(job: CompactionTask, fold: ViewFold, role: str) -> Item:
     """A new fold as a line of the view."""
     message = fold_message(fold, role, recall=job.recall, key=job.key)
     return Item(fold.span.first, message, fold, Origin.WRITTEN)
-
-
-def _kept_behind(items: Sequence[Item], plan: CompactionPlan, span: Span) -> tuple[int, ...]:
-    """Messages of the span that stand behind the fold, in their order."""
-    behind = (*(() if plan.lifted is None else (plan.lifted,)), *plan.tail)
-    return tuple(items[index].number for index in behind if not items[index].fold and items[index].number in span)
 
 
 def left_out(ledger: Ledger, covered: Collection[int], handoff: Handoff) -> dict[str, Any]:
@@ -230,11 +226,6 @@ def tail_chars(job: CompactionTask) -> int:
     return job.limits.tail_tokens * CHARS_PER_TOKEN
 
 
-def nothing_new(items: Sequence[Item], plan: CompactionPlan) -> bool:
-    """Whether the middle is empty or folded already."""
-    return not plan.middle or all(items[index].fold for index in plan.middle)
-
-
 def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
     """Take everything of a view into the ledger that it doesn't know: messages, and what folds say of older ones."""
     folds = [item.fold for item in items if item.fold]
@@ -252,12 +243,6 @@ def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
             folds = []
 
 
-def shown_numbers(items: Sequence[Item], plan: CompactionPlan) -> frozenset[int]:
-    """The messages that stay shown beside the folds."""
-    stays = (*plan.head, *plan.tail, *(() if plan.lifted is None else (plan.lifted,)))
-    return frozenset(items[index].number for index in stays if not items[index].fold)
-
-
 def folds_of(items: Sequence[Item]) -> tuple[str, ...]:
     """The ids of the folds that stand in a view, oldest first."""
     ids: list[str] = []
@@ -267,11 +252,6 @@ def folds_of(items: Sequence[Item]) -> tuple[str, ...]:
         elif item.fold is not None:
             ids.append(item.fold.id)
     return tuple(dict.fromkeys(ids))
-
-
-def _numbers(middle: Sequence[Item]) -> list[int]:
-    numbers = [item.number for item in middle]
-    return numbers + [item.fold.span.last for item in middle if item.fold]
 
 
 def _task(job: CompactionTask, middle: Sequence[Item], total: int) -> SummaryTask:
@@ -284,34 +264,30 @@ def _task(job: CompactionTask, middle: Sequence[Item], total: int) -> SummaryTas
     return SummaryTask(messages, previous, min(prose, total // 2), job.focus, rules)
 
 
-def fold_budget(job: CompactionTask, items: Sequence[Item], plan: CompactionPlan) -> int:
+def fold_budget(job: CompactionTask, plan: CompactionPlan) -> int:
     """Tokens of the handoff: what the aim leaves beside head and tail, bounded by what is folded."""
-    stays = sum(job.measure(items[index].message) for index in plan.head if not _instruction(items[index]))
-    tail = sum(job.measure(items[index].message) for index in plan.tail if index not in plan.pointers)
-    if plan.lifted is not None:
-        tail += job.measure(items[plan.lifted].message)
+    stays = foldable(job, [item.message for item in plan.pick(*plan.head)])
+    whole = (index for index in plan.tail if index not in plan.pointers)
+    tail = sum(job.measure(item.message) for item in plan.pick(plan.lifted, *whole))
     # A fold that is folded again may keep its size: it is dense already.
     content = sum(
-        job.measure(items[index].message) * (1.0 if items[index].is_summary else FOLD_SHARE_OF_CONTENT)
-        for index in plan.middle
+        job.measure(item.message) * (1.0 if item.is_summary else FOLD_SHARE_OF_CONTENT)
+        for item in plan.pick(*plan.middle)
     )
     free = int(job.limits.aim_tokens * AIM_SHARE) - stays - tail - FOLD_FRAME_TOKENS
     least = max(job.limits.summary_ceiling, int(job.limits.window * LEAST_FOLD_SHARE))
     return int(min(max(free, least), MOST_FOLD_TOKENS, content))
 
 
-def _instruction(item: Item) -> bool:
-    return is_instruction(item.message)
-
-
-def _foldable(job: CompactionTask, messages: Sequence[Message]) -> int:
+def foldable(job: CompactionTask, messages: Sequence[Message]) -> int:
+    """Tokens of the messages that are no instructions."""
     return sum(job.measure(message) for message in messages if not is_instruction(message))
 
 
 def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str, int]) -> CompactionResult:
     messages = _sent(folded.shown)
     narrative = folded.summary
-    after = _foldable(job, messages)
+    after = foldable(job, messages)
     # What the input had already is the caller's affair; a compaction adds no fault of its own.
     given = {v.fault for v in validate([item.message for item in job.items])} & TOLERATED
     broken = [v for v in validate(messages) if v.fault not in given]

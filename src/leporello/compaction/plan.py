@@ -10,7 +10,7 @@ from leporello.compaction.view import Item
 from leporello.errors import FixedPartTooLarge
 from leporello.messages import Message, is_instruction, is_result, message_hash, text_of
 from leporello.models import Limits
-from leporello.turns import Group, groups, open_group
+from leporello.turns import Group, groups, open_group, opening_role
 
 LEAST_TAIL_MESSAGES = 3
 TAIL_STRETCH = 1.5
@@ -33,8 +33,9 @@ class Protection:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """Indices into the view."""
+    """What happens to the lines of a view, as indices."""
 
+    items: Sequence[Item]
     head: tuple[int, ...]
     middle: tuple[int, ...]
     tail: tuple[int, ...]
@@ -44,6 +45,24 @@ class CompactionPlan:
     """Results in the tail whose bodies are shown as pointers."""
     open_calls: tuple[int, ...] = ()
     """Tail messages that are work in progress: shown exactly as they are."""
+
+    def pick(self, *indices: int | None) -> list[Item]:
+        return [self.items[index] for index in indices if index is not None]
+
+    @property
+    def nothing_new(self) -> bool:
+        """Whether the middle is empty or folded already."""
+        return all(item.fold for item in self.pick(*self.middle))
+
+    @property
+    def shown(self) -> frozenset[int]:
+        """The numbers of the messages that stay shown beside the folds."""
+        return frozenset(item.number for item in self.pick(*self.head, self.lifted, *self.tail) if not item.fold)
+
+    @property
+    def role_behind(self) -> str:
+        """The role of what stands behind the folds."""
+        return opening_role([item.message for item in self.pick(self.lifted, *self.tail)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +89,7 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
     lead = next((k for k in range(head_stop) if not is_instruction(messages[k])), head_stop)
     lifted = newest if newest is not None and newest in between else None
     return CompactionPlan(
+        items,
         head=(*range(lead), *stays, *range(lead, head_stop)),
         middle=tuple(index for index in between if index != lifted and index not in stays),
         tail=tuple(range(tail.start, len(items))),

@@ -17,9 +17,8 @@ from leporello.compaction.pipeline import (
     catch_up,
     fold_budget,
     fold_item,
+    foldable,
     left_out,
-    nothing_new,
-    shown_numbers,
     tail_chars,
 )
 from leporello.compaction.plan import CompactionPlan
@@ -28,11 +27,10 @@ from leporello.engines.lcm.nodes import LEAST_NODE_TOKENS, Branch, NodeWriter, W
 from leporello.engines.lcm.nodes import write as write_nodes
 from leporello.events import Span
 from leporello.ledger.importance import Ranking
-from leporello.messages import is_instruction
 from leporello.summaries.deterministic import USER_SHARE, QuotationBudget, merge, plain_sections, quotations
 from leporello.summaries.fold import Fold, RunningState, SummaryNode, SummaryTree, prompt, state_text
 from leporello.summaries.handoff import Handoff, Section, joined, render
-from leporello.turns import closing_role, groups, opening_role
+from leporello.turns import closing_role, groups
 
 ROUNDS = 4
 MOST_NODES = 12
@@ -48,14 +46,6 @@ class LcmSettings:
     max_nodes: int = MOST_NODES
 
 
-@dataclass(frozen=True, slots=True)
-class StateWriter:
-    """Tokens of everything that is folded, and the share of them that the state may use now."""
-
-    whole: int
-    state: int
-
-
 def plain(desk: NodeWriter, covered: Collection[int], whole: int) -> Handoff:
     """Rules, requests, files and open work, with the shares of the whole that they have in any fold."""
     facts = plain_sections(desk.ledger, covered, whole, desk.count)
@@ -63,15 +53,15 @@ def plain(desk: NodeWriter, covered: Collection[int], whole: int) -> Handoff:
 
 
 def write(
-    desk: NodeWriter, covered: Collection[int], nodes: Collection[SummaryNode], shelf: StateWriter, passing: Handoff
+    desk: NodeWriter, covered: Collection[int], nodes: Collection[SummaryNode], whole: int, most: int, passing: Handoff
 ) -> Handoff:
-    """The state's handoff within its tokens."""
-    facts = merge(plain(desk, covered, shelf.whole), passing)
+    """The state's handoff in at most so many tokens; `whole`: tokens of everything that is folded."""
+    facts = merge(plain(desk, covered, whole), passing)
     taken = said(nodes) | {rule.text for rule in desk.ledger.rules}
     fixed = desk.count(render(facts))
     spoken = sum(desk.count(line.text) for node in nodes for line in node.handoff[Section.USER_SAID])
-    user = max(0, int(shelf.whole * USER_SHARE) - spoken)
-    room = float(shelf.state - fixed)
+    user = max(0, int(whole * USER_SHARE) - spoken)
+    room = float(most - fixed)
     handoff = facts
     ranking = Ranking(desk.ledger, covered)
     for _ in range(ROUNDS):
@@ -79,9 +69,9 @@ def write(
         words = quotations(desk.ledger, ranking, size, desk.count, focus=desk.focus, taken=taken)
         handoff = joined(facts, words)
         tokens = desk.count(render(handoff))
-        if tokens <= shelf.state:
+        if tokens <= most:
             return handoff
-        room -= (tokens - shelf.state) * 1.1 + 1
+        room -= (tokens - most) * 1.1 + 1
     return facts if room < 0 else handoff
 
 
@@ -107,40 +97,33 @@ class _Ground:
     """What one compaction folds: the view, the plan, and the messages that will be folded after it."""
 
     job: CompactionTask
-    items: Sequence[Item]
     plan: CompactionPlan
     span: Span
-    hidden: frozenset[int]
-    """Messages that stay shown."""
 
     @property
     def covered(self) -> frozenset[int]:
         """Everything the frontier stands for."""
-        return frozenset(range(self.span.first, self.span.last + 1)) - self.hidden
+        return frozenset(range(self.span.first, self.span.last + 1)) - self.plan.shown
 
     @property
     def kept(self) -> tuple[int, ...]:
         """The newest user message, when it stands behind the frontier and not in its place."""
-        lifted = self.plan.lifted
-        number = self.items[lifted].number if lifted is not None else 0
-        return (number,) if number in self.span else ()
+        return tuple(item.number for item in self.plan.pick(self.plan.lifted) if item.number in self.span)
 
 
-def fold_into_nodes(
-    job: CompactionTask, items: Sequence[Item], plan: CompactionPlan, settings: LcmSettings
-) -> FoldedSpan | None:
+def fold_into_nodes(job: CompactionTask, plan: CompactionPlan, settings: LcmSettings) -> FoldedSpan | None:
     """The middle as a frontier of nodes and a state. Nodes that stand are kept as they are, unless merged."""
-    old = _old_branches(job, items)
-    raw = [items[index] for index in plan.middle if not items[index].fold]
+    old = _old_branches(job, plan.items)
+    raw = [item for item in plan.pick(*plan.middle) if not item.fold]
     last = max((branch.span.last for branch in old), default=0)
-    if nothing_new(items, plan) or all(item.number <= last for item in raw):
+    if plan.nothing_new or all(item.number <= last for item in raw):
         return None
-    catch_up(job.ledger, items)
+    catch_up(job.ledger, plan.items)
     newest = max(item.number for item in raw)
     span = Span(min(branch.span.first for branch in old) if old else raw[0].number, newest)
-    ground = _Ground(job, items, plan, span, shown_numbers(items, plan))
-    worker = NodeWriter(job.ledger, job.counter.text, ground.hidden, job.summariser, job.focus, job.key)
-    whole = fold_budget(job, items, plan)
+    ground = _Ground(job, plan, span)
+    worker = NodeWriter(job.ledger, job.counter.text, plan.shown, job.summariser, job.focus, job.key)
+    whole = fold_budget(job, plan)
     cap = _nodes_cap(ground, worker, whole)
     usual = settings.leaf_tokens or job.limits.aim_tokens
     branches = grow(old, _leaves(job, raw, last, cap, usual), cap, usual, settings.max_nodes)
@@ -160,8 +143,7 @@ def _state(
     empty = state_text(state, recall=job.recall, key=job.key)
     context = desk.count(prompt("frontier")) + desk.count(empty) + PART_TOKENS * (len(nodes) + 3)
     used = sum(desk.count(node.text) for node in nodes) + context - FOLD_FRAME_TOKENS
-    shelf = StateWriter(whole, max(0, whole - used))
-    return replace(state, handoff=write(desk, ground.covered, nodes, shelf, passing))
+    return replace(state, handoff=write(desk, ground.covered, nodes, whole, max(0, whole - used), passing))
 
 
 def _old_branches(job: CompactionTask, items: Sequence[Item]) -> list[Branch]:
@@ -181,11 +163,7 @@ def _old_branches(job: CompactionTask, items: Sequence[Item]) -> list[Branch]:
 def _nodes_cap(ground: _Ground, desk: NodeWriter, whole: int) -> int:
     """Tokens for all nodes together: a share that doesn't move with the tail; less when rules and asks need room."""
     job = ground.job
-    head = sum(
-        job.measure(ground.items[index].message)
-        for index in ground.plan.head
-        if not is_instruction(ground.items[index].message)
-    )
+    head = foldable(job, [item.message for item in ground.plan.pick(*ground.plan.head)])
     usual = job.limits.aim_tokens * AIM_SHARE - head - job.limits.tail_tokens * USUAL_TAIL - FOLD_FRAME_TOKENS
     room = min(max(usual, whole / 2), MOST_FOLD_TOKENS)
     steady = int(max(room * NODE_SHARE, min(room * MOST_NODE_SHARE, LEAST_NODES * LEAST_NODE_TOKENS)))
@@ -243,7 +221,7 @@ def _folded(ground: _Ground, nodes: Sequence[SummaryNode], state: RunningState, 
     text = state_text(state, recall=job.recall, key=job.key)
     fold = Fold(state.number, ground.span, joined(*(node.handoff for node in nodes), state.handoff), ground.kept)
     return FoldedSpan(
-        shown=tuple(assemble(ground.items, ground.plan, folds, tail_chars(job))),
+        shown=tuple(assemble(ground.plan, folds, tail_chars(job))),
         fold=fold,
         summary=written.summary,
         folds=tuple(
@@ -265,8 +243,6 @@ def _roles(ground: _Ground) -> tuple[str, bool]:
     The role follows from the head alone, so that it never changes. Where the message behind has the same role, the
     state stands between the two in the other one.
     """
-    items, plan = ground.items, ground.plan
-    role = "assistant" if closing_role([items[index].message for index in plan.head]) == "user" else "user"
-    if plan.lifted is not None:
-        return role, role == "user"
-    return role, opening_role([items[index].message for index in plan.tail]) == role
+    plan = ground.plan
+    role = "assistant" if closing_role([item.message for item in plan.pick(*plan.head)]) == "user" else "user"
+    return role, plan.role_behind == role

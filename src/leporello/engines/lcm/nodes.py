@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from leporello.compaction.view import Item
-from leporello.events import Span, Verification
+from leporello.events import Span
 from leporello.ledger.importance import Ranking
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message
@@ -23,7 +23,7 @@ from leporello.summaries.deterministic import (
     quotations,
 )
 from leporello.summaries.fold import SummaryNode, make_node
-from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, joined, render
+from leporello.summaries.handoff import Handoff, LineOrigin, Section, joined, render
 
 LEAVES = 12
 """How many leaves of usual size fill the frontier's cap."""
@@ -199,35 +199,32 @@ def said(nodes: Iterable[SummaryNode]) -> set[str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """The messages of one node, what is said of them elsewhere, and what could be quoted."""
-
-    covered: frozenset[int]
-    taken: Collection[str]
-    ranking: Ranking
-
-
 def _node(
     desk: NodeWriter, branch: Branch, number: int, taken: Collection[str], summary: Handoff | None
 ) -> SummaryNode:
     """The node within its size: what doesn't fit is left to the state and to recall."""
     room = float(branch.size)
     covered = frozenset(branch.numbers() - desk.hidden)
-    span = _Span(covered, taken, Ranking(desk.ledger, covered))
+    ranking = Ranking(desk.ledger, covered)
     for _ in range(ROUNDS):
-        handoff = _handoff(desk, span, int(room), summary)
+        handoff = _handoff(desk, covered, ranking, taken, int(room), summary)
         node = make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, desk.key)
         size = desk.count(node.text)
         if size <= branch.size:
             return node
         room -= (size - branch.size) * 1.1 + 1
-    handoff = _handoff(desk, span, int(max(0.0, room) * 0.7), None)
+    handoff = _handoff(desk, covered, ranking, taken, int(max(0.0, room) * 0.7), None)
     return make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, desk.key)
 
 
-def _handoff(desk: NodeWriter, span: _Span, budget: int, summary: Handoff | None) -> Handoff:
-    covered = span.covered
+def _handoff(
+    desk: NodeWriter,
+    covered: frozenset[int],
+    ranking: Ranking,
+    taken: Collection[str],
+    budget: int,
+    summary: Handoff | None,
+) -> Handoff:
     actions = [action for action in desk.ledger.actions if action.number in covered]
     done = sections.within(sections.action_lines(actions), int(budget * ACTION_SHARE), desk.count, newest_first=True)
     told = unverified.stated(desk.ledger, covered, Section.COMPLETED)
@@ -236,15 +233,7 @@ def _handoff(desk: NodeWriter, span: _Span, budget: int, summary: Handoff | None
     if summary is not None:
         facts = merge(facts, summary)
     room = QuotationBudget(budget - MARK_TOKENS - desk.count(render(facts, ())), int(budget * USER_SHARE))
-    words = quotations(
-        desk.ledger,
-        span.ranking,
-        room,
-        desk.count,
-        focus=desk.focus,
-        taken=span.taken,
-        decisions=summary is None,
-    )
+    words = quotations(desk.ledger, ranking, room, desk.count, focus=desk.focus, taken=taken, decisions=summary is None)
     return joined(facts, words)
 
 
@@ -290,22 +279,13 @@ def _material(branch: Branch) -> list[tuple[int, Message]]:
     turns = [(item.number, item.message) for item in branch.raw() if not item.is_summary]
     for node in branch.nodes():
         known = node.handoff.verified
-        spoken = known[Section.USER_SAID]
-        turns.extend((_source(line, node), {"role": "user", "content": line.text}) for line in spoken)
-        rest = Handoff(
-            {
-                section: lines
-                for section, lines in known.sections.items()
-                if section not in (Section.USER_SAID, Section.INDEX)
-            }
-        )
+        for line in known[Section.USER_SAID]:
+            number = line.sources[0] if line.sources else node.span.first
+            turns.append((number, {"role": "user", "content": line.text}))
+        rest = _only(known, set(Section) - {Section.USER_SAID, Section.INDEX})
         if not rest.empty:
             turns.append((node.span.last, {"role": "assistant", "content": render(rest, ())}))
     return sorted(turns, key=lambda turn: turn[0])
-
-
-def _source(line: HandoffLine, node: SummaryNode) -> int:
-    return line.sources[0] if line.sources else node.span.first
 
 
 def _together(told: Sequence[Summary]) -> Summary:
@@ -318,18 +298,7 @@ def _together(told: Sequence[Summary]) -> Summary:
             one.summariser if one.summariser != "model-free" else total.summariser,
             total.usage + one.usage,
             cost,
-            _checked(total.verification, one.verification),
+            total.verification + one.verification,
             tuple(dict.fromkeys((*total.warnings, *one.warnings))),
         )
     return total
-
-
-def _checked(one: Verification, other: Verification) -> Verification:
-    return Verification(
-        one.lines_checked + other.lines_checked,
-        one.lines_dropped + other.lines_dropped,
-        one.rules_added + other.rules_added,
-        one.identifiers_added + other.identifiers_added,
-        (*one.dropped, *other.dropped),
-        one.lines_quoted + other.lines_quoted,
-    )
