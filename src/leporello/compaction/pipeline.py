@@ -302,28 +302,22 @@ def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str
         shown = {**parts, "summary and newest messages": whole - sum(parts.values())}
         reason = str(FixedPartTooLarge(job.limits.window, shown))
         return _refused(job, Outcome.BLOCKED, reason, before, {"parts": shown}, narrative)
+    handoff = folded.fold.handoff if folded.fold else Handoff()
     done = replace(
-        report(job, Outcome.COMMITTED, _whole_before(job, before)),
-        summariser=narrative.summariser,
+        report(job, Outcome.COMMITTED, _whole_before(job, before), narrative),
         messages_after=len(messages),
         tokens_after=whole,
         covered=folded.fold.span if folded.fold else None,
         fold=folded.fold.id if folded.fold else "",
         pruned=folded.pruned,
-        usage=narrative.usage,
-        cost=narrative.cost,
-        verification=narrative.verification,
         warnings=(*narrative.warnings, *_warnings(folded)),
         details={
             "foldable_before": before,
             "foldable_after": after,
             "above_aim": after > job.limits.aim_tokens,
             "fold_tokens": folded.tokens,
-            "unverified": folded.fold.handoff.unverified if folded.fold else 0,
-            "sections": {
-                section.value: len(lines)
-                for section, lines in (folded.fold.handoff.sections.items() if folded.fold else ())
-            },
+            "unverified": handoff.unverified,
+            "sections": {section.value: len(lines) for section, lines in handoff.sections.items()},
             **folded.details,
         },
     )
@@ -349,17 +343,26 @@ def _whole_before(job: CompactionTask, before: int) -> int:
     return before + instructions + job.system_tokens + job.tool_tokens
 
 
-def report(job: CompactionTask, outcome: Outcome, total: int) -> CompactionReport:
-    """What is known before anything is changed; `total` are the tokens of the request as it was."""
+def report(job: CompactionTask, outcome: Outcome, total: int, summary: Summary | None = None) -> CompactionReport:
+    """What is known before anything is changed; `total` are the tokens of the request as it was.
+
+    What a summary model cost is owed whether or not its summary was of use.
+    """
+    told = summary or Summary(None, summariser="")
     return CompactionReport(
         outcome,
         engine=job.engine,
+        summariser=told.summariser,
         trigger=job.trigger,
         focus=job.focus,
         messages_before=len(job.items),
         messages_after=len(job.items),
         tokens_before=total,
         tokens_after=total,
+        usage=told.usage,
+        cost=told.cost,
+        verification=told.verification,
+        warnings=told.warnings,
     )
 
 
@@ -371,15 +374,5 @@ def _refused(
     details: dict[str, Any] | None = None,
     summary: Summary | None = None,
 ) -> CompactionResult:
-    done = replace(report(job, outcome, _whole_before(job, before)), reason=reason, details=details or {})
-    if summary is not None:
-        # What a summary model cost is owed whether or not its summary was of use.
-        done = replace(
-            done,
-            summariser=summary.summariser,
-            usage=summary.usage,
-            cost=summary.cost,
-            verification=summary.verification,
-            warnings=summary.warnings,
-        )
-    return CompactionResult(done, tuple(job.items))
+    done = report(job, outcome, _whole_before(job, before), summary)
+    return CompactionResult(replace(done, reason=reason, details=details or {}), tuple(job.items))

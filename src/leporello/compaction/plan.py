@@ -65,12 +65,6 @@ class CompactionPlan:
         return opening_role([item.message for item in self.pick(self.lifted, *self.tail)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Tail:
-    start: int
-    pointers: frozenset[int]
-
-
 def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protection: Protection) -> CompactionPlan:
     """Head, middle and tail for a view."""
     messages = [item.message for item in items]
@@ -81,10 +75,11 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
     if newest is not None and newest < head_stop < len(items):
         # The newest user message must follow the summary, so a head that would hold it ends before it.
         head_stop = newest
-    tail = _tail(items, all_groups, measure, limits, protection, head_stop)
+    tail_start, pointers = _tail(items, all_groups, measure, limits, protection, head_stop)
     if busy is not None:
-        tail = _Tail(min(tail.start, busy.start), tail.pointers - set(range(busy.start, busy.stop)))
-    between = range(head_stop, tail.start)
+        tail_start = min(tail_start, busy.start)
+        pointers -= set(range(busy.start, busy.stop))
+    between = range(head_stop, tail_start)
     stays = _instructions_that_stay(items, between)
     lead = next((k for k in range(head_stop) if not is_instruction(messages[k])), head_stop)
     lifted = newest if newest is not None and newest in between else None
@@ -92,19 +87,16 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
         items,
         head=(*range(lead), *stays, *range(lead, head_stop)),
         middle=tuple(index for index in between if index != lifted and index not in stays),
-        tail=tuple(range(tail.start, len(items))),
+        tail=tuple(range(tail_start, len(items))),
         lifted=lifted,
-        pointers=tail.pointers,
+        pointers=pointers,
         open_calls=tuple(range(busy.start, busy.stop)) if busy else (),
     )
 
 
 def newest_user(items: Sequence[Item]) -> int | None:
     """Where the newest message of the user stands; folds shown in the user role don't count."""
-    for index in range(len(items) - 1, -1, -1):
-        if items[index].role == "user":
-            return index
-    return None
+    return max((index for index, item in enumerate(items) if item.role == "user"), default=None)
 
 
 def _head_stop(
@@ -134,7 +126,7 @@ def _tail(
     limits: Limits,
     protection: Protection,
     head_stop: int,
-) -> _Tail:
+) -> tuple[int, frozenset[int]]:
     """Walk back from the end. Groups come in whole while they fit, then with their tool bodies as pointers.
 
     Results at the very end are what the model waits for: they are cut when they are long, never cleared, or it would
@@ -164,7 +156,7 @@ def _tail(
         else:
             break
         start = group.start
-    return _Tail(start, frozenset(pointers))
+    return start, frozenset(pointers)
 
 
 def can_be_pointer(message: Message) -> bool:
@@ -177,17 +169,13 @@ def can_be_pointer(message: Message) -> bool:
 
 def _instructions_that_stay(items: Sequence[Item], between: range) -> tuple[int, ...]:
     """System and developer messages inside the span are never summarised: each text stays once, the newest of it."""
-    stays: list[int] = []
-    seen: set[str] = set()
-    for index in reversed(between):
+    newest: dict[str, int] = {}
+    for index in between:
         message = items[index].message
         if not is_instruction(message):
             continue
-        key = message_hash(message)
-        if key not in seen:
-            seen.add(key)
-            stays.append(index)
-    return tuple(reversed(stays))
+        newest[message_hash(message)] = index
+    return tuple(sorted(newest.values()))
 
 
 USUAL_SHARE = 0.5

@@ -11,28 +11,16 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from leporello.errors import EngineError
 from leporello.redact import redact
 
 _lock = threading.Lock()
 _captured: dict[int, io.TextIOWrapper] = {}
-
-
-class _Captured(io.TextIOWrapper):
-    """Text that a thread printed, whether as text or as bytes."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding="utf-8", errors="replace", write_through=True)
-
-    def getvalue(self) -> str:
-        """Everything so far."""
-        self.flush()
-        raw = self.buffer
-        assert isinstance(raw, io.BytesIO)
-        return raw.getvalue().decode("utf-8", "replace")
 
 
 class _Divided:
@@ -46,22 +34,21 @@ class _Divided:
 
 
 @contextmanager
-def captured_output() -> Iterator[_Captured]:
-    """What the current thread prints inside the block. Others may enter and leave at the same time."""
-    mine = _Captured()
+def captured_output() -> Iterator[io.BytesIO]:
+    """What the current thread prints inside the block, text or bytes. Others may enter and leave at the same time."""
+    printed = io.BytesIO()
     me = threading.get_ident()
     with _lock:
         if not isinstance(sys.stdout, _Divided):
             sys.stdout = _Divided(sys.stdout)
         before = _captured.get(me)
-        _captured[me] = mine
+        _captured[me] = io.TextIOWrapper(printed, encoding="utf-8", errors="replace", write_through=True)
     try:
-        yield mine
+        yield printed
     finally:
         with _lock:
-            if before is None:
-                del _captured[me]
-            else:
+            del _captured[me]
+            if before is not None:
                 _captured[me] = before
             # Somebody else may have put another stream in place meanwhile; that one stays.
             if not _captured and isinstance(sys.stdout, _Divided):
@@ -76,32 +63,34 @@ LONGEST_REASON = 300
 _log = logging.getLogger("leporello.plugins")
 
 
-class _Job:
-    """One call, and what came of it."""
+class _Outcome(NamedTuple):
+    """What came of one call."""
 
-    def __init__(self, function: Callable[[], Any]) -> None:
-        self._function = function
-        self.done = threading.Event()
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self.printed = ""
+    value: Any
+    error: BaseException | None
+    printed: str
 
-    def run(self) -> None:
-        try:
-            with captured_output() as printed:
-                try:
-                    self.value = self._function()
-                finally:
-                    self.printed = printed.getvalue()
-        except BaseException as error:  # noqa: BLE001 - foreign code: even SystemExit must end here, as a message
-            self.error = error
-        finally:
-            self.done.set()
+
+_Job: TypeAlias = tuple[Callable[[], Any], "Future[_Outcome]"]
+
+
+def _run(function: Callable[[], Any]) -> _Outcome:
+    value, error, text = None, None, ""
+    try:
+        with captured_output() as printed:
+            try:
+                value = function()
+            finally:
+                text = printed.getvalue().decode("utf-8", "replace")
+    except BaseException as raised:  # noqa: BLE001 - foreign code: even SystemExit must end here, as a message
+        error = raised
+    return _Outcome(value, error, text)
 
 
 def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
     while (job := jobs.get()) is not None:
-        job.run()
+        function, future = job
+        future.set_result(_run(function))
 
 
 class PluginGuard:
@@ -120,20 +109,22 @@ class PluginGuard:
         """The result of a call; an `EngineError` that names plugin and method when there is none."""
         if self.hung:
             raise EngineError(f"{self.who}: {self.hung} hung; the plugin is not called any more")
-        job = _Job(lambda: function(*args, **kwargs))
-        self._queue().put(job)
+        future: Future[_Outcome] = Future()
+        self._queue().put((lambda: function(*args, **kwargs), future))
         limit = max(seconds, self.seconds)
-        if not job.done.wait(limit):
+        try:
+            done = future.result(limit)
+        except FutureTimeout:
             self.hung = method
             self.close()
-            raise EngineError(f"{self.who}: {method} did not end within {limit:g} s; it is not called again")
-        if job.printed:
-            _log.info("%s: %s printed: %s", self.who, method, redact(job.printed.rstrip()))
+            raise EngineError(f"{self.who}: {method} did not end within {limit:g} s; it is not called again") from None
+        if done.printed:
+            _log.info("%s: %s printed: %s", self.who, method, redact(done.printed.rstrip()))
             self.note(f"{self.who}: {method} prints to standard output; it goes to the log instead.")
-        if job.error is not None:
-            _log.debug("%s: %s failed", self.who, method, exc_info=job.error)
-            raise EngineError(f"{self.who}: {method} failed: {reason(job.error)}") from None
-        value: T = job.value
+        if done.error is not None:
+            _log.debug("%s: %s failed", self.who, method, exc_info=done.error)
+            raise EngineError(f"{self.who}: {method} failed: {reason(done.error)}") from None
+        value: T = done.value
         return value
 
     def ask(self, method: str, function: Callable[..., T], otherwise: T, *args: Any, **kwargs: Any) -> T:
