@@ -63,10 +63,6 @@ class KeptLog:
         messages = [fresh.get(number, _UNKNOWN) for number in range(last + 1, new[-1] + 1)]
         self._store.log.append(self._conversation, messages)
 
-    def add_folds(self, folds: Sequence[NewFold]) -> None:
-        if self.archive is not None and folds:
-            self.archive.add(folds)
-
     def _use(self, conversation: str) -> None:
         find_or_create(self._store.conversations, conversation, Metadata(platform=self._platform))
         self._store.state.set(None, _SESSION_KEY + self._session, conversation)
@@ -191,6 +187,6 @@ class _HermesEngine(ContextCompressor):
     def compact(self, items: Sequence[Item], *, focus: str = "", trigger: str = MANUAL) -> CompactionResult:
         """One compaction; its folds can be opened by their ids."""
         done = super().compact(items, focus=focus, trigger=trigger)
-        if self._kept is not None and done.report.committed:
-            self._kept.add_folds(done.folds)
+        if self._kept is not None and self._kept.archive is not None and done.folds:
+            self._kept.archive.add(done.folds)
         return done

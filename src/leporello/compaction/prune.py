@@ -15,7 +15,6 @@ from leporello.ledger.calls import UNKNOWN_CALL, describe, ended
 from leporello.ledger.line_features import CUT_MARK
 from leporello.messages import (
     Message,
-    Part,
     PartKind,
     ToolCall,
     calls_of,
@@ -30,6 +29,7 @@ from leporello.redact.messages import masked_text
 LONG_ARGUMENT_CHARS = 1_200
 OMITTED_KEY = "_left_out"
 IMAGE_NOTE = "[image of an earlier turn]"
+_WORDS = (PartKind.TEXT, PartKind.THINKING)
 _THINKING_KEYS = ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details", "provider_state")
 
 
@@ -136,16 +136,10 @@ def clipped(message: Message, max_chars: int, *, answered: bool = True) -> Messa
         front = max(1, max_chars * 2 // 3)
         clean = masked_text(text)
         cut = clean[:front] + f"\n{CUT_MARK.strip()}\n" + clean[-max(1, max_chars - front) :]
-        others = [part.raw for part in parts_of(without_images(message)) if part.kind not in _WORDS or _is_note(part)]
+        parts = parts_of(without_images(message))
+        others = [part.raw for part in parts if part.kind not in _WORDS or part.text == IMAGE_NOTE]
         slim["content"] = [{"type": "text", "text": cut}, *others] if others else cut
     return shorten_arguments(slim)
-
-
-_WORDS = (PartKind.TEXT, PartKind.THINKING)
-
-
-def _is_note(part: Part) -> bool:
-    return part.text == IMAGE_NOTE
 
 
 def result_bodies(messages: list[Message]) -> dict[int, int]:
@@ -153,14 +147,7 @@ def result_bodies(messages: list[Message]) -> dict[int, int]:
     latest: dict[str, int] = {}
     repeats: dict[int, int] = {}
     for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if not is_result(message):
-            continue
-        text = text_of(message)
-        if len(text) <= 200:
-            continue
-        if text in latest:
+        text = text_of(messages[index]) if is_result(messages[index]) else ""
+        if len(text) > 200 and latest.setdefault(text, index) != index:
             repeats[index] = latest[text]
-        else:
-            latest[text] = index
     return repeats

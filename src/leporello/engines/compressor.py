@@ -77,7 +77,6 @@ class ContextCompressor(ContextEngine):
 
     @property
     def name(self) -> str:
-        """The name under which the config selects it."""
         return self._engine.name
 
     @property

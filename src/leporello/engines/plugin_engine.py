@@ -107,19 +107,15 @@ class PluginEngine(CompactionEngine):
         return decide(replace(situation, engine_wants=wants))
 
     def update_from_response(self, usage: dict[str, Any]) -> None:
-        """The model answered; the guest hears of it."""
         self.guest.ask("update_from_response", None, dict(usage))
 
     def on_session_start(self, session_id: str, **kwargs: Any) -> None:
-        """A session begins or goes on."""
         self.guest.ask("on_session_start", None, session_id, optional=kwargs)
 
     def on_session_end(self, session_id: str, messages: list[Message]) -> None:
-        """A real end."""
         self.guest.ask("on_session_end", None, session_id, _copy(messages))
 
     def on_session_reset(self) -> None:
-        """A new conversation in the same place."""
         self.guest.ask("on_session_reset", None)
 
     def update_model(self, model: str, context_length: int) -> None:
@@ -246,7 +242,7 @@ class _GuestCompaction:
 
 
 def _copy(value: Any) -> Any:
-    """A copy that a guest may do anything with."""
+    # The guest may do anything with it.
     return decode_json(encode_json(value))
 
 

@@ -46,29 +46,34 @@ class LcmSettings:
     max_nodes: int = MOST_NODES
 
 
-def plain(desk: NodeWriter, covered: Collection[int], whole: int) -> Handoff:
+def plain(writer: NodeWriter, covered: Collection[int], whole: int) -> Handoff:
     """Rules, requests, files and open work, with the shares of the whole that they have in any fold."""
-    facts = plain_sections(desk.ledger, covered, whole, desk.count)
+    facts = plain_sections(writer.ledger, covered, whole, writer.count)
     return Handoff({section: lines for section, lines in facts.sections.items() if section is not Section.COMPLETED})
 
 
 def write(
-    desk: NodeWriter, covered: Collection[int], nodes: Collection[SummaryNode], whole: int, most: int, passing: Handoff
+    writer: NodeWriter,
+    covered: Collection[int],
+    nodes: Collection[SummaryNode],
+    whole: int,
+    most: int,
+    passing: Handoff,
 ) -> Handoff:
     """The state's handoff in at most so many tokens; `whole`: tokens of everything that is folded."""
-    facts = merge(plain(desk, covered, whole), passing)
-    taken = said(nodes) | {rule.text for rule in desk.ledger.rules}
-    fixed = desk.count(render(facts))
-    spoken = sum(desk.count(line.text) for node in nodes for line in node.handoff[Section.USER_SAID])
+    facts = merge(plain(writer, covered, whole), passing)
+    taken = said(nodes) | {rule.text for rule in writer.ledger.rules}
+    fixed = writer.count(render(facts))
+    spoken = sum(writer.count(line.text) for node in nodes for line in node.handoff[Section.USER_SAID])
     user = max(0, int(whole * USER_SHARE) - spoken)
     room = float(most - fixed)
     handoff = facts
-    ranking = Ranking(desk.ledger, covered)
+    ranking = Ranking(writer.ledger, covered)
     for _ in range(ROUNDS):
         size = QuotationBudget(max(0, int(room)), user)
-        words = quotations(desk.ledger, ranking, size, desk.count, focus=desk.focus, taken=taken)
+        words = quotations(writer.ledger, ranking, size, writer.count, focus=writer.focus, taken=taken)
         handoff = joined(facts, words)
-        tokens = desk.count(render(handoff))
+        tokens = writer.count(render(handoff))
         if tokens <= most:
             return handoff
         room -= (tokens - most) * 1.1 + 1
@@ -133,7 +138,7 @@ def fold_into_nodes(job: CompactionTask, plan: CompactionPlan, settings: LcmSett
 
 
 def _state(
-    ground: _Ground, desk: NodeWriter, nodes: Sequence[SummaryNode], whole: int, passing: Handoff
+    ground: _Ground, writer: NodeWriter, nodes: Sequence[SummaryNode], whole: int, passing: Handoff
 ) -> RunningState:
     job = ground.job
     # What unverified lines are is told where some are.
@@ -141,9 +146,9 @@ def _state(
     number = max(node.number for node in nodes)
     state = RunningState(number, ground.span, Handoff(), ground.kept, nodes[-1].span.first, note)
     empty = state_text(state, recall=job.recall, key=job.key)
-    context = desk.count(prompt("frontier")) + desk.count(empty) + PART_TOKENS * (len(nodes) + 3)
-    used = sum(desk.count(node.text) for node in nodes) + context - FOLD_FRAME_TOKENS
-    return replace(state, handoff=write(desk, ground.covered, nodes, whole, max(0, whole - used), passing))
+    context = writer.count(prompt("frontier")) + writer.count(empty) + PART_TOKENS * (len(nodes) + 3)
+    used = sum(writer.count(node.text) for node in nodes) + context - FOLD_FRAME_TOKENS
+    return replace(state, handoff=write(writer, ground.covered, nodes, whole, max(0, whole - used), passing))
 
 
 def _old_branches(job: CompactionTask, items: Sequence[Item]) -> list[Branch]:
@@ -160,14 +165,14 @@ def _old_branches(job: CompactionTask, items: Sequence[Item]) -> list[Branch]:
     return branches
 
 
-def _nodes_cap(ground: _Ground, desk: NodeWriter, whole: int) -> int:
+def _nodes_cap(ground: _Ground, writer: NodeWriter, whole: int) -> int:
     """Tokens for all nodes together: a share that doesn't move with the tail; less when rules and asks need room."""
     job = ground.job
     head = foldable(job, [item.message for item in ground.plan.pick(*ground.plan.head)])
     usual = job.limits.aim_tokens * AIM_SHARE - head - job.limits.tail_tokens * USUAL_TAIL - FOLD_FRAME_TOKENS
     room = min(max(usual, whole / 2), MOST_FOLD_TOKENS)
     steady = int(max(room * NODE_SHARE, min(room * MOST_NODE_SHARE, LEAST_NODES * LEAST_NODE_TOKENS)))
-    fixed = desk.count(render(plain(desk, ground.covered, whole)))
+    fixed = writer.count(render(plain(writer, ground.covered, whole)))
     return max(1, min(steady, whole - fixed - int(whole * LEAST_STATE_SHARE)))
 
 

@@ -140,7 +140,7 @@ QUOTING = (Section.USER_SAID, Section.DECISIONS, Section.INDEX)
 PROSE_SHARE = 0.5
 TERSE_SHARE = 0.4
 """A second, shorter try, when the first answer was unusable or too long."""
-MOST_NARRATED = 4
+MOST_BY_A_MODEL = 4
 """How many nodes of one compaction a model writes, side by side; older ones of a long backlog need none."""
 MARK_TOKENS = 60
 ROUNDS = 4
@@ -169,18 +169,18 @@ class Written:
     passing: Handoff = field(default_factory=Handoff)
 
 
-def write(desk: NodeWriter, branches: Sequence[Branch], number: int) -> Written:
+def write(writer: NodeWriter, branches: Sequence[Branch], number: int) -> Written:
     """Nodes for the branches that have none, oldest first, numbered from `number` on."""
     new = [branch for branch in branches if branch.node is None]
-    told = _narrate(desk, new)
+    told = _summaries(writer, new)
     written = Written(summary=_together(list(told.values())))
     if new and id(new[-1]) in told and told[id(new[-1])].handoff is not None:
         written.passing = _only(told[id(new[-1])].handoff, PASSING)
     taken = said(branch.node for branch in branches if branch.node is not None)
-    taken |= {rule.text for rule in desk.ledger.rules}
+    taken |= {rule.text for rule in writer.ledger.rules}
     for branch in new:
-        narrative = told[id(branch)].handoff if id(branch) in told else None
-        node = _node(desk, branch, number, taken, narrative)
+        summary = told[id(branch)].handoff if id(branch) in told else None
+        node = _node(writer, branch, number, taken, summary)
         taken |= said([node])
         written.nodes.append((branch, node))
         number += 1
@@ -200,70 +200,72 @@ def said(nodes: Iterable[SummaryNode]) -> set[str]:
 
 
 def _node(
-    desk: NodeWriter, branch: Branch, number: int, taken: Collection[str], summary: Handoff | None
+    writer: NodeWriter, branch: Branch, number: int, taken: Collection[str], summary: Handoff | None
 ) -> SummaryNode:
     """The node within its size: what doesn't fit is left to the state and to recall."""
     room = float(branch.size)
-    covered = frozenset(branch.numbers() - desk.hidden)
-    ranking = Ranking(desk.ledger, covered)
+    covered = frozenset(branch.numbers() - writer.hidden)
+    ranking = Ranking(writer.ledger, covered)
     for _ in range(ROUNDS):
-        handoff = _handoff(desk, covered, ranking, taken, int(room), summary)
-        node = make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, desk.key)
-        size = desk.count(node.text)
+        handoff = _handoff(writer, covered, ranking, taken, int(room), summary)
+        node = make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, writer.key)
+        size = writer.count(node.text)
         if size <= branch.size:
             return node
         room -= (size - branch.size) * 1.1 + 1
-    handoff = _handoff(desk, covered, ranking, taken, int(max(0.0, room) * 0.7), None)
-    return make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, desk.key)
+    handoff = _handoff(writer, covered, ranking, taken, int(max(0.0, room) * 0.7), None)
+    return make_node(number, branch.level, branch.span, branch.source, handoff, branch.also, writer.key)
 
 
 def _handoff(
-    desk: NodeWriter,
+    writer: NodeWriter,
     covered: frozenset[int],
     ranking: Ranking,
     taken: Collection[str],
     budget: int,
     summary: Handoff | None,
 ) -> Handoff:
-    actions = [action for action in desk.ledger.actions if action.number in covered]
-    done = sections.within(sections.action_lines(actions), int(budget * ACTION_SHARE), desk.count, newest_first=True)
-    told = unverified.stated(desk.ledger, covered, Section.COMPLETED)
-    done = unverified.beside(done, told, int(budget * ACTION_SHARE), desk.count)
+    actions = [action for action in writer.ledger.actions if action.number in covered]
+    done = sections.within(sections.action_lines(actions), int(budget * ACTION_SHARE), writer.count, newest_first=True)
+    told = unverified.stated(writer.ledger, covered, Section.COMPLETED)
+    done = unverified.beside(done, told, int(budget * ACTION_SHARE), writer.count)
     facts = Handoff({Section.COMPLETED: tuple(done)} if done else {})
     if summary is not None:
         facts = merge(facts, summary)
-    room = QuotationBudget(budget - MARK_TOKENS - desk.count(render(facts, ())), int(budget * USER_SHARE))
-    words = quotations(desk.ledger, ranking, room, desk.count, focus=desk.focus, taken=taken, decisions=summary is None)
+    room = QuotationBudget(budget - MARK_TOKENS - writer.count(render(facts, ())), int(budget * USER_SHARE))
+    words = quotations(
+        writer.ledger, ranking, room, writer.count, focus=writer.focus, taken=taken, decisions=summary is None
+    )
     return joined(facts, words)
 
 
 # -- what a model writes
 
 
-def _narrate(desk: NodeWriter, new: Sequence[Branch]) -> dict[int, Summary]:
-    """Narratives of the newest branches, by the branch's identity."""
-    narrator = desk.summariser
-    if narrator is None or not new:
+def _summaries(writer: NodeWriter, new: Sequence[Branch]) -> dict[int, Summary]:
+    """Summaries of the newest branches, by the branch's identity."""
+    summariser = writer.summariser
+    if summariser is None or not new:
         return {}
-    chosen = new[-MOST_NARRATED:]
+    chosen = new[-MOST_BY_A_MODEL:]
     if len(chosen) == 1:
-        return {id(chosen[0]): escalate(desk, narrator, chosen[0])}
+        return {id(chosen[0]): escalate(writer, summariser, chosen[0])}
     with ThreadPoolExecutor(max_workers=len(chosen)) as pool:
-        told = pool.map(lambda branch: escalate(desk, narrator, branch), chosen)
-        return {id(branch): narrative for branch, narrative in zip(chosen, told, strict=True)}
+        told = pool.map(lambda branch: escalate(writer, summariser, branch), chosen)
+        return {id(branch): summary for branch, summary in zip(chosen, told, strict=True)}
 
 
-def escalate(desk: NodeWriter, summariser: Summariser, branch: Branch) -> Summary:
-    """A model's narrative that fits: detailed, else terse; else none, and the node is written without a model."""
+def escalate(writer: NodeWriter, summariser: Summariser, branch: Branch) -> Summary:
+    """A model's summary that fits: detailed, else terse; else none, and the node is written without a model."""
     messages = _material(branch)
     prose = int(branch.size * PROSE_SHARE)
-    rules = tuple(rule.text for rule in desk.ledger.active_rules)
+    rules = tuple(rule.text for rule in writer.ledger.active_rules)
     tries: list[Summary] = []
     for budget in (prose, int(prose * TERSE_SHARE)):
-        told = summariser.summarise(SummaryTask(messages, None, budget, desk.focus, rules))
+        told = summariser.summarise(SummaryTask(messages, None, budget, writer.focus, rules))
         lasting = _only(told.handoff, (*LASTING, *PASSING))
         tries.append(replace(told, handoff=None))
-        if not lasting.empty and desk.count(render(_only(lasting, LASTING), ())) <= budget:
+        if not lasting.empty and writer.count(render(_only(lasting, LASTING), ())) <= budget:
             return replace(_together(tries), handoff=lasting, summariser=told.summariser)
     return replace(_together(tries), summariser="model-free")
 
@@ -289,7 +291,7 @@ def _material(branch: Branch) -> list[tuple[int, Message]]:
 
 
 def _together(told: Sequence[Summary]) -> Summary:
-    """Several narratives in one account: who wrote, what it cost, what was checked and what went wrong."""
+    """Several summaries in one account: who wrote, what it cost, what was checked and what went wrong."""
     total = Summary(None)
     for one in told:
         cost = None if one.cost is None and total.cost is None else (one.cost or 0.0) + (total.cost or 0.0)
