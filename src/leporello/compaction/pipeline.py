@@ -69,6 +69,11 @@ class CompactionTask:
     key: bytes | None = None
     """What folds are signed with."""
 
+    @property
+    def tail_chars(self) -> int:
+        """The longest a single message of the tail may be."""
+        return self.limits.tail_tokens * CHARS_PER_TOKEN
+
 
 @dataclass(frozen=True, slots=True)
 class NewFold:
@@ -163,7 +168,7 @@ def _prune_only(job: CompactionTask, plan: CompactionPlan) -> FoldedSpan | None:
     """One oversized turn has no middle; what can be shortened in its tail is."""
     if plan.lifted is not None or plan.middle:
         return None
-    shown = assemble(plan, (), tail_chars(job))
+    shown = assemble(plan, (), job.tail_chars)
     changed = sum(item.origin is not Origin.LOG and item.fold_id is None for item in shown)
     if not changed:
         return None
@@ -190,7 +195,7 @@ def fold_in_one(job: CompactionTask, plan: CompactionPlan) -> FoldedSpan | None:
     fold = Fold(job.fold_number, span, handoff, kept)
     text = fold_text(fold, recall=job.recall, key=job.key)
     return FoldedSpan(
-        shown=tuple(assemble(plan, [fold_item(job, fold, role)], tail_chars(job))),
+        shown=tuple(assemble(plan, [fold_item(job, fold, role)], job.tail_chars)),
         fold=fold,
         summary=narrative,
         folds=(NewFold(fold, text, folds_of(plan.items)),),
@@ -219,11 +224,6 @@ def left_out(ledger: Ledger, covered: Collection[int], handoff: Handoff) -> dict
         if lost:
             found[name] = lost
     return found
-
-
-def tail_chars(job: CompactionTask) -> int:
-    """The longest a single message of the tail may be."""
-    return job.limits.tail_tokens * CHARS_PER_TOKEN
 
 
 def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
@@ -328,13 +328,17 @@ TOLERATED = {ViolationKind.UNKNOWN_ROLE, ViolationKind.LATE_SYSTEM, ViolationKin
 
 
 def _warnings(folded: FoldedSpan) -> tuple[str, ...]:
-    said = []
-    for name, what in (("rules_left_out", "rules of the user"), ("pins_left_out", "pinned messages")):
-        lost = folded.details.get(name)
-        if lost:
-            ids = ", ".join(f"m{number}" for number in lost[:8])
-            said.append(f"{len(lost)} {what} no longer fit into the fold of this window ({ids}).")
-    return tuple(said)
+    words = {"rules_left_out": "rules of the user", "pins_left_out": "pinned messages"}
+    lost = {what: folded.details[name] for name, what in words.items() if name in folded.details}
+    return tuple(
+        f"{len(numbers)} {what} no longer fit into the fold of this window ({listed(numbers)})."
+        for what, numbers in lost.items()
+    )
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Ids of messages for people, the first few of them."""
+    return ", ".join(f"m{number}" for number in numbers[:8])
 
 
 def _whole_before(job: CompactionTask, before: int) -> int:

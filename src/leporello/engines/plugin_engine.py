@@ -25,6 +25,7 @@ from leporello.compaction.pipeline import (
     NewFold,
     catch_up,
     folds_of,
+    listed,
     report,
     request_tokens,
 )
@@ -235,10 +236,8 @@ class _GuestCompaction:
     def _lost_pins(self, placed: PlacedView) -> tuple[str, ...]:
         stays = {line.number for line in placed.shown if line.origin is not Origin.WRITTEN}
         lost = [number for number, pin in self.task.ledger.pins.items() if pin.text.strip() and number not in stays]
-        if not lost:
-            return ()
-        ids = ", ".join(f"m{number}" for number in lost[:8])
-        return (f"The view that the engine {self.guest.name} made does not hold {len(lost)} pinned messages ({ids}).",)
+        told = f"The view that the engine {self.guest.name} made does not hold {len(lost)} pinned messages"
+        return (f"{told} ({listed(lost)}).",) if lost else ()
 
 
 def _copy(value: Any) -> Any:

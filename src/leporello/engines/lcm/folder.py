@@ -19,7 +19,6 @@ from leporello.compaction.pipeline import (
     fold_item,
     foldable,
     left_out,
-    tail_chars,
 )
 from leporello.compaction.plan import CompactionPlan
 from leporello.compaction.view import Item
@@ -226,7 +225,7 @@ def _folded(ground: _Ground, nodes: Sequence[SummaryNode], state: RunningState, 
     text = state_text(state, recall=job.recall, key=job.key)
     fold = Fold(state.number, ground.span, joined(*(node.handoff for node in nodes), state.handoff), ground.kept)
     return FoldedSpan(
-        shown=tuple(assemble(ground.plan, folds, tail_chars(job))),
+        shown=tuple(assemble(ground.plan, folds, job.tail_chars)),
         fold=fold,
         summary=written.summary,
         folds=tuple(
