@@ -34,8 +34,6 @@ AT_RUN_TIME = {
     "ledger/rule_phrases.py any_of",
     "providers/error_rules.py _re",
     "recall/question.py _pattern",
-    "summaries/verify/attribution.py _claims",
-    "summaries/verify/lexicon.py _any",
     # From the tables above.
     "models/facts.py vendor_of",
     "tokens/families.py family_of",
@@ -44,9 +42,7 @@ AT_RUN_TIME = {
     "chat/prompt.py expand",
     "gateway/dashboard/pages.py marked",
     "ledger/user_text.py _block_end",
-    "summaries/verify/nearest.py _holds_path",
-    "summaries/verify/nearest.py holds_name",
-    "summaries/verify/vocabulary.py _generalised",
+    "summaries/verify/judge.py holds_name",
     # Written by the user or the model: refused, or matched by a linear engine, or in a process that can be ended.
     "tools/python_search.py search",
     "tools/search_files.py _check_pattern",

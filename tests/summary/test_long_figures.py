@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leporello.summaries.verify.reading import amounts
+from leporello.text_features.figures import amounts
 
 
 @pytest.mark.parametrize("text", ["0" * 2_000, "1" + "0" * 2_000, "9" * 2_000, "1." + "0" * 2_000])

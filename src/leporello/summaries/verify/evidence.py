@@ -10,17 +10,15 @@ import math
 import re
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from leporello.ledger.calls import describe, exit_code, looks_failed, result_text
+from leporello.ledger.calls import CallFacts, describe, exit_code, looks_failed, result_text
 from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, parse_json, result_id, role_of, text_of
 from leporello.summaries.handoff import Handoff, LineOrigin
-from leporello.summaries.verify.lexicon import synonyms_of
-from leporello.summaries.verify.reading import TOKEN, Figure, Reading, amounts, keys_of
+from leporello.summaries.verify.reading import TOKEN, keys_of
+from leporello.text_features.figures import Figure, amounts, any_same
 
 LONGEST_SEGMENT = 600
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f])|(?<=[。！？；])\s*|\n")
@@ -29,44 +27,27 @@ _LEADING = re.compile(r"^[\s>*#•\-–—|`\d.)]+(?=\S)")
 _TRAILING = re.compile(r"(?<![\s.;:,。；，*`|])[\s.;:,。；，*`|]+$")
 MOST_POSTINGS = 1_500
 """A word in more segments says nothing about where to look."""
-QUOTED_SCORE = 100.0
-COMMAND_WORDS = 3
-"""`command: git commit`: the name of an argument, a program, and what it is to do."""
+_DEEDS = {
+    "edit": "edited, changed, updated, modified, made changes to",
+    "read": "read, looked at, viewed, opened",
+    "delete": "deleted, removed",
+}
+_COMMANDS = {"git commit": "committed", "git push": "pushed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of a message. `role` is who said it: user, assistant, tool, call, or program for an earlier handoff."""
+    """A piece of a message. `role` is who said it: user, assistant, tool, or call."""
 
     number: int
     role: str
     text: str
     call: str = ""
     """The tool that was called, when it is an argument of a call."""
+    edits: bool = False
+    """Whether that call changes a file."""
     verbatim: bool = True
     """Whether these are words of the message, and not what they mean."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """A call that was made: what kind of work on which file or with which command, and whether it failed."""
-
-    number: int
-    work: str
-    path: str
-    command: str
-    failed: bool
-    code: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimScope:
-    """Where a claim is looked up: the messages it is about, and those around them."""
-
-    core: tuple[int, ...]
-    region: tuple[int, ...]
-    cited: bool = True
-    """Whether the line itself says so; otherwise it is only where most of it was found."""
 
 
 class Evidence:
@@ -78,13 +59,7 @@ class Evidence:
         self.roles: dict[int, str] = {}
         self._ranges: dict[int, tuple[int, int]] = {}
         self._groups: dict[int, tuple[int, ...]] = {}
-        self._figures: dict[int, list[Figure]] = {}
         self._folded: dict[int, str] = {}
-        self._called: dict[int, frozenset[str]] = {}
-        self._changing: frozenset[int] | None = None
-        self._whole: str | None = None
-        self._amounts: dict[str, list[tuple[float, int]]] | None = None
-        self.deeds: list[Deed] = []
         self._take_previous(previous)
         self._take_turns(turns)
         self.numbers = sorted(self._ranges)
@@ -93,10 +68,8 @@ class Evidence:
 
     def _take_previous(self, previous: Handoff | None) -> None:
         """Lines of an earlier handoff stand for the messages they cite, which are not here any more."""
-        if previous is None:
-            return
         by_number: dict[int, list[Segment]] = {}
-        for _, line in previous.lines():
+        for _, line in previous.lines() if previous is not None else ():
             number = line.sources[0] if line.sources else 0
             role = {LineOrigin.USER: "user", LineOrigin.TOOL: "tool"}.get(line.origin, "assistant")
             by_number.setdefault(number, []).extend(Segment(number, role, text) for text in split(line.text))
@@ -108,24 +81,19 @@ class Evidence:
         waiting: list[ToolCall] = []
         for number, message in turns:
             role = "tool" if is_result(message) else role_of(message)
-            self._add(number, role, list(_segments(number, role, message)))
+            segments = list(_segments(number, role, message))
             if role == "tool":
-                self._note_deed(number, message, waiting)
+                wanted = result_id(message)
+                call = next((call for call in waiting if wanted in (call.id, call.name)), None)
+                if call is not None:
+                    waiting.remove(call)
+                    segments.append(Segment(number, "call", deed(describe(call), result_text(message)), verbatim=False))
             else:
                 group, waiting = [], list(calls_of(message))
+            self._add(number, role, segments)
             group.append(number)
             for member in group:
                 self._groups[member] = tuple(group)
-
-    def _note_deed(self, number: int, message: Message, waiting: list[ToolCall]) -> None:
-        wanted = result_id(message)
-        call = next((call for call in waiting if wanted in (call.id, call.name)), None)
-        if call is not None:
-            waiting.remove(call)
-            facts = describe(call)
-            text = result_text(message)
-            command, path = fold(facts.command), facts.path.casefold()
-            self.deeds.append(Deed(number, facts.work, path, command, looks_failed(text), exit_code(text)))
 
     def _add(self, number: int, role: str, segments: list[Segment]) -> None:
         start = len(self.segments)
@@ -141,48 +109,49 @@ class Evidence:
 
     # --- looking up --------------------------------------------------------------------------------------------------
 
-    def knows(self, key: str) -> bool:
-        return key in self.postings
-
     def repeated(self, text: str) -> list[Segment]:
         """The segments that say exactly this, bullets and emphasis aside."""
         wanted = plain(text)
-        return [self.segments[place] for place in self._rarest(text) if plain(self.segments[place].text) == wanted]
-
-    def _rarest(self, text: str) -> Sequence[int]:
-        """The segments that hold the rarest word of a text; none when a word is unknown."""
         keys = {key for raw in TOKEN.findall(text) for key in keys_of(raw)[:1]}
-        known = [self.postings.get(key, ()) for key in keys]
-        return min(known, key=len, default=())[:MOST_POSTINGS]
+        rarest = min((self.postings.get(key, ()) for key in keys), key=len, default=())
+        found = (self.segments[place] for place in rarest[:MOST_POSTINGS])
+        return [segment for segment in found if plain(segment.text) == wanted]
 
     def weight(self, key: str) -> float:
         """How much a key says: the rarer the more."""
-        posting = self.postings.get(key)
-        return math.log(1 + (len(self.segments) + 1) / (1 + (len(posting) if posting else 0)))
-
-    def region(self, sources: Iterable[int]) -> tuple[int, ...]:
-        """The messages around the cited ones: their groups, and one neighbour on either side."""
-        found: set[int] = set()
-        for number in sources:
-            if number not in self._ranges:
-                continue
-            group = self._groups.get(number, (number,))
-            found.update(group)
-            for edge, step in ((group[0], -1), (group[-1], 1)):
-                place = bisect_left(self.numbers, edge) + step
-                if 0 <= place < len(self.numbers):
-                    found.add(self.numbers[place])
-        return tuple(sorted(found))
+        return math.log(1 + (len(self.segments) + 1) / (1 + len(self.postings.get(key, ()))))
 
     def groups(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """The messages with the calls and results that belong to them."""
         return tuple(dict.fromkeys(member for number in numbers for member in self._groups.get(number, (number,))))
 
-    def segments_with(self, key: str, scope: Collection[int]) -> Iterator[int]:
-        """Positions of the segments in a scope that have a key."""
+    def region(self, sources: Iterable[int]) -> tuple[int, ...]:
+        """The messages around the cited ones: their groups, and one neighbour on either side."""
+        found: set[int] = set()
+        for number in sources:
+            if number in self._ranges:
+                group = self._groups.get(number, (number,))
+                first, last = bisect_left(self.numbers, group[0]), bisect_left(self.numbers, group[-1])
+                found.update(group, self.numbers[max(0, first - 1) : last + 2])
+        return tuple(sorted(found))
+
+    def alike(self, weights: dict[str, float], scope: Collection[int] | None, most: int) -> list[tuple[float, Segment]]:
+        """The segments that share most with weighted keys, best first, with the share they cover; None: everywhere."""
+        scores: dict[int, float] = {}
+        for key, weight in weights.items():
+            for place in self._places(key, scope):
+                scores[place] = scores.get(place, 0.0) + weight
+        total = sum(weights.values()) or 1.0
+        best = sorted(scores, key=lambda place: (-scores[place], place))[:most]
+        return [(scores[place] / total, self.segments[place]) for place in best]
+
+    def _places(self, key: str, scope: Collection[int] | None) -> Iterable[int]:
         posting = self.postings.get(key)
-        if posting is None:
-            return
+        if posting is None or (scope is None and len(posting) > MOST_POSTINGS):
+            return ()
+        return posting if scope is None else self._within(posting, scope)
+
+    def _within(self, posting: Sequence[int], scope: Collection[int]) -> Iterator[int]:
         for number in scope:
             start, stop = self._ranges[number]
             place = bisect_left(posting, start)
@@ -190,91 +159,19 @@ class Evidence:
                 yield posting[place]
                 place += 1
 
-    def has(self, key: str, scope: Collection[int]) -> bool:
-        return next(self.segments_with(key, scope), None) is not None
-
-    def has_any(self, key: str, scope: Collection[int]) -> bool:
-        """Whether a key or a synonym of it occurs in a scope."""
-        return self.has(key, scope) or any(self.has(other, scope) for other in synonyms_of(key))
-
-    def said(self, key: str, role: str) -> Iterator[Segment]:
-        """The segments of one role that have a key or a synonym of it; a call is the assistant's."""
+    def said(self, key: str, role: str) -> set[int]:
+        """The messages in which one role says a key; a call is the assistant's."""
         roles = ("assistant", "call") if role == "assistant" else (role,)
-        for word in (key, *synonyms_of(key)):
-            for place in self.postings.get(word, ()):
-                if self.segments[place].role in roles:
-                    yield self.segments[place]
+        found = (self.segments[place] for place in self.postings.get(key, ()))
+        return {segment.number for segment in found if segment.role in roles}
 
-    def candidates(self, claim: Reading, weights: dict[str, float], most: int = 10) -> list[tuple[int, ...]]:
-        """The regions of the segments that share most with a claim, best first; quotations come before everything."""
-        scores: dict[int, float] = {}
-        for place, score in self._shares(weights).items():
-            number = self.segments[place].number
-            scores[number] = max(scores.get(number, 0.0), score)
-        for figure in claim.figures:
-            numbers = set(self._with_amount(figure))
-            weight = math.log(1 + len(self.numbers) / (1 + len(numbers)))
-            for number in numbers:
-                scores[number] = scores.get(number, 0.0) + weight
-        for quote in claim.quotes:
-            for number in self._holding(fold(quote)):
-                scores[number] = scores.get(number, 0.0) + QUOTED_SCORE
-        best = sorted(scores, key=lambda number: (-scores[number], number))[: 2 * most]
-        return list(dict.fromkeys(self.region((number,)) for number in best))[:most]
-
-    def _shares(self, weights: dict[str, float]) -> dict[int, float]:
-        """For each segment that shares a telling word with the claim: how much it shares."""
-        scores: dict[int, float] = {}
-        for key, weight in weights.items():
-            for word, factor in ((key, 1.0), *((other, 0.7) for other in synonyms_of(key))):
-                posting = self.postings.get(word)
-                if posting is None or len(posting) > MOST_POSTINGS:
-                    continue
-                for place in posting:
-                    scores[place] = scores.get(place, 0.0) + factor * weight
-        return scores
-
-    def _with_amount(self, figure: Figure) -> Iterator[int]:
-        """The messages that hold a number which supports the given one."""
-        if self._amounts is None:
-            self._amounts = {}
-            for number in self.numbers:
-                for known in self.figures((number,)):
-                    self._amounts.setdefault(known.kind, []).append((known.amount, number))
-            for entries in self._amounts.values():
-                entries.sort()
-        entries = self._amounts.get(figure.kind, [])
-        low, high = figure.span
-        for place in range(bisect_left(entries, (low, 0)), len(entries)):
-            if entries[place][0] > high:
-                break
-            yield entries[place][1]
-
-    def _holding(self, piece: str) -> list[int]:
-        """The messages that hold a piece of folded text verbatim."""
-        numbers = dict.fromkeys(self.segments[place].number for place in self._rarest(piece))
-        return [number for number in numbers if piece in self.text(number)]
-
-    def aligned(self, weights: dict[str, float], scope: Collection[int], most: int = 8) -> list[tuple[float, Segment]]:
-        """The segments in a scope that share most with weighted keys, best first, with the share they cover."""
-        scores: Counter[int] = Counter()
-        for key, weight in weights.items():
-            hits = set(self.segments_with(key, scope))
-            near = {place for other in synonyms_of(key) for place in self.segments_with(other, scope)} - hits
-            for place in hits:
-                scores[place] += weight  # type: ignore[assignment]
-            for place in near:
-                scores[place] += 0.7 * weight  # type: ignore[assignment]
-        total = sum(weights.values()) or 1.0
-        return [(score / total, self.segments[place]) for place, score in scores.most_common(most)]
-
-    def figures(self, scope: Collection[int]) -> Iterator[Figure]:
-        for number in scope:
-            known = self._figures.get(number)
-            if known is None:
-                start, stop = self._ranges[number]
-                known = self._figures[number] = amounts("\n".join(s.text for s in self.segments[start:stop]))
-            yield from known
+    def with_figures(self, figures: Collection[Figure], scope: Collection[int]) -> Iterator[Segment]:
+        """The segments in a scope that hold one of some numbers, however it is written."""
+        for number in scope if figures else ():
+            for segment in self.of(number):
+                known = amounts(segment.text)
+                if any(any_same(figure, known) for figure in figures):
+                    yield segment
 
     def of(self, number: int) -> list[Segment]:
         start, stop = self._ranges[number]
@@ -284,76 +181,59 @@ class Evidence:
         """The text of a message, case and white space folded."""
         known = self._folded.get(number)
         if known is None:
-            start, stop = self._ranges[number]
-            known = self._folded[number] = fold(" ".join(segment.text for segment in self.segments[start:stop]))
+            known = self._folded[number] = fold(" ".join(segment.text for segment in self.of(number)))
         return known
 
-    def called(self, number: int) -> frozenset[str]:
-        """The words for what was called: the names of the tools, and how their first arguments begin."""
-        known = self._called.get(number)
-        if known is None:
-            calls = [s for member in self.groups((number,)) for s in self.of(member) if s.role == "call"]
-            begins = [call.text for call in calls if not call.verbatim]
-            firsts = [after for before, after in pairwise(calls) if not before.verbatim and after.verbatim]
-            begins.extend(" ".join(first.text.split()[:COMMAND_WORDS]) for first in firsts)
-            keys = (key for text in begins for raw in TOKEN.findall(text) for key in keys_of(raw))
-            known = self._called[number] = frozenset(keys)
-        return known
+    def saying(self, piece: str, scope: Collection[int] | None = None, role: str = "") -> list[int]:
+        """The messages that say a piece of text verbatim, up to the end of a word."""
+        wanted = fold(piece).rstrip(".,;:!?")
+        numbers = self.numbers if scope is None else scope
+        return [
+            number
+            for number in numbers
+            if (not role or self.roles.get(number) == role) and _holds(wanted, self.text(number))
+        ]
 
-    def changes(self, number: int) -> bool:
-        """Whether a message makes a call that edits something, or answers one."""
-        if self._changing is None:
-            edits = (deed.number for deed in self.deeds if deed.work == "edit" and not deed.failed)
-            self._changing = frozenset(self.groups(edits))
-        return number in self._changing
 
-    def deeds_in(self, scope: Collection[int]) -> list[Deed]:
-        """The calls whose results stand in a scope; all of them when there is none."""
-        return [deed for deed in self.deeds if deed.number in scope] or self.deeds
+def _holds(wanted: str, text: str) -> bool:
+    place = text.find(wanted)
+    while place >= 0:
+        following = text[place + len(wanted) : place + len(wanted) + 1]
+        if not (wanted[-1:].isalnum() and following.isalnum() and wanted.isascii()):
+            return True
+        place = text.find(wanted, place + 1)
+    return False
 
-    def says(self, piece: str, scope: Collection[int], role: str = "") -> bool:
-        """Whether a piece of text occurs verbatim in a scope, said by `role` when given."""
-        wanted = fold(piece)
-        return any(wanted in self.text(number) for number in scope if not role or self.roles.get(number) == role)
 
-    def says_whole(self, piece: str, scope: Collection[int]) -> bool:
-        """Whether a piece of text occurs verbatim in a scope and ends where a word ends."""
-        wanted = fold(piece)
-        for number in scope:
-            text = self.text(number)
-            place = text.find(wanted)
-            while place >= 0:
-                end = place + len(wanted)
-                if not (wanted[-1:].isalnum() and text[end : end + 1].isalnum() and wanted.isascii()):
-                    return True
-                place = text.find(wanted, place + 1)
-        return False
+def deed(facts: CallFacts, result: str) -> str:
+    """What a call and its result show, in the words a claim may use for it."""
+    code = exit_code(result)
+    failed = looks_failed(result)
+    ended = "failed, failure" if failed else "succeeded, success, passed" if code == 0 else ""
+    shown = f"ran, run, executed `{facts.command}`" if facts.command else ""
+    if facts.path and not failed and facts.work in _DEEDS:
+        shown += f" {_DEEDS[facts.work]} {facts.path}"
+    shown += "".join(f", {word}" for start, word in _COMMANDS.items() if start in facts.command and not failed)
+    return f"{shown} {ended}" + (f", exit code {code}, exited with {code}" if code is not None else "")
 
 
 def _segments(number: int, role: str, message: Message) -> Iterator[Segment]:
     text = result_text(message) if role == "tool" else text_of(message)
-    if role == "user":
-        said = strip_injected(text)
-        for piece in split(said):
-            yield Segment(number, "user", piece)
-        if len(said) < len(text):
-            # What a program put into the message is there, but the user didn't say it.
-            for piece in split(text):
-                if piece not in said:
-                    yield Segment(number, "tool", piece)
-    else:
-        for piece in split(text, lines=role == "tool"):
-            yield Segment(number, role, piece)
-    code = exit_code(text) if role == "tool" else None
-    if code is not None:
-        # What the number means, for claims that say so in words.
-        yield Segment(number, "tool", f"exit code {code}: {'failure' if code else 'success'}", verbatim=False)
+    said = strip_injected(text) if role == "user" else text
+    for piece in split(said, lines=role == "tool"):
+        yield Segment(number, role, piece)
+    if len(said) < len(text):
+        # What a program put into the message is there, but the user didn't say it.
+        for piece in split(text):
+            if piece not in said:
+                yield Segment(number, "tool", piece)
     for call in calls_of(message):
         value = parse_json(call.arguments)
+        edits = describe(call).work == "edit"
         yield Segment(number, "call", call.name, verbatim=False)
         for piece in _strings(value) if isinstance(value, dict | list) else [call.arguments]:
             for line in split(piece, lines=True):
-                yield Segment(number, "call", line, call.name)
+                yield Segment(number, "call", line, call.name, edits)
 
 
 def _strings(value: object) -> Iterator[str]:

@@ -1,319 +1,234 @@
-"""The judgement on one line of a summary: is everything in it supported by the turns, and contradicted by nothing?
+"""Which sentences of the turns say a claim: all of it, then it may stay in its own words; or most of it, to be quoted.
 
-A line is looked up around the messages it cites. What is not there may still be true with a wrong id: then the whole
-line must be supported in one other place, and gets that place's id.
+A line is looked up around the messages it cites. What is not there may still be true with a wrong id: then it is looked
+up everywhere, and gets the id of the place that says it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from leporello.summaries.handoff import HandoffLine
-from leporello.summaries.verify.attribution import ACTED, done, without_speaker
-from leporello.summaries.verify.contradiction import Passage, at_odds, contradicted, opposed, substituted
-from leporello.summaries.verify.evidence import ClaimScope, Deed, Evidence, Segment
-from leporello.summaries.verify.lexicon import in_other_script, is_general, root, sides_of, words_of
-from leporello.summaries.verify.nearest import Nearest, holds_name
-from leporello.summaries.verify.numbers import Counting, free_figures, misjudged
-from leporello.summaries.verify.paraphrase import faithful, telling, unaccounted
+from leporello.summaries.verify.evidence import Evidence, Segment, fold
 from leporello.summaries.verify.reading import (
     ELLIPSIS,
-    HAN,
     LINE_NUMBER,
     NEGATORS,
     QUOTED,
     Reading,
     Token,
-    any_same,
     is_hash,
+    is_unspaced,
     read,
+    spoken_by,
+    without_speaker,
 )
-from leporello.summaries.verify.vocabulary import Vocabulary, is_other_language, is_specific
+from leporello.text_features.figures import Figure, any_same
+from leporello.text_features.words import STOP_WORDS
 
 _CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
-ALIGNED_SHARE = 0.3
-NEAR_BEST = 0.6
-LEAST_LIKENESS = 0.4
-NEARLY_AS_LIKE = 0.85
-AS_LIKE = 0.97
-MOST_SIDES = 60
-MOMENT = re.compile(
-    r"(?<![\w:.])\d{1,2}:\d{2}(?![\w:])|\b(?:yesterday|tonight|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|(?:last|next) (?:night|week|month|year)|(?:before|previous|earlier|another) (?:this )?session"
-    r"|(?:january|february|april|june|july|august|september|october"
-    r"|november|december)|\w+ (?:days?|weeks?|months?|years?) ago|\d{1,2} (?:march|may))\b",
-    re.IGNORECASE,
+_GRAMMAR = frozenset(
+    """
+    a an the is are was were be been being am it its this that these those and of in on at to for by as which who whose
+    whom has have had do does did doing there here also i we you he she they me us him them my our your his her their
+    such very just own other so via upon
+    """.split()
 )
-"""Times that a claim may not make up."""
+"""Small words that may differ; all others change what is said."""
+_TELLING = (STOP_WORDS | NEGATORS) - _GRAMMAR
+_HEDGES = frozenset(
+    """
+    if unless might may could maybe perhaps possibly probably presumably apparently likely seem seems should would will
+    shall must todo plan plans planned want wants need needs let please propose proposed suggest suggested going
+    consider 可能 也许 或许 大概 似乎 如果 计划 打算 需要 应该 请
+    """.split()
+)
+"""What is doubted, wanted, planned or asked for is told so."""
+_OF_TOOLS = frozenset("test run suite result command file commit error exit code output made took hit".split())
+"""What a claim may say of the things that tools deal with."""
+_FAILING = frozenset("failed failing failure error skipped".split())
+_OF_CALLS = ("call", "tool")
+_OF = (" of ", " of the ", " out of ", "/")
+MOST_TRIED = 8
+LEAST_ADDED = 2
+"""Words that a second sentence must account for: a single one may have been put in the place of another. Of a call and
+what it shows one is enough."""
+
+
+# --- all of it -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class LineVerdict:
-    """Why a line is wrong, or why it is in doubt; and where it is supported, when that is elsewhere than it says."""
+    """Why a line may not stay in its own words; and where it is said, when that is elsewhere than it says."""
 
-    wrong: str = ""
     doubt: str = ""
     sources: tuple[int, ...] = ()
-
-    @property
-    def plain(self) -> bool:
-        """Whether the line may stay in its own words."""
-        return not self.wrong and not self.doubt
-
-
-STANDS = LineVerdict()
 
 
 class Judge:
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self.counting = Counting(evidence)
-        self.vocabulary = Vocabulary(evidence)
         self.near = Nearest(evidence)
 
     def judge(self, line: HandoffLine) -> LineVerdict:
-        region = self.evidence.region(line.sources)
-        cited = ClaimScope(tuple(number for number in line.sources if number in region), region)
-        verdicts = [self._claim(text, cited) for text in claims(line.text)]
-        moved = tuple(dict.fromkeys(number for verdict in verdicts for number in verdict.sources))
-        worst = next((v for v in verdicts if v.wrong), None) or next((v for v in verdicts if v.doubt), STANDS)
-        return replace(worst, sources=moved)
+        cited = frozenset(self.evidence.region(line.sources))
+        moved: list[int] = []
+        for text in claims(line.text):
+            for scope in (cited, None) if cited else (None,):
+                doubt, numbers = self._claim(text, scope)
+                if not doubt:
+                    break
+            if doubt:
+                return LineVerdict(doubt)
+            moved.extend(numbers if cited and cited.isdisjoint(numbers) else ())
+        return LineVerdict(sources=tuple(dict.fromkeys(moved)))
 
-    def nearest(self, line: HandoffLine) -> tuple[Segment, ...]:
-        """The one or two segments that a line is nearest to; none when that is not clear."""
-        claim = read(without_speaker(line.text))
-        weights = self._weights(claim)
-        cited = [number for number in line.sources if number in self.evidence.roles]
-        places = [cited, self.evidence.groups(cited), self.evidence.region(cited)] if cited else []
-        found = self.near.quotable(claim, weights, places, cited)
-        if found:
-            return found
-        anywhere = [number for region in self.evidence.candidates(claim, weights) for number in region]
-        return self.near.quotable(claim, weights, [tuple(dict.fromkeys(anywhere)) or self._naming(claim)])
-
-    def _naming(self, claim: Reading) -> tuple[int, ...]:
-        """The messages that hold a name of a claim, in whatever form."""
-        names = [token.text for token in claim.names]
-        return tuple(
-            number
-            for number in self.evidence.numbers
-            if any(holds_name(name, (self.evidence.text(number),)) for name in names)
-        )
-
-    def _claim(self, text: str, cited: ClaimScope) -> LineVerdict:
-        if any(not cited.region or segment.number in cited.region for segment in self.evidence.repeated(text)):
-            return STANDS
+    def _claim(self, text: str, scope: Collection[int] | None) -> tuple[str, list[int]]:
+        """What is not said of a claim in some messages, or in all; and the messages that say it."""
+        said = [s.number for s in self.evidence.repeated(text) if scope is None or s.number in scope]
+        if said:
+            return "", said[:1]
         claim = read(text)
-        if not _checkable(claim):
-            return STANDS
-        why = self._check(claim, cited) if cited.region else ""
-        if cited.region and not why:
-            return LineVerdict(doubt=self._doubt(claim, cited))
-        if cited.region and why.startswith("contradicts"):
-            return LineVerdict(why)
-        return self._elsewhere(claim, why, moved=bool(cited.region))
-
-    def _elsewhere(self, claim: Reading, why: str, *, moved: bool) -> LineVerdict:
-        """The verdict of the places that speak most of what the claim speaks of."""
-        regions = self.evidence.candidates(claim, self._weights(claim))
-        rated = [(*self._likeness(claim, region), region) for region in regions]
-        best = max((likeness for likeness, _, _ in rated), default=0.0)
-        if best < LEAST_LIKENESS:
-            return LineVerdict(why or ("nothing like it" if _says_something(claim) else ""))
-        doubted: LineVerdict | None = None
-        for likeness, core, region in sorted(rated, key=lambda entry: -entry[0]):
-            if likeness < NEARLY_AS_LIKE * best or (likeness < AS_LIKE * best and why.startswith("contradicts")):
-                break
-            scope = ClaimScope((core,), region, cited=False)
-            found = self._check(claim, scope)
-            if not found:
-                verdict = LineVerdict(doubt=self._doubt(claim, scope), sources=(core,) if moved else ())
-                if verdict.plain:
-                    return verdict
-                doubted = doubted or verdict
-            why = found if found.startswith("contradicts") else why or found
-        return doubted or LineVerdict(why)
-
-    def _doubt(self, claim: Reading, scope: ClaimScope) -> str:
-        """What in a supported claim is not accounted for word by word."""
-        if any(" " in quote for quote in claim.quotes):
-            claim = read(QUOTED.sub(_without_prose, claim.text))
-        told = read(without_speaker(claim.text))
-        segments = [s for _, s in self.near.candidates(told, self._weights(told), scope.region)]
-        sums = {f.start for f in free_figures(told) if self.counting.summed(told, f, scope.region)}
-        words = [token for token in telling(told) if token.start not in sums]
-        # What a call shows, the agent did, and nobody else.
-        if told.text == claim.text and done(claim, self._deeds(scope), self.passages(claim, scope.region)):
-            words = [t for t in words if t.key not in ACTED and t.text.casefold() not in NEGATORS]
-            told = replace(told, statuses=frozenset())
-        left = unaccounted(told, words, segments, self.evidence)
-        return f"not accounted for: {' '.join(left)}" if left else ""
-
-    def _likeness(self, claim: Reading, region: tuple[int, ...]) -> tuple[float, int]:
-        """How much of a claim is in a region, and which message of it is most like the claim."""
-        for number in region if claim.quotes else ():
-            if all(self._quoted(quote, (number,)) for quote in claim.quotes):
-                return 1.0, number
-        weights = self._weights(claim)
-        found = self.evidence.aligned(weights, region)
-        words = {token.key for token in claim.content if token.key in weights}
-        shares = [found[0][0] if found else 0.0] * 3
-        if words:
-            shares.append(sum(self.evidence.has_any(word, region) for word in words) / len(words))
-        core = found[0][1].number if found else region[0]
-        if claim.figures:
-            found_in = {number: self.counting.share_in(claim, number) for number in region}
-            core = max(region, key=lambda number: (found_in[number], number == core, -number))
-            shares.extend([found_in[core]] * 2)
-        return sum(shares) / len(shares), core
-
-    def _check(self, claim: Reading, scope: ClaimScope) -> str:
-        """Why a scope doesn't support a claim; empty when it does."""
-        missing = self._missing_quote(claim, scope.region)
-        if not missing and any(" " in quote for quote in claim.quotes):
-            # What is quoted word for word needs no second look.
-            claim = read(QUOTED.sub(_without_prose, claim.text))
-        passages = self.passages(claim, scope.region)
-        copied = faithful(claim, [passage.reading for passage in passages])
-        if copied is False:
-            return "contradicts: the same words"
-        deed = done(claim, self._deeds(scope), passages)
-        if not deed and substituted(claim, passages):
-            return "contradicts: something else"
-        return (
-            missing
-            or self._missing_name(claim, scope.region)
-            or self.counting.wrong(claim, scope)
-            or self.vocabulary.foreign(claim, scope, ACTED if deed else frozenset())
-            or ("contradicts: what was done" if deed is False else "")
-            or ("" if deed else self._said_otherwise(claim, passages, scope, copied=bool(copied)))
-        )
-
-    def _deeds(self, scope: ClaimScope) -> Sequence[Deed]:
-        """The calls that a claim may be about: all of them, unless it says which."""
-        return self.evidence.deeds_in(scope.region) if scope.cited else self.evidence.deeds
-
-    # --- what must be there ------------------------------------------------------------------------------------------
-
-    def _missing_name(self, claim: Reading, scope: tuple[int, ...]) -> str:
-        for token in claim.names:
-            if not self.has_name(token.text, scope):
-                return f"unknown name {token.text}"
-        for moment in MOMENT.finditer(claim.text):
-            if not self.evidence.says(moment.group(), scope):
-                return f"unknown time {moment.group()}"
-        for person in _PERSON.finditer(claim.text):
-            if not any(self.evidence.has(root(person[1] or person[2]), (number,)) for number in scope):
-                return f"unknown person {person.group()}"
-        for token in _proper_names(claim, capitals=not is_other_language(claim)):
-            if not self.evidence.has(token.key, scope):
-                return f"unknown name {token.text}"
-        return ""
-
-    def has_name(self, raw: str, scope: Collection[int]) -> bool:
-        """Whether a name occurs in a scope: whole, or shortened at the end of a path, or as the start of a hash."""
-        whole = raw.strip(".,;:()[]\"'`*").casefold()
-        if self.evidence.has(whole, scope):
-            return True
-        if len(whole) > 5 and not is_hash(whole) and not LINE_NUMBER.search(whole) and self.evidence.says(whole, scope):
-            return True
-        if not is_hash(whole) and "/" not in whole and "." not in whole:
-            return False
-        return holds_name(raw, [self.evidence.text(number) for number in scope])
-
-    def _missing_quote(self, claim: Reading, scope: tuple[int, ...]) -> str:
+        quoting: list[int] = []
         for quote in claim.quotes:
             pieces = [piece for piece in ELLIPSIS.split(quote) if len(piece) > 1]
-            if not all(self._quoted(piece, scope) for piece in pieces):
-                return f"unknown quotation {quote}"
-        return ""
+            found = [self.evidence.saying(piece, scope) for piece in pieces]
+            if not all(found):
+                return f"nobody said {quote}", []
+            quoting.extend(numbers[0] for numbers in found if " " in quote)
+        # What is quoted word for word needs no second look.
+        bare = QUOTED.sub(_without_prose, text)
+        told = read(without_speaker(bare))
+        left = [token for token in told.tokens if _is_telling(token)]
+        if not left:
+            return "", quoting[:1]
+        around = self.evidence.groups(quoting) if bare != text else scope
+        roles = spoken_by(bare)
+        candidates = [s for _, s in self.near.candidates(told, around) if not roles or s.role in roles]
+        segments, doubt = self._saying(told, left, candidates)
+        return doubt, [segment.number for segment in segments[:1]]
 
-    def _quoted(self, piece: str, scope: Collection[int]) -> bool:
-        bare = piece.strip().rstrip(".,;:!?")
-        return self.evidence.says_whole(bare, scope) or ("/" in bare and " " not in bare and self.has_name(bare, scope))
-
-    # --- what is said of it ------------------------------------------------------------------------------------------
-
-    def _weights(self, claim: Reading) -> dict[str, float]:
-        """What a claim can be recognised by. Words of a script that the turns don't use are translated if possible."""
-        weights: dict[str, float] = {}
-        other = is_other_language(claim)
-        for token in claim.tokens:
-            if not (token.name or token.content) or not token.key:
+    def _saying(
+        self, claim: Reading, words: Sequence[Token], candidates: Sequence[Segment]
+    ) -> tuple[tuple[Segment, ...], str]:
+        """The one or two segments that say all the words of a claim, or what is lacking."""
+        rests = {id(segment): _left(words, claim, segment) for segment in candidates}
+        doubt = "nothing like it"
+        for first in sorted(candidates, key=lambda segment: len(rests[id(segment)]))[:MOST_TRIED]:
+            chosen, rest = self._with_second(first, rests[id(first)], claim, candidates)
+            if rest:
+                doubt = f"not said: {' '.join(token.text for token in rest)}"
                 continue
-            if other and not token.name and not self.evidence.knows(token.key):
+            doubt = next((why for segment in chosen if (why := _differs(claim, words, segment))), "")
+            if not doubt:
+                return chosen, ""
+        return (), doubt
+
+    def _with_second(
+        self, first: Segment, rest: Sequence[Token], claim: Reading, candidates: Sequence[Segment]
+    ) -> tuple[tuple[Segment, ...], Sequence[Token]]:
+        """A segment, with a second one of the same message or call for the words it leaves; and what is left then."""
+        group = self.evidence.groups((first.number,))
+        best: tuple[tuple[Segment, ...], Sequence[Token]] = ((first,), rest)
+        for second in candidates if rest else ():
+            calls = second.role in _OF_CALLS and first.role in _OF_CALLS
+            if second is first or not (second.number == first.number or (calls and second.number in group)):
                 continue
-            if token.name or not HAN.match(token.text) or any(self.evidence.knows(key) for key in token.keys):
-                weights[token.key] = self.evidence.weight(token.key) * (1.5 if token.name else 1.0)
-            else:
-                known = [word for key in token.keys for word in in_other_script(key) if self.evidence.knows(word)]
-                weights.update(
-                    (word, self.evidence.weight(word)) for word in sorted(known, key=self.evidence.weight)[:1]
-                )
-        return weights
+            left = _left(rest, claim, second)
+            added = [token for token in rest if token not in left]
+            shown = not (first.verbatim and second.verbatim) and not any(token.text[:1].isdigit() for token in added)
+            if len(added) >= (1 if calls and shown else LEAST_ADDED) and len(left) < len(best[1]):
+                best = ((first, second), left)
+        return best
 
-    def passages(self, claim: Reading, region: tuple[int, ...]) -> list[Passage]:
-        """The segments of a region that speak of the same as the claim."""
-        found = self.evidence.aligned(self._weights(claim), region)
-        if not found or found[0][0] < ALIGNED_SHARE:
-            return []
-        best = found[0][0]
-        return [
-            Passage(share, segment.role, read(segment.text)) for share, segment in found if share >= NEAR_BEST * best
-        ]
 
-    def _said_otherwise(self, claim: Reading, passages: list[Passage], scope: ClaimScope, *, copied: bool) -> str:
-        """Why what is said of the things in a claim is not what the turns say; a faithful copy agrees word by word."""
-        if copied:
-            return "contradicts: status" if at_odds(claim, passages) else ""
-        if misjudged(claim, self._counted(claim, scope)):
-            return "contradicts: how many"
-        if self._denied(claim, scope):
-            return "contradicts: negation"
-        if opposed(claim, lambda axis: self._taking_sides(axis, scope)):
-            return "contradicts: opposite"
-        why = contradicted(claim, passages) if passages else ""
-        return f"contradicts: {why}" if why else ""
+def _is_telling(token: Token) -> bool:
+    return bool(token.keys) and (token.name or token.content or token.text[:1].isdigit() or token.lowered in _TELLING)
 
-    def _denied(self, claim: Reading, scope: ClaimScope) -> bool:
-        """Whether a claim denies a word that the messages it is about only affirm."""
-        for token in claim.tokens:
-            if not token.negated or not token.content or sides_of(token.key) or is_general(token.key):
-                continue
-            places = self.evidence.segments_with(token.key, scope.core)
-            said = [
-                other for p in places for other in read(self.evidence.segments[p].text).tokens if other.key == token.key
-            ]
-            if said and not any(other.negated for other in said):
-                return True
+
+def _left(words: Sequence[Token], claim: Reading, segment: Segment) -> list[Token]:
+    """The words that a segment doesn't say."""
+    source = read(segment.text)
+    forms = {form for token in source.tokens for form in token.forms}
+    if segment.role in _OF_CALLS:
+        forms |= _OF_TOOLS | {segment.call.casefold()}
+    text = fold(segment.text)
+    denies = any(token.negated or token.lowered in NEGATORS for token in source.tokens)
+    return [
+        token
+        for token in words
+        if not ((denies and token.lowered in NEGATORS) or _says(token, claim, source, forms, text))
+    ]
+
+
+def _says(token: Token, claim: Reading, source: Reading, forms: Collection[str], text: str) -> bool:
+    if token.name:
+        return holds_name(token.text, text) or token.forms[0] in forms
+    figure = next((f for f in claim.free_figures() if f.start <= token.start < f.end), None)
+    if figure is not None:
+        return any_same(figure, source.figures) or _is_sum(figure, claim, source)
+    if token.lowered == "all" and claim.text[token.start + 4 : token.start + 5].isdigit():
+        # "All 21 tests passed" of "21 passed", when nothing else is counted.
+        return not any(form in _FAILING for other in source.tokens for form in other.forms)
+    if is_unspaced(token.text):
+        return all(form in forms for form in token.forms)
+    return token.forms[0] in forms or (len(token.forms) > 1 and all(form in forms for form in token.forms[1:]))
+
+
+def _is_sum(figure: Figure, claim: Reading, source: Reading) -> bool:
+    """Whether "2 of 12" adds up: two numbers of the source, 2 and 10, make the second."""
+    part = next((other for other in claim.figures if claim.text[other.end : figure.start] in _OF), None)
+    if part is None or figure.kind or figure.about:
         return False
+    known = {other.bare: source.text[other.end :].split()[:1] for other in source.figures if not other.kind}
+    counted = [word.strip(",.;") for word in known.get(part.bare, ())]
+    return figure.bare - part.bare in known and any(word in claim.text for word in counted)
 
-    def _counted(self, claim: Reading, scope: ClaimScope) -> list[Reading]:
-        """The segments that count on one side or the other of what a claim says: of the nearest messages that do."""
-        words = {word for facet in claim.facets if claim.figures for word in words_of(facet.side.axis)}
-        for numbers in (scope.core, scope.region):
-            places = {place for word in words for place in self.evidence.segments_with(word, numbers)}
-            readings = [read(self.evidence.segments[place].text) for place in sorted(places)]
-            found = [reading for reading in readings if any(any_same(f, reading.figures) for f in claim.figures)]
-            if found:
-                return found
-        return []
 
-    def _taking_sides(self, axis: int, scope: ClaimScope) -> list[Reading]:
-        """The segments that give one of the answers to a question: of the messages themselves, else of those around."""
-        for numbers in (scope.core, scope.region):
-            places = {place for word in words_of(axis) for place in self.evidence.segments_with(word, numbers)}
-            if places:
-                return [read(self.evidence.segments[place].text) for place in sorted(places)[:MOST_SIDES]]
-        return []
+def _differs(claim: Reading, words: Sequence[Token], segment: Segment) -> str:
+    """How a segment that has the words of a claim says something else with them."""
+    source = read(segment.text)
+    denied: dict[str, set[bool]] = {}
+    for token in source.tokens:
+        for form in token.forms:
+            denied.setdefault(form, set()).add(token.negated)
+    for token in words:
+        if any(token.negated not in denied[form] for form in token.forms[:1] if form in denied):
+            return f"denied: {token.text}"
+    if segment.role in _OF_CALLS:
+        return "" if _in_order(words, segment) else "in another order"
+    spoken = {token.lowered for token in claim.tokens}
+    hedges = {token.lowered for token in source.tokens if token.lowered in _HEDGES} - spoken
+    if hedges and segment.role != "user":
+        return f"only {' '.join(sorted(hedges))}"
+    if segment.text.rstrip(" *_`").endswith(("?", "？")) and "?" not in claim.text:
+        return "a question"
+    return "" if _in_order(words, segment) else "in another order"
+
+
+def _in_order(words: Sequence[Token], segment: Segment) -> bool:
+    """Whether names and numbers stand in the order of the claim: exchanged ones say something else."""
+    text = fold(segment.text)
+    place = 0
+    for token in words:
+        if token.name or token.text[:1].isdigit():
+            exact = token.forms[0]
+            if exact not in text:
+                continue
+            place = text.find(exact, place)
+            if place < 0:
+                return False
+            place += len(exact) * exact.isdigit()
+    return True
 
 
 def _without_prose(quotation: re.Match[str]) -> str:
     """Nothing in place of a quoted sentence; code stays."""
     text = quotation.group()
-    return text if text.startswith("`") or (" " not in text and not HAN.search(text)) else " "
+    return text if text.startswith("`") or (" " not in text and not is_unspaced(text[1:])) else " "
 
 
 def claims(text: str) -> list[str]:
@@ -328,40 +243,139 @@ def claims(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def _checkable(claim: Reading) -> bool:
-    return _says_something(claim) or bool(claim.facets)
+# --- most of it ------------------------------------------------------------------------------------------------------
+
+MOST_SEGMENTS = 40
+LEAST_SHARE = 0.15
+"""Of a claim's words, when its names and numbers are there."""
+LEAST_SHARE_OF_WORDS = 0.3
+"""Of a claim that has only words, or some of whose names and numbers are not there."""
+PRINTED = 0.8
+"""Of two sentences that are as near, people's words are read more easily than what programs print."""
+EXACT_WEIGHT = 1.5
+"""Of names and numbers, beside 1 for a word."""
+_SIGNS = '{}[]<>|;\\"'
+_FRINGE = ",;:()[]\"'`*"
 
 
-def _says_something(claim: Reading) -> bool:
-    """Whether there is anything in a claim that must be found."""
-    return bool(claim.names or claim.quotes or claim.figures or any(is_specific(token) for token in claim.content))
+@dataclass(frozen=True, slots=True)
+class Essentials:
+    """What a claim can't do without: names, numbers in digits, and quotations."""
+
+    names: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    quotes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names) + len(self.figures) + len(self.quotes)
+
+    def held_by(self, segment: Segment) -> set[int]:
+        """Which of them a segment holds, by their place."""
+        text = fold(segment.text)
+        held = [holds_name(name, text) for name in self.names]
+        known = read(segment.text).figures if self.figures else ()
+        held.extend(any_same(figure, known) for figure in self.figures)
+        held.extend(
+            all(fold(piece).rstrip(".,;:!?") in text for piece in ELLIPSIS.split(quote) if len(piece) > 1)
+            for quote in self.quotes
+        )
+        return {place for place, there in enumerate(held) if there}
 
 
-def _proper_names(claim: Reading, *, capitals: bool) -> Iterable[Token]:
-    """Words with a capital that no sentence start explains, abbreviations, and branches and places of deployment."""
-    opened = True
-    before = ""
-    for token in claim.tokens:
-        if token.boundary:
-            opened = True
-            continue
-        text = token.text
-        capital = (text.isupper() or (text.istitle() and not opened)) and not is_general(token.key)
-        if (
-            token.content
-            and len(text) > 2
-            and ((capital and capitals) or (text in _BRANCHES and (opened or before in _AT)))
-        ):
-            yield token
-        opened = False
-        before = text.casefold()
+def essentials_of(claim: Reading) -> Essentials:
+    names = tuple(dict.fromkeys(token.text for token in claim.names))
+    figures = tuple(figure for figure in claim.free_figures() if not figure.word)
+    return Essentials(names, figures, tuple(quote for quote in claim.quotes if " " in quote))
 
 
-_BRANCHES = frozenset("main master develop dev trunk staging production prod stable nightly canary beta".split())
-_PERSON = re.compile(
-    r"\b(?:an?|the|another|some|our|their) (reviewer|colleague|customer|client|manager|teammate|maintainer|tester"
-    r"|developer|designer|admin|administrator|boss|team|intern|contractor|auditor|stakeholder|owner)s?\b"
-    r"|\b(nobody|everybody|everyone|somebody|someone)\b",
-    re.IGNORECASE,
-)
-_AT = frozenset("on to into onto from in at branch against off auf nach von sur vers".split())
+def holds_name(raw: str, text: str) -> bool:
+    """Whether a folded text holds a name: whole, or shortened at the end of a path, or as the start of a hash."""
+    whole = raw.strip(_FRINGE).rstrip(".").casefold()
+    name = LINE_NUMBER.sub("", whole)
+    if is_hash(name):
+        return re.search(rf"(?<![0-9a-z]){name[:12]}", text) is not None
+    if "/" not in name and "." not in name:
+        return re.search(rf"(?<![\w-]){re.escape(whole)}(?![\w-])", text) is not None
+    if whole != name and whole.rpartition(":")[2] not in text:
+        return False
+    pieces = [piece for piece in ELLIPSIS.split(name) if piece]
+    if len(pieces) > 1:
+        return all(piece.strip("/") in text for piece in pieces)
+    return re.search(rf"(?<![\w.-]){re.escape(name.removeprefix('./'))}(?![\w-]|\.\w)", text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rated:
+    """A segment: which essentials it holds, and its share of the words."""
+
+    held: set[int]
+    share: float
+    segment: Segment
+
+
+def _readable(segment: Segment) -> float:
+    """How well a segment reads as a quotation: lines of output the less, the more signs there are among the words."""
+    if segment.role != "tool":
+        return 1.0
+    return PRINTED * (1 - sum(map(segment.text.count, _SIGNS)) / len(segment.text))
+
+
+class Nearest:
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+
+    def candidates(self, claim: Reading, scope: Collection[int] | None) -> list[tuple[float, Segment]]:
+        """The segments of some messages, or of all, that share most with a claim, best first."""
+        weights: dict[str, float] = {}
+        for token in claim.tokens:
+            if token.keys and not token.boundary and (token.name or token.content or token.text[:1].isdigit()):
+                key = token.keys[-1] if is_hash(token.keys[0]) else token.keys[0]
+                weights[key] = self.evidence.weight(key) * (1.0 if token.content else EXACT_WEIGHT)
+        found = self.evidence.alike(weights, scope, MOST_SEGMENTS)
+        if scope is not None:
+            known = {id(segment) for _, segment in found}
+            others = self.evidence.with_figures(claim.free_figures(), scope)
+            found.extend((0.0, segment) for segment in others if id(segment) not in known)
+        return found
+
+    def quotable(self, line: HandoffLine) -> tuple[Segment, ...]:
+        """The one or two segments that say most of what a line says; none when nothing is near.
+
+        The messages that the line cites come first, then those around them, then all others. Best are segments that
+        hold every name and number; else one that holds half of them.
+        """
+        claim = read(without_speaker(line.text))
+        cited = [number for number in line.sources if number in self.evidence.roles]
+        places: list[Sequence[int] | None] = [self.evidence.groups(cited), self.evidence.region(cited)] if cited else []
+        essentials = essentials_of(claim)
+        least = LEAST_SHARE if len(essentials) else LEAST_SHARE_OF_WORDS
+        partial: list[tuple[Segment, ...]] = []
+        for scope in (*places, None):
+            found = [(share, s) for share, s in self.candidates(claim, scope) if s.verbatim]
+            rated = [_Rated(essentials.held_by(s), share * _readable(s), s) for share, s in found]
+            rated.sort(key=lambda one: (-len(one.held), -one.share, not one.segment.edits))
+            for first in rated:
+                chosen = self._completed(first, rated, len(essentials), cited)
+                if chosen and (sum(one.share for one in chosen) >= least or (essentials.figures and scope)):
+                    return tuple(one.segment for one in chosen)
+            partial.extend(
+                (one.segment,)
+                for one in rated[:1]
+                if 2 * len(one.held) >= len(essentials.names) + len(essentials.figures)
+                and one.share >= LEAST_SHARE_OF_WORDS
+            )
+        return partial[0] if partial else ()
+
+    def _completed(
+        self, first: _Rated, rated: Sequence[_Rated], wanted: int, cited: Collection[int]
+    ) -> tuple[_Rated, ...]:
+        """A segment, with a second one when it lacks essentials that another has; nothing when some are lacking still.
+
+        The second belongs to it: the call and its results, or another message that the line cites.
+        """
+        if len(first.held) == wanted:
+            return (first,)
+        beside = {*self.evidence.groups((first.segment.number,)), *cited}
+        fitting = (one for one in rated if one.segment.number in beside and len(first.held | one.held) == wanted)
+        second = max(fitting, key=lambda one: one.share, default=None)
+        return (first, second) if second is not None else ()

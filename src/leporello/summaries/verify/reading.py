@@ -1,148 +1,14 @@
-"""Reading a sentence: the names, numbers and quotations in it, which words carry it, and what it says of them."""
+"""Reading a sentence: its names, numbers and quotations, the words that carry it, and which of them are denied."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from leporello.summaries.verify.lexicon import ClaimStatus, Side, root, sides_of, statuses_of
-from leporello.text_features.words import STOP_WORDS, UNSPACED
-
-_UNITS: dict[str, tuple[str, float]] = {
-    **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), ("time", 1e-9)),
-    **dict.fromkeys(("us", "µs", "microsecond", "microseconds", "微秒"), ("time", 1e-6)),
-    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds", "毫秒"), ("time", 1e-3)),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds", "秒"), ("time", 1.0)),
-    **dict.fromkeys(("min", "mins", "minute", "minutes", "分钟"), ("time", 60.0)),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours", "小时"), ("time", 3600.0)),
-    **dict.fromkeys(("d", "day", "days", "天"), ("time", 86_400.0)),
-    **dict.fromkeys(("week", "weeks", "周"), ("time", 604_800.0)),
-    **dict.fromkeys(("month", "months", "个月"), ("month", 1.0)),
-    **dict.fromkeys(("year", "years", "年"), ("year", 1.0)),
-    **dict.fromkeys(("b", "byte", "bytes", "字节"), ("size", 1.0)),
-    **dict.fromkeys(("kb", "kib"), ("size", 1e3)),
-    **dict.fromkeys(("mb", "mib"), ("size", 1e6)),
-    **dict.fromkeys(("gb", "gib"), ("size", 1e9)),
-    **dict.fromkeys(("tb", "tib"), ("size", 1e12)),
-    **dict.fromkeys(("%", "percent", "％"), ("share", 0.01)),
-    **dict.fromkeys(("px", "pixel", "pixels"), ("px", 1.0)),
-    **dict.fromkeys(("hz",), ("hz", 1.0)),
-    **dict.fromkeys(("khz",), ("hz", 1e3)),
-    **dict.fromkeys(("mhz",), ("hz", 1e6)),
-    **dict.fromkeys(("ghz",), ("hz", 1e9)),
-    **dict.fromkeys(("$", "usd", "dollars"), ("usd", 1.0)),
-    **dict.fromkeys(("€", "eur", "euros"), ("eur", 1.0)),
-}
-_SCALES = {"k": 1e3, "m": 1e6, "g": 1e9, "bn": 1e9, "万": 1e4, "亿": 1e8}
-_WORDS = {
-    word: float(value)
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
-    )
-} | {"twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0, "hundred": 100.0, "thousand": 1000.0, "dozen": 12.0}
-_HAN_DIGITS = {character: float(value) for value, character in enumerate("零一二三四五六七八九十")} | {"两": 2.0}
-
-_UNIT_WORDS = "|".join(sorted((re.escape(unit) for unit in _UNITS if unit not in "$€"), key=len, reverse=True))
-_ABOUT = (
-    r"(?P<about>(?:\b(?:about|around|roughly|approximately|approx\.?|circa|some|nearly|almost|over|more than|under"
-    r"|less than|up to|at least|at most)\s+|[~≈]|约|大约|将近|超过)\s?)?"
-)
-_AMOUNT = (
-    r"(?P<sign>[$€])?(?<![\w.,/#:@-])(?P<body>\d{1,3}(?:[,_\u00a0\u202f]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*\.\d|-\d)"
-    rf"(?:(?P<scale>[kKmMgG]|bn|万|亿)(?![A-Za-z])|\s?(?P<unit>{_UNIT_WORDS})(?![A-Za-z\d]))?(?![A-Za-z_\d])"
-)
-_CLAIMED = re.compile(_ABOUT + _AMOUNT, re.IGNORECASE)
-_GIVEN = re.compile(_AMOUNT.replace("(?P<sign>[$€])?", ""), re.IGNORECASE)
-NUMBER_WORD = re.compile(
-    rf"\b(?:{'|'.join(_WORDS)})\b|(?<![\u3400-\u9fff])[一二三四五六七八九十两](?=[个次条行处项份天])", re.IGNORECASE
-)
-_SEPARATOR = re.compile(r"[^\d.]")
-_MOST_ZEROS = 300  # as many as a float has room for
-TOLERANCE = 0.06
-ROUGHLY = 0.2
-"""A small number may be rounded to its last digit when that is not more than this share of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One number. `amount` is in the base unit of its kind; `grain` is half of its last digit's worth."""
-
-    bare: float
-    amount: float
-    kind: str
-    grain: float
-    rounded: bool
-    about: bool
-    start: int
-    end: int
-    word: bool = False
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """The amounts that support it."""
-        leeway = TOLERANCE * self.amount if self.about else self.grain if self.rounded else 1e-9 * self.amount
-        return self.amount - leeway, self.amount + leeway
-
-
-def amounts(text: str) -> list[Figure]:
-    """The numbers of a long text that are written in digits; quicker than `figures`."""
-    return [_figure(match) for match in _GIVEN.finditer(text)]
-
-
-def figures(text: str) -> list[Figure]:
-    """The numbers of a sentence, those in words as well, in order."""
-    found = [_figure(match) for match in _CLAIMED.finditer(text)]
-    taken = [(figure.start, figure.end) for figure in found]
-    for match in NUMBER_WORD.finditer(text):
-        value = _WORDS.get(match.group().casefold(), _HAN_DIGITS.get(match.group(), -1.0))
-        if all(match.end() <= start or match.start() >= end for start, end in taken):
-            found.append(Figure(value, value, "", 0.5, False, False, match.start(), match.end(), word=True))
-    return sorted(found, key=lambda figure: figure.start)
-
-
-def _figure(match: re.Match[str]) -> Figure:
-    body = match["body"]
-    if not body.isdigit():
-        body = _SEPARATOR.sub("", body)
-    digits = len(body.partition(".")[2])
-    scale = _SCALES.get((match["scale"] or "").casefold(), 1.0)
-    parts = match.groupdict()
-    unit = (match["unit"] or parts.get("sign") or "").casefold()
-    kind, factor = _UNITS.get(unit, ("", 1.0))
-    grain = 0.5 * 10.0**-digits * scale * factor
-    if not digits and scale == 1.0:
-        zeros = len(body) - len(body.rstrip("0"))
-        grain *= 10.0 ** min(zeros, max(0, len(body) - 1), _MOST_ZEROS)
-    bare = float(body) * scale
-    return Figure(bare, bare * factor, kind, grain, scale != 1.0, bool(parts.get("about")), match.start(), match.end())
-
-
-def same(claim: Figure, source: Figure) -> bool:
-    if claim.kind and source.kind and claim.kind != source.kind:
-        return False
-    if claim.kind != source.kind:
-        # One of them has no unit: the figures must agree as written; a share is never meant without its sign.
-        return claim.bare == source.bare and not claim.about and claim.kind != "share"
-    gap = abs(claim.amount - source.amount)
-    most = max(abs(claim.amount), abs(source.amount))
-    if gap <= 1e-9 * most:
-        return True
-    if claim.about:
-        return gap <= TOLERANCE * most or (claim.bare % 10 != 0 and gap <= claim.grain <= ROUGHLY * most)
-    return claim.rounded and gap <= claim.grain * (1 + 1e-9)
-
-
-def looks_same(claim: Figure, source: Figure) -> bool:
-    """Whether the two are written with the same figures, whatever their units."""
-    gap = abs(claim.bare - source.bare)
-    return gap <= (TOLERANCE if claim.about else 1e-9) * max(abs(claim.bare), abs(source.bare))
-
-
-def any_same(claim: Figure, sources: Iterable[Figure]) -> bool:
-    return any(same(claim, source) for source in sources)
-
+from leporello.text_features.figures import Figure, figures
+from leporello.text_features.words import SHORT_HASH, STOP_WORDS, UNSPACED, stem
 
 QUOTED = re.compile(r"“([^”]{2,1000})”|\"([^\"]{2,})\"|(?<![\w`])`([^`]{1,})`|「([^」]{2,1000})」|『([^』]{2,1000})』")
 TOKEN = re.compile(
@@ -155,62 +21,59 @@ TOKEN = re.compile(
 )
 _PLAIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f\u0400-\u04ff]+(?:['’][A-Za-z]+)?\Z")
 _HYPHENED = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)+\Z")
-HAN = re.compile(UNSPACED)
-"""Han and the other scripts without blanks between words."""
+_HAN = re.compile(UNSPACED)
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 _HEX = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\Z")
 LINE_NUMBER = re.compile(r":\d+(?:[-:]\d+)?\Z")
-_NUMERIC = re.compile(r"\d[\d,_]*(?:\.\d+)?(?:[kmg]|[kmgt]i?b|%|[nµu]?s|ms|min|h|d|px|x)?\Z")
+_NUMERIC = re.compile(r"(\d[\d,_]*(?:\.\d+)?)(?:[kmg]|[kmgt]i?b|%|[nµu]?s|ms|min|h|d|px|x)?\Z")
+ELLIPSIS = re.compile(r"\s{0,64}(?:\.\.\.|…|\[…\])\s*")
+_LEFT_OUT = re.compile(r"(?:\.\.\.|…|\[…\])/")
 _TRIM = ".,;:!?()[]{}<>\"'`*…"
+_BOUNDARIES = frozenset(".;:!?。；：！？，,、()[]{}→—–\n") | {"->"}
 
-_NEGATORS = """
+NEGATORS = frozenset(
+    """
     not no never without cannot nor neither nobody nothing none barely hardly unable non
     can't don't doesn't didn't isn't aren't wasn't weren't won't wouldn't shouldn't couldn't hasn't haven't hadn't
     mustn't needn't
-"""
-NEGATORS = frozenset(_NEGATORS.split())
-DOUBTING = frozenset("might may could maybe perhaps possibly probably likely presumably apparently seems".split())
-_HAN_NEGATORS = re.compile("没有|尚未|还没|未能|并非|不是|不再|不能|不会|不要|不得|禁止|无法|没|未|不|无|勿|别")
-_SKIPPED = frozenset(
-    (
-        "the a an any be been being become becomes became to do does did have has had get gets "
-        "yet longer ever more even all"
-    ).split()
+    """.split()
 )
-"""Words between a negator and what it negates."""
-_BOUNDARIES = frozenset(".;:!?。；：！？，,、()[]{}→—–\n") | {"->"}
+_HAN_NEGATORS = re.compile("没有|尚未|还没|未能|并非|不是|不再|不能|不会|不要|不得|禁止|无法|没|未|不|无|勿|别")
+_BEFORE_DENIED = frozenset(
+    """
+    the a an any be been being become becomes became to do does did have has had get gets yet longer ever more even all
+    """.split()
+)
+"""Words between a negator and what it denies."""
+_CONTRACTED = re.compile(r"(?:i|we|you|they|he|she|it|that|there|who|what|let|here)['’](?:s|re|ve|ll|d|m)$")
+"""A pronoun with its verb."""
+
+_FRAME = re.compile(
+    r"(?<![\w/.-])(?:the )?(?:user|assistant|agent)(?![\w/.-])(?:'s)?"
+    r"(?: (?:has |have |had )?(?:asks?|asked|wants?|wanted|requests?|requested|says|said|reports?|reported|told|wrote"
+    r")\b)?(?: (?:for|that|to)\b)?:?|用户(?:要求|希望|说|想|报告|提出)?[：:]?|助手(?:说|提出)?[：:]?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, name or number with the keys under which it is compared; `name` marks identifiers and paths."""
+    """A word, name or number; `keys` find it by its stem, `forms` compare it as it is written."""
 
     text: str
-    keys: tuple[str, ...]
     start: int
+    keys: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
     name: bool = False
+    """Whether it names something exactly: a path, symbol, flag, hash or version."""
     boundary: bool = False
     negated: bool = False
     content: bool = False
+    """Whether it is a word that is neither a name nor grammar."""
 
     @property
-    def denying(self) -> bool:
-        """Whether it holds its negation within itself, as Chinese words do."""
-        return self.negated and bool(HAN.match(self.text))
-
-    @property
-    def key(self) -> str:
-        """The first key: the whole of it."""
-        return self.keys[0] if self.keys else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A word that takes a side, with its place in the tokens."""
-
-    side: Side
-    negated: bool
-    position: int
+    def lowered(self) -> str:
+        return self.text.casefold().replace("’", "'").strip(_TRIM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,38 +82,105 @@ class Reading:
     tokens: tuple[Token, ...]
     figures: tuple[Figure, ...]
     quotes: tuple[str, ...]
-    facets: tuple[Facet, ...] = ()
-    statuses: frozenset[ClaimStatus] = field(default_factory=frozenset)
 
     @property
     def names(self) -> tuple[Token, ...]:
-        """Identifiers, paths, hashes, flags, versions."""
         return tuple(token for token in self.tokens if token.name)
 
     @property
     def content(self) -> tuple[Token, ...]:
-        """Words that are neither names nor grammar."""
         return tuple(token for token in self.tokens if token.content)
 
-    @property
-    def keys(self) -> frozenset[str]:
-        return frozenset(key for token in self.tokens if token.name or token.content for key in token.keys)
+    def free_figures(self) -> list[Figure]:
+        """The numbers that are no part of a name or a quotation."""
+        inside = [(token.start, token.start + len(token.text)) for token in self.names]
+        inside.extend(match.span() for match in QUOTED.finditer(self.text))
+        return [figure for figure in self.figures if not any(start <= figure.start < end for start, end in inside)]
+
+
+@lru_cache(maxsize=20_000)
+def read(text: str) -> Reading:
+    """Read a sentence; marks of emphasis are left out."""
+    text = text.replace("**", "").replace("__", "") if "**" in text or text.startswith("__") else text
+    text = _LEFT_OUT.sub("", text)
+    numbers = tuple(figures(text))
+    tokens = _with_negation([_outside(_token(match), numbers) for match in TOKEN.finditer(text)])
+    quotes = tuple(next(group for group in match if group) for match in QUOTED.findall(text))
+    return Reading(text, tokens, numbers, quotes)
+
+
+def _token(match: re.Match[str]) -> Token:
+    raw = match.group()
+    if raw in _BOUNDARIES:
+        return Token(raw, match.start(), boundary=True)
+    keys = keys_of(raw)
+    name = is_name(raw)
+    lowered = raw.casefold().strip(_TRIM)
+    grammar = lowered in STOP_WORDS or lowered in NEGATORS or _CONTRACTED.match(lowered)
+    content = bool(keys) and not name and not grammar and not _NUMERIC.match(lowered)
+    return Token(raw, match.start(), keys, _forms_of(raw), name, content=content)
+
+
+def _outside(token: Token, numbers: Sequence[Figure]) -> Token:
+    """A unit belongs to its number and is no word of its own."""
+    if token.content and any(figure.start <= token.start < figure.end and not figure.word for figure in numbers):
+        return replace(token, content=False)
+    return token
+
+
+def _with_negation(tokens: list[Token]) -> tuple[Token, ...]:
+    """Mark the word that each negator bears on: the next one that says something, within the clause."""
+    found: list[Token] = []
+    waiting = 0
+    for token in tokens:
+        denied = False
+        if token.boundary:
+            waiting = 0
+        elif token.lowered in NEGATORS:
+            waiting = 4
+        elif is_unspaced(token.text):
+            denied = bool(_HAN_NEGATORS.search(token.text))
+        elif waiting and token.lowered not in _BEFORE_DENIED:
+            denied = token.content or token.name
+            waiting = 0 if denied else waiting - 1
+        found.append(replace(token, negated=True) if denied else token)
+    return tuple(found)
 
 
 @lru_cache(maxsize=200_000)
 def keys_of(raw: str) -> tuple[str, ...]:
-    """The keys of a token: for a name the whole and its parts, for a word its root, for Han its pairs."""
-    if HAN.match(raw):
+    """The keys under which a token is found: words by their stem."""
+    return _pieces(raw, stem)
+
+
+@lru_cache(maxsize=200_000)
+def _forms_of(raw: str) -> tuple[str, ...]:
+    """The forms under which a token is compared: singular and plural are one, all other endings count."""
+    return _pieces(raw, _singular)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def _pieces(raw: str, fold: Callable[[str], str]) -> tuple[str, ...]:
+    """For a name the whole and its parts, for a number its value, for scripts without blanks pairs of characters."""
+    if is_unspaced(raw):
         return (raw,) if len(raw) == 1 else tuple(raw[k : k + 2] for k in range(len(raw) - 1))
     text = _bare(raw)
     if not text:
         return ()
     if _PLAIN_WORD.match(text) and not _mixed_case(text):
-        return (root(text.replace("’", "'").removesuffix("'s")),)
+        return (fold(text.casefold().replace("’", "'").removesuffix("'s")),)
     whole = text.casefold()
-    if is_hash(whole) or _numeric(whole):
-        return (whole,)
-    parts = tuple(root(part) for part in _PARTS.findall(text) if len(part) > 1)
+    if is_hash(whole):
+        return tuple(dict.fromkeys((whole, whole[:SHORT_HASH])))
+    number = _NUMERIC.match(whole)
+    if number:
+        value = float(number[1].replace(",", "").replace("_", ""))
+        # Rounded as well, which is how a claim may tell it.
+        return tuple(dict.fromkeys((f"{value:g}", f"{value:.0f}")))
+    parts = (fold(part.casefold()) for part in _PARTS.findall(text) if len(part) > 1)
     return tuple(dict.fromkeys((whole, *_endings(whole), *parts)))
 
 
@@ -271,96 +201,43 @@ def _bare(raw: str) -> str:
     return "." + text if text and start and raw[start - 1] == "." and "/" in text else text
 
 
-def _mixed_case(text: str) -> bool:
-    return not text.islower() and not text.isupper() and not text.istitle()
-
-
 def is_name(raw: str) -> bool:
     """Whether a token names something exactly: a path, symbol, flag, hash, version or number with letters."""
     text = raw.strip(_TRIM)
-    if len(text) < 2 or HAN.match(text):
+    if len(text) < 2 or is_unspaced(text):
         return False
     if _PLAIN_WORD.match(text):
         return _mixed_case(text) and not text[1:].islower()
     if is_hash(text):
         return True
-    if _HYPHENED.match(text) or _numeric(text.casefold()):
+    if _HYPHENED.match(text) or _NUMERIC.match(text.casefold()):
         return False
     return (
         any(c.isalpha() for c in text) or text.count(".") > 1 or "/" in text or text.startswith("#") or "-" in text[1:]
     )
 
 
+def _mixed_case(text: str) -> bool:
+    return not text.islower() and not text.isupper() and not text.istitle()
+
+
 def is_hash(text: str) -> bool:
     return bool(_HEX.match(text))
 
 
-ELLIPSIS = re.compile(r"\s{0,64}(?:\.\.\.|…|\[…\])\s*")
-_LEFT_OUT = re.compile(r"(?:\.\.\.|…|\[…\])/")
+def is_unspaced(text: str) -> bool:
+    """Whether a token is of Han or another script without blanks between words."""
+    return bool(_HAN.match(text))
 
 
-@lru_cache(maxsize=20_000)
-def read(text: str) -> Reading:
-    """Read a sentence; marks of emphasis are left out."""
-    text = text.replace("**", "").replace("__", "") if "**" in text or text.startswith("__") else text
-    text = _LEFT_OUT.sub("", text)
-    numbers = tuple(figures(text))
-    tokens = _with_negation([_outside(_token(match), numbers) for match in TOKEN.finditer(text)])
-    facets = tuple(
-        Facet(side, token.negated, position)
-        for position, token in enumerate(tokens)
-        if token.keys and not token.name
-        for key in token.keys
-        for side in sides_of(key)
-    )
-    quotes = tuple(next(group for group in match if group) for match in QUOTED.findall(text))
-    return Reading(text, tokens, numbers, quotes, facets, statuses_of(text))
+def without_speaker(text: str) -> str:
+    """A claim without the words that say whose it is, which `Speakers` judges; approval and the like are more."""
+    return _FRAME.sub(" ", text, count=1)
 
 
-def _outside(token: Token, numbers: Sequence[Figure]) -> Token:
-    """A unit belongs to its number and is no word of its own."""
-    if token.content and any(figure.start <= token.start < figure.end and not figure.word for figure in numbers):
-        return replace(token, content=False)
-    return token
-
-
-def _token(match: re.Match[str]) -> Token:
-    raw = match.group()
-    if raw in _BOUNDARIES:
-        return Token(raw, (), match.start(), boundary=True)
-    keys = keys_of(raw)
-    name = is_name(raw)
-    lowered = raw.casefold().strip(_TRIM)
-    grammar = lowered in STOP_WORDS or lowered in NEGATORS or _CONTRACTED.match(lowered)
-    content = bool(keys) and not name and not grammar and not lowered.isdigit() and not _numeric(lowered)
-    return Token(raw, keys, match.start(), name, content=content)
-
-
-_CONTRACTED = re.compile(r"(?:i|we|you|they|he|she|it|that|there|who|what|let|here)['’](?:s|re|ve|ll|d|m)$")
-"""A pronoun with its verb."""
-
-
-def _numeric(text: str) -> bool:
-    return text[:1].isdigit() and bool(_NUMERIC.match(text)) and not is_hash(text)
-
-
-def _with_negation(tokens: list[Token]) -> tuple[Token, ...]:
-    """Mark the word that each negator bears on: the next one that says something, within the clause."""
-    negated: set[int] = set()
-    waiting = 0
-    for position, token in enumerate(tokens):
-        lowered = token.text.casefold().replace("’", "'").strip(_TRIM)
-        if token.boundary:
-            waiting = 0
-        elif lowered in NEGATORS:
-            waiting = 4
-        elif HAN.match(token.text) and _HAN_NEGATORS.search(token.text):
-            negated.add(position)
-        elif waiting and (token.content or token.name) and lowered not in _SKIPPED:
-            negated.add(position)
-            waiting = 0
-        elif waiting and lowered not in _SKIPPED:
-            waiting -= 1
-    return tuple(
-        Token(t.text, t.keys, t.start, t.name, t.boundary, k in negated, t.content) for k, t in enumerate(tokens)
-    )
+def spoken_by(text: str) -> tuple[str, ...]:
+    """Whose segments may back a claim that names a speaker; none when it names nobody."""
+    frame = _FRAME.search(text)
+    if frame is None:
+        return ()
+    return ("user",) if "user" in frame.group().casefold() or "用户" in frame.group() else ("assistant", "call")

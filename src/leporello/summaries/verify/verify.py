@@ -9,17 +9,18 @@ What the model left out and a successor needs is counted, and named.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from leporello.events import Verification
 from leporello.ledger.line_features import clip
 from leporello.summaries.base import SummaryTask
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
-from leporello.summaries.verify.attribution import Speakers
 from leporello.summaries.verify.evidence import Evidence, Segment, fold, plain
 from leporello.summaries.verify.judge import Judge, LineVerdict
-from leporello.summaries.verify.reading import is_name
+from leporello.summaries.verify.reading import ELLIPSIS, QUOTED, Reading, is_name, read
 
 INSTRUCTIONS = (Section.ACTIVE_TASK, Section.CONSTRAINTS, Section.PENDING)
 """Sections that a successor may read as orders: only the user's words belong there."""
@@ -30,6 +31,43 @@ MOST_NAMED = 8
 
 CHARS_PER_TOKEN = 3
 """A summary in which lines became quotations still has room for this much."""
+
+BACKED_SHARE = 0.6
+FOREIGN_SHARE = 0.9
+"""Of a claim that cites only messages of somebody else, more must be found in the words of whom it names."""
+NOT_LESS_THAN_OTHERS = 0.85
+SPEAKERS = ("user", "assistant", "tool")
+
+_NAMED = (
+    (
+        "user",
+        re.compile(
+            r"\b(?:asked|requested|decided|said|wanted|approved) (?:for )?by the user\b|用户|\b(?:the )?user'?s "
+            r"(?:rule|request|decision|preference|wish)\b"
+            r"|\b(?:the )?user (?:has |had |have )?(?:\w+ly )?(?!is\b|was\b|'s)[a-z]+\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "assistant",
+        re.compile(
+            r"\b(?:the )?(?:assistant|agent|ai|model) (?:\w+ )?(?:asks?|asked|wants?|wanted|says?|said|decides|decided"
+            r"|proposes|proposed|suggests?|suggested|reports?|reported|forbids|forbade|recommends?|recommended|explains?"
+            r"|explained|concluded|promised|offered|announced|claimed)\b|助手(?:说|建议|提出|认为|决定)",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "tool",
+        re.compile(
+            r"\b(?:the )?(?:tool|tests?|command|build|compiler|linter|logs?|page|web page|server|terminal)"
+            r"(?: output| run| log)? (?:asks?|asked|wants?|says?|said|reports?|reported|prints|printed|shows|showed"
+            r"|forbids|states|stated|returned)\b|(?:日志|输出|页面)(?:说|显示|要求)",
+            re.IGNORECASE,
+        ),
+    ),
+)
+"""Who a claim says something was said, asked or done by; whatever the user is said to have done, the user must tell."""
 
 
 def verify(handoff: Handoff, task: SummaryTask) -> tuple[Handoff, Verification]:
@@ -108,13 +146,12 @@ class CoveredTurns:
             return "only a tool's words"
         if not self.speakers.rightly_named(line):
             return "said by somebody else"
-        verdict = self._verdict(line)
-        return verdict.wrong or verdict.doubt
+        return self._verdict(line).doubt
 
     def quoted(self, line: HandoffLine, section: Section) -> list[tuple[Section, HandoffLine]]:
         """What the turns say in place of a line, with the true ids and origins; empty when nothing is near enough."""
         quotations = []
-        for segment in self.judge.nearest(line):
+        for segment in self.judge.near.quotable(line):
             origin = self._origin(segment)
             place = place_for(section, origin)
             if place is None:
@@ -152,6 +189,54 @@ class CoveredTurns:
             if count >= LEAST_MENTIONS and any(segment.role in ("user", "assistant") for segment in places):
                 heavy.append((count, key))
         return [name for _, name in sorted(heavy, key=lambda entry: (-entry[0], entry[1]))]
+
+
+class Speakers:
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+
+    def rightly_named(self, line: HandoffLine) -> bool:
+        """Whether the speaker that a line names said it; lines that name nobody are right."""
+        unquoted = QUOTED.sub(" ", line.text)
+        for role, pattern in _NAMED:
+            if pattern.search(unquoted):
+                return self.said_by(role, pattern.sub(" ", line.text), line.sources)
+        return True
+
+    def said_by(self, role: str, text: str, sources: Collection[int]) -> bool:
+        """Whether one role said what a text says: in one message or around the cited ones, and nobody else more so."""
+        claim = read(text)
+        pieces = [piece for quote in claim.quotes if " " in quote for piece in ELLIPSIS.split(quote) if piece]
+        if not all(self.evidence.saying(piece, role=role) for piece in pieces):
+            return False
+        repeated = self.evidence.repeated(text.strip(" :,-"))
+        if repeated and all(segment.role != role for segment in repeated):
+            return False
+        shares = self._shares(claim, sources, role)
+        own = not sources or any(self.evidence.roles.get(number) in (role, "program") for number in sources)
+        least = BACKED_SHARE if own else FOREIGN_SHARE
+        return shares[role] >= least and shares[role] >= NOT_LESS_THAN_OTHERS * max(shares.values())
+
+    def only_a_tool(self, line: HandoffLine) -> bool:
+        """Whether a line comes from a tool's output more than from anybody's words."""
+        shares = self._shares(read(line.text), line.sources)
+        return shares["tool"] >= BACKED_SHARE and shares["tool"] > max(shares["user"], shares["assistant"])
+
+    def _shares(self, claim: Reading, sources: Collection[int], role: str = "") -> dict[str, float]:
+        """How much of a claim each speaker said in one message; `role` may have said it in all around the sources."""
+        keys = {token.keys[0] for token in claim.tokens if (token.name or token.content) and token.keys}
+        cited = set(self.evidence.region(sources))
+        shares = {}
+        for speaker in SPEAKERS:
+            said: Counter[int] = Counter()
+            near = 0
+            for key in keys:
+                numbers = self.evidence.said(key, speaker)
+                said.update(numbers)
+                near += not cited.isdisjoint(numbers)
+            most = max(near if speaker == role else 0, max(said.values(), default=0))
+            shares[speaker] = most / len(keys) if keys else 0.0
+        return shares
 
 
 _ORIGINS = {"user": LineOrigin.USER, "tool": LineOrigin.TOOL}
