@@ -1,10 +1,12 @@
-"""Fits the weights of `leporello.ledger.importance` on recorded sessions and question banks.
+"""Fits the weights of `leporello.ledger.importance` on question banks and public chat data.
 
-    python scripts/fit_importance.py --sessions DIR --banks DIR [--check]
+    python scripts/fit_importance.py --sessions DIR --banks DIR [--locomo DIR] [--beam DIR] [--check --by project]
 
-A unit counts as needed when it holds the gold text of a question. The model is a ridge logistic regression, fitted here
-by Newton's method (numpy only). `--check` leaves one session out at a time and prints the share of gold texts kept in
-several token budgets: the honest figure. Without it the weights are written to the package.
+A unit counts as needed when it holds the gold text of a question. What is maximised is how early needed units come when
+all units are taken in the order of their scores: for each gold text the logarithm of the tokens taken until it is there,
+between a quarter of the budget and four times it. Coordinate search, a small penalty for every weight. `--check` fits
+without each group of sessions (`--by project` or `--by session`), runs the whole exam with those weights and prints what
+is still known: the honest figure. Without it the weights are written to the package.
 """
 
 from __future__ import annotations
@@ -12,95 +14,179 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from leporello.bench.bank import load_bank
+from leporello.bench.exam import report, without_thinking
+from leporello.bench.run import ExamResult, ExamRun, run_one
 from leporello.importers import load_session
 from leporello.ledger import importance
-from leporello.ledger.calls import result_text
-from leporello.ledger.ledger import Ledger
-from leporello.ledger.line_features import identifiers, lines_of, sentences_of
-from leporello.messages import text_of
+from leporello.ledger.calls import describe, result_text
+from leporello.ledger.importance import FEATURES, Source, Vocabulary, features_of
+from leporello.ledger.units import lines_of, sentences_of
+from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.tokens import TokenCounter
 
-RIDGE = 3.0
-POSITIVE_WEIGHT = 30.0
-BUDGETS = (4_000, 8_000, 10_000, 13_000, 16_000)
+BUDGETS = {"code": 18_000, "locomo": 4_000, "beam": 16_000}
+KIND_WEIGHTS = {"code": 2.0, "locomo": 1.0, "beam": 1.0}
+TAIL_SHARE = 0.1
+FRAME_TOKENS = 250
+LINE_TOKENS, ENTRY_TOKENS = 1, 5
+PENALTY = 0.002
+START = {"information": 1.0, "length": -0.5}
+STEPS = (0.4, 0.2, 0.1)
 TARGET = Path(__file__).parent.parent / "src/leporello/ledger/weights.json"
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One conversation: a row of features for each unit, what units cost, and which units answer which question."""
+
+    name: str
+    group: str
+    kind: str
+    rows: np.ndarray
+    costs: np.ndarray
+    answers: list[list[tuple[int, ...]]]
 
 
 def folded(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip().casefold()
+    return _SPACES.sub(" ", text).strip().casefold()
 
 
-def units_of(messages: list[dict]) -> list[dict]:
-    """All units of a session with their features, in the shape the ledger computes them."""
-    ledger = Ledger()
-    for number, message in enumerate(messages, 1):
-        ledger.add(number, message)
-    rows = []
-    seen: dict[str, int] = {}
-    for number, message in enumerate(messages, 1):
-        facts = ledger.facts[number]
-        if not facts.role:
+def sample_of(name: str, group: str, kind: str, messages: Sequence[Message], golds: Sequence[str]) -> Sample:
+    """The units of a conversation as the ledger reads them, those of the tail and repeated ones left out."""
+    count = TokenCounter.for_model(None).text
+    vocabulary = Vocabulary()
+    texts: list[str] = []
+    rows: list[tuple[float, ...]] = []
+    costs: list[int] = []
+    calls: dict[str, ToolCall] = {}
+    seen: set[str] = set()
+    for message in messages:
+        calls.update((call.id, call) for call in calls_of(message))
+        source, units = units_of(message, calls.get(result_id(message) or ""))
+        if source is None:
             continue
-        work = facts.answers.work if facts.answers else ""
-        for text, position, total in all_units(facts.role, message):
-            bare = text.strip()
-            seen[bare] = seen.get(bare, 0) + 1
-            names = identifiers(text)
-            later = importance.Later(
-                cited=sum(ledger.occurrences.cited.get(name, 0) > number for name in names),
-                reused=sum(ledger.occurrences.reused.get(name, 0) > number for name in names),
-                rarity=max((1.0 / max(1, ledger.occurrences.frequency[name]) for name in names), default=0.0),
-                repeats=seen[bare],
-            )
-            features = importance.text_features(text, facts.role, position, total, work)
-            features |= importance.later_features(facts.role, len(names), later)
-            rows.append({"text": bare, "role": facts.role, "features": features})
-    return rows
+        for row, (text, position) in zip(features_of(vocabulary, source, units), units, strict=True):
+            if text not in seen:
+                seen.add(text)
+                texts.append(folded(text))
+                rows.append(row)
+                costs.append(count(text) + LINE_TOKENS + (ENTRY_TOKENS if position == 0 else 0))
+    answers = [holding(texts, folded(gold)) for gold in golds]
+    return Sample(name, group, kind, np.array(rows), np.array(costs), answers)
 
 
-def all_units(role: str, message: dict) -> list[tuple[str, int, int]]:
-    if role == "tool":
-        return list(lines_of(result_text(message)))
-    sentences = sentences_of(text_of(message))
-    return [(sentence, position, len(sentences)) for position, sentence in enumerate(sentences)]
+def units_of(message: Message, call: ToolCall | None) -> tuple[Source | None, list[tuple[str, int]]]:
+    if is_result(message):
+        text = result_text(message)
+        lines = [(line.strip(), position) for line, position, _ in lines_of(text)]
+        return Source("tool", len(text), len(lines), describe(call).work if call else "other"), lines
+    if role_of(message) not in ("user", "assistant"):
+        return None, []
+    text = text_of(message)
+    sentences = [(sentence, position) for position, sentence in enumerate(sentences_of(text))]
+    return Source(role_of(message), len(text), len(sentences)), sentences
 
 
-def fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Ridge logistic regression by Newton steps on scaled features."""
-    scale = x.std(0) + 1e-3
-    xs = x / scale
-    w = np.zeros(x.shape[1])
-    sample = np.where(y > 0, POSITIVE_WEIGHT, 1.0)
-    penalty = RIDGE * POSITIVE_WEIGHT
-    for _ in range(25):
-        p = 1 / (1 + np.exp(-np.clip(xs @ w, -30, 30)))
-        gradient = xs.T @ (sample * (p - y)) + penalty * w
-        hessian = (xs * (sample * p * (1 - p))[:, None]).T @ xs + penalty * np.eye(len(w))
-        step = np.linalg.solve(hessian, gradient)
-        w -= step
-        if np.abs(step).max() < 1e-4:
-            break
-    return w / scale
+def holding(texts: Sequence[str], gold: str) -> list[tuple[int, ...]]:
+    """The units, or runs of up to six units, that hold a gold text."""
+    alone = [(index,) for index, text in enumerate(texts) if gold in text]
+    if alone:
+        return alone
+    runs = []
+    for start in range(len(texts)):
+        for stop in range(start + 2, min(start + 7, len(texts) + 1)):
+            if gold in " ".join(texts[start:stop]):
+                runs.append(tuple(range(start, stop)))
+                break
+    return runs
 
 
-def kept(rows: list[dict], score: np.ndarray, golds: list[str], budget: int) -> int:
-    tokens = np.array([row["tokens"] for row in rows])
-    order = np.argsort(
-        -(1 / (1 + np.exp(-score)) / tokens**importance.COST_POWER + 10 * np.array([r["role"] == "user" for r in rows]))
-    )
-    used, chosen = 0, {}
-    for index in order:
-        row = rows[index]
-        if row["text"] in chosen or used + tokens[index] > budget:
-            continue
-        chosen[row["text"]] = None
-        used += tokens[index]
-    pile = "\n".join(folded(text) for text in chosen)
-    return sum(gold in pile for gold in golds)
+def earliness(sample: Sample, weights: np.ndarray) -> float:
+    """Between 0 and 1: how early the units come that questions need."""
+    order = np.argsort(-(sample.rows @ weights), kind="stable")
+    taken = np.empty(len(order))
+    taken[order] = np.cumsum(sample.costs[order])
+    budget = (1 - TAIL_SHARE) * BUDGETS[sample.kind] - FRAME_TOKENS
+    needed = [min((max(taken[i] for i in run) for run in runs), default=np.inf) for runs in sample.answers]
+    scale = np.log(4 * budget / np.maximum(np.array(needed), 1.0)) / np.log(16)
+    return float(np.clip(scale, 0, 1).mean())
+
+
+def objective(samples: Sequence[Sample], weights: np.ndarray, start: np.ndarray) -> float:
+    total = norm = 0.0
+    for kind, weight in KIND_WEIGHTS.items():
+        values = [earliness(sample, weights) for sample in samples if sample.kind == kind]
+        if values:
+            total += weight * float(np.mean(values))
+            norm += weight
+    return total / norm - PENALTY * float(np.abs(weights - start).sum())
+
+
+def fit(samples: Sequence[Sample]) -> np.ndarray:
+    """Coordinate search with ever smaller steps."""
+    start = np.array([START.get(name, 0.0) for name in FEATURES])
+    weights, best = start.copy(), objective(samples, start, start)
+    for step in STEPS:
+        for index in range(len(weights)):
+            for move in (step, -step):
+                changed = False
+                while True:
+                    tried = weights.copy()
+                    tried[index] += move
+                    value = objective(samples, tried, start)
+                    if value <= best + 1e-5:
+                        break
+                    weights, best, changed = tried, value, True
+                if changed:
+                    break
+    return weights
+
+
+def project_of(session: str) -> str:
+    """The project a recorded session is about: its file name up to the first hexadecimal id."""
+    return re.split(r"-(?=[0-9a-f]{8}|rollout|deepseek)", Path(session).name)[0]
+
+
+def code_samples(banks: Path, sessions: Path, by: str) -> list[Sample]:
+    found = []
+    for path in sorted(banks.glob("*.json")):
+        bank = load_bank(path)
+        messages = without_thinking(load_session(sessions / bank.session).messages)
+        group = project_of(bank.session) if by == "project" else bank.session
+        found.append(sample_of(bank.session, group, "code", messages, [q.gold for q in bank.questions]))
+    return found
+
+
+def check(samples: Sequence[Sample], banks: Path, sessions: Path, windows: Sequence[int]) -> None:
+    """Fit without each group of coding sessions and examine that group with the weights."""
+    scores: dict[int, list] = {window: [] for window in windows}
+    for group in sorted({sample.group for sample in samples if sample.kind == "code"}):
+        fitted = tuple(float(value) for value in fit([sample for sample in samples if sample.group != group]))
+        with_weights(fitted)
+        for path in sorted(banks.glob("*.json")):
+            bank = load_bank(path)
+            if not any(sample.group == group and sample.name == bank.session for sample in samples):
+                continue
+            for window in windows:
+                scores[window].append(run_one(ExamRun("compressor", window, "recall"), ExamResult(bank, sessions)))
+        print(f"{group}: examined with weights fitted without it", flush=True)
+    for window, found in scores.items():
+        total = report(found)["total"]
+        print(f"left out, window {window:,}: {total['closed']:.1%} / {total['recovered']:.1%}, {total['kept_tokens']:,} kept")
+
+
+def with_weights(weights: tuple[float, ...]) -> None:
+    """Put other weights in the place of those of the package, for this process."""
+    replaced: Callable[[], tuple[float, ...]] = lambda: weights  # noqa: E731
+    importance.weights = replaced  # type: ignore[assignment]
 
 
 def main() -> None:
@@ -108,49 +194,16 @@ def main() -> None:
     parser.add_argument("--sessions", type=Path, required=True)
     parser.add_argument("--banks", type=Path, required=True)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--by", choices=("project", "session"), default="project")
+    parser.add_argument("--window", type=int, action="append")
     options = parser.parse_args()
-    counter = TokenCounter.for_model(None)
-    data = []
-    for path in sorted(options.banks.glob("*.json")):
-        bank = json.loads(path.read_text())
-        rows = units_of(load_session(options.sessions / bank["session"]).messages)
-        golds = [folded(question["gold"]) for question in bank["questions"]]
-        for row in rows:
-            row["tokens"] = counter.text(row["text"]) + 1
-        data.append((rows, golds))
-    names = sorted({name for rows, _ in data for row in rows for name in row["features"]})
-    index = {name: k for k, name in enumerate(names)}
-    matrices = []
-    for rows, golds in data:
-        x = np.zeros((len(rows), len(names)))
-        y = np.zeros(len(rows))
-        hits: dict[str, int] = dict.fromkeys(golds, 0)
-        for r, row in enumerate(rows):
-            for name, amount in row["features"].items():
-                x[r, index[name]] = amount
-            text = folded(row["text"])
-            for gold in golds:
-                if gold in text and hits[gold] < 4:
-                    hits[gold] += 1
-                    y[r] = 1
-        matrices.append((x, y))
+    samples = code_samples(options.banks, options.sessions, options.by)
     if options.check:
-        totals = dict.fromkeys(BUDGETS, 0)
-        for out, (rows, golds) in enumerate(data):
-            x = np.vstack([m[0] for k, m in enumerate(matrices) if k != out])
-            y = np.hstack([m[1] for k, m in enumerate(matrices) if k != out])
-            score = matrices[out][0] @ fit(x, y)
-            for budget in BUDGETS:
-                totals[budget] += kept(rows, score, golds, budget)
-        questions = sum(len(golds) for _, golds in data)
-        print("left-out sessions:", {budget: round(total / questions, 3) for budget, total in totals.items()})
+        check(samples, options.banks, options.sessions, options.window or [128_000, 64_000, 40_000])
         return
-    w = fit(np.vstack([m[0] for m in matrices]), np.hstack([m[1] for m in matrices]))
-    table = {name: round(float(weight), 3) for name, weight in zip(names, w, strict=True) if abs(weight) >= 0.0005}
-    TARGET.write_text(
-        json.dumps({"fitted_by": "scripts/fit_importance.py", "ridge": RIDGE, "weights": table}, indent=1) + "\n"
-    )
-    print(f"{len(table)} weights written")
+    weights = {name: round(float(value), 3) for name, value in zip(FEATURES, fit(samples), strict=True)}
+    TARGET.write_text(json.dumps({"fitted_by": "scripts/fit_importance.py", "weights": weights}, indent=1) + "\n")
+    print(f"{len(weights)} weights written")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from leporello.compaction.prune import (
     shorten_arguments,
     without_images,
 )
-from leporello.ledger.line_features import CUT_MARK
+from leporello.ledger.units import CUT_MARK
 from leporello.messages import ToolCall
 
 

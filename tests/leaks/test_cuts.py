@@ -119,8 +119,7 @@ def test_no_cut_lets_a_piece_of_a_secret_through(form: str, where: str) -> None:
             if place != "shortened arguments" or any(len(call.arguments) > 1_200 for call in calls):
                 found.setdefault(place, set()).update(traces.of(text))
     found["ledger"] = traces.of(repr((ledger.facts, ledger.asks, ledger.rules, ledger.actions, ledger.waiting)))
-    names = ledger.occurrences
-    found["ledger's names"] = traces.of(" ".join((*names.cited, *names.reused, *names.frequency, *ledger.files)))
+    found["ledger's names"] = traces.of(" ".join((*ledger.vocabulary.frequency, *ledger.files)))
     found["recall"] = traces.of("\n".join(MemoryRecall(messages[:400])._collection.lines))
     assert {place: sorted(pieces)[:3] for place, pieces in found.items() if pieces} == {}
 

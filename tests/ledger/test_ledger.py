@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
+from math import fsum
+from random import Random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leporello.ledger import ledger as snapshot
-from leporello.ledger.importance import (
-    Later,
-    RankedUnit,
-    Ranking,
-    explain,
-    later_features,
-    later_score,
-    text_features,
-    weigh,
-)
+from leporello.ledger.importance import Source, Vocabulary, explain, features_of, score_units, weights, words_of
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.line_features import CUT_MARK, clip, lines_of, sentences_of
+from leporello.ledger.ranking import RankedUnit, Ranking
+from leporello.ledger.units import CUT_MARK, clip, lines_of, sentences_of
 from leporello.testing.sessions import generate
 
 
 def ranked(ledger: Ledger) -> list[RankedUnit]:
-    return list(Ranking(ledger, ledger.facts).others())
+    return list(Ranking(ledger, ledger.facts))
 
 
 @settings(max_examples=20)
 @given(st.integers(0, 1_000), st.integers(1, 39))
-def test_the_lazy_order_is_the_order_of_worth(seed: int, first: int) -> None:
-    """What a unit can be worth at most is never below what it is worth, whatever comes later."""
+def test_units_come_by_score_and_each_comes_once(seed: int, first: int) -> None:
     ledger = Ledger()
     for number, message in enumerate(generate(seed=seed, messages=40).messages, 1):
         ledger.add(number, message)
-    found = list(Ranking(ledger, range(first, ledger.last + 1)).others())
-    assert [c.worth for c in found] == sorted((c.worth for c in found), reverse=True)
-    assert len(found) == sum(
-        len(facts.units) for number, facts in ledger.facts.items() if number >= first and facts.role not in ("", "user")
-    )
+    ranking = Ranking(ledger, range(first, ledger.last + 1))
+    found = list(ranking)
+    assert [c.unit.score for c in found] == sorted((c.unit.score for c in found), reverse=True)
+    assert len(found) == sum(len(facts.units) for number, facts in ledger.facts.items() if number >= first)
+    assert list(ranking) == found
 
 
 def test_actions_files_and_outcomes_come_from_calls_and_results() -> None:
@@ -55,7 +49,7 @@ def test_actions_files_and_outcomes_come_from_calls_and_results() -> None:
         ledger.add(number, message)
     assert [(a.call.work, a.failed) for a in ledger.actions] == [("check", True), ("edit", False)]
     assert ledger.files["src/a.py"].edits == 1
-    lines = [c.text for c in Ranking(ledger, [3]).others()]
+    lines = [c.text for c in Ranking(ledger, [3])]
     assert "FAILED tests/test_a.py::test_x" in lines
 
 
@@ -88,7 +82,7 @@ def test_adding_a_message_twice_changes_nothing() -> None:
         once.add(number, message)
     assert ledger.rules == once.rules
     assert ledger.actions == once.actions
-    assert ledger.occurrences.frequency == once.occurrences.frequency
+    assert ledger.vocabulary == once.vocabulary
 
 
 @given(st.text(max_size=600), st.integers(60, 200))
@@ -111,20 +105,60 @@ def test_units_are_verbatim_pieces(text: str) -> None:
         assert sentence in text
 
 
+def scores(texts: list[str], role: str = "assistant", work: str = "") -> list[float]:
+    source = Source(role, sum(map(len, texts)), len(texts), work)
+    return score_units(Vocabulary(), source, [(text, position) for position, text in enumerate(texts)])
+
+
 def test_the_score_of_a_line_can_be_explained() -> None:
-    features = text_features("FAILED tests/test_a.py::test_x - assert 1 == 2", "tool", 40, 60, "check")
+    unit = [("FAILED tests/test_a.py::test_x - assert 1 == 2", 40)]
+    source = Source("tool", 4_000, 60, "check")
+    (features,) = features_of(Vocabulary(), source, unit)
     shares = explain(features)
-    assert abs(sum(share for _, share in shares) - weigh(features)) < 1e-9
+    assert abs(sum(share for _, share in shares) - score_units(Vocabulary(), source, unit)[0]) < 1e-9
     assert len(shares) > 3
 
 
-@given(st.sampled_from(["user", "assistant", "tool"]), st.integers(0, 9), st.integers(0, 9), st.integers(1, 9))
-def test_the_quick_score_of_later_events_is_the_weighted_sum(role: str, ids: int, cited: int, repeats: int) -> None:
-    later = Later(cited=cited, reused=cited // 2, rarity=1 / repeats, repeats=repeats)
-    assert abs(later_score(role, ids, later) - weigh(later_features(role, ids, later))) < 1e-9
-
-
 def test_an_error_line_outweighs_a_plain_one() -> None:
-    error = weigh(text_features("E   AttributeError: 'Port' object has no attribute 'bind'", "tool", 40, 60, "check"))
-    plain = weigh(text_features("    def helper(self):", "tool", 40, 60, "check"))
+    error, plain = scores(
+        ["E   AttributeError: 'Port' object has no attribute 'bind'", "    def helper_of_the_port(self):"],
+        "tool",
+        "check",
+    )
     assert error > plain
+
+
+def test_what_was_said_before_tells_less_when_it_is_said_again() -> None:
+    vocabulary = Vocabulary()
+    source = Source("user", 40, 1)
+    first, again = (score_units(vocabulary, source, [("The cat is called Mauricius.", 0)])[0] for _ in range(2))
+    assert first > again
+
+
+def test_courtesies_come_after_facts() -> None:
+    ledger = Ledger()
+    said = ["Thanks, you are great!", "My sister Ines moved to Porto on 4 May.", "Wow, that sounds awesome!"]
+    for number, text in enumerate(said, 1):
+        ledger.add(number, {"role": "user", "content": text})
+    assert ranked(ledger)[0].number == 2
+
+
+def test_languages_without_spaces_have_words() -> None:
+    assert words_of("服务器在八月迁移 to db-22") == ["服务", "器在", "八月", "迁移", "to", "db", "22"]
+
+
+@given(st.lists(st.text(max_size=80), min_size=1, max_size=8), st.randoms())
+def test_scores_do_not_depend_on_the_layout_of_sets(texts: list[str], random: Random) -> None:
+    """Words reach a sum in whatever order a set hands them out; the score is the same to the last bit."""
+    vocabulary = Vocabulary()
+    rarity = vocabulary.add(sorted({word for text in texts for word in words_of(text)}))
+    for text in texts:
+        words = sorted(set(words_of(text)))
+        mixed = random.sample(words, len(words))
+        assert fsum(rarity[word] for word in words) == fsum(rarity[word] for word in mixed)
+    assert scores(texts) == scores(texts)
+
+
+def test_there_is_a_weight_for_every_feature() -> None:
+    (features,) = features_of(Vocabulary(), Source("user", 5, 1), [("hello", 0)])
+    assert len(weights()) == len(features)

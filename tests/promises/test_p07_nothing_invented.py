@@ -77,7 +77,9 @@ def test_lines_that_are_supported_by_the_turns_stay() -> None:
 
 @pytest.mark.fault(
     "quoted units are changed on the way",
-    "ledger/line_features.py",
+    "ledger/line_patterns.py",
+    "ledger/importance.py",
+    "ledger/units.py",
     old="yield clip(line.rstrip()), position, total",
     new='yield clip(line.rstrip().replace("1", "2")), position, total',
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from leporello.compaction.assemble import STUB
 from leporello.compaction.prune import OMITTED_KEY
 from leporello.compaction.view import is_opening, join_neighbours, number_messages
-from leporello.ledger.line_features import CUT_MARK
+from leporello.ledger.units import CUT_MARK
 from leporello.messages import Message, calls_of, encode_json, is_result, parse_json, role_of, text_of
 from leporello.summaries.fold import ViewFold, read_fold
 from leporello.turns import iter_groups, open_group

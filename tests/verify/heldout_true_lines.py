@@ -8,7 +8,7 @@ from itertools import pairwise
 from random import Random
 
 from leporello.ledger.calls import describe, exit_code
-from leporello.ledger.line_features import sentences_of
+from leporello.ledger.units import sentences_of
 from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, role_of, text_of
 from leporello.summaries.handoff import Section

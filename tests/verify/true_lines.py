@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from leporello.ledger.calls import describe, exit_code, result_text
-from leporello.ledger.line_features import sentences_of
+from leporello.ledger.units import sentences_of
 from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, role_of, text_of
 from leporello.summaries.handoff import Section

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from leporello.compaction.plan import CompactionPlan
+from leporello.compaction.plan import SLIM_CHARS, CompactionPlan
 from leporello.compaction.prune import (
     clipped,
     pointer,
@@ -76,6 +76,8 @@ def _tail(plan: CompactionPlan, tail_chars: int) -> list[Item]:
             message = pointer(message, callers.get(k), item.number, same_as=later)
         elif index in plan.pointers:
             message = pointer(message, callers.get(k), item.number)
+        elif index in plan.clipped:
+            message = clipped(message, SLIM_CHARS, answered=k < unanswered)
         elif len(text_of(message)) + sum(len(call.arguments) for call in calls_of(message)) > tail_chars:
             message = clipped(message, tail_chars, answered=k < unanswered)
         if plan.pointers and index <= max(plan.pointers):

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 from leporello.compaction.assemble import assemble, settle
 from leporello.compaction.plan import (
+    POINTER_TOKENS,
+    SLIM_TOKENS,
     CompactionPlan,
     Measure,
     Protection,
@@ -41,7 +43,7 @@ FOLD_SHARE_OF_CONTENT = 0.5
 LEAST_FOLD_SHARE = 0.075
 AIM_SHARE = 0.965
 """A little less than the aim: what is sent as JSON weighs more than what is counted as text."""
-MOST_FOLD_TOKENS = 24_000
+MOST_FOLD_TOKENS = 32_000
 FOLD_FRAME_TOKENS = 220
 CHARS_PER_TOKEN = 3
 TIGHTER = (0.5, 0.2, 0.05)
@@ -267,8 +269,8 @@ def _task(job: CompactionTask, middle: Sequence[Item], total: int) -> SummaryTas
 def fold_budget(job: CompactionTask, plan: CompactionPlan) -> int:
     """Tokens of the handoff: what the aim leaves beside head and tail, bounded by what is folded."""
     stays = foldable(job, [item.message for item in plan.pick(*plan.head)])
-    whole = (index for index in plan.tail if index not in plan.pointers)
-    tail = sum(job.measure(item.message) for item in plan.pick(plan.lifted, *whole))
+    tail = sum(_shown_tokens(job, plan, index) for index in plan.tail)
+    tail += sum(job.measure(item.message) for item in plan.pick(plan.lifted))
     # A fold that is folded again may keep its size: it is dense already.
     content = sum(
         job.measure(item.message) * (1.0 if item.is_summary else FOLD_SHARE_OF_CONTENT)
@@ -277,6 +279,14 @@ def fold_budget(job: CompactionTask, plan: CompactionPlan) -> int:
     free = int(job.limits.aim_tokens * AIM_SHARE) - stays - tail - FOLD_FRAME_TOKENS
     least = max(job.limits.summary_ceiling, int(job.limits.window * LEAST_FOLD_SHARE))
     return int(min(max(free, least), MOST_FOLD_TOKENS, content))
+
+
+def _shown_tokens(job: CompactionTask, plan: CompactionPlan, index: int) -> int:
+    """What a message of the tail costs as it will be shown."""
+    if index in plan.pointers:
+        return POINTER_TOKENS
+    whole = job.measure(plan.items[index].message)
+    return min(whole, SLIM_TOKENS) if index in plan.clipped else whole
 
 
 def foldable(job: CompactionTask, messages: Sequence[Message]) -> int:

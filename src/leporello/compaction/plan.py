@@ -8,13 +8,20 @@ from dataclasses import dataclass, replace
 
 from leporello.compaction.view import Item
 from leporello.errors import FixedPartTooLarge
-from leporello.messages import Message, is_instruction, is_result, message_hash, text_of
+from leporello.messages import Message, is_instruction, is_result, message_hash, role_of, text_of
 from leporello.models import Limits
 from leporello.turns import Group, groups, open_group, opening_role
 
 LEAST_TAIL_MESSAGES = 3
+ROOMY_TAIL_TOKENS = 16_000
+"""A tail of at least this many tokens is shown whole: the fold beside it has room enough (decision 0023)."""
+NEAR_SHARE = 0.5
+"""What the newest messages may take whole of a smaller tail; older ones are shown slim."""
 TAIL_STRETCH = 1.5
 """How far `protect_last_n` may stretch the tail's token budget."""
+SLIM_CHARS = 600
+"""What is shown of a long text of the assistant in the older part of the tail."""
+SLIM_TOKENS = 200
 POINTER_TOKENS = 90
 """What a tool result costs once its body is a pointer (an upper bound for planning)."""
 PRUNE_ABOVE_CHARS = 200
@@ -43,6 +50,8 @@ class CompactionPlan:
     """The newest user message, when it is shown directly after the summary instead of in its place."""
     pointers: frozenset[int] = frozenset()
     """Results in the tail whose bodies are shown as pointers."""
+    clipped: frozenset[int] = frozenset()
+    """Long texts of the assistant in the tail that are shown as their beginning and end."""
     open_calls: tuple[int, ...] = ()
     """Tail messages that are work in progress: shown exactly as they are."""
 
@@ -65,6 +74,13 @@ class CompactionPlan:
         return opening_role([item.message for item in self.pick(self.lifted, *self.tail)])
 
 
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    start: int
+    pointers: frozenset[int]
+    clipped: frozenset[int]
+
+
 def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protection: Protection) -> CompactionPlan:
     """Head, middle and tail for a view."""
     messages = [item.message for item in items]
@@ -75,11 +91,11 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
     if newest is not None and newest < head_stop < len(items):
         # The newest user message must follow the summary, so a head that would hold it ends before it.
         head_stop = newest
-    tail_start, pointers = _tail(items, all_groups, measure, limits, protection, head_stop)
+    tail = _tail(items, all_groups, measure, limits, protection, head_stop)
     if busy is not None:
-        tail_start = min(tail_start, busy.start)
-        pointers -= set(range(busy.start, busy.stop))
-    between = range(head_stop, tail_start)
+        working = set(range(busy.start, busy.stop))
+        tail = _Tail(min(tail.start, busy.start), tail.pointers - working, tail.clipped - working)
+    between = range(head_stop, tail.start)
     stays = _instructions_that_stay(items, between)
     lead = next((k for k in range(head_stop) if not is_instruction(messages[k])), head_stop)
     lifted = newest if newest is not None and newest in between else None
@@ -87,9 +103,10 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
         items,
         head=(*range(lead), *stays, *range(lead, head_stop)),
         middle=tuple(index for index in between if index != lifted and index not in stays),
-        tail=tuple(range(tail_start, len(items))),
+        tail=tuple(range(tail.start, len(items))),
         lifted=lifted,
-        pointers=pointers,
+        pointers=tail.pointers,
+        clipped=tail.clipped,
         open_calls=tuple(range(busy.start, busy.stop)) if busy else (),
     )
 
@@ -126,37 +143,58 @@ def _tail(
     limits: Limits,
     protection: Protection,
     head_stop: int,
-) -> tuple[int, frozenset[int]]:
-    """Walk back from the end. Groups come in whole while they fit, then with their tool bodies as pointers.
+) -> _Tail:
+    """Walk back from the end: the newest groups whole while they fit, then slim, as far as `protection.last` reaches.
 
-    Results at the very end are what the model waits for: they are cut when they are long, never cleared, or it would
-    only make the same call again. An unverified summary is in the tail only as long as there is room for it.
+    Slim means that results are pointers and long texts of the assistant are clipped. In a small window that begins
+    early: the room is worth more in the fold, which is chosen line by line. Results at the very end are what the model
+    waits for: they are cut when they are long, never cleared, or it would only make the same call again. An unverified
+    summary is in the tail only as long as there is room for it.
     """
     messages = [item.message for item in items]
     start = len(messages)
     used = 0
     pointers: set[int] = set()
-    stretched = limits.tail_tokens * TAIL_STRETCH
+    clipped: set[int] = set()
     for group in reversed(all_groups):
         if group.start < head_stop:
             break
         count = len(messages) - start
+        wanted = count < protection.last
         unverified = items[group.start].unverified is not None
         awaited = group is all_groups[-1] and not unverified
         most = limits.tail_tokens if awaited else sys.maxsize
-        whole = sum(min(measure(messages[index]), most) for index in range(group.start, group.stop))
-        bodies = {index for index in range(group.start, group.stop) if not awaited and can_be_pointer(messages[index])}
-        slim = whole - sum(max(0, measure(messages[index]) - POINTER_TOKENS) for index in bodies)
-        wanted = count < protection.last
-        if not pointers and used + whole <= (stretched if wanted else limits.tail_tokens):
+        span = range(group.start, group.stop)
+        sizes = {index: min(measure(messages[index]), most) for index in span}
+        whole = sum(sizes.values())
+        if not (pointers or clipped) and used + whole <= _whole_tokens(limits, wanted=wanted):
             used += whole
-        elif (wanted and used + slim <= stretched) or (count < LEAST_TAIL_MESSAGES and not unverified):
-            used += slim
-            pointers |= bodies
-        else:
+            start = group.start
+            continue
+        bodies = {index for index in span if not awaited and can_be_pointer(messages[index])}
+        texts = {index for index in span if not awaited and can_be_clipped(messages[index])}
+        slim = whole - sum(max(0, sizes[index] - POINTER_TOKENS) for index in bodies)
+        slim -= sum(max(0, sizes[index] - SLIM_TOKENS) for index in texts)
+        fits = wanted and used + slim <= limits.tail_tokens * TAIL_STRETCH
+        if not fits and (count >= LEAST_TAIL_MESSAGES or unverified):
             break
+        used += slim
+        pointers |= bodies
+        clipped |= texts
         start = group.start
-    return start, frozenset(pointers)
+    return _Tail(start, frozenset(pointers), frozenset(clipped))
+
+
+def _whole_tokens(limits: Limits, *, wanted: bool) -> float:
+    """What messages of the tail may take whole; `wanted` are those that are kept if at all possible."""
+    if limits.tail_tokens < ROOMY_TAIL_TOKENS:
+        return limits.tail_tokens * NEAR_SHARE if wanted else 0
+    return limits.tail_tokens * TAIL_STRETCH if wanted else limits.tail_tokens
+
+
+def can_be_clipped(message: Message) -> bool:
+    """Whether a text of the assistant is long enough that its beginning and end are much shorter."""
+    return role_of(message) == "assistant" and len(text_of(message)) > 2 * SLIM_CHARS
 
 
 def can_be_pointer(message: Message) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leporello.ledger.calls import UNKNOWN_CALL, describe, ended
-from leporello.ledger.line_features import CUT_MARK
+from leporello.ledger.units import CUT_MARK
 from leporello.messages import (
     Message,
     PartKind,

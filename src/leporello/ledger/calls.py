@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from leporello.ledger.line_features import tool_class
 from leporello.messages import Message, PartKind, ToolCall, parse_json, parts_of, text_of
 from leporello.redact import redact
 from leporello.redact.messages import masked_call
@@ -31,6 +30,54 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _SPACES = re.compile(r"\s+")
 HEADING_CHARS = 72
 ROOT_SHARE = 0.75
+_I = re.IGNORECASE
+
+_COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "git_write",
+        re.compile(r"\bgit (?:-\S+ )*(?:commit|push|merge|tag|rebase|cherry-pick|revert)\b|\bgh pr (?:create|merge)"),
+    ),
+    ("git_read", re.compile(r"\b(?:git|gh|hg|svn)\b")),
+    ("search", re.compile(r"\b(?:rg|grep|ag|ack|findstr)\b")),
+    (
+        "check",
+        re.compile(
+            r"\b(?:pytest|jest|vitest|tox|nox|tsc|mypy|ruff|eslint|clippy|golangci-lint|unittest|ctest|phpunit|rspec)\b"
+            r"|\b(?:test|tests|lint|check|build|typecheck|compile|ci)\b|\b(?:make|cargo|gradle|mvn|bazel)\b"
+        ),
+    ),
+    (
+        "install",
+        re.compile(
+            r"\b(?:pip3?|npm|pnpm|yarn|apt(?:-get)?|brew|uv|gem|go get)\b.{0,2000}\b(?:install|add|i|sync|get)\b"
+        ),
+    ),
+    ("read", re.compile(r"(?:^|[;&|]\s*)(?:cat|sed -n|head|tail|nl|less|bat|type)\b")),
+    ("list", re.compile(r"(?:^|[;&|]\s*)(?:ls|find|tree|fd|dir|du)\b")),
+)
+
+_TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("other", re.compile(r"todo|plan", _I)),
+    ("read", re.compile(r"read|view|cat|open", _I)),
+    ("search", re.compile(r"grep|search|find|query", _I)),
+    ("list", re.compile(r"glob|^ls$|list|tree", _I)),
+    ("edit", re.compile(r"edit|write|patch|replace|create|insert|update|delete|apply", _I)),
+    ("agent", re.compile(r"task|agent|delegate", _I)),
+    ("web", re.compile(r"web|fetch|http|browse|url", _I)),
+)
+
+
+def tool_class(name: str, command: str) -> str:
+    """What kind of work a call does: by its command when it runs one, else by the tool's name."""
+    if command:
+        for label, pattern in _COMMANDS:
+            if pattern.search(command):
+                return label
+        return "shell"
+    for label, pattern in _TOOL_NAMES:
+        if pattern.search(name):
+            return label
+    return "other"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leporello.ledger import importance
 from leporello.ledger.calls import UNKNOWN_CALL, CallFacts, describe, ended, looks_failed, result_text
-from leporello.ledger.importance import worth
-from leporello.ledger.line_features import IDENTIFIER, identifiers, lines_of, sentences_of
-from leporello.messages import Message, ToolCall, calls_of, is_result, role_of, text_of
+from leporello.ledger.importance import Source, Vocabulary, score_units
+from leporello.ledger.units import lines_of, sentences_of
+from leporello.messages import Message, ToolCall, is_result, role_of, text_of
 
 UNITS_PER_RESULT = 48
 UNITS_PER_TEXT = 240
-IDENTIFIERS_READ_CHARS = 200_000
 ROLES = ("user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
-    """A unit with the part of its importance that is known at once."""
+    """A piece of a message, where it stands among the others, and how much it tells for what it costs."""
 
     text: str
     position: int
-    base: float
-    identifiers: tuple[str, ...]
-    most: float = math.inf
-    """The highest worth it can ever have; unbounded when nobody worked it out."""
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +29,6 @@ class MessageFacts:
     role: str
     """`user`, `assistant`, `tool`, or empty for messages that are never quoted (instructions, folds)."""
     units: tuple[UnitFacts, ...] = ()
-    mentions: frozenset[str] = frozenset()
-    """Identifiers in the text."""
-    uses: frozenset[str] = frozenset()
-    """Identifiers in the arguments of its calls."""
-    calls: tuple[CallFacts, ...] = ()
     answers: CallFacts | None = None
     """For a result: the call it answers."""
     ended: str = ""
@@ -47,31 +36,26 @@ class MessageFacts:
     chars: int = 0
 
 
-def extract(message: Message, answers: ToolCall | None = None) -> MessageFacts:
+def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None = None) -> MessageFacts:
     """The facts of a message without secrets (`redact.messages.masked`); `answers` is the call a result belongs to."""
     role = "tool" if is_result(message) else role_of(message)
     if role not in ROLES:
         return MessageFacts("")
     if role == "tool":
-        return _result_facts(message, describe(answers) if answers else UNKNOWN_CALL)
+        return _result_facts(message, vocabulary, describe(answers) if answers else UNKNOWN_CALL)
     text = storable(text_of(message))
-    calls = tuple(calls_of(message))
-    return MessageFacts(
-        role=role,
-        units=tuple(_prose_units(text, role)),
-        mentions=_mentions(text),
-        uses=frozenset().union(*(_mentions(call.arguments) for call in calls)),
-        calls=tuple(describe(call) for call in calls),
-        chars=len(text),
-    )
+    sentences = list(enumerate(sentences_of(text)))[:UNITS_PER_TEXT]
+    units = [(sentence, position) for position, sentence in sentences]
+    return MessageFacts(role, scored_units(vocabulary, Source(role, len(text), len(units)), units), chars=len(text))
 
 
-def _result_facts(message: Message, call: CallFacts) -> MessageFacts:
+def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> MessageFacts:
     text = storable(result_text(message))
+    lines = [(line.strip(), position) for line, position, _ in lines_of(text)]
+    units = scored_units(vocabulary, Source("tool", len(text), len(lines), call.work), lines)
     return MessageFacts(
         role="tool",
-        units=tuple(_best_lines(text, call.work)),
-        mentions=_mentions(text),
+        units=_best(units, UNITS_PER_RESULT),
         answers=call,
         ended=ended(message, text),
         failed=looks_failed(text),
@@ -79,29 +63,17 @@ def _result_facts(message: Message, call: CallFacts) -> MessageFacts:
     )
 
 
-def _prose_units(text: str, role: str) -> Iterator[UnitFacts]:
-    sentences = sentences_of(text)
-    total = len(sentences)
-    for position, sentence in enumerate(sentences[:UNITS_PER_TEXT]):
-        features = importance.text_features(sentence, role, position, total)
-        yield _unit(sentence, position, importance.weigh(features), role)
+def scored_units(vocabulary: Vocabulary, source: Source, units: Sequence[tuple[str, int]]) -> tuple[UnitFacts, ...]:
+    """The pieces of one message with their scores; its words are counted into the vocabulary."""
+    scores = score_units(vocabulary, source, units)
+    return tuple(UnitFacts(text, position, score) for (text, position), score in zip(units, scores, strict=True))
 
 
-def _best_lines(text: str, work: str) -> list[UnitFacts]:
-    scored = []
-    for line, position, total in lines_of(text):
-        features = importance.text_features(line, "tool", position, total, work)
-        scored.append((importance.weigh(features), position, line))
-    scored.sort(key=lambda entry: (-entry[0], entry[1]))
-    best = sorted(scored[:UNITS_PER_RESULT], key=lambda entry: entry[1])
-    return [_unit(line, position, base, "tool") for base, position, line in best]
-
-
-def _unit(text: str, position: int, base: float, role: str) -> UnitFacts:
-    names = identifiers(text)
-    # A trifle more, so that rounding never makes the bound smaller than what it bounds.
-    most = worth(base + importance.most_later(role, len(names)), len(text.strip())) * 1.000_001
-    return UnitFacts(text, position, base, names, most)
+def _best(units: tuple[UnitFacts, ...], most: int) -> tuple[UnitFacts, ...]:
+    if len(units) <= most:
+        return units
+    best = sorted(units, key=lambda unit: (-unit.score, unit.position))[:most]
+    return tuple(sorted(best, key=lambda unit: unit.position))
 
 
 def storable(text: str) -> str:
@@ -111,10 +83,6 @@ def storable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace").decode()
     return text
-
-
-def _mentions(text: str) -> frozenset[str]:
-    return frozenset(IDENTIFIER.findall(text[:IDENTIFIERS_READ_CHARS]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +99,9 @@ class EarlierLine:
         return self.unit.text
 
 
-def earlier_line(section: str, role: str, text: str, position: int, *, is_rule: bool = False) -> EarlierLine:
-    """The line with its importance, as far as it is known at once."""
-    odds = importance.weigh(importance.text_features(text, role, 0, 1)) if role else 0.0
-    return EarlierLine(section, role, UnitFacts(text, position, odds, identifiers(text)), is_rule)
+def earlier_line(
+    vocabulary: Vocabulary, section: str, role: str, text: str, position: int, *, is_rule: bool = False
+) -> EarlierLine:
+    """The line with its score among other quotations."""
+    units = scored_units(vocabulary, Source(role, len(text), 1), [(text, 0)]) if role else ()
+    return EarlierLine(section, role, UnitFacts(text, position, units[0].score if units else 0.0), is_rule)

@@ -1,243 +1,188 @@
-"""Importance: one scored, explainable function that decides what is kept wherever something must be left out.
+"""Importance: how much a unit tells for what it costs; scored once, when its message arrives.
 
-The score of a unit is a weighted sum of its features, read as the log-odds that somebody will need exactly this piece
-later. `weights.json` holds all weights in one place; `scripts/fit_importance.py` makes it from recorded sessions and
-question banks. Features are traits of the text, of where it stands, and of what happened to it later; none of them
-knows a project, a file or a question.
-
-A `Ranking` hands out the units of a span, most valuable first, and scores them only as far as somebody reads on. What a
-unit is worth at most is known when its message arrives. Units wait in that order; one is scored when its turn comes,
-and handed out when no other can be worth more. A budget takes a few thousand of them, whatever the history.
+The score is a weighted sum of a few features, the order in which units enter a fold. Rarity is counted over the
+messages so far: a word that stood before tells less when it stands there again, so that restatements come last by
+themselves. `weights.json` holds the weights; `scripts/fit_importance.py` makes it from question banks about recorded
+sessions and public chat data. No feature knows a project, a file or a question.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from functools import cache
-from heapq import heapify, heappop, heappush
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from operator import mul
 
 import orjson
 
-from leporello.ledger.calls import common_folder
-from leporello.ledger.line_features import PROSE_PATTERNS, TOOL_PATTERNS, line_features
-
-if TYPE_CHECKING:
-    from leporello.ledger.facts import EarlierLine, MessageFacts, UnitFacts
-    from leporello.ledger.ledger import Ledger
-
-COST_POWER = 0.7
-"""How strongly length counts against a unit: 0 ignores it, 1 ranks by value per token."""
+FEATURES = (
+    "information",
+    "length",
+    "rarest_word",
+    "mean_rarity",
+    "new_words",
+    "number",
+    "opening",
+    "closing",
+    "user",
+    "tool",
+    "error",
+    "number_in_output",
+    "from_read",
+    "from_edit",
+    "from_check",
+    "from_history",
+    "long_message",
+    "courtesy",
+    "first_person",
+)
 
 CHARS_PER_TOKEN = 3.2
 LINE_OVERHEAD = 2
+SHORT_MESSAGE_TOKENS = 48
+PRIOR_MESSAGES = 50
+"""Messages that are taken to have been there before the first: else every word of a beginning were rare."""
 
-PREFIX = {"user": "u", "assistant": "a", "tool": "t"}
+# Chinese, Japanese and Thai don't put spaces between words: pairs of characters stand for them.
+_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\W{_UNSPACED}]+")
+_DIGIT = re.compile(r"\d")
 
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """What the rest of the conversation says about a unit: how many of its identifiers were cited in later text,
-    used in later calls, how rare its rarest one is (1 = nowhere else), and how often the same text stood before."""
-
-    cited: int = 0
-    reused: int = 0
-    rarity: float = 0.0
-    repeats: int = 1
-
-
-@cache
-def weights() -> Mapping[str, float]:
-    data = orjson.loads(files("leporello.ledger").joinpath("weights.json").read_bytes())
-    return {str(name): float(value) for name, value in data["weights"].items()}
-
-
-def text_features(text: str, role: str, position: int, total: int, work: str = "") -> dict[str, float]:
-    """Features that are known when the message arrives."""
-    p = PREFIX[role]
-    patterns = TOOL_PATTERNS if role == "tool" else PROSE_PATTERNS
-    found = line_features(text, patterns)
-    bare = text.strip()
-    features = {f"{p}_{name}": 1.0 for name in found}
-    features[f"{p}_bias"] = 1.0
-    features[f"{p}_log_total"] = math.log(total)
-    features[f"{p}_log_length"] = math.log(1 + len(bare))
-    features[f"{p}_dense"] = sum(map(str.isalnum, text)) / max(1, len(text))
-    features[f"{p}_spaces"] = text.count(" ") / max(1, len(text))
-    for name, holds in (
-        ("first", position == 0),
-        ("first3", position < 3),
-        ("last", position == total - 1),
-        ("last3", position >= total - 3),
-        ("short", len(bare) < 15),
-        ("indent", text[:1] in (" ", "\t")),
-    ):
-        if holds:
-            features[f"{p}_{name}"] = 1.0
-    if work:
-        features[f"c_{work}"] = 1.0
-        features[f"n_{work}"] = math.log(total)
-        if "error" in found:
-            features[f"e_{work}"] = 1.0
-    return features
+_ERROR_WORDS = frozenset(
+    "fail fails failed failing failure failures fatal panic denied refused cannot unable invalid traceback abort"
+    " aborted missing undefined unexpected timeout conflict rejected killed fehler erreur ошибка ошибки"
+    " 错误 失败 异常 無効 失敗 エラ".split()
+)
+_COURTESY = frozenset(
+    "you your yours thanks thank glad great awesome wow cool nice love amazing congrats yeah sounds welcome"
+    " danke gern toll super merci génial gracias genial obrigado obrigada ótimo grazie prego fantastico спасибо отлично"
+    " 谢谢 太好 あり りが 감사합니다 고마워".split()
+)
+_FIRST_PERSON = frozenset(
+    "i my mine me we our ours us ich mein meine meinen wir unser unsere je mon ma mes nous notre nos yo mi mis"
+    " nosotros nuestro nuestra eu meu minha nós nosso nossa io mio mia noi nostro nostra я мой моя моё мы наш наша"
+    " 나는 내가 저는 제가 우리".split()
+)
+_FIRST_PERSON_CHARS = frozenset("我私僕俺")
+_WORK_FEATURES = {"read": "from_read", "edit": "from_edit", "check": "from_check", "git_read": "from_history"}
 
 
-def later_features(role: str, identifiers: int, later: Later) -> dict[str, float]:
-    """Features that are known only when something is folded."""
-    p = PREFIX[role]
-    return {
-        f"{p}_ids": float(min(identifiers, 4)),
-        f"{p}_cited": float(min(later.cited, 3)),
-        f"{p}_reused": float(min(later.reused, 3)),
-        f"{p}_rare": later.rarity,
-        f"{p}_repeats": math.log(later.repeats),
-    }
+def words_of(text: str) -> list[str]:
+    """The words of a text as they are counted, in order."""
+    return _WORD.findall(text.lower())
 
 
-@cache
-def _later_weights(role: str) -> tuple[float, float, float, float, float]:
-    table, p = weights(), PREFIX[role]
-    ids, cited, reused, rare, repeats = (
-        table.get(f"{p}_{name}", 0.0) for name in ("ids", "cited", "reused", "rare", "repeats")
-    )
-    return ids, cited, reused, rare, repeats
+@dataclass(slots=True)
+class Vocabulary:
+    """How many of the messages so far hold a word."""
 
+    messages: int = 0
+    frequency: dict[str, int] = field(default_factory=dict)
 
-def later_score(role: str, identifiers: int, later: Later) -> float:
-    """`weigh(later_features(...))` without building the features: ranking asks for it tens of thousands of times."""
-    ids, cited, reused, rare, repeats = _later_weights(role)
-    return (
-        ids * min(identifiers, 4)
-        + cited * min(later.cited, 3)
-        + reused * min(later.reused, 3)
-        + rare * later.rarity
-        + repeats * math.log(later.repeats)
-    )
-
-
-@cache
-def most_later(role: str, identifiers: int) -> float:
-    """The highest `later_score` there can be for a unit with so many identifiers."""
-    ids, cited, reused, rare, repeats = _later_weights(role)
-    if repeats > 0:
-        return math.inf
-    some = min(identifiers, 3)
-    return ids * min(identifiers, 4) + max(0.0, cited) * some + max(0.0, reused) * some + max(0.0, rare) * bool(some)
-
-
-def weigh(features: Mapping[str, float]) -> float:
-    table = weights()
-    return sum(table.get(name, 0.0) * value for name, value in features.items())
-
-
-def value(log_odds: float, tokens: int) -> float:
-    """What a unit is worth per what it costs; the order in which units enter a budget."""
-    return 1.0 / (1.0 + math.exp(-max(-40.0, min(40.0, log_odds)))) / float(max(1, tokens) ** COST_POWER)
-
-
-def worth(log_odds: float, chars: int) -> float:
-    """`value` of a unit of this many characters. Only for the order; what enters a budget is counted properly."""
-    return value(log_odds, int(chars / CHARS_PER_TOKEN) + LINE_OVERHEAD)
-
-
-def explain(features: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Each feature's share of the score, largest first."""
-    table = weights()
-    shares: Iterable[tuple[str, float]] = ((name, table.get(name, 0.0) * amount) for name, amount in features.items())
-    return sorted((share for share in shares if share[1]), key=lambda share: -abs(share[1]))
+    def add(self, words: Iterable[str]) -> dict[str, float]:
+        """Count a message in; returns how rare each of its words is now."""
+        self.messages += 1
+        frequency = self.frequency
+        total = self.messages + PRIOR_MESSAGES + 1
+        found: dict[str, float] = {}
+        for word in words:
+            count = frequency[word] = frequency.get(word, 0) + 1
+            found[word] = math.log(total / (count + 0.5))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
-class RankedUnit:
-    number: int
+class Source:
+    """Where units come from: who said them, for a result what kind of call, and the size of the whole message."""
+
     role: str
-    text: str
-    position: int
-    log_odds: float
-    heading: str = ""
-    section: str = ""
-    """For a line of an unverified summary: where it stood there."""
+    chars: int
+    total: int
+    """How many units the message has."""
+    work: str = ""
 
     @property
-    def worth(self) -> float:
-        """What it brings per what it costs."""
-        return worth(self.log_odds, len(self.text))
+    def long(self) -> float:
+        return max(0.0, math.log(max(1.0, self.chars / CHARS_PER_TOKEN) / SHORT_MESSAGE_TOKENS))
 
 
-class Ranking:
-    """The units of some messages of a ledger: all of the user's, and the others by their worth."""
+@cache
+def weights() -> tuple[float, ...]:
+    data = orjson.loads(files("leporello.ledger").joinpath("weights.json").read_bytes())
+    return tuple(float(data["weights"][name]) for name in FEATURES)
 
-    def __init__(self, ledger: Ledger, numbers: Collection[int]) -> None:
-        self._ledger = ledger
-        self._root = common_folder(ledger.files)
-        self._headings: dict[int, str] = {}
-        self._numbers = sorted(number for number in numbers if number in ledger.facts)
-        self._ranked: list[RankedUnit] = []
-        self._rest = self._by_worth()
 
-    def of_user(self) -> list[RankedUnit]:
-        """Everything the user said, in order; behind it what unverified summaries say the user said."""
-        said = [
-            self._candidate(number, facts, unit)
-            for number, facts in self._messages()
-            if facts.role == "user"
-            for unit in facts.units
-        ]
-        return said + [self._earlier(number, line) for number, line in self._earlier_lines() if line.role == "user"]
+def score_units(vocabulary: Vocabulary, source: Source, units: Sequence[tuple[str, int]]) -> list[float]:
+    """The scores of a message's units (text, position), counted into the vocabulary as one message."""
+    table = weights()
+    return [sum(map(mul, table, row)) for row in features_of(vocabulary, source, units)]
 
-    def others(self) -> Iterator[RankedUnit]:
-        """What the assistant and the tools said, most valuable first. Reading it again scores nothing again."""
-        place = 0
-        while True:
-            while place < len(self._ranked):
-                yield self._ranked[place]
-                place += 1
-            following = next(self._rest, None)
-            if following is None:
-                return
-            self._ranked.append(following)
 
-    def _messages(self) -> Iterable[tuple[int, MessageFacts]]:
-        facts = self._ledger.facts
-        return ((number, facts[number]) for number in self._numbers)
+def features_of(
+    vocabulary: Vocabulary, source: Source, units: Sequence[tuple[str, int]]
+) -> Iterable[tuple[float, ...]]:
+    """The features of each unit, in the order of `FEATURES`."""
+    words = [set(words_of(text)) for text, _ in units]
+    # In a fixed order: sums of floats must not depend on how a set happens to be laid out.
+    rarity = vocabulary.add(sorted(set().union(*words)))
+    newest = {word for word in rarity if vocabulary.frequency[word] == 1}
+    highest = math.log(vocabulary.messages + PRIOR_MESSAGES)
+    return [
+        _features(text, position, found, rarity, newest, highest, source)
+        for (text, position), found in zip(units, words, strict=True)
+    ]
 
-    def _by_worth(self) -> Iterator[RankedUnit]:
-        waiting = [
-            (-unit.most, number, index)
-            for number, facts in self._messages()
-            if facts.role in ("assistant", "tool")
-            for index, unit in enumerate(facts.units)
-        ]
-        heapify(waiting)
-        told = [(number, line) for number, line in self._earlier_lines() if line.role in ("assistant", "tool")]
-        scored: list[tuple[float, int, int, RankedUnit]] = [
-            (-candidate.worth, candidate.number, candidate.position, candidate)
-            for candidate in (self._earlier(number, line) for number, line in told)
-        ]
-        heapify(scored)
-        while waiting or scored:
-            while waiting and (not scored or waiting[0] <= scored[0][:3]):
-                _, number, index = heappop(waiting)
-                facts = self._ledger.facts[number]
-                candidate = self._candidate(number, facts, facts.units[index])
-                heappush(scored, (-candidate.worth, number, index, candidate))
-            yield heappop(scored)[3]
 
-    def _candidate(self, number: int, facts: MessageFacts, unit: UnitFacts) -> RankedUnit:
-        heading = self._headings.get(number)
-        if heading is None:
-            heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
-        odds = unit.base + later_score(facts.role, len(unit.identifiers), self._ledger.occurrences.later(number, unit))
-        return RankedUnit(number, facts.role, unit.text.strip(), unit.position, odds, heading)
+def _features(
+    text: str,
+    position: int,
+    words: Set[str],
+    rarity: Mapping[str, float],
+    newest: Set[str],
+    highest: float,
+    source: Source,
+) -> tuple[float, ...]:
+    # fsum: the same to the last bit in whatever order a set hands out its words.
+    values = [rarity[word] for word in words]
+    total = math.fsum(values)
+    tool = source.role == "tool"
+    number = 1.0 if _DIGIT.search(text) else 0.0
+    return (
+        math.log(0.1 + total),
+        math.log(len(text) / CHARS_PER_TOKEN + LINE_OVERHEAD),
+        max(values, default=0.0) / highest,
+        total / max(1, len(values)),
+        math.log1p(math.fsum(rarity[word] for word in words & newest)),
+        number,
+        1.0 if position == 0 else 0.0,
+        1.0 if position == source.total - 1 and not tool else 0.0,
+        1.0 if source.role == "user" else 0.0,
+        1.0 if tool else 0.0,
+        1.0 if tool and _tells_error(text, words) else 0.0,
+        number if tool else 0.0,
+        1.0 if source.work == "read" else 0.0,
+        1.0 if source.work == "edit" else 0.0,
+        1.0 if source.work == "check" else 0.0,
+        1.0 if source.work == "git_read" else 0.0,
+        source.long,
+        0.0 if tool or words.isdisjoint(_COURTESY) else 1.0,
+        1.0 if not tool and _first_person(text, words) else 0.0,
+    )
 
-    def _earlier_lines(self) -> Iterable[tuple[int, EarlierLine]]:
-        earlier = self._ledger.earlier
-        return ((number, line) for number in self._numbers if number in earlier for line in earlier[number])
 
-    def _earlier(self, number: int, line: EarlierLine) -> RankedUnit:
-        unit = line.unit
-        odds = unit.base + later_score(line.role, len(unit.identifiers), self._ledger.occurrences.later(number, unit))
-        return RankedUnit(number, line.role, unit.text, unit.position, odds, section=line.section)
+def _tells_error(text: str, words: Set[str]) -> bool:
+    folded = text.lower()
+    return "error" in folded or "exception" in folded or "not found" in folded or not words.isdisjoint(_ERROR_WORDS)
+
+
+def _first_person(text: str, words: Set[str]) -> bool:
+    return not words.isdisjoint(_FIRST_PERSON) or not _FIRST_PERSON_CHARS.isdisjoint(text)
+
+
+def explain(features: Sequence[float]) -> list[tuple[str, float]]:
+    """Each feature's share of a score, largest first."""
+    shares = zip(FEATURES, map(mul, weights(), features), strict=True)
+    return sorted((share for share in shares if share[1]), key=lambda share: -abs(share[1]))

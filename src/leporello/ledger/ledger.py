@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 
 import msgspec
@@ -12,9 +11,9 @@ from leporello.fingerprint import is_stored_as, stored_fingerprint
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts, one_line
-from leporello.ledger.facts import EarlierLine, MessageFacts, UnitFacts, extract, storable
-from leporello.ledger.importance import Later
-from leporello.ledger.line_features import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
+from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
+from leporello.ledger.importance import Vocabulary
+from leporello.ledger.line_patterns import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import prose, strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.redact.messages import masked, masked_call
@@ -73,47 +72,6 @@ class Pinned:
     text: str
 
 
-@dataclass(slots=True)
-class Occurrences:
-    """Where identifiers and whole units occur in a conversation."""
-
-    cited: dict[str, int] = field(default_factory=dict)
-    """The last message whose text names an identifier."""
-    reused: dict[str, int] = field(default_factory=dict)
-    """The last message whose calls use it."""
-    frequency: Counter[str] = field(default_factory=Counter)
-    _texts: Counter[str] = field(default_factory=Counter)
-    _repeats: dict[tuple[int, int], int] = field(default_factory=dict)
-    """For a unit (message, position) whose text stood before: the how-manieth it is."""
-
-    def add_identifiers(self, number: int, facts: MessageFacts) -> None:
-        self.frequency.update(facts.mentions)
-        if facts.role in ("user", "assistant"):
-            self.cited.update(dict.fromkeys(facts.mentions, number))
-        self.reused.update(dict.fromkeys(facts.uses, number))
-
-    def add_units(self, number: int, facts: MessageFacts) -> None:
-        """Count which units of a message stood somewhere before, word for word."""
-        for unit in facts.units:
-            bare = unit.text.strip()
-            self._texts[bare] += 1
-            if self._texts[bare] > 1:
-                self._repeats[number, unit.position] = self._texts[bare]
-
-    def later(self, number: int, unit: UnitFacts) -> Later:
-        """What the rest of the conversation says about a unit."""
-        names = unit.identifiers
-        repeats = self._repeats.get((number, unit.position), 1)
-        if not names:
-            return Later(repeats=repeats)
-        return Later(
-            cited=sum(self.cited.get(name, 0) > number for name in names),
-            reused=sum(self.reused.get(name, 0) > number for name in names),
-            rarity=1.0 / max(1, min(self.frequency[name] for name in names)),
-            repeats=repeats,
-        )
-
-
 class Ledger:
     def __init__(self, *, renumbers: bool = True, like: Ledger | None = None) -> None:
         """`like` is a ledger of the same list before it was edited: what was extracted by content is still known."""
@@ -127,7 +85,7 @@ class Ledger:
         self.files: dict[str, FileFacts] = {}
         self.todo: tuple[int, ToolCall] | None = None
         self.last = 0
-        self.occurrences = Occurrences()
+        self.vocabulary: Vocabulary = like.vocabulary if like else Vocabulary()
         self.waiting: list[ToolCall] = []
         self.pins: dict[int, Pinned] = {}
         """Messages that are kept word for word, whatever they are worth."""
@@ -156,9 +114,7 @@ class Ledger:
         message = masked(message)
         call = self._take_call(message) if is_result(message) else None
         facts = self._extract(digest, message, call)
-        self._put(number, digest, replace(facts, mentions=frozenset(), uses=frozenset()))
-        self.occurrences.add_units(number, facts)
-        self.occurrences.add_identifiers(number, facts)
+        self._put(number, digest, facts)
         if facts.role == "user":
             self._note_user(number, storable(text_of(message)))
         elif facts.role == "assistant":
@@ -173,10 +129,10 @@ class Ledger:
 
     def _extract(self, digest: str, message: Message, call: ToolCall | None) -> MessageFacts:
         if not self._renumbers:
-            return extract(message, call)
+            return extract(message, self.vocabulary, call)
         key = f"{digest}{call.name}{call.arguments[:200]}" if call else digest
         if key not in self._memo:
-            self._memo[key] = extract(message, call)
+            self._memo[key] = extract(message, self.vocabulary, call)
         return self._memo[key]
 
     def _follow_calls(self, message: Message) -> None:
@@ -302,8 +258,8 @@ def _outcome(facts: MessageFacts) -> str:
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 
-VERSION = 2
-"""Since 2 a ledger is made of masked messages; earlier ones held secrets in clear and are made again from the log."""
+VERSION = 3
+"""Since 2 of masked messages, since 3 with a vocabulary; earlier ones are made again from the log."""
 
 
 @dataclass(slots=True)
@@ -318,15 +274,13 @@ class _State:
     files: dict[str, FileFacts]
     todo: tuple[int, ToolCall] | None
     last: int
-    cited: dict[str, int]
-    reused: dict[str, int]
-    frequency: dict[str, int]
+    vocabulary: Vocabulary
     waiting: list[ToolCall]
 
 
 def save(ledger: Ledger) -> bytes:
     """The ledger as compressed bytes of this version."""
-    state = {stored.name: getattr(_owner(ledger, stored.name), stored.name) for stored in fields(_State)}
+    state = {stored.name: getattr(ledger, stored.name) for stored in fields(_State)}
     return zstandard.compress(msgspec.msgpack.encode(state))
 
 
@@ -334,12 +288,5 @@ def load(data: bytes) -> Ledger:
     state = msgspec.msgpack.decode(zstandard.decompress(data), type=_State)
     ledger = Ledger(renumbers=False)
     for stored in fields(_State):
-        setattr(_owner(ledger, stored.name), stored.name, getattr(state, stored.name))
-    ledger.occurrences.frequency = Counter(state.frequency)
-    for number, facts in ledger.facts.items():
-        ledger.occurrences.add_units(number, facts)
+        setattr(ledger, stored.name, getattr(state, stored.name))
     return ledger
-
-
-def _owner(ledger: Ledger, name: str) -> Ledger | Occurrences:
-    return ledger.occurrences if name in ("cited", "reused", "frequency") else ledger

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from leporello.ledger import rule_phrases as phrases
-from leporello.ledger.line_features import clip, sentences_of
+from leporello.ledger.units import clip, sentences_of
 
 MAX_RULE_CHARS = 2_000
 LONGEST_BLOCK = 4_000

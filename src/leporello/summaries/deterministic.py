@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from leporello.ledger.calls import common_folder
-from leporello.ledger.importance import LINE_OVERHEAD, RankedUnit, Ranking
+from leporello.ledger.importance import LINE_OVERHEAD
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.line_features import DECISION, ERROR, INTENT
+from leporello.ledger.line_patterns import DECISION, ERROR, INTENT
+from leporello.ledger.ranking import RankedUnit, Ranking
+from leporello.ledger.units import sentences_of
 from leporello.summaries import sections, unverified
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 
@@ -17,7 +20,7 @@ CountText = Callable[[str], int]
 ENTRY_OVERHEAD = 7
 """Bullet, id and newline of an entry."""
 FOCUS_SHARE = 0.65
-GAP = "[…]"
+GAP = " … "
 
 
 @dataclass(slots=True)
@@ -31,17 +34,21 @@ class Pick:
         """The messages something was chosen from, in order."""
         return sorted(self.units)
 
-    def text(self, number: int, *, gaps: bool) -> str:
-        """The chosen units of a message in their order; `gaps` marks where something is left out between them."""
+    def text(self, number: int) -> str:
+        """The chosen units of a message in their order: output line by line, prose with a mark for what is left out."""
         chosen = sorted(self.units[number], key=lambda unit: unit.position)
-        out: list[str] = []
-        before = -1
-        for unit in chosen:
-            if gaps and unit.position != before + 1:
-                out.append(GAP)
-            out.append(unit.text)
-            before = unit.position
-        return "\n".join(out)
+        if chosen[0].role == "tool":
+            return "\n".join(unit.text for unit in chosen)
+        pieces = [chosen[0].text]
+        for before, unit in pairwise(chosen):
+            pieces += [" " if unit.position == before.position + 1 else GAP, unit.text]
+        return "".join(pieces)
+
+
+def quoted(text: str) -> list[str]:
+    """The units of a quotation of prose: the inverse of `Pick.text`, and of the lines that 0.1 wrote."""
+    pieces = (piece for line in text.split("\n") if line != GAP.strip() for piece in line.split(GAP))
+    return [unit for piece in pieces if piece != "[…]" for unit in sentences_of(piece)]
 
 
 def choose(
@@ -91,15 +98,11 @@ PIN_SHARE = 0.80
 """Of what rules may take. Pins are bounded when they are set; this is for a window that became smaller since."""
 UNVERIFIED_RULE_SHARE, UNVERIFIED_PIN_SHARE = 0.6, 0.3
 """Of what rules may take: up to here lines of unverified summaries fill what the user's own rules and pins leave."""
-USER_SHARE = 0.45
 ACTION_SHARE = 0.06
 FILE_SHARE = 0.05
 STATE_SHARE = 0.05
-OPENING_BONUS = 4.0
-USER_BONUS = 8.0
 MOST_DECISIONS = 24
 MOST_ERRORS = 3
-DECISION_ODDS = -1.5
 ROUNDS = 4
 
 
@@ -144,24 +147,16 @@ def _build(
     facts = plain_sections(ledger, covered, budget.total, count, budget.rules)
     if summary is not None:
         facts = merge(facts, summary)
-    room = QuotationBudget(budget.total - count(render(facts)), int(budget.total * USER_SHARE))
+    room = budget.total - count(render(facts))
     taken = {line.text for line in facts[Section.CONSTRAINTS]}
     words = quotations(ledger, ranking, room, count, focus=focus, taken=taken, decisions=summary is None)
     return joined(facts, words)
 
 
-@dataclass(frozen=True, slots=True)
-class QuotationBudget:
-    """Tokens for quotations: all of them together, and the user's words among them."""
-
-    total: int
-    user: int
-
-
 def quotations(
     ledger: Ledger,
     ranking: Ranking,
-    room: QuotationBudget,
+    room: int,
     count: CountText,
     *,
     focus: str = "",
@@ -172,21 +167,18 @@ def quotations(
 
     Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index.
     """
-    words = focus.split() if focus else []
-    seen = set(taken)
-    user = choose(
-        sorted(map(_lifted, ranking.of_user()), key=lambda candidate: candidate.worth, reverse=True),
-        min(room.total, room.user),
-        count,
-        focus=words,
-        taken=seen,
-    )
-    seen |= {unit.text for units in user.units.values() for unit in units}
-    rest = choose(ranking.others(), room.total - user.tokens, count, focus=words, taken=seen)
-    told = joined(_earlier(user), _earlier(rest))
+    pick = choose(ranking, room, count, focus=focus.split(), taken=taken)
+    told = _earlier(pick)
+    user, rest = _by_speaker(pick)
     decided, index = _split(rest, ledger, decisions)
     made = {Section.USER_SAID: _user_lines(user), Section.DECISIONS: decided, Section.INDEX: index}
     return joined(told, Handoff({section: tuple(lines) for section, lines in made.items() if lines}))
+
+
+def _by_speaker(pick: Pick) -> tuple[Pick, Pick]:
+    """What the user said, and the rest."""
+    user = {number: units for number, units in pick.units.items() if units[0].role == "user"}
+    return Pick(user), Pick({number: units for number, units in pick.units.items() if number not in user})
 
 
 def _earlier(pick: Pick) -> Handoff:
@@ -203,14 +195,6 @@ def _earlier(pick: Pick) -> Handoff:
         if own:
             pick.units[number] = own
     return Handoff({section: tuple(lines) for section, lines in made.items()})
-
-
-def _lifted(candidate: RankedUnit) -> RankedUnit:
-    """The user's words come first, their openings before the rest; nobody knows whether unverified ones are such."""
-    if candidate.section:
-        return candidate
-    bonus = USER_BONUS + (OPENING_BONUS if candidate.position == 0 else 0.0)
-    return replace(candidate, log_odds=candidate.log_odds + bonus)
 
 
 def plain_sections(
@@ -262,12 +246,12 @@ def _blocked(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     if last is None or not last.failed or last.number not in covered:
         return []
     units = [unit for unit in ledger.facts[last.number].units if ERROR.search(unit.text)]
-    units.sort(key=lambda unit: -unit.base)
+    units.sort(key=lambda unit: -unit.score)
     return [HandoffLine(unit.text.strip(), (last.number,), LineOrigin.TOOL) for unit in units[:MOST_ERRORS]]
 
 
 def _user_lines(pick: Pick) -> list[HandoffLine]:
-    return [HandoffLine(pick.text(number, gaps=True), (number,), LineOrigin.USER) for number in pick.numbers()]
+    return [HandoffLine(pick.text(number), (number,), LineOrigin.USER) for number in pick.numbers()]
 
 
 def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[HandoffLine], list[HandoffLine]]:
@@ -278,12 +262,9 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
             unit
             for units in rest.units.values()
             for unit in units
-            if unit.role == "assistant"
-            and unit.log_odds > DECISION_ODDS
-            and DECISION.search(unit.text)
-            and not INTENT.search(unit.text)
+            if unit.role == "assistant" and DECISION.search(unit.text) and not INTENT.search(unit.text)
         ]
-        decided = sorted(decided, key=lambda unit: -unit.log_odds)[:MOST_DECISIONS]
+        decided = sorted(decided, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
     chosen = {(unit.number, unit.position) for unit in decided}
     decided.sort(key=lambda unit: (unit.number, unit.position))
     lines = []
@@ -292,7 +273,7 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
         kept = [unit for unit in rest.units[number] if (unit.number, unit.position) not in chosen]
         if not kept:
             continue
-        body = Pick({number: kept}).text(number, gaps=False)
+        body = Pick({number: kept}).text(number)
         answers = ledger.facts[number].answers
         if answers is not None:
             lines.append(HandoffLine(f"{answers.heading_within(root)}\n{body}", (number,), LineOrigin.TOOL))

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from leporello.ledger import importance
 from leporello.ledger.calls import CallFacts
-from leporello.ledger.facts import MessageFacts, UnitFacts
+from leporello.ledger.facts import MessageFacts, scored_units
+from leporello.ledger.importance import Source
 from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Pinned, Rule
-from leporello.ledger.line_features import IDENTIFIER, identifiers
 from leporello.summaries import unverified
-from leporello.summaries.deterministic import GAP
+from leporello.summaries.deterministic import quoted
 from leporello.summaries.fold import ViewFold
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin, Section
 from leporello.summaries.sections import ROOT_LINE
@@ -43,7 +42,7 @@ def inherit(ledger: Ledger, *folds: ViewFold) -> None:
         elif section is Section.CONSTRAINTS and line.origin is LineOrigin.USER:
             _inherit_rule(ledger, number, line.text)
         elif section is Section.USER_SAID:
-            texts.setdefault(number, []).extend(("user", part) for part in line.text.split("\n") if part != GAP)
+            texts.setdefault(number, []).extend(("user", part) for part in quoted(line.text))
         elif section in _AS_PROSE:
             texts.setdefault(number, []).append(("assistant", line.text))
         elif section is Section.INDEX:
@@ -109,16 +108,14 @@ def _inherit_index(
     if line.origin is LineOrigin.TOOL and len(parts) > 1:
         headings[number] = parts.pop(0)
     role = "tool" if line.origin is LineOrigin.TOOL else "assistant"
-    texts.setdefault(number, []).extend((role, part) for part in parts)
+    pieces = parts if role == "tool" else quoted("\n".join(parts))
+    texts.setdefault(number, []).extend((role, part) for part in pieces)
 
 
 def _put(ledger: Ledger, number: int, pieces: list[tuple[str, str]], heading: str) -> None:
     role = pieces[0][0]
-    units = []
-    for position, (who, text) in enumerate(pieces):
-        features = importance.text_features(text, who, position, len(pieces))
-        units.append(UnitFacts(text, position, importance.weigh(features), identifiers(text)))
+    units = [(text, position) for position, (_, text) in enumerate(pieces)]
     name, _, target = heading.partition(": ")
     call = CallFacts(name or "tool", "other", "", target, "") if role == "tool" else None
-    mentions = frozenset(IDENTIFIER.findall("\n".join(text for _, text in pieces)))
-    ledger.facts[number] = MessageFacts(role, tuple(units), mentions, answers=call)
+    source = Source(role, sum(len(text) for text, _ in units), len(units))
+    ledger.facts[number] = MessageFacts(role, scored_units(ledger.vocabulary, source, units), answers=call)

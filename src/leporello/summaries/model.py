@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from leporello.errors import Cancelled, ProviderError, SummaryError
 from leporello.ledger.calls import describe, one_line, result_text
-from leporello.ledger.line_features import clip
+from leporello.ledger.units import clip
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import cost, model_facts
 from leporello.providers.base import ModelRequest, Provider

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.ledger import Action, Ask, Ledger
-from leporello.ledger.line_features import clip
 from leporello.ledger.rules import RuleKind, read
+from leporello.ledger.units import clip
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
 
 CountText = Callable[[str], int]

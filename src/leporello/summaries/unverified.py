@@ -55,7 +55,9 @@ def add(ledger: Ledger, number: int, lines: Iterable[tuple[Section, HandoffLine]
             text = text if text.startswith("/") else root + text
         if text.strip():
             is_rule = section is Section.CONSTRAINTS
-            told = earlier_line(section.value, _role(section, line), text, len(made), is_rule=is_rule)
+            told = earlier_line(
+                ledger.vocabulary, section.value, _role(section, line), text, len(made), is_rule=is_rule
+            )
             made.setdefault((section.value, text), told)
     ledger.earlier[number] = tuple(made.values())
 

@@ -25,8 +25,8 @@ from leporello.compaction.view import Item
 from leporello.engines.lcm.nodes import LEAST_NODE_TOKENS, Branch, NodeWriter, Written, grow, leaf_size, said, standing
 from leporello.engines.lcm.nodes import write as write_nodes
 from leporello.events import Span
-from leporello.ledger.importance import Ranking
-from leporello.summaries.deterministic import USER_SHARE, QuotationBudget, merge, plain_sections, quotations
+from leporello.ledger.ranking import Ranking
+from leporello.summaries.deterministic import merge, plain_sections, quotations
 from leporello.summaries.fold import Fold, RunningState, SummaryNode, SummaryTree, prompt, state_text
 from leporello.summaries.handoff import Handoff, Section, joined, render
 from leporello.turns import closing_role, groups
@@ -63,14 +63,11 @@ def write(
     facts = merge(plain(writer, covered, whole), passing)
     taken = said(nodes) | {rule.text for rule in writer.ledger.rules}
     fixed = writer.count(render(facts))
-    spoken = sum(writer.count(line.text) for node in nodes for line in node.handoff[Section.USER_SAID])
-    user = max(0, int(whole * USER_SHARE) - spoken)
     room = float(most - fixed)
     handoff = facts
     ranking = Ranking(writer.ledger, covered)
     for _ in range(ROUNDS):
-        size = QuotationBudget(max(0, int(room)), user)
-        words = quotations(writer.ledger, ranking, size, writer.count, focus=writer.focus, taken=taken)
+        words = quotations(writer.ledger, ranking, max(0, int(room)), writer.count, focus=writer.focus, taken=taken)
         handoff = joined(facts, words)
         tokens = writer.count(render(handoff))
         if tokens <= most:

@@ -8,22 +8,20 @@ from dataclasses import dataclass, field, replace
 
 from leporello.compaction.view import Item
 from leporello.events import Span
-from leporello.ledger.importance import Ranking
 from leporello.ledger.ledger import Ledger
+from leporello.ledger.ranking import Ranking
 from leporello.messages import Message
 from leporello.summaries import sections, unverified
 from leporello.summaries.base import Summariser, Summary, SummaryTask
 from leporello.summaries.deterministic import (
     ACTION_SHARE,
-    GAP,
-    USER_SHARE,
     CountText,
-    QuotationBudget,
     merge,
     quotations,
+    quoted,
 )
 from leporello.summaries.fold import SummaryNode, make_node
-from leporello.summaries.handoff import Handoff, LineOrigin, Section, joined, render
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, joined, render
 
 LEAVES = 12
 """How many leaves of usual size fill the frontier's cap."""
@@ -187,6 +185,12 @@ def write(writer: NodeWriter, branches: Sequence[Branch], number: int) -> Writte
     return written
 
 
+def _pieces(line: HandoffLine) -> list[str]:
+    if line.origin is LineOrigin.UNVERIFIED:
+        return [line.text]
+    return line.text.split("\n") if line.origin is LineOrigin.TOOL else quoted(line.text)
+
+
 def said(nodes: Iterable[SummaryNode]) -> set[str]:
     """The pieces of text that nodes quote, so that nothing is quoted twice. Unverified lines are quoted whole."""
     return {
@@ -194,8 +198,7 @@ def said(nodes: Iterable[SummaryNode]) -> set[str]:
         for node in nodes
         for section, line in node.handoff.lines()
         if section in QUOTING or line.origin is LineOrigin.UNVERIFIED
-        for piece in ([line.text] if line.origin is LineOrigin.UNVERIFIED else line.text.split("\n"))
-        if piece != GAP
+        for piece in _pieces(line)
     }
 
 
@@ -232,7 +235,7 @@ def _handoff(
     facts = Handoff({Section.COMPLETED: tuple(done)} if done else {})
     if summary is not None:
         facts = merge(facts, summary)
-    room = QuotationBudget(budget - MARK_TOKENS - writer.count(render(facts, ())), int(budget * USER_SHARE))
+    room = budget - MARK_TOKENS - writer.count(render(facts, ()))
     words = quotations(
         writer.ledger, ranking, room, writer.count, focus=writer.focus, taken=taken, decisions=summary is None
     )

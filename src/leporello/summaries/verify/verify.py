@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from leporello.events import Verification
-from leporello.ledger.line_features import clip
+from leporello.ledger.units import clip
 from leporello.summaries.base import SummaryTask
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
 from leporello.summaries.verify.evidence import Evidence, Segment, fold, plain
