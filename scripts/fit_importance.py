@@ -180,7 +180,9 @@ def check(samples: Sequence[Sample], banks: Path, sessions: Path, windows: Seque
         print(f"{group}: examined with weights fitted without it", flush=True)
     for window, found in scores.items():
         total = report(found)["total"]
-        print(f"left out, window {window:,}: {total['closed']:.1%} / {total['recovered']:.1%}, {total['kept_tokens']:,} kept")
+        print(
+            f"left out, window {window:,}: {total['closed']:.1%} / {total['recovered']:.1%}, {total['kept_tokens']:,} kept"
+        )
 
 
 def with_weights(weights: tuple[float, ...]) -> None:

@@ -7,9 +7,9 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from leporello.ledger.line_features import sentences_of
 
 from leporello.compaction.pipeline import CompactionResult
-from leporello.ledger.line_features import sentences_of
 from leporello.messages import Message, role_of, text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.redact import PLACEHOLDER
