@@ -12,14 +12,7 @@ from leporello.dialects.chat import OPENAI_CHAT
 from leporello.dialects.dialect import DecodedRequest, Dialect
 from leporello.dialects.responses import OPENAI_RESPONSES
 
-DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect
-    for dialect in (
-        OPENAI_CHAT,
-        OPENAI_RESPONSES,
-        ANTHROPIC,
-    )
-}
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC)}
 """All dialects by name."""
 
 

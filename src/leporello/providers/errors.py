@@ -11,21 +11,8 @@ from itertools import chain
 from typing import Any
 
 from leporello.errors import Cancelled, ConfigError, ProviderError
-from leporello.providers.error_rules import (
-    BREAKDOWN,
-    BREAKDOWN_PART,
-    CATALOGUE,
-    CODES,
-    INPUTS,
-    OUTPUT_CAPS,
-    OUTPUT_WORDS,
-    OVERRIDES,
-    PHRASES,
-    STATUSES,
-    SUMS,
-    ErrorKind,
-    SizePattern,
-)
+from leporello.providers import error_rules as rules
+from leporello.providers.error_rules import ErrorKind, SizePattern
 from leporello.redact import redact
 
 MAX_DEPTH = 8
@@ -210,20 +197,20 @@ def classify(
 
 def _judge(facts: ErrorFacts, text: str, sized: ErrorVerdict | None) -> tuple[ErrorKind | None, str, str]:
     """Kind, code and cause by what the body says; no kind where only its numbers or the status can tell."""
-    for phrase in OVERRIDES:
+    for phrase in rules.OVERRIDES:
         if phrase.pattern.search(text):
             return phrase.kind, "", phrase.cause
-    known = next((code for code in CODES if code in facts.codes), "")
+    known = next((code for code in rules.CODES if code in facts.codes), "")
     if known:
-        return CODES[known][0], known, ""
-    listed = next((code for code in CATALOGUE if code in facts.codes), "")
-    decided = CATALOGUE.get(listed)
+        return rules.CODES[known][0], known, ""
+    listed = next((code for code in rules.CATALOGUE if code in facts.codes), "")
+    decided = rules.CATALOGUE.get(listed)
     # `api_error` is what some servers call everything: words beat it.
     if decided not in (None, ErrorKind.TRANSIENT):
         return decided, listed, ""
     if sized is not None:
         return None, listed, ""
-    for phrase in PHRASES:
+    for phrase in rules.PHRASES:
         if phrase.pattern.search(text):
             return phrase.kind, "", phrase.cause
     return decided, listed, ""
@@ -235,7 +222,7 @@ def _by_status(status: int | None, facts: ErrorFacts) -> ErrorKind:
         status = next((int(code) for code in facts.codes if code.isdigit() and 400 <= int(code) < 600), None)
     if status is None or (status == 400 and not facts.texts and not facts.codes):
         return ErrorKind.UNKNOWN
-    return ErrorKind.TRANSIENT if status >= 500 else STATUSES.get(status, ErrorKind.UNKNOWN)
+    return ErrorKind.TRANSIENT if status >= 500 else rules.STATUSES.get(status, ErrorKind.UNKNOWN)
 
 
 def _sized(facts: ErrorFacts, text: str) -> ErrorVerdict | None:
@@ -243,20 +230,20 @@ def _sized(facts: ErrorFacts, text: str) -> ErrorVerdict | None:
     limit, used = facts.numbers.get("n_ctx"), facts.numbers.get("n_prompt_tokens")
     if limit:
         return ErrorVerdict(ErrorKind.INPUT_OVERFLOW, stated_limit=int(limit), requested=int(used) if used else None)
-    if (found := _first(OUTPUT_CAPS, text)) is not None:
+    if (found := _first(rules.OUTPUT_CAPS, text)) is not None:
         return ErrorVerdict(ErrorKind.OUTPUT_CAP, requested_output=found.get("output"), allowed_output=found.get("cap"))
-    if (found := _first(SUMS, text)) is not None:
+    if (found := _first(rules.SUMS, text)) is not None:
         return _split(found["limit"], found.get("input"), found["output"], found.get("least", 0))
-    breakdown = BREAKDOWN.search(text)
+    breakdown = rules.BREAKDOWN.search(text)
     if breakdown:
         return _breakdown(breakdown)
-    if (found := _first(INPUTS, text)) is not None:
+    if (found := _first(rules.INPUTS, text)) is not None:
         return ErrorVerdict(ErrorKind.INPUT_OVERFLOW, stated_limit=found.get("limit"), requested=found.get("input"))
     return None
 
 
-def _first(rules: Sequence[SizePattern], text: str) -> dict[str, int] | None:
-    for rule in rules:
+def _first(patterns: Sequence[SizePattern], text: str) -> dict[str, int] | None:
+    for rule in patterns:
         found = rule.pattern.search(text)
         if found:
             return {name: _number(value) for name, value in found.groupdict().items()}
@@ -265,8 +252,8 @@ def _first(rules: Sequence[SizePattern], text: str) -> dict[str, int] | None:
 
 def _breakdown(found: re.Match[str]) -> ErrorVerdict:
     used = asked = 0
-    for part in BREAKDOWN_PART.finditer(found["parts"]):
-        if any(word in part["what"].lower() for word in OUTPUT_WORDS):
+    for part in rules.BREAKDOWN_PART.finditer(found["parts"]):
+        if any(word in part["what"].lower() for word in rules.OUTPUT_WORDS):
             asked += _number(part["count"])
         else:
             used += _number(part["count"])

@@ -168,10 +168,7 @@ _SHAPES: tuple[Shape, ...] = (
     ),
     # scheme://user:password@host: the last @ before a slash ends the password.
     Shape(
-        "address",
-        ("://",),
-        re.compile(r"""://[^\s/:@'"<>`]{0,128}:([^\s/'"<>`]{1,256})@(?=[\w\[.$%{-])"""),
-        is_literal,
+        "address", ("://",), re.compile(r"""://[^\s/:@'"<>`]{0,128}:([^\s/'"<>`]{1,256})@(?=[\w\[.$%{-])"""), is_literal
     ),
     Shape(
         "signature",

@@ -11,14 +11,7 @@ import re
 from collections.abc import Iterator
 
 from leporello.redact.patterns import SecretSpan, matches
-from leporello.redact.values import (
-    is_chosen,
-    is_literal,
-    is_opaque_literal,
-    is_pass_phrase,
-    is_phrase_word,
-    is_strange,
-)
+from leporello.redact.values import is_chosen, is_literal, is_opaque_literal, is_pass_phrase, is_phrase_word, is_strange
 
 _WORDS = ("pass", "kennwort", "wachtwoord", "senha")
 _FOREIGN_WORDS = ("contraseña", "парол", "密码", "口令", "パスワード", "비밀번호")

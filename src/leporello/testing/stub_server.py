@@ -202,41 +202,43 @@ class _Handler(BaseHTTPRequestHandler):
             elif seen.violations:
                 self._json(400, seen.dialect.error_body(400, None, "; ".join(seen.violations)))
             else:
-                self._step(seen, number, stub.step(seen))
+                self._step(seen.dialect, seen.body, number, stub.step(seen))
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
-    def _step(self, seen: Seen, number: int, step: Step) -> None:
+    def _step(self, dialect: Dialect, body: Mapping[str, Any], number: int, step: Step) -> None:
         if isinstance(step, Fail):
             self._json(step.status, step.body, step.headers)
             return
         say = step if isinstance(step, Say) else step.say  # type: ignore[union-attr]
-        reply = _reply(seen, say, number)
+        reply = _reply(dialect, body, say, number)
         if isinstance(step, Hold) and step.after is None:
             step.release.wait()
-        if not seen.body.get("stream"):
+        if not body.get("stream"):
             self._json(200, reply)
             return
+        if dialect is OPENAI_CHAT and not (body.get("stream_options") or {}).get("include_usage"):
+            reply.pop("usage", None)
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        self._events(seen, reply, step)
+        self._events(dialect, reply, step)
 
-    def _events(self, seen: Seen, reply: dict[str, Any], step: Step) -> None:
-        for position, event in enumerate(_stream(seen, reply)):
+    def _events(self, dialect: Dialect, reply: dict[str, Any], step: Step) -> None:
+        for position, event in enumerate(dialect.reply_events(reply)):
             if isinstance(step, Cut) and position == step.after:
                 self._end(step.clean)
                 return
             if isinstance(step, StreamError) and position == step.after:
-                self._chunk(_sse(seen, dict(step.error), "error"))
+                self._chunk(_sse(dialect, dict(step.error), "error"))
                 self._end(clean=True)
                 return
-            self._chunk(_sse(seen, event))
+            self._chunk(_sse(dialect, event))
             if isinstance(step, Hold) and position + 1 == step.after:
                 step.release.wait()
-        if seen.dialect is not None and seen.dialect.stream.end_mark:
-            self._chunk(seen.dialect.stream.end_mark)
+        if dialect.stream.end_mark:
+            self._chunk(dialect.stream.end_mark)
         self._end(clean=True)
 
     def _chunk(self, data: bytes) -> None:
@@ -258,25 +260,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _reply(seen: Seen, say: Say, number: int) -> dict[str, Any]:
-    assert seen.dialect is not None
+def _reply(dialect: Dialect, body: Mapping[str, Any], say: Say, number: int) -> dict[str, Any]:
     message, finish = say.build(number)
     provider = (message.get("provider_state") or {}).get("provider", "")
-    target = Target(provider, str(seen.body.get("model")))
-    reply = seen.dialect.encode_reply(message, target=target, finish_reason=finish, usage=say.usage)
+    target = Target(provider, str(body.get("model")))
+    reply = dialect.encode_reply(message, target=target, finish_reason=finish, usage=say.usage)
     if say.usage is None:
         reply.pop("usage", None)
     return reply
 
 
-def _stream(seen: Seen, reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    assert seen.dialect is not None
-    if seen.dialect is OPENAI_CHAT and not (seen.body.get("stream_options") or {}).get("include_usage"):
-        reply.pop("usage", None)
-    return seen.dialect.reply_events(reply)
-
-
-def _sse(seen: Seen, event: Mapping[str, Any], name: str = "") -> bytes:
-    assert seen.dialect is not None
-    name = f"event: {name or event.get('type')}\n" if seen.dialect.stream.named else ""
+def _sse(dialect: Dialect, event: Mapping[str, Any], name: str = "") -> bytes:
+    name = f"event: {name or event.get('type')}\n" if dialect.stream.named else ""
     return f"{name}data: {json.dumps(event)}\n\n".encode()

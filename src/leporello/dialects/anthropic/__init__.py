@@ -25,11 +25,7 @@ ANTHROPIC = Dialect(
     items=ItemRules(request.encode_items, lay_out=blocks.lay_out, without_thinking=blocks.without_thinking),
     stream=StreamRules(reply.is_end, reply.error_body, opening=("message_start", "ping")),
     recall=RecallRules(
-        merge.AnthropicMerge,
-        merge.insert_hidden,
-        request.encode_tools,
-        merge.can_call,
-        no_choice={"type": "none"},
+        merge.AnthropicMerge, merge.insert_hidden, request.encode_tools, merge.can_call, no_choice={"type": "none"}
     ),
     error_body=reply.error_body,
 )

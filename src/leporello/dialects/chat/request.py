@@ -12,16 +12,7 @@ from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_stat
 from leporello.dialects.dialect import DecodedRequest
 from leporello.dialects.parts import as_json_text, file_note, is_cut, text_part, valid_arguments
 from leporello.dialects.tools import IdPlan, IdRule, chat_function, digest_escape, function_of, plan_ids, wire_name
-from leporello.messages import (
-    Message,
-    Messages,
-    PartKind,
-    calls_of,
-    is_result,
-    parts_of,
-    result_id,
-    role_of,
-)
+from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, result_id, role_of
 
 NAME = "openai_chat"
 NATIVE_PARTS = frozenset(("text", "image_url", "input_audio", "file", "refusal"))

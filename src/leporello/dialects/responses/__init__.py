@@ -18,10 +18,7 @@ OPENAI_RESPONSES = Dialect(
     items=ItemRules(request.encode_items, request.is_item, request.is_stateful),
     stream=StreamRules(reply.is_end, reply.error_event, opening=reply.ANNOUNCED, errors=("error", "response.failed")),
     recall=RecallRules(
-        merge.ResponsesMerge,
-        merge.insert_hidden,
-        request.encode_tools,
-        lambda fields: not fields.get("background"),
+        merge.ResponsesMerge, merge.insert_hidden, request.encode_tools, lambda fields: not fields.get("background")
     ),
     error_body=error_body,
 )

@@ -13,16 +13,7 @@ from leporello.dialects.chat.request import chat_part, unmarked
 from leporello.dialects.dialect import DecodedRequest
 from leporello.dialects.parts import is_cut, json_text, note, text_part
 from leporello.dialects.tools import IdPlan, IdRule, digest_escape, function_of, plan_ids, wire_name
-from leporello.messages import (
-    Message,
-    Messages,
-    PartKind,
-    calls_of,
-    is_result,
-    parts_of,
-    result_id,
-    role_of,
-)
+from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, result_id, role_of
 
 NAME = "openai_responses"
 IDS = IdRule(re.compile(r".{1,64}", re.DOTALL), digest_escape)
