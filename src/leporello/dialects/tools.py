@@ -64,14 +64,10 @@ def as_chat_tool(tool: Mapping[str, Any]) -> Wire:
     return {"type": "function", "function": chat_function(function, function.name), **function.extra}
 
 
-def chat_function(function: Function, name: str) -> Wire:
-    body: Wire = {"name": name}
-    if function.description is not None:
-        body["description"] = function.description
-    body["parameters"] = function.parameters
-    if function.strict is not None:
-        body["strict"] = function.strict
-    return body
+def chat_function(function: Function, name: str, parameters: str = "parameters") -> Wire:
+    """The inner object of the chat form; other dialects have it too, the schema perhaps under another key."""
+    fields = {"name": name, "description": function.description, parameters: function.parameters}
+    return {key: value for key, value in {**fields, "strict": function.strict}.items() if value is not None}
 
 
 ESCAPE = "lx-"

@@ -12,7 +12,16 @@ from leporello.dialects.anthropic.blocks import RESULT_BLOCKS, USER_BLOCKS, bloc
 from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_state, objects, state_for
 from leporello.dialects.dialect import DecodedRequest
 from leporello.dialects.parts import arguments_object, arguments_text, note, text_part
-from leporello.dialects.tools import IdPlan, IdRule, function_of, hex_escape, original_id, plan_ids, wire_name
+from leporello.dialects.tools import (
+    IdPlan,
+    IdRule,
+    chat_function,
+    function_of,
+    hex_escape,
+    original_id,
+    plan_ids,
+    wire_name,
+)
 from leporello.messages import Message, Messages, Part, calls_of, is_instruction, is_result, parts_of, role_of
 
 NAME = "anthropic"
@@ -123,12 +132,8 @@ def _tool(tool: Mapping[str, Any]) -> Wire:
         return dict(tool)
     if "input_schema" in tool:
         return {**tool, "name": wire_name(function.name)}
-    wire: Wire = {"name": wire_name(function.name)}
-    if function.description is not None:
-        wire["description"] = function.description
+    wire = chat_function(function, wire_name(function.name), "input_schema")
     wire["input_schema"] = {**({} if "type" in function.parameters else {"type": "object"}), **function.parameters}
-    if function.strict is not None:
-        wire["strict"] = function.strict
     return {**wire, **function.extra}
 
 

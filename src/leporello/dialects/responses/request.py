@@ -12,7 +12,7 @@ from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_stat
 from leporello.dialects.chat.request import chat_part, unmarked
 from leporello.dialects.dialect import DecodedRequest
 from leporello.dialects.parts import is_cut, json_text, note, text_part
-from leporello.dialects.tools import IdPlan, IdRule, digest_escape, function_of, plan_ids, wire_name
+from leporello.dialects.tools import IdPlan, IdRule, chat_function, digest_escape, function_of, plan_ids, wire_name
 from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, result_id, role_of
 
 NAME = "openai_responses"
@@ -83,10 +83,8 @@ def _tool(tool: Mapping[str, Any]) -> Wire:
     function = function_of(tool)
     if function is None or (tool.get("type") == "function" and "strict" in tool and "name" in tool):
         return dict(tool)
-    wire: Wire = {"type": "function", "name": wire_name(function.name)}
-    if function.description is not None:
-        wire["description"] = function.description
-    return {**wire, "parameters": function.parameters, "strict": bool(function.strict)}
+    described = chat_function(function, wire_name(function.name))
+    return {"type": "function", **described, "strict": bool(function.strict)}
 
 
 def _tool_choice(choice: Any) -> Any:
