@@ -98,7 +98,6 @@ class IdPlan:
 
     calls: dict[int, tuple[str, ...]] = field(default_factory=dict)
     results: dict[int, str] = field(default_factory=dict)
-    originals: dict[str, str] = field(default_factory=dict)
 
 
 def plan_ids(messages: Messages, rule: IdRule) -> IdPlan:
@@ -110,23 +109,21 @@ def plan_ids(messages: Messages, rule: IdRule) -> IdPlan:
             used.clear()
         calls = calls_of(messages[group.start])
         if calls:
-            plan.calls[group.start] = tuple(_assign(call.id or call.name, rule, used, plan) for call in calls)
+            plan.calls[group.start] = tuple(_assign(call.id or call.name, rule, used) for call in calls)
         for position, answer in enumerate(group.answers):
             if answer is not None:
                 plan.results[answer] = plan.calls[group.start][position]
         for orphan in group.orphans:
-            plan.results[orphan] = _assign(result_id(messages[orphan]), rule, Counter(), plan)
+            plan.results[orphan] = _assign(result_id(messages[orphan]), rule, Counter())
     return plan
 
 
-def _assign(original: str, rule: IdRule, used: Counter[str], plan: IdPlan) -> str:
+def _assign(original: str, rule: IdRule, used: Counter[str]) -> str:
     repeat = used[original]
     used[original] += 1
     if repeat == 0 and rule.fits.fullmatch(original):
         return original
-    wire = rule.escape(f"{repeat}:{original}")
-    plan.originals[wire] = original
-    return wire
+    return rule.escape(f"{repeat}:{original}")
 
 
 def original_id(wire: str) -> str:

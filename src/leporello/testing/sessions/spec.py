@@ -100,10 +100,6 @@ class GeneratedSession:
         limit = len(self.messages) if count is None else count
         return [fact for fact in self.of(FactKind.RULE, limit) if fact.alive(limit)]
 
-    def as_document(self) -> dict[str, Any]:
-        """The `{system, messages, tools}` form that `leporello compress` reads."""
-        return {"system": self.system, "messages": self.messages, "tools": list(self.tools)}
-
 
 CHARS_PER_TOKEN = 3.0
 """Of generated text, by the o200k vocabulary; a target in tokens is steered with it."""
