@@ -164,7 +164,7 @@ class OutputBudget:
         return self.turn([(call, tool, result)], used + waiting * block)[0]
 
     def _one(self, call: ToolCall, tool: Tool | None, result: ToolResult) -> Budgeted:
-        """Layer 2."""
+        """A result that is too long on its own is saved and shown as a preview."""
         whole = Budgeted(call, result, _with_status(result, result.text))
         if result.saved is not None:
             return self._as_block(whole, self._with_artifact(result.saved), self._limits.preview_chars)
@@ -176,7 +176,7 @@ class OutputBudget:
         return self._save(whole) if len(whole.text) > threshold else whole
 
     def _fit(self, shown: list[Budgeted], room: int) -> list[Budgeted]:
-        """Layer 3: the largest go to disk until the rest fits; then previews shrink, together."""
+        """The largest go to disk until the rest fits; then previews shrink, together."""
         order = sorted(range(len(shown)), key=lambda k: -len(shown[k].text))
         for k in order:
             if _size(shown) <= room:
