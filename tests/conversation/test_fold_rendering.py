@@ -17,7 +17,7 @@ from leporello.conversation.rendering import rendered_line
 from leporello.events import Span
 from leporello.messages import Message, encode_json, text_of
 from leporello.recall.tools import openai_tools
-from leporello.store.records import ViewLine
+from leporello.store.records import FoldLine
 from leporello.summaries.fold import Fold, RunningState, SummaryTree, ViewFold, fold_message, make_node, read_fold
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
 from leporello.testing.sessions import generate
@@ -94,7 +94,7 @@ def test_what_is_read_is_written_back_byte_for_byte(kind: str, recall: bool) -> 
     assert fold is not None
     assert type(fold) is type(KINDS[kind])
     assert encode_json(fold_message(fold, "user", recall=recall)) == encode_json(message)
-    other = rendered_line(ViewLine(message, fold="f3", summary=fold), not recall).message
+    other = rendered_line(FoldLine(message, fold="f3", summary=fold), not recall).message
     assert encode_json(other) == encode_json(fold_message(KINDS[kind], "user", recall=not recall))
     again = read_fold(other)
     assert again is not None
@@ -105,7 +105,9 @@ def test_what_is_read_is_written_back_byte_for_byte(kind: str, recall: bool) -> 
 def test_what_already_is_as_it_must_be_is_the_same_message(kind: str, recall: bool) -> None:
     """So that a newer version, with other words in its frame, leaves the prefix of a stored conversation alone."""
     message = fold_message(KINDS[kind], "assistant", recall=recall)
-    line = ViewLine(message, fold="f3", summary=read_fold(message))
+    fold = read_fold(message)
+    assert fold is not None
+    line = FoldLine(message, fold="f3", summary=fold)
     assert rendered_line(line, recall).message is message
     assert rendered_line(line, None).message is message
 

@@ -20,7 +20,7 @@ from leporello.recall.paging import full_text
 from leporello.recall.tools import openai_tools
 from leporello.store import Store, open_store
 from leporello.store.records import StoredMessage
-from leporello.summaries.fold import SummaryTree
+from leporello.summaries.fold import SummaryTree, read_fold
 from leporello.testing.sessions import generate
 from leporello.turns import validate
 from leporello.usage import CanonicalUsage
@@ -52,7 +52,9 @@ def script(seed: int, messages: int) -> list[Message]:
 
 
 def frontier_of(talk: Conversation) -> SummaryTree:
-    (found,) = [fold for line in talk.runtime.log.view.lines if isinstance(fold := line.summary, SummaryTree)]
+    (found,) = [
+        fold for line in talk.runtime.log.view.lines if isinstance(fold := read_fold(line.message), SummaryTree)
+    ]
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 from leporello import Conversation
 from leporello.config import Home, load_settings
 from leporello.engines.lcm import LcmSettings, read_settings
-from leporello.summaries.fold import SummaryTree
+from leporello.summaries.fold import SummaryTree, read_fold
 from leporello.testing.sessions import generate
 from tests.conftest import RunCli
 
@@ -32,7 +32,9 @@ def tree_of(folder: Path, section: dict[str, Any]) -> SummaryTree:
         conversation.append(*SESSION)
         conversation.compact()
         (tree,) = [
-            fold for line in conversation.runtime.log.view.lines if isinstance(fold := line.summary, SummaryTree)
+            fold
+            for line in conversation.runtime.log.view.lines
+            if isinstance(fold := read_fold(line.message), SummaryTree)
         ]
         return tree
 

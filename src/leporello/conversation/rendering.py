@@ -18,7 +18,7 @@ from leporello.dialects.anthropic.request import DEFAULT_MAX_TOKENS
 from leporello.errors import InputError
 from leporello.messages import Message, role_of
 from leporello.providers.base import ModelReply
-from leporello.store.records import View, ViewLine
+from leporello.store.records import FoldLine, View, ViewLine
 from leporello.summaries.fold import fold_message
 from leporello.turns import groups
 from leporello.usage import CanonicalUsage
@@ -51,7 +51,7 @@ def _as_json(reply: Any) -> Mapping[str, Any]:
 
 def rendered_line(line: ViewLine, recall: bool | None) -> ViewLine:
     """The line with its fold's text as this request needs it; what already is so stays as it is, byte for byte."""
-    if line.summary is None or recall is None or line.summary.recall in (recall, None):
+    if not isinstance(line, FoldLine) or recall is None or line.summary.recall in (recall, None):
         return line
     return replace(line, message=fold_message(line.summary, role_of(line.message), recall=recall))
 
@@ -67,7 +67,7 @@ def view_items(lines: Sequence[ViewLine], recall: bool | None = None) -> list[It
 
 
 def _item(line: ViewLine, number: int) -> Item:
-    if line.summary is not None:
+    if isinstance(line, FoldLine):
         return Item(line.summary.span.first, line.message, line.summary, Origin.WRITTEN)
     if line.number is None:
         return Item(number, line.message, origin=Origin.WRITTEN, engine_fold=line.fold or "")
@@ -84,7 +84,10 @@ class SentMessage:
 
 def sent_messages(view: View) -> list[SentMessage]:
     """What `RenderedView` makes of a view, for those who want to know where each message comes from."""
-    placed = [Item(place, line.message, line.summary) for place, line in enumerate(view.lines)]
+    placed = [
+        Item(place, line.message, line.summary if isinstance(line, FoldLine) else None)
+        for place, line in enumerate(view.lines)
+    ]
     found: list[tuple[Item, tuple[ViewLine, ...]]] = []
     for item in repair(placed):
         lines = () if item.origin is Origin.WRITTEN else (view.lines[item.number],)

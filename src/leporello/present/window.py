@@ -9,7 +9,7 @@ from leporello.conversation import Conversation
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import Limits
 from leporello.policy import due_at
-from leporello.store.records import ViewLine
+from leporello.store.records import FoldLine, ViewLine
 from leporello.summaries.handoff import Section
 from leporello.tokens import TokenCounter
 
@@ -134,7 +134,7 @@ def _tail_start(room: WindowContext) -> int:
 
 
 def _section(line: ViewLine, section: Section) -> str:
-    return "\n".join(told.text for told in line.summary.handoff[section]) if line.summary else ""
+    return "\n".join(told.text for told in line.summary.handoff[section]) if isinstance(line, FoldLine) else ""
 
 
 def _split(counter: TokenCounter, message: Message, size: int, parts: dict[WindowPart, int]) -> None:

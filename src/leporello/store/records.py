@@ -138,15 +138,20 @@ class ViewLine:
     """One line of a view, resolved.
 
     `number` is the stored message it shows or comes from; None for a message that a compaction wrote. `shortened` says
-    that `message` differs from the stored one. `fold` is the id of the fold it shows, `summary` what that says; None
-    where a plugin's engine wrote it in a form of its own.
+    that `message` differs from the stored one. `fold` is the id of the fold it shows.
     """
 
     message: Message
     number: int | None = None
     fold: str | None = None
     shortened: bool = False
-    summary: ViewFold | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldLine(ViewLine):
+    """The line of a fold that one of our engines wrote, with what it says as a value."""
+
+    summary: ViewFold
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from leporello.store.records import (
     COMPRESSION,
     Attempt,
     CompactionRecord,
+    FoldLine,
     FoldMark,
     Generation,
     Lease,
@@ -232,7 +233,10 @@ def _resolve(tx: Transaction, key: int, entries: tuple[ViewEntry, ...], beyond: 
         if entry.inline is not None:
             # The one place where the text of a fold that was stored is read: only what the store wrote counts as one.
             summary = read_fold(entry.inline) if entry.fold else None
-            lines.append(ViewLine(entry.inline, entry.ref, entry.fold, entry.ref is not None, summary))
+            if summary is not None:
+                lines.append(FoldLine(entry.inline, fold=entry.fold, summary=summary))
+            else:
+                lines.append(ViewLine(entry.inline, entry.ref, entry.fold, shortened=entry.ref is not None))
         elif entry.ref is not None:
             lines.append(ViewLine(messages[entry.ref], entry.ref))
     lines.extend(ViewLine(messages[number], number) for number in range(beyond.first, beyond.last + 1))
