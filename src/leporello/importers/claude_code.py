@@ -7,7 +7,7 @@ lines of sub-agents are marked and become sessions of their own, and so do the t
 from __future__ import annotations
 
 from leporello.importers.builder import COMPACTED, TranscriptBuilder, call_of, plain, result_of
-from leporello.importers.source import Format, ImportedSession, Record, SourceFile, as_text, identifier, objects, text
+from leporello.importers.source import Format, ImportedSession, Record, SourceFile, as_text, objects, text
 from leporello.importers.tree import RecordedLine, ThreadReader
 from leporello.messages import message_hash
 
@@ -31,7 +31,8 @@ def _read_claude_code(source: SourceFile) -> list[ImportedSession]:
     records, repeated = _unrepeated(source.records)
     main, others = _threads(records)
     reader = ThreadReader("claude-code", _fill)
-    first, branches = reader.branches([_node(record) for record in main], _rivals, source.broken_lines)
+    nodes = [RecordedLine(r.id("uuid"), r.id("parentUuid", "logicalParentUuid"), r) for r in main]
+    first, *branches = reader.branches(nodes, _rivals, source.broken_lines)
     if repeated:
         first.note("a line was recorded twice; the second was left out", repeated)
     if others:
@@ -46,7 +47,7 @@ def _unrepeated(records: list[Record]) -> tuple[list[Record], int]:
     kept = []
     for record in records:
         if isinstance(record.get("message"), dict) and record.get("uuid"):
-            key = (identifier(record["uuid"]), message_hash(record["message"]))
+            key = (record.id("uuid"), message_hash(record["message"]))
             if key in seen:
                 continue
             seen.add(key)
@@ -76,18 +77,12 @@ def _is_spoken(record: Record) -> bool:
     return record.kind in ("user", "assistant") and isinstance(record.get("message"), dict)
 
 
-def _node(record: Record) -> RecordedLine:
-    parent = record.get("parentUuid") or record.get("logicalParentUuid")
-    return RecordedLine(record.id("uuid"), identifier(parent), record)
-
-
 def _rivals(one: Record, other: Record) -> bool:
     """Two prompts at the same place, or two answers to the same line: the user went back."""
     if _is_prompt(one) and _is_prompt(other):
         return True
-    ids = [record.inner("message").id("id") for record in (one, other)]
-    both = one.kind == other.kind == "assistant"
-    return both and all(ids) and ids[0] != ids[1]
+    first, second = (record.inner("message").id("id") for record in (one, other))
+    return one.kind == other.kind == "assistant" and "" not in (first, second) and first != second
 
 
 def _is_prompt(record: Record) -> bool:
@@ -136,39 +131,31 @@ def _take(builder: TranscriptBuilder, record: Record) -> None:
     kind = record.kind
     builder.at(record.get("timestamp"))
     builder.id = builder.id or record.id("sessionId")
-    message = record.get("message")
-    if kind in ("user", "assistant") and isinstance(message, dict):
-        if record.get("isCompactSummary"):
-            return
-        builder.started = builder.started or record.text("timestamp")
-        if kind == "assistant":
-            _assistant(builder, record, Record(message))
-        else:
-            builder.heard(message.get("content"))
+    if _is_spoken(record):
+        _message(builder, record, record.inner("message"))
     elif kind == "attachment":
         _attachment(builder, record.inner("attachment"))
     elif kind == "tool_use":
         builder.assistant().call(*call_of(record))
     elif kind == "tool_result":
         builder.result(*result_of(record))
-    else:
-        _bookkeeping(builder, record)
-
-
-def _bookkeeping(builder: TranscriptBuilder, record: Record) -> None:
-    kind = record.kind
-    if kind == "system" and record.get("subtype") == "compact_boundary":
+    elif kind == "system" and record.get("subtype") == "compact_boundary":
         builder.note(COMPACTED)
     elif kind in ("summary", "custom-title", "ai-title"):
         title = record.get("customTitle") or record.get("aiTitle") or record.get("summary")
         builder.title = builder.title or text(title)
 
 
-def _assistant(builder: TranscriptBuilder, record: Record, message: Record) -> None:
+def _message(builder: TranscriptBuilder, record: Record, message: Record) -> None:
+    if record.get("isCompactSummary"):
+        return
+    builder.started = builder.started or record.text("timestamp")
+    if record.kind == "user":
+        builder.heard(message.get("content"))
+        return
     draft = builder.answer(message.get("content"), key=message.id("id") or record.id("uuid"))
-    model = message.text("model")
-    if model != _SYNTHETIC:
-        draft.meter(message.get("usage"), model)
+    if message.text("model") != _SYNTHETIC:
+        draft.meter(message.get("usage"), message.text("model"))
 
 
 def _attachment(builder: TranscriptBuilder, attachment: Record) -> None:

@@ -113,7 +113,11 @@ class _Reader:
         elif kind in _OUTPUTS:
             self.builder.result(item.id("call_id", "tool_call_id"), *_output(item))
         elif kind == "reasoning":
-            self._reasoning(item)
+            words = "\n".join(filter(None, (texts(item.get("summary")), texts(item.get("content")))))
+            if words:
+                self._assistant().reasoning(words)
+            elif item.get("encrypted_content"):
+                self.builder.note("encrypted reasoning was left out")
         else:
             self.builder.note(f"an item of kind {kind!r} was left out")
 
@@ -126,13 +130,6 @@ class _Reader:
             return
         self.draft = None
         self.builder.message(role, plain(shown if isinstance(content, list) else content))
-
-    def _reasoning(self, item: Record) -> None:
-        words = "\n".join(filter(None, (texts(item.get("summary")), texts(item.get("content")))))
-        if words:
-            self._assistant().reasoning(words)
-        elif item.get("encrypted_content"):
-            self.builder.note("encrypted reasoning was left out")
 
     def _assistant(self) -> AssistantDraft:
         """The running assistant message; results end it, and so does its usage when that comes last."""

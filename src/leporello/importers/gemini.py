@@ -99,8 +99,8 @@ def _usage(tokens: Record) -> CanonicalUsage:
 
 def _read_qwen(source: SourceFile) -> list[ImportedSession]:
     nodes = [RecordedLine(r.id("uuid"), r.id("parentUuid"), r) for r in source.records]
-    main, branches = ThreadReader("qwen-code", _fill_qwen).branches(nodes, _rivals, source.broken_lines)
-    return [builder.build() for builder in (main, *branches)]
+    builders = ThreadReader("qwen-code", _fill_qwen).branches(nodes, _rivals, source.broken_lines)
+    return [builder.build() for builder in builders]
 
 
 def _rivals(one: Record, other: Record) -> bool:

@@ -21,21 +21,19 @@ _LOOSE_RESULTS = frozenset(("tool_result", "function_result", "function_call_out
 
 def _is_openai(source: SourceFile) -> bool:
     """Messages with roles, wherever they stand."""
-    value = source.value
-    if isinstance(value, list | dict):
-        return _has_roles(value if isinstance(value, list) else value.get("messages"))
+    if isinstance(source.value, list | dict):
+        return any(message.text("role") in ROLES for message in _document(source).objects("messages")[:20])
     return any("role" in record and ("content" in record or "message" in record) for record in source.records[:50])
 
 
-def _has_roles(messages: Any) -> bool:
-    return any(message.text("role") in ROLES for message in objects(messages)[:20])
+def _document(source: SourceFile) -> Record:
+    if isinstance(source.value, dict):
+        return Record(source.value)
+    return Record(messages=source.value if isinstance(source.value, list) else source.records)
 
 
 def _read_openai(source: SourceFile) -> list[ImportedSession]:
-    value = source.value
-    if isinstance(value, list | dict):
-        return [session_of(Record(messages=value) if isinstance(value, list) else Record(value))]
-    return [session_of(Record(messages=source.records), skipped=source.broken_lines)]
+    return [session_of(_document(source), skipped=0 if isinstance(source.value, list | dict) else source.broken_lines)]
 
 
 def session_of(document: Record, format_name: str = "openai", skipped: int = 0) -> ImportedSession:

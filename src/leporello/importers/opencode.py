@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from leporello.errors import InputError
 from leporello.importers.builder import AssistantDraft, TranscriptBuilder, cache_aware_usage
 from leporello.importers.source import Format, ImportedSession, Record, SourceFile, as_text, mapping
-from leporello.usage import CanonicalUsage
 
 _HEADING = re.compile(r"^## (User|Assistant)(?: \((.*)\))?$")
 _TOOL = re.compile(r"^\*\*Tool: (.+)\*\*$")
@@ -68,13 +67,10 @@ def _assistant(builder: TranscriptBuilder, about: Record, parts: list[Record]) -
                 builder.result(call_id, as_text(output))
     tokens = about.inner("tokens")
     if tokens:
-        draft.meter(_usage(tokens), about.text("modelID"), about.number("cost"))
-
-
-def _usage(tokens: Record) -> CanonicalUsage:
-    cache = tokens.inner("cache")
-    counts = {**tokens, "read": cache.get("read"), "write": cache.get("write")}
-    return cache_aware_usage(counts, ("input", "output", "read", "write"), reasoning=tokens.get("reasoning"))
+        cache = tokens.inner("cache")
+        counts = {**tokens, "read": cache.get("read"), "write": cache.get("write")}
+        usage = cache_aware_usage(counts, ("input", "output", "read", "write"), reasoning=tokens.get("reasoning"))
+        draft.meter(usage, about.text("modelID"), about.number("cost"))
 
 
 def _from_page(page: str) -> ImportedSession:

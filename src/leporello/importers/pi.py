@@ -21,7 +21,7 @@ def _is_pi(source: SourceFile) -> bool:
 def _read_pi(source: SourceFile) -> list[ImportedSession]:
     """The branch that was gone on with first, then those that the user left."""
     header = next((record for record in source.records if record.kind in ("session", "session_start")), Record())
-    nodes = [_node(record) for record in source.records if record is not header]
+    nodes = [RecordedLine(r.id("id"), r.id("parentId"), r) for r in source.records if r is not header]
 
     def fill(builder: TranscriptBuilder, records: list[Record]) -> None:
         builder.id = header.id("id")
@@ -30,12 +30,7 @@ def _read_pi(source: SourceFile) -> list[ImportedSession]:
         for record in records:
             _take(builder, record)
 
-    main, branches = ThreadReader("pi", fill).branches(nodes, _rivals, source.broken_lines)
-    return [builder.build() for builder in (main, *branches)]
-
-
-def _node(record: Record) -> RecordedLine:
-    return RecordedLine(record.id("id"), record.id("parentId"), record)
+    return [builder.build() for builder in ThreadReader("pi", fill).branches(nodes, _rivals, source.broken_lines)]
 
 
 def _rivals(one: Record, other: Record) -> bool:
@@ -60,8 +55,7 @@ def _take(builder: TranscriptBuilder, record: Record) -> None:
 def _message(builder: TranscriptBuilder, message: Record) -> None:
     role = message.text("role")
     if role == "toolResult":
-        call_id = message.id("toolCallId")
-        builder.result(call_id, plain(message.get("content")), message.text("toolName"))
+        builder.result(message.id("toolCallId"), plain(message.get("content")), message.text("toolName"))
     elif role == "assistant":
         _answer(builder, message)
     elif role == "bashExecution":

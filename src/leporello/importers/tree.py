@@ -48,13 +48,11 @@ class ThreadReader:
         builder.id += suffix
         return builder
 
-    def branches(
-        self, nodes: Sequence[RecordedLine], rivals: Rivals, skipped_lines: int
-    ) -> tuple[TranscriptBuilder, list[TranscriptBuilder]]:
-        """The branch that was gone on with, and those that the user left."""
+    def branches(self, nodes: Sequence[RecordedLine], rivals: Rivals, skipped_lines: int) -> list[TranscriptBuilder]:
+        """The branch that was gone on with, and then those that the user left."""
         found = split(nodes, rivals)
         left = [self.read(way, "branch", f"/branch{number}") for number, way in enumerate(found.abandoned, 1)]
-        return self.read(found.active, "main", "", skipped_lines), left
+        return [self.read(found.active, "main", "", skipped_lines), *left]
 
 
 def split(nodes: Sequence[RecordedLine], rivals: Rivals) -> Branches:
