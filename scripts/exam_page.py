@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from leporello.bench.bank import json_tokens, load_bank
-from leporello.bench.exam import without_thinking
+from leporello.bench.exam import BankExam, without_thinking
 from leporello.bench.make_bank import make_bank
-from leporello.bench.run import BASELINES, ExamResult, ExamRun, run_all
+from leporello.bench.run import BANK, BASELINES, SIZED, ExamRun, run_all
 from leporello.cli.exam_command import markdown_table
 from leporello.engines import BUILTIN
 from leporello.errors import InputError
@@ -30,22 +30,22 @@ SHORTEST = 50_000
 
 
 def contests() -> list[ExamRun]:
-    """Engines at every window; baselines, whose result does not depend on it, at one."""
-    ours = [ExamRun(engine, window, "recall") for engine in BUILTIN for window in WINDOWS]
-    return [*ours, *(ExamRun(engine, 128_000, "plain") for engine in BASELINES)]
+    """Engines at every window; baselines whose result does not depend on it at one."""
+    sized = [ExamRun(engine, window, "recall") for engine in (*BUILTIN, *SIZED) for window in WINDOWS]
+    return [*sized, *(ExamRun(engine, 128_000, "plain") for engine in BASELINES if engine not in SIZED)]
 
 
-def by_rule(sessions: Path, covered: set[Path]) -> Iterator[ExamResult]:
+def by_rule(sessions: Path, covered: set[Path]) -> Iterator[BankExam]:
     """A bank for every long session that has none."""
     for path in sorted(file for file in sessions.rglob("*") if file.is_file() and file.resolve() not in covered):
         try:
             if json_tokens(without_thinking(load_session(path).messages)) >= SHORTEST:
-                yield ExamResult(make_bank(path, str(path.relative_to(sessions))), sessions)
+                yield BankExam(make_bank(path, str(path.relative_to(sessions))), sessions)
         except InputError as error:
             print(f"left out: {error}"[:120], file=sys.stderr)
 
 
-def table(sittings: list[ExamResult]) -> list[str]:
+def table(sittings: list[BankExam]) -> list[str]:
     """All contests over the sittings, as Markdown."""
     entries = contests()
     pairs = [(contest, sitting) for contest in entries for sitting in sittings]
@@ -55,7 +55,7 @@ def table(sittings: list[ExamResult]) -> list[str]:
         print(f"{len(scores)} of {len(pairs)}", file=sys.stderr)
     width = len(sittings)
     rows = [[scores[row * width + column] for column in range(width)] for row in range(len(entries))]
-    return markdown_table(list(zip(entries, rows, strict=True)))
+    return markdown_table(BANK, list(zip(entries, rows, strict=True)))
 
 
 def with_table(page: str, mark: str, lines: list[str]) -> str:
@@ -69,7 +69,7 @@ def with_table(page: str, mark: str, lines: list[str]) -> str:
 
 def main(banks: Path, sessions: Path) -> None:
     """Run all exams and write the page."""
-    hand = [ExamResult(load_bank(path), sessions) for path in sorted(banks.glob("*.json"))]
+    hand = [BankExam(load_bank(path), sessions) for path in sorted(banks.glob("*.json"))]
     covered = {(sessions / sitting.bank.session).resolve() for sitting in hand}
     page = with_table(PAGE.read_text("utf-8"), BY_HAND, table(hand))
     page = with_table(page, BY_RULE, table(list(by_rule(sessions, covered))))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from leporello.bench.bank import KINDS, Bank, fold, load_bank, session_file
+from leporello.bench.bank import KINDS, fold, load_bank, session_file
 from leporello.bench.baselines import PlainSearch, WholeEngine
-from leporello.bench.exam import examine
+from leporello.bench.exam import BankExam
 from leporello.bench.make_bank import make_bank
 from leporello.errors import InputError
 from leporello.messages import Message
@@ -53,11 +53,11 @@ def test_the_session_is_found_by_path_or_by_name(tmp_path: Path) -> None:
     (tmp_path / "codex").mkdir()
     (tmp_path / "codex" / "a.jsonl").touch()
     (tmp_path / "b.jsonl").touch()
-    assert session_file(Bank("codex/a.jsonl", ()), tmp_path).name == "a.jsonl"
-    assert session_file(Bank("elsewhere/b.jsonl", ()), tmp_path).name == "b.jsonl"
-    assert session_file(Bank("b.jsonl", (), tmp_path / "bank.json"), tmp_path / "codex").name == "b.jsonl"
+    assert session_file("codex/a.jsonl", tmp_path).name == "a.jsonl"
+    assert session_file("elsewhere/b.jsonl", tmp_path).name == "b.jsonl"
+    assert session_file("b.jsonl", tmp_path / "codex", tmp_path / "bank.json").name == "b.jsonl"
     with pytest.raises(InputError, match="is not under"):
-        session_file(Bank("c.jsonl", ()), tmp_path)
+        session_file("c.jsonl", tmp_path)
 
 
 def test_a_bank_made_by_rule_asks_what_is_there(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_questions_made_by_rule_are_fair(tmp_path: Path) -> None:
         assert question.line == 1
     assert len({question.question for question in bank.questions}) == len(bank.questions)
     assert make_bank(path).as_dict() == bank.as_dict()
-    score = examine(bank, tmp_path, WholeEngine(128_000), PlainSearch)
+    score = BankExam(bank, tmp_path).sit(WholeEngine(128_000), PlainSearch)
     assert all(answer.closed for answer in score.answers)
 
 

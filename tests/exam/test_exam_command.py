@@ -121,7 +121,7 @@ def test_making_a_bank_and_sitting_it(run_cli: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ((), "no BANK was given"),
+        ((), "no PATH was given"),
         (("--engine", "nonsense"), "there is no engine 'nonsense'"),
         (("--search", "nonsense"), "there is no search 'nonsense'"),
     ],

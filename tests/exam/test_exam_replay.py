@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.bench.bank import json_tokens
+from leporello.bench.bank import json_tokens, texts_of
 from leporello.bench.baselines import CLEARED, KEPT_RESULTS, ClearToolsEngine
 from leporello.bench.exam import replay
+from leporello.bench.run import SIZED, make_engine
 from leporello.engines.base import ContextEngine
 from leporello.messages import Message
+from leporello.models import Limits
 from leporello.turns import validate
 from tests.support.checks import cut_points
 from tests.support.strategies import conversations
@@ -105,3 +108,37 @@ def test_clear_tools_keeps_the_last_ten_results(count: int) -> None:
     assert outputs[-KEPT_RESULTS:] == [f"out {number}" for number in range(count)][-KEPT_RESULTS:]
     assert set(outputs[:-KEPT_RESULTS]) <= {CLEARED}
     assert validate(final) == []
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_sized_baselines_aim_at_what_the_compressor_aims_at(name: str) -> None:
+    """They keep no more tokens than our engine may, and use most of them."""
+    messages: list[Message] = [{"role": "user", "content": "go"}]
+    for number in range(40):
+        messages += group(
+            str(number), f"Step {number}. It is done.", f"make part-{number}", f"part {number} built\n" * 9
+        )
+    aim = Limits.for_window(4_000).aim_tokens
+    kept = json_tokens(replay(messages, make_engine(name, 4_000)).messages)
+    assert 0.8 * aim <= kept <= aim
+
+
+def test_what_the_sized_baselines_keep() -> None:
+    """The newest, both ends, the beginning, and sentences with rare words."""
+    messages: list[Message] = [
+        {"role": "user", "content": "Alpha begins here. The same words again and again. Omega ends it."},
+        *({"role": "user", "content": f"The same words again and again. {'Again. ' * 20}"} for _ in range(30)),
+        {"role": "user", "content": "Newest of all."},
+    ]
+
+    def kept(name: str) -> str:
+        return "\n".join(texts_of(SIZED[name](messages, 300)))
+
+    assert "Newest of all." in kept("newest")
+    assert "Alpha" not in kept("newest")
+    assert kept("first-chars").startswith("Alpha begins")
+    assert "Omega" not in kept("first-chars")
+    assert "ends it." in kept("cut-alike")
+    assert "m1: Alpha begins here. " in kept("idf-sentences")
+    assert "Omega ends it." in kept("idf-sentences")
+    assert "Newest of all." in kept("idf-sentences")

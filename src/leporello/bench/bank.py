@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -14,6 +16,7 @@ from splintr import AnyTokenizer, Tokenizer
 from leporello.errors import InputError
 from leporello.files import decode_text
 from leporello.messages import Message, calls_of, is_result, parse_json
+from leporello.text_features.words import STOP_WORDS
 
 
 @cache
@@ -73,6 +76,58 @@ class Haystack:
     def has(self, gold: str) -> bool:
         """Whether the gold text occurs, word for word."""
         return fold(gold) in self._text
+
+
+NEAR_SHARE = 0.8
+NEAR_SPAN, NEAR_WORDS = 1.5, 5
+_WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, in order; a line end ends one too."""
+    return [sentence.strip() for sentence in _SENTENCE_END.split(text) if sentence.strip()]
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, case folded, in order."""
+    return _WORD.findall(text.casefold())
+
+
+class WordIndex(Haystack):
+    """A haystack that also finds a text of which most content words stand close together.
+
+    Close are words within a span of 1.5 times the text's length + 5 words; 80% of its content words must be there.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        super().__init__(texts)
+        self._places: dict[str, list[int]] = {}
+        for place, word in enumerate(words_of(self._text)):
+            self._places.setdefault(word, []).append(place)
+
+    def has(self, gold: str) -> bool:
+        """Whether the text occurs, word for word or nearly."""
+        return super().has(gold) or self._nearly(words_of(gold))
+
+    def _nearly(self, words: list[str]) -> bool:
+        wanted = Counter(word for word in words if word not in STOP_WORDS)
+        least = NEAR_SHARE * wanted.total()
+        places = sorted((place, word) for word in wanted for place in self._places.get(word, ()))
+        span = int(NEAR_SPAN * len(words)) + NEAR_WORDS
+        inside: Counter[str] = Counter()
+        found = first = 0
+        for place, word in places:
+            inside[word] += 1
+            found += inside[word] <= wanted[word]
+            while place - places[first][0] >= span:
+                left = places[first][1]
+                found -= inside[left] <= wanted[left]
+                inside[left] -= 1
+                first += 1
+            if found >= least:
+                return True
+        return False
 
 
 def texts_of(messages: Iterable[Message]) -> Iterator[str]:
@@ -146,14 +201,19 @@ class Bank:
         return {"session": self.session, "questions": [asdict(question) for question in self.questions]}
 
 
-def load_bank(path: str | Path) -> Bank:
-    """Read one bank file."""
-    path = Path(path)
+def read_json_file(path: Path) -> Any:
+    """The JSON value of a file; None when it is not JSON."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"can't be read: {error.strerror or error}", str(path)) from error
-    value = parse_json(decode_text(data, str(path)).text)
+    return parse_json(decode_text(data, str(path)).text)
+
+
+def load_bank(path: str | Path) -> Bank:
+    """Read one bank file."""
+    path = Path(path)
+    value = read_json_file(path)
     if not isinstance(value, dict) or not isinstance(value.get("questions"), list):
         raise InputError('is not a question bank: {"session", "questions": [...]} is expected', str(path))
     questions = tuple(_question(raw, number, path) for number, raw in enumerate(value["questions"], 1))
@@ -180,12 +240,12 @@ def _question(raw: Any, number: int, path: Path) -> ExamQuestion:
     )
 
 
-def session_file(bank: Bank, folder: Path) -> Path:
-    """The session a bank is about: under the folder as the bank names it, or by its file name alone."""
-    candidates = [folder / bank.session, folder / Path(bank.session).name]
-    if bank.path is not None:
-        candidates.append(bank.path.parent / bank.session)
+def session_file(session: str, folder: Path, bank: Path | None = None) -> Path:
+    """The session of a bank: under the folder as the bank names it or by its file name, or beside the bank's file."""
+    candidates = [folder / session, folder / Path(session).name]
+    if bank is not None:
+        candidates.append(bank.parent / session)
     for candidate in candidates:
-        if bank.session and candidate.is_file():
+        if session and candidate.is_file():
             return candidate
-    raise InputError(f"its session {bank.session!r} is not under {folder}", str(bank.path or "bank"))
+    raise InputError(f"its session {session!r} is not under {folder}", str(bank or "bank"))

@@ -1,23 +1,29 @@
 """The simplest things that could work, so that every score has something to stand beside.
 
-Engines: `whole` never compacts, `clear-tools` blanks all but the last ten tool results. Search: plain BM25 over chunks.
+Engines: `whole` never compacts, `clear-tools` blanks all but the last ten tool results; `newest`, `cut-alike`,
+`first-chars` and `idf-sentences` keep as many tokens as the compressor aims at. Search: plain BM25 over chunks.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
-from leporello.bench.bank import decoded_texts_of, text_tokens
+from leporello.bench.bank import decoded_texts_of, json_tokens, sentences_of, text_tokens
 from leporello.engines.base import ContextEngine
 from leporello.messages import Message, is_result
+from leporello.models import Limits
+from leporello.turns import iter_groups
 
 CLEARED = "[old tool result cleared]"
 KEPT_RESULTS = 10
 CHUNK_CHARACTERS = 900
+ID_TOKENS = 5
+"""What a message's id costs before its first sentence."""
 _WORD = re.compile(r"\w+")
 
 
@@ -61,6 +67,105 @@ class ClearToolsEngine(WholeEngine):
             {**message, "content": CLEARED} if index in old and message.get("content") != CLEARED else message
             for index, message in enumerate(messages)
         ]
+
+
+Select: TypeAlias = Callable[[Sequence[Message], int], list[Message]]
+
+
+class SizedEngine(WholeEngine):
+    """Compacts once, at the end, to the size that the compressor aims at; earlier ones would change nothing."""
+
+    def __init__(self, window: int, name: str, select: Select) -> None:
+        super().__init__(window)
+        self.name = name
+        self._aim = Limits.for_window(window).aim_tokens
+        self._select = select
+
+    def compress(
+        self, messages: list[Message], current_tokens: int | None = None, focus_topic: str | None = None
+    ) -> list[Message]:
+        """What is selected from the whole session."""
+        self.compression_count += 1
+        return self._select(messages, self._aim)
+
+
+def newest(messages: Sequence[Message], aim: int) -> list[Message]:
+    """The newest messages, calls with their results."""
+    start, left = len(messages), aim
+    for group in reversed(list(iter_groups(messages))):
+        left -= json_tokens(messages[group.start : group.stop])
+        if left < 0:
+            break
+        start = group.start
+    return list(messages[start:])
+
+
+def first_chars(messages: Sequence[Message], aim: int) -> list[Message]:
+    """The first characters of every message, as many of each as fit."""
+    return _cut_all(messages, aim, lambda text, size: text[:size])
+
+
+def cut_alike(messages: Sequence[Message], aim: int) -> list[Message]:
+    """Every message cut to the same number of characters, half from its beginning and half from its end."""
+    return _cut_all(messages, aim, _both_ends)
+
+
+def _both_ends(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[: size - size // 2]} ... {text[len(text) - size // 2 :]}"
+
+
+def _cut_all(messages: Sequence[Message], aim: int, cut: Callable[[str, int], str]) -> list[Message]:
+    texts = [_text(message) for message in messages]
+
+    def written(size: int) -> list[Message]:
+        return [{"role": "user", "content": "\n".join(cut(text, size) for text in texts)}]
+
+    low, high = 0, max(map(len, texts), default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if json_tokens(written(middle)) <= aim:
+            low = middle
+        else:
+            high = middle - 1
+    return written(low)
+
+
+def idf_sentences(messages: Sequence[Message], aim: int) -> list[Message]:
+    """Sentences of rare words, by summed idf over the root of the length; a tenth is left to the newest messages."""
+    tail = newest(messages, aim // 10)
+    older = messages[: len(messages) - len(tail)]
+    sentences = [list(dict.fromkeys(sentences_of(_text(message)))) for message in older]
+    held_by = Counter(word for told in sentences for word in {word for one in told for word in _words(one)})
+    ranked = []
+    for number, told in enumerate(sentences):
+        for place, sentence in enumerate(told):
+            worth = sum(math.log((len(sentences) + 1) / (held_by[word] + 0.5)) for word in set(_words(sentence)))
+            tokens = text_tokens(json.dumps(sentence, ensure_ascii=False)[1:-1])
+            ranked.append((worth / math.sqrt(tokens), number, place, tokens))
+    ranked.sort(reverse=True)
+    written = [_best(sentences, ranked, aim - json_tokens(tail)), *tail]
+    # Sentences counted one by one come to more than their text, so there is room left.
+    again = [_best(sentences, ranked, 2 * aim - json_tokens(tail) - json_tokens(written)), *tail]
+    return again if json_tokens(again) <= aim else written
+
+
+def _best(sentences: Sequence[list[str]], ranked: Iterable[tuple[float, int, int, int]], room: int) -> Message:
+    """The best sentences that fit, in order, with one id for each message."""
+    taken: dict[int, list[int]] = defaultdict(list)
+    for _, number, place, tokens in ranked:
+        cost = tokens if number in taken else tokens + ID_TOKENS
+        if cost <= room:
+            taken[number].append(place)
+            room -= cost
+    lines = []
+    for number, places in sorted(taken.items()):
+        kept = " ".join(sentences[number][place] for place in sorted(places))
+        lines.append(f"m{number + 1}: {kept}")
+    return {"role": "user", "content": "\n".join(lines)}
+
+
+def _text(message: Message) -> str:
+    return "\n".join(decoded_texts_of(message))
 
 
 class PlainSearch:

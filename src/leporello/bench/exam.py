@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from leporello.bench.bank import (
     Bank,
@@ -43,6 +43,72 @@ class Search(Protocol):
 SearchFactory: TypeAlias = Callable[[Sequence[Message]], Search]
 
 
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryCost:
+    """What a model's summaries took: how often it was asked, how many summaries came of it, and the bill."""
+
+    asked: int = 0
+    written: int = 0
+    usage: CanonicalUsage = field(default_factory=CanonicalUsage)
+    cost: float | None = None
+    """None: the price is not known."""
+    warnings: tuple[str, ...] = ()
+
+    def __add__(self, other: SummaryCost) -> SummaryCost:
+        """Both together; a price that is not known stays out of the sum."""
+        prices = [price for price in (self.cost, other.cost) if price is not None]
+        return SummaryCost(
+            self.asked + other.asked,
+            self.written + other.written,
+            self.usage + other.usage,
+            sum(prices) if prices else None,
+            tuple(dict.fromkeys((*self.warnings, *other.warnings))),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form it has in a report."""
+        return {
+            "asked": self.asked,
+            "written": self.written,
+            "input_tokens": self.usage.prompt_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "cost": self.cost,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SessionScore(Generic[A]):
+    """One session under one engine; what an answer is depends on the format of the exam."""
+
+    session: str
+    answers: tuple[A, ...]
+    kept_tokens: int
+    compactions: int
+    seconds: float
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Lines of the handoff by section, in exams that look at sections."""
+    summaries: SummaryCost | None = None
+    """None: no model wrote summaries."""
+
+
+class Exam(Protocol):
+    """One session and what is asked about it."""
+
+    @property
+    def id(self) -> str:
+        """What `--only` picks it by."""
+
+    @property
+    def session(self) -> str:
+        """The name of its session in reports."""
+
+    def sit(self, engine: ContextEngine, make_search: SearchFactory) -> SessionScore[Any]:
+        """Replay the session into a fresh engine and ask."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExamAnswer:
     """How one question came out."""
@@ -53,23 +119,18 @@ class ExamAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionScore:
-    """One session under one engine."""
-
-    session: str
-    answers: tuple[ExamAnswer, ...]
-    kept_tokens: int
-    compactions: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Replayed:
     """The final context of a session, and what it took to get there; seconds are processor time."""
 
     messages: list[Message]
     compactions: int
     seconds: float
+
+    def score(self, session: str, answers: tuple[A, ...], lines: Mapping[str, int] | None = None) -> SessionScore[A]:
+        """The figures of the replay with what was answered after it."""
+        return SessionScore(
+            session, answers, json_tokens(self.messages), self.compactions, self.seconds, dict(lines or {})
+        )
 
 
 def without_thinking(messages: Iterable[Message]) -> list[Message]:
@@ -136,49 +197,110 @@ def ask(bank: Bank, final: Sequence[Message], search: Search) -> tuple[ExamAnswe
     answers = []
     for question in bank.questions:
         closed = context.has(question.gold)
-        found = closed or _recovers(question, search)
+        found = closed or Haystack(search_texts(search, question.question)).has(question.gold)
         answers.append(ExamAnswer(question, closed, found))
     return tuple(answers)
 
 
-def _recovers(question: ExamQuestion, search: Search) -> bool:
-    answer = clip_to_tokens(search(question.question, RECOVERY_TOKENS), RECOVERY_TOKENS)
-    return Haystack(recovered_texts(answer)).has(question.gold)
+def search_texts(search: Search, question: str) -> Iterator[str]:
+    """What one recovery call brings back, cut off at its token limit."""
+    return recovered_texts(clip_to_tokens(search(question, RECOVERY_TOKENS), RECOVERY_TOKENS))
 
 
-def examine(bank: Bank, folder: Path, engine: ContextEngine, make_search: SearchFactory) -> SessionScore:
-    """One bank under one engine."""
-    messages = without_thinking(load_session(session_file(bank, folder)).messages)
-    final = replay(messages, engine)
-    answers = ask(bank, final.messages, make_search(messages))
-    return SessionScore(bank.session, answers, json_tokens(final.messages), final.compactions, final.seconds)
+@dataclass(frozen=True, slots=True)
+class BankExam:
+    """A question bank, and the folder its session stands in."""
+
+    bank: Bank
+    sessions: Path
+
+    @property
+    def id(self) -> str:
+        """The name of the bank's file."""
+        return self.bank.path.stem if self.bank.path else self.session
+
+    @property
+    def session(self) -> str:
+        """As the bank names it."""
+        return self.bank.session
+
+    def sit(self, engine: ContextEngine, make_search: SearchFactory) -> SessionScore[ExamAnswer]:
+        """Every question, closed-book and with one search call."""
+        path = session_file(self.bank.session, self.sessions, self.bank.path)
+        messages = without_thinking(load_session(path).messages)
+        final = replay(messages, engine)
+        return final.score(self.session, ask(self.bank, final.messages, make_search(messages)))
 
 
-def report(scores: Sequence[SessionScore]) -> dict[str, Any]:
-    """The result of one engine over all banks, as it is printed with `--json`."""
-    answers = [answer for score in scores for answer in score.answers]
-    kinds = dict.fromkeys(answer.question.kind for answer in answers)
-    kept = sum(score.kept_tokens for score in scores) / len(scores) if scores else 0.0
-    return {
-        "total": {**_rates(answers), "kept_tokens": round(kept)},
-        "sessions": [
-            {
-                "session": score.session,
-                **_rates(score.answers),
-                "kept_tokens": score.kept_tokens,
-                "compactions": score.compactions,
-                "seconds": round(score.seconds, 3),
-            }
-            for score in scores
-        ],
-        "kinds": {kind: _rates([a for a in answers if a.question.kind == kind]) for kind in kinds},
-    }
-
-
-def _rates(answers: Sequence[ExamAnswer]) -> dict[str, Any]:
-    total = len(answers) or 1
+def bank_rates(answers: Sequence[ExamAnswer]) -> dict[str, Any]:
+    """Shares of questions."""
     return {
         "questions": len(answers),
-        "closed": round(sum(answer.closed for answer in answers) / total, 4),
-        "recovered": round(sum(answer.recovered for answer in answers) / total, 4),
+        "closed": share(answer.closed for answer in answers),
+        "recovered": share(answer.recovered for answer in answers),
     }
+
+
+def bank_misses(answers: Sequence[ExamAnswer]) -> list[dict[str, Any]]:
+    """Every question that was not answered from the context alone, and whether the search found it."""
+    return [
+        {
+            "id": answer.question.id,
+            "kind": answer.question.kind,
+            "recovered": answer.recovered,
+            "question": answer.question.question,
+            "gold": answer.question.gold,
+            "line": answer.question.line,
+        }
+        for answer in answers
+        if not answer.closed
+    ]
+
+
+def question_kind(answer: ExamAnswer) -> str:
+    """What the question is about."""
+    return answer.question.kind
+
+
+def share(found: Iterable[bool]) -> float:
+    """How many of them are true, from 0 to 1."""
+    marks = list(found)
+    return round(sum(marks) / len(marks), 4) if marks else 0.0
+
+
+def report(
+    scores: Sequence[SessionScore[A]],
+    rates: Callable[[Sequence[A]], dict[str, Any]],
+    kind_of: Callable[[A], str] | None = None,
+) -> dict[str, Any]:
+    """The result of one engine over all sessions, as it is printed with `--json`."""
+    answers = [answer for score in scores for answer in score.answers]
+    total = {**rates(answers), "kept_tokens": _mean(score.kept_tokens for score in scores)}
+    sections = dict.fromkeys(section for score in scores for section in score.lines)
+    if sections:
+        total["lines"] = {section: _mean(score.lines.get(section, 0) for score in scores) for section in sections}
+    spent = [score.summaries for score in scores if score.summaries is not None]
+    if spent:
+        total["summaries"] = sum(spent, SummaryCost()).as_dict()
+    made: dict[str, Any] = {"total": total, "sessions": [_session_row(score, rates) for score in scores]}
+    if kind_of is not None:
+        kinds = dict.fromkeys(kind_of(answer) for answer in answers)
+        made["kinds"] = {kind: rates([one for one in answers if kind_of(one) == kind]) for kind in kinds}
+    return made
+
+
+def _session_row(score: SessionScore[A], rates: Callable[[Sequence[A]], dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "session": score.session,
+        **rates(score.answers),
+        "kept_tokens": score.kept_tokens,
+        "compactions": score.compactions,
+        "seconds": round(score.seconds, 3),
+        **({"lines": dict(score.lines)} if score.lines else {}),
+        **({"summaries": score.summaries.as_dict()} if score.summaries else {}),
+    }
+
+
+def _mean(numbers: Iterable[int]) -> int:
+    given = list(numbers)
+    return round(sum(given) / len(given)) if given else 0
