@@ -6,7 +6,6 @@ never. Reading them is forgiving but not silent: what can't be used is left out 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 import time
 
 from leporello.config import Settings
+from leporello.files import open_whole
 from leporello.models.facts import ModelFacts, model_facts
 
 VERSION = 1
@@ -83,15 +83,8 @@ class LearnedLimits:
     def save(self, path: Path) -> None:
         """Write atomically: a reader sees the old file or the new one."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.{id(self)}")
-        try:
-            with open(temporary, "wb") as file:
-                file.write(orjson.dumps(self.as_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with open_whole(path) as file:
+            file.write(orjson.dumps(self.as_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
 
 
 def _key(model: str, provider: str, base_url: str) -> str:
