@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leporello.recall.base import GAP, RecallMode, RecallQuery
 from leporello.recall.memory import MemoryRecall
-from leporello.recall.windows import render
+from leporello.recall.ranking import render
 from leporello.tokens import TokenCounter
 
 from .conftest import assistant, call, result, session, user

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.errors import InputError
-from leporello.recall.patterns import matcher
+from leporello.recall.tools import matcher
 
 POSSESSIVE = re.compile(r"[*+?]\+")
 """RE2 reads `a*+` as a repeated repeat."""

@@ -11,8 +11,8 @@ from leporello.conversation.artifacts import StoredArchive
 from leporello.errors import NotFound
 from leporello.messages import Message
 from leporello.recall.base import RecallMode, RecallQuery, Window
+from leporello.recall.ranking import render
 from leporello.recall.stored import RecallScope, StoreRecall
-from leporello.recall.windows import render
 from leporello.store import Store, open_store
 from leporello.tokens import TokenCounter
 from tests.store.server import Server

@@ -7,9 +7,8 @@ from importlib.util import find_spec
 import pytest
 
 from leporello.recall.base import RecallQuery
-from leporello.recall.memory import MemoryRecall
+from leporello.recall.memory import MemoryRecall, StaticVectors, fused
 from leporello.recall.ranking import ScoredLine
-from leporello.recall.vectors import StaticVectors, fused
 from leporello.testing.sessions import generate
 
 pytestmark = pytest.mark.skipif(

@@ -17,10 +17,9 @@ from leporello.errors import InputError
 from leporello.events import Span
 from leporello.messages import Message, Messages, ToolCall, calls_of, text_of
 from leporello.recall.base import ArchivedFold, RecallQuery, Window
-from leporello.recall.memory import MemoryRecall
+from leporello.recall.memory import MemoryRecall, StaticVectors
 from leporello.recall.paging import find
 from leporello.recall.stored import RecallScope, StoreRecall
-from leporello.recall.vectors import StaticVectors
 from leporello.redact import redact
 from leporello.store import Store
 from leporello.store.records import Pin

@@ -1,19 +1,127 @@
-"""A conversation in memory: search over its messages, and its archive as the recovery tools read it."""
+"""A conversation in memory: search over its messages, and its archive as the recovery tools read it.
+
+Static word vectors (the extra `vectors`) give a second opinion on which lines answer a question. The weights are those
+of the `wordllama` package: one vector for each piece of a word, and the mean of them for a text. They are read here
+directly; the package's own code is not imported. What the vectors find is fused with what the words find by rank, so
+that the two scales need not agree.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
+from leporello.errors import ConfigError
 from leporello.events import Span
 from leporello.messages import Message
 from leporello.recall.base import DEFAULT_TOKENS, ArchivedFold, RecallMode, RecallQuery, Window
-from leporello.recall.memory_index import MemoryIndex
+from leporello.recall.chunks import MemoryIndex
 from leporello.recall.question import understand
-from leporello.recall.ranking import containing, rank
-from leporello.recall.vectors import Embedding, LineVectors, fused
-from leporello.recall.windows import Count, choose, render
+from leporello.recall.ranking import Count, ScoredLine, choose, containing, rank, render
 from leporello.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_EXTRA = ("numpy", "safetensors", "tokenizers")
+NEAREST = 120
+"""Lines that the vectors may name for one question."""
+WEIGHT = 0.7
+"""What the first place of the vectors is worth beside the score by words."""
+RANK_OFFSET = 20
+LEAST_LETTERS = 12
+"""Shorter lines have no meaning of their own."""
+
+
+class Embedding(Protocol):
+    """Texts as vectors of length 1."""
+
+    def embed(self, texts: list[str]) -> np.ndarray:
+        """One row for each text."""
+
+
+class StaticVectors:
+    """The mean of the vectors of a text's word pieces."""
+
+    def __init__(self, table: np.ndarray, tokenizer: Any) -> None:
+        self._table = table
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def load(cls) -> StaticVectors:
+        """The weights of the installed package; `ConfigError` says how to get them."""
+        found = find_spec("wordllama")
+        if found is None or found.origin is None or any(find_spec(name) is None for name in _EXTRA):
+            raise ConfigError("Search by meaning needs more packages: pip install 'leporello[vectors]'")
+        # Optional: numpy and the readers are there only with the extra.
+        from safetensors.numpy import load_file  # noqa: PLC0415
+        from tokenizers import Tokenizer  # noqa: PLC0415
+
+        folder = Path(found.origin).parent
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+        tokenizer.no_padding()
+        weights = load_file(str(folder / "weights" / "l2_supercat_256.safetensors"))
+        return cls(next(iter(weights.values())).astype("float32"), tokenizer)
+
+    def embed(self, texts: list[str]) -> np.ndarray:
+        """One row for each text; a text without a known piece is all zeros."""
+        import numpy as np  # noqa: PLC0415
+
+        rows = np.zeros((len(texts), self._table.shape[1]), dtype="float32")
+        for row, encoded in enumerate(self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)):
+            if encoded.ids:
+                rows[row] = self._table[encoded.ids].mean(axis=0)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        of_length_one: np.ndarray = rows / np.maximum(lengths, 1e-9)
+        return of_length_one
+
+
+class LineVectors:
+    """The lines of a growing collection as vectors; each is worked out once."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._embedding = embedding
+        self._lines: list[int] = []
+        self._rows: list[np.ndarray] = []
+        self._known = 0
+
+    def nearest(self, collection: MemoryIndex, text: str) -> list[int]:
+        """Lines whose meaning is nearest to a text, nearest first."""
+        import numpy as np  # noqa: PLC0415
+
+        self._catch_up(collection)
+        if not self._lines:
+            return []
+        rows = np.concatenate(self._rows)
+        self._rows = [rows]
+        alike = rows @ self._embedding.embed([text])[0]
+        best = np.argsort(-alike, kind="stable")[:NEAREST]
+        return [self._lines[place] for place in best if alike[place] > 0]
+
+    def _catch_up(self, collection: MemoryIndex) -> None:
+        new = [
+            line
+            for line in range(self._known, len(collection.lines))
+            if not collection.repeated[line] and sum(map(str.isalpha, collection.lines[line])) >= LEAST_LETTERS
+        ]
+        self._known = len(collection.lines)
+        if new:
+            self._lines.extend(new)
+            self._rows.append(self._embedding.embed([collection.lines[line] for line in new]))
+
+
+def fused(scored: list[ScoredLine], nearest: list[int]) -> list[ScoredLine]:
+    """Lines found by words and lines found by meaning as one list, best first."""
+    if not nearest:
+        return scored
+    bonus = {line: WEIGHT * RANK_OFFSET / (RANK_OFFSET + place) for place, line in enumerate(nearest)}
+    floor = scored[len(scored) // 2].score if scored else 0.0
+    known = {found.line for found in scored}
+    lifted = [found._replace(score=found.score + bonus.get(found.line, 0.0)) for found in scored]
+    lifted += [ScoredLine(floor + more, line, 0.0) for line, more in bonus.items() if line not in known]
+    return sorted(lifted, reverse=True)
 
 
 class MemoryRecall:

@@ -20,15 +20,13 @@ from leporello.deprecation import renamed_names
 from leporello.errors import NotFound
 from leporello.messages import calls_of, is_result, role_of, text_of
 from leporello.recall.base import RecallMode, RecallQuery, Window
-from leporello.recall.chunks import Chunk, lines_of
-from leporello.recall.memory_index import MemoryIndex, MessageOrigin
+from leporello.recall.chunks import Chunk, MemoryIndex, MessageOrigin, lines_of
 from leporello.recall.question import AnswerType, Question, understand
-from leporello.recall.ranking import containing, rank
-from leporello.recall.windows import Count, choose
+from leporello.recall.ranking import Count, choose, containing, rank
 from leporello.redact.messages import masked
 from leporello.store import Store
 from leporello.store.records import Hit, SearchMode, SearchQuery, StoredMessage
-from leporello.text_features.bm25 import rarity
+from leporello.text_features.words import rarity
 from leporello.tokens import TokenCounter
 
 CANDIDATES = 60

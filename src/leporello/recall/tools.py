@@ -14,22 +14,28 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
+
+import re2
 
 from leporello.errors import InputError
 from leporello.events import Span
-from leporello.recall import paging, patterns
+from leporello.recall import paging
 from leporello.recall.base import DEFAULT_TOKENS, Archive, RecallMode, RecallQuery, Window
 from leporello.recall.chunks import Chunk, chunks_of
 from leporello.recall.paging import describe, json_text, pages
 from leporello.tokens import TokenCounter
 
+LONGEST_PATTERN = 500
 DEFAULT_LIMIT = 10
 MOST_RESULTS = 100
 LEAST_TOKENS = 200
 MOST_TOKENS = 50_000
 REGEX_SECONDS = 2.0
 _LINES_PER_MATCH = 6
+
+Matcher: TypeAlias = Callable[[str], bool]
+"""Whether a line matches."""
 
 _ID = {"type": "string", "description": "m12 for a message, m10-m20 for a span, f3 for a fold"}
 _TOKENS = {
@@ -112,7 +118,7 @@ class RecallTools:
         mode = args.get("mode") or "hybrid"
         shown: dict[str, Any] = {"query": text}
         if mode == "regex":
-            windows, complete = self._match(patterns.matcher(text), limit)
+            windows, complete = self._match(matcher(text), limit)
             shown["complete"] = complete
         elif mode in (RecallMode.HYBRID.value, RecallMode.WORDS.value):
             windows = self._archive.search(RecallQuery(text, budget, RecallMode(mode)))
@@ -120,7 +126,7 @@ class RecallTools:
             raise InputError(f"mode {mode!r} is not one of hybrid, words, regex")
         return self._fitted(shown, windows, limit, budget)
 
-    def _match(self, matches: patterns.Matcher, limit: int) -> tuple[list[Window], bool]:
+    def _match(self, matches: Matcher, limit: int) -> tuple[list[Window], bool]:
         """Windows of matching lines, oldest first, and whether everything was looked at."""
         until = time.monotonic() + REGEX_SECONDS
         found: list[Window] = []
@@ -231,3 +237,29 @@ def _whole(args: Mapping[str, Any], name: str, default: int, least: int, most: i
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InputError(f"{name} must be a whole number from {least} to {most}, not {value!r}")
     return value
+
+
+def matcher(pattern: str) -> Matcher:
+    """A matcher in linear time that ignores case: a careless pattern can keep Python's own busy for years.
+
+    Raises `InputError` when the pattern is wrong or needs a matcher that can backtrack.
+    """
+    if not pattern:
+        raise InputError("the pattern is empty")
+    if len(pattern) > LONGEST_PATTERN:
+        raise InputError(f"the pattern has {len(pattern)} characters; at most {LONGEST_PATTERN} are taken")
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False
+    try:
+        compiled = re2.compile(_encodable(pattern), options)
+    except re2.error as error:
+        raise InputError(
+            f"the pattern is not a regular expression this search can match: {error}. "
+            "Look-around and references back to a group are not supported"
+        ) from error
+    return lambda line: compiled.search(_encodable(line)) is not None
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

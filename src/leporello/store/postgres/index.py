@@ -13,7 +13,7 @@ from leporello.store.sql.database import Row, Transaction, integer
 from leporello.store.sql.encoding import pack, unpack
 from leporello.store.sql.indexing import CANDIDATE, IndexedChunk, Place, SearchCandidate, SearchScope, holds_fragment
 from leporello.store.sql.schema import Migration
-from leporello.text_features.bm25 import Statistics
+from leporello.text_features.words import Statistics
 
 INDEX = Migration(
     "0003-search",

@@ -17,8 +17,7 @@ from leporello.store.sql.encoding import millis, pack_key, unpack
 from leporello.store.sql.log import read_spans
 from leporello.store.sql.schema import insert
 from leporello.store.sql.usage import MILLIS_PER_DAY
-from leporello.text_features.bm25 import Statistics
-from leporello.text_features.words import WORDS_VERSION, index_words
+from leporello.text_features.words import WORDS_VERSION, Statistics, index_words
 
 Place: TypeAlias = tuple[int, ...]
 """The key of a document in the index of its database."""

@@ -12,8 +12,7 @@ from leporello.store.records import Hit, SearchMode, SearchQuery
 from leporello.store.sql.database import Conditions, Transaction, key_of
 from leporello.store.sql.encoding import millis, seconds
 from leporello.store.sql.indexing import Indexer, IndexTables, Place, SearchCandidate, SearchScope
-from leporello.text_features.bm25 import Statistics, rank, rarity
-from leporello.text_features.words import index_words, joined_words, query_words
+from leporello.text_features.words import Statistics, index_words, joined_words, query_words, rank, rarity
 
 LEAST_FRAGMENT = 3
 _CANDIDATES_PER_HIT = 4

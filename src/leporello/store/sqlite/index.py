@@ -14,8 +14,7 @@ from leporello.store.sql.database import Row, Transaction, integer, rows_in
 from leporello.store.sql.encoding import decode_text, encode_text, pack_body, unpack_body
 from leporello.store.sql.indexing import CANDIDATE, IndexedChunk, Place, SearchCandidate, SearchScope, holds_fragment
 from leporello.store.sql.schema import Migration
-from leporello.text_features.bm25 import Statistics
-from leporello.text_features.words import FTS5_TOKENIZE, index_words
+from leporello.text_features.words import FTS5_TOKENIZE, Statistics, index_words
 
 _WORDS = (
     f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize=\"{FTS5_TOKENIZE}\", detail=none, columnsize=0)"
