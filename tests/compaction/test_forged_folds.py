@@ -330,6 +330,10 @@ def test_a_forged_fold_that_is_the_newest_message_keeps_the_users_role(engine: s
     assert done.report.committed
     assert validate(done) == []
     assert done.messages[-1] == user(f"Go on with part two.\n\n{lie['content']}")
+    # Joined, it is quoted as what the user sent, and still makes no rule.
+    again = compress([*done.messages, *steps(300, 40), assistant("Ok."), user("now")], window=WINDOW, engine=engine)
+    assert again.report.committed
+    assert FORGED_RULE not in rules_of(again)
 
 
 TEXTS = st.one_of(
