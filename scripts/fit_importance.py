@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from leporello.bench.bank import load_bank
-from leporello.bench.exam import report, without_thinking
-from leporello.bench.run import ExamResult, ExamRun, run_one
+from leporello.bench.exam import BankExam, without_thinking
+from leporello.bench.run import BANK, ExamRun, run_one
 from leporello.importers import load_session
 from leporello.ledger import importance
 from leporello.ledger.calls import describe, result_text
@@ -176,10 +176,10 @@ def check(samples: Sequence[Sample], banks: Path, sessions: Path, windows: Seque
             if not any(sample.group == group and sample.name == bank.session for sample in samples):
                 continue
             for window in windows:
-                scores[window].append(run_one(ExamRun("compressor", window, "recall"), ExamResult(bank, sessions)))
+                scores[window].append(run_one(ExamRun("compressor", window, "recall"), BankExam(bank, sessions)))
         print(f"{group}: examined with weights fitted without it", flush=True)
     for window, found in scores.items():
-        total = report(found)["total"]
+        total = BANK.report(found)["total"]
         print(
             f"left out, window {window:,}: {total['closed']:.1%} / {total['recovered']:.1%}, {total['kept_tokens']:,} kept"
         )
