@@ -12,27 +12,19 @@ from collections.abc import Sequence
 from leporello.store.sql.database import Row, Transaction, integer
 from leporello.store.sql.encoding import pack, unpack
 from leporello.store.sql.indexing import CANDIDATE, IndexedChunk, Place, SearchCandidate, SearchScope, holds_fragment
-from leporello.store.sql.schema import Migration
+from leporello.store.sql.schema import Migration, table
 from leporello.text_features.words import Statistics
 
+_DOCUMENTS = table(
+    "documents",
+    "number, chunk",
+    "number int, chunk int, start int, created int, role text, tool text, length int, text text, words TSVECTOR",
+)
 INDEX = Migration(
     "0003-search",
     (
         "CREATE EXTENSION IF NOT EXISTS pg_trgm",
-        """
-CREATE TABLE documents (
-    conversation BIGINT NOT NULL,
-    number BIGINT NOT NULL,
-    chunk BIGINT NOT NULL,
-    start BIGINT NOT NULL,
-    created BIGINT NOT NULL,
-    role TEXT NOT NULL,
-    tool TEXT NOT NULL,
-    length BIGINT NOT NULL,
-    text TEXT NOT NULL,
-    words TSVECTOR NOT NULL,
-    PRIMARY KEY (conversation, number, chunk)
-)""",
+        _DOCUMENTS.create,
         "CREATE INDEX documents_by_word ON documents USING gin (words)",
         "CREATE INDEX documents_by_fragment ON documents USING gin (text gin_trgm_ops)",
         "CREATE TABLE index_state (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",

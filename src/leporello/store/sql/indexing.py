@@ -29,8 +29,8 @@ CANDIDATE = (
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedChunk:
-    """One chunk as the index keeps it."""
+class Document:
+    """A chunk of a message in the index."""
 
     number: int
     chunk: int
@@ -39,6 +39,12 @@ class IndexedChunk:
     role: str
     tool: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedChunk(Document):
+    """On its way into the index."""
+
     words: list[str]
 
     def columns(self, key: int) -> tuple[Any, ...]:
@@ -67,23 +73,16 @@ class SearchScope:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchCandidate:
-    """A document that may answer a query."""
+class SearchCandidate(Document):
+    """May answer a query."""
 
     conversation: str
-    number: int
-    chunk: int
-    start: int
-    created: int
-    role: str
-    tool: str
-    text: str
 
     @classmethod
     def from_row(cls, row: Row, text: str) -> SearchCandidate:
         """A row of `CANDIDATE` whose text was decoded."""
         id, number, chunk, start, created, role, tool, _ = row
-        return cls(unpack(id), number, chunk, start, created, unpack(role), unpack(tool), text)
+        return cls(number, chunk, start, created, unpack(role), unpack(tool), text, unpack(id))
 
 
 class IndexTables(Protocol):

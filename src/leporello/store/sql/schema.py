@@ -47,15 +47,16 @@ class Table:
     create: str
 
 
-def _table(name: str, key: str, columns: str, ending: str = "") -> Table:
+def table(name: str, key: str, columns: str, ending: str = "") -> Table:
     """A table whose primary key is the conversation and `key`; without a key it has one row for each conversation.
 
-    `columns` are written as `name kind`, with a `?` behind the kind of those that may be NULL.
+    `columns` are written as `name kind`, with a `?` behind the kind of those that may be NULL. A kind that only one
+    database has is written as that database spells it.
     """
     kinds = dict(column.split(" ") for column in columns.split(", "))
     lines = ["conversation BIGINT NOT NULL" + ("" if key else " PRIMARY KEY")]
     for column, kind in kinds.items():
-        lines.append(f"{column} {_KINDS[kind.rstrip('?')]}{'' if kind.endswith('?') else ' NOT NULL'}")
+        lines.append(f"{column} {_KINDS.get(kind.rstrip('?'), kind)}{'' if kind.endswith('?') else ' NOT NULL'}")
     if key:
         lines.append(f"PRIMARY KEY (conversation, {key})")
     rows = ",\n    ".join(lines)
@@ -63,30 +64,30 @@ def _table(name: str, key: str, columns: str, ending: str = "") -> Table:
 
 
 _SESSIONS, *_OTHERS = (
-    _table(
+    table(
         "sessions",
         "ordinal",
         "ordinal int, id text, parent text?, parent_name blob?, started int, ended int?, end_reason text?, "
         "first int, title text, platform text, model text, owner text, custom blob, prompt blob?",
     ),
-    _table("prompts", "hash", "hash blob, body blob"),
-    _table("messages", "number", "number int, created int, same_as int?, body blob?"),
-    _table("hashes", "hash", "hash blob, number int", CLUSTERED),
-    _table(
+    table("prompts", "hash", "hash blob, body blob"),
+    table("messages", "number", "number int, created int, same_as int?, body blob?"),
+    table("hashes", "hash", "hash blob, number int", CLUSTERED),
+    table(
         "generations",
         "generation",
         "generation int, kind text, state int, below int, base_last int, log_last int, ordinal int, "
         "created int, entries blob",
     ),
-    _table(
+    table(
         "attempts",
         "number",
         "number int, created int, ordinal int, generation int?, outcome text, engine text, summariser text, "
         "cause text, covered_first int?, covered_last int?, tokens_before int, tokens_after int, "
         "cost_nanos int?, duration_millis int, report blob",
     ),
-    _table("folds", "id", "id text, number int, generation int, first int, last int, body blob"),
-    _table(
+    table("folds", "id", "id text, number int, generation int, first int, last int, body blob"),
+    table(
         "usage",
         "ordinal, day, model, purpose",
         "ordinal int, day int, model text, purpose text, calls int, input_tokens int, output_tokens int, "
@@ -94,14 +95,14 @@ _SESSIONS, *_OTHERS = (
         "unpriced_calls int",
         CLUSTERED,
     ),
-    _table("tools", "day, tool", "day int, tool text, calls int, results int, result_characters int", CLUSTERED),
-    _table("activity", "day", "day int, messages int, characters int", CLUSTERED),
-    _table("artifacts", "hash", "hash blob, number int, size int, name text, created int, body blob"),
-    _table("pins", "number", "number int, note text, created int"),
-    _table("ledgers", "base, version", "base int, version int, data blob"),
+    table("tools", "day, tool", "day int, tool text, calls int, results int, result_characters int", CLUSTERED),
+    table("activity", "day", "day int, messages int, characters int", CLUSTERED),
+    table("artifacts", "hash", "hash blob, number int, size int, name text, created int, body blob"),
+    table("pins", "number", "number int, note text, created int"),
+    table("ledgers", "base, version", "base int, version int, data blob"),
     # Counters have `count`, all other values `value`. Conversation 0 is the store itself.
-    _table("state", "key", "key text, count int?, value blob?"),
-    _table("leases", "", "token int, owner text, expires int"),
+    table("state", "key", "key text, count int?, value blob?"),
+    table("leases", "", "token int, owner text, expires int"),
 )
 CORE = Migration(
     "0001-conversations",
@@ -127,7 +128,7 @@ CREATE TABLE directory (
         _SESSIONS.create,
         "CREATE INDEX sessions_by_parent ON sessions (parent_name) WHERE parent_name IS NOT NULL",
         "CREATE INDEX conversations_to_index ON conversations (dirty) WHERE dirty = 1",
-        *(table.create for table in _OTHERS),
+        *(other.create for other in _OTHERS),
     ),
 )
 
@@ -145,13 +146,13 @@ _LISTING = (
 _UNMASKED_LEDGERS = "DELETE FROM ledgers WHERE version < 2"
 """Snapshots of the first version hold secrets in clear. A ledger is made again from the log, so nothing is lost."""
 
-_INBOX = _table(
+_INBOX = table(
     "inbox",
     "number",
     "number int, name blob, id text, created int, attempts int, message int?, cancelled small, "
     "ended int?, text blob, outcome blob?",
 )
-_TURNS = _table("turns", "", "token int, owner text, expires int")
+_TURNS = table("turns", "", "token int, owner text, expires int")
 _INBOX_STATEMENTS = (
     _INBOX.create,
     "CREATE UNIQUE INDEX inbox_by_name ON inbox (conversation, name)",
@@ -166,7 +167,7 @@ def later_migrations(first: int) -> tuple[Migration, ...]:
     return tuple(Migration(f"{number:04}-{name}", made) for number, (name, made) in enumerate(steps, first))
 
 
-COLUMNS = {table.name: table.columns for table in (_SESSIONS, *_OTHERS, _INBOX, _TURNS)}
+COLUMNS = {owned.name: owned.columns for owned in (_SESSIONS, *_OTHERS, _INBOX, _TURNS)}
 """The tables with rows of one conversation, and their columns beside the conversation's key."""
 
 NOT_COPIED = ("tools", "activity", "leases", "turns")
