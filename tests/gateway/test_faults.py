@@ -17,7 +17,7 @@ import pytest
 
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
 from leporello.gateway.api_errors import RequestRefused
-from leporello.gateway.proxy.relay import Outlet, relay_stream
+from leporello.gateway.proxy.relay import Outlet, Tally, relay_stream
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
 from leporello.usage import CanonicalUsage
 
@@ -99,7 +99,8 @@ async def test_cut_at_every_byte(dialect: Dialect) -> None:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        tally = await relay_stream(Outlet(send, 5), FakeAnswer(pieces), dialect, [])  # type: ignore[arg-type]
+        tally = Tally(dialect)
+        await relay_stream(Outlet(send, 5), FakeAnswer(pieces), tally, [])  # type: ignore[arg-type]
         return b"".join(message.get("body", b"") for message in sent), tally
 
     for cut in range(1, len(whole)):

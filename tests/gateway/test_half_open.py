@@ -189,7 +189,7 @@ async def test_a_body_that_stalls_or_trickles(monkeypatch: pytest.MonkeyPatch, s
     upload = Upload(monkeypatch, 30, size, seconds)
     with pytest.raises(RequestRefused) as refused:
         await read_body(upload.receive, 10**9, 60)
-    assert refused.value.fault.status == 408
+    assert refused.value.error.status == 408
 
 
 def test_a_long_answer_is_not_cut(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def is_refused(headers: Mapping[str, str], keys: Keys = KEYS, allowed: tuple[str
     try:
         BrowserCheck(keys, origins).check(headers)
     except RequestRefused as refused:
-        return refused.fault.status == 403
+        return refused.error.status == 403
     return False
 
 

@@ -122,7 +122,7 @@ def test_rate_and_streams() -> None:
             with gate.passing(client):
                 return "passed"
         except RequestRefused as refused:
-            return refused.fault.code
+            return refused.error.code
 
     assert [code(one) for _ in range(4)] == ["passed"] * 3 + ["rate_limit_exceeded"]
     assert [code(other) for _ in range(50)] == ["passed"] * 50

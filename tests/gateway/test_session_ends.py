@@ -109,23 +109,23 @@ async def test_idle_sessions_of_every_kind_are_found_in_the_store(tmp_path: Path
         sessions = Sessions(store, settings, chosen, plugins=plugins)
         record = sessions.create(Client(Key("", ""), ""))
         conversations = ProxiedConversations(store, settings, plugins=plugins)
-        chores = BackgroundWork(
+        work = BackgroundWork(
             ThreadQueue(),
             DeferredCompactions(store, settings, ThreadQueue(), plugins),
             sessions,
             conversations,
             idle=-60,
         )
-        assert sorted(await _expired(chores)) == sorted([proxied, record.id])
-        assert await _expired(chores) == []
+        assert sorted(await _expired(work)) == sorted([proxied, record.id])
+        assert await _expired(work) == []
         ends = [line for line in book(settings) if line.startswith("end")]
         assert sorted(ends) == sorted(f"end {id} expired" for id in (proxied, record.id))
         await sessions.close()
 
 
-async def _expired(chores: BackgroundWork) -> list[str]:
-    chores.attend()
-    return await asyncio.to_thread(chores.expire)
+async def _expired(work: BackgroundWork) -> list[str]:
+    work.attend()
+    return await asyncio.to_thread(work.expire)
 
 
 def test_plugins_are_loaded_once_for_all_conversations(tmp_path: Path, settings: Settings) -> None:
@@ -144,12 +144,12 @@ async def test_indexing_does_not_hold_up_the_end(tmp_path: Path, settings: Setti
         plugins = PluginHost(settings)
         sessions = Sessions(store, settings, chosen, plugins=plugins)
         folds = DeferredCompactions(store, settings, ThreadQueue(), plugins)
-        chores = BackgroundWork(
+        work = BackgroundWork(
             ThreadQueue(), folds, sessions, ProxiedConversations(store, settings, plugins=plugins), idle=60
         )
         store.conversations.create("a")
         store.log.append("a", [{"role": "user", "content": f"word {number}"} for number in range(300)])
-        chores.stop()
-        chores.index()
+        work.stop()
+        work.index()
         assert store.index.pending() == 300
         await sessions.close()

@@ -1,4 +1,4 @@
-"""A worker that was thought dead and was not: what it does is not written, and its letter is answered all the same."""
+"""A worker that was thought dead and was not: what it does is not written, and its message is answered all the same."""
 
 from __future__ import annotations
 

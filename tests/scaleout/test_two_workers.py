@@ -100,7 +100,7 @@ def _with_a_death(made: Plant, talker: Talker, id: str, number: int) -> dict[str
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_what_was_acknowledged_is_answered_without_its_client(tmp_path: Path, database: str, kind: str) -> None:
-    """Letters that a worker took in and never answered are answered by another one, in order, though nobody asks."""
+    """Messages that a worker took in and never answered are answered by another one, in order, though nobody asks."""
     url = database if kind == "postgres" else f"sqlite:///{tmp_path}/shared.db"
     with plant(tmp_path, url, workers=1) as made, open_store(url) as store:
         talker = Talker(made)
@@ -113,7 +113,7 @@ def test_what_was_acknowledged_is_answered_without_its_client(tmp_path: Path, da
         made.model.held.clear()
         assert len(store.inbox.waiting(id)) == 8
         made.replace(0)
-        until(lambda: not store.inbox.waiting(id), "all letters are answered")
+        until(lambda: not store.inbox.waiting(id), "all messages are answered")
         assert said(store, id) == [padded(number) for number in range(8)]
         assert all(talker.say(id, padded(k), f"id-{k}", 0)["status"] == "done" for k in range(8))
         check(store, id)
@@ -142,7 +142,7 @@ def test_a_worker_that_stops_hands_over(tmp_path: Path, database: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_letter_can_be_cancelled_at_any_worker(tmp_path: Path, database: str) -> None:
+def test_a_message_can_be_cancelled_at_any_worker(tmp_path: Path, database: str) -> None:
     """The worker that is asked to stop a turn need not be the one that runs it."""
     with plant(tmp_path, database) as made, open_store(database) as store:
         talker = Talker(made)
@@ -152,7 +152,7 @@ def test_a_letter_can_be_cancelled_at_any_worker(tmp_path: Path, database: str) 
         talker.say(id, "And something after it.", "id-2", 0, wait=False)
         until(lambda: made.model.asked, "the turn is under way")
         assert talker.ask("POST", f"/api/conversations/{id}/cancel", 1, {})["cancelled"] == 2
-        until(lambda: not store.inbox.waiting(id), "both letters have ended")
+        until(lambda: not store.inbox.waiting(id), "both messages have ended")
         made.model.held.clear()
         assert talker.say(id, "And something after it.", "id-2", 1)["status"] == "interrupted"
         assert store.inbox.get(id, "id-1").outcome["status"] == "interrupted"  # type: ignore[index]

@@ -58,9 +58,9 @@ class ApiError:
 class RequestRefused(Exception):
     """A request ends with an error."""
 
-    def __init__(self, fault: ApiError) -> None:
-        super().__init__(fault.code)
-        self.fault = fault
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(error.code)
+        self.error = error
 
 
 def refuse(status: int, code: str, message: str, retry_after: float | None = None) -> RequestRefused:

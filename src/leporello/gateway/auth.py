@@ -49,8 +49,6 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who sent a request."""
-
     key: Key
     owner: str
     """Scopes conversations: a digest of the key that was used."""
@@ -60,8 +58,6 @@ class Client:
 
 
 class Keys:
-    """The keys in force."""
-
     def __init__(self, keys: Iterable[Key] = ()) -> None:
         self.keys = tuple(keys)
 

@@ -186,8 +186,6 @@ class DeferredCompactions:
 
 
 class BackgroundWork:
-    """All background jobs of a gateway."""
-
     def __init__(
         self,
         queue: JobQueue,

@@ -22,8 +22,6 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A server of models."""
-
     name: str
     base_url: str
     models: tuple[str, ...] = ("*",)
@@ -64,17 +62,19 @@ class GatewayConfig:
             **{name: settings.get(f"gateway.{name}") for name in _PLAIN},
         )
 
-    def upstream(self, model: str, dialect: Dialect) -> Upstream | None:
-        """Who serves a model; the first whose patterns fit. The vendors' own come last, by dialect."""
-        others = {known.api.vendor for known in DIALECTS.values()} - {dialect.api.vendor}
-        for upstream in self.upstreams:
-            if upstream.serves(model) and not (upstream.name in others and upstream.models == ("*",)):
-                return upstream
-        return None
 
-    def window(self, model: str) -> int | None:
-        """The window that the server of a model was said to have; None where nobody said."""
-        return next((upstream.window for upstream in self.upstreams if upstream.serves(model)), None)
+def upstream_of(upstreams: Sequence[Upstream], model: str, dialect: Dialect) -> Upstream | None:
+    """Who serves a model; the first whose patterns fit. The vendors' own come last, by dialect."""
+    others = {known.api.vendor for known in DIALECTS.values()} - {dialect.api.vendor}
+    for upstream in upstreams:
+        if upstream.serves(model) and not (upstream.name in others and upstream.models == ("*",)):
+            return upstream
+    return None
+
+
+def window_of(upstreams: Sequence[Upstream], model: str) -> int | None:
+    """The window that the server of a model was said to have; None where nobody said."""
+    return next((upstream.window for upstream in upstreams if upstream.serves(model)), None)
 
 
 def _origins(settings: Settings) -> tuple[Origin, ...]:

@@ -152,22 +152,18 @@ class Gate:
         most = client.key.streams or self._streams
         if bucket.active >= most:
             raise refuse(429, "too_many_streams", f"This key has {most} requests under way already.", 1)
-        self._take(client, bucket)
-        bucket.active += 1
-        try:
-            yield
-        finally:
-            bucket.active -= 1
-
-    def _take(self, client: Client, bucket: _Bucket) -> None:
-        rate = client.key.rate or self._rate
-        now = self._clock()
+        rate, now = client.key.rate or self._rate, self._clock()
         bucket.tokens = min(float(rate), bucket.tokens + (now - bucket.at) * rate / 60)
         bucket.at = now
         if bucket.tokens < 1:
             wait = (1 - bucket.tokens) * 60 / rate
             raise refuse(429, "rate_limit_exceeded", f"This key may send {rate} requests a minute.", wait)
         bucket.tokens -= 1
+        bucket.active += 1
+        try:
+            yield
+        finally:
+            bucket.active -= 1
 
     def _bucket(self, client: Client) -> _Bucket:
         found = self._buckets.get(client.owner)

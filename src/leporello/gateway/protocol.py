@@ -78,11 +78,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._deadline is None and not self._in_body and self._is_answered():
             self._arm(self.head_timeout)
 
-    def _refuse(self, fault: ApiError) -> None:
+    def _refuse(self, error: ApiError) -> None:
         """Answer the first bytes; what follows is thrown away, so that the client can read the answer."""
         if not self._in_head:
             self._in_head = True
-            self.transport.write(_response(fault))
+            self.transport.write(_response(error))
             self.transport.write_eof()
 
     def on_message_begin(self) -> None:
@@ -126,9 +126,9 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _end(self, fault: ApiError) -> None:
+    def _end(self, error: ApiError) -> None:
         self._disarm()
-        self.transport.write(_response(fault))
+        self.transport.write(_response(error))
         self.transport.close()
 
     def pause_writing(self) -> None:
@@ -168,12 +168,12 @@ def protocol_class(config: GatewayConfig, limits: ConnectionLimits) -> type[Boun
     return ServerProtocol
 
 
-def _response(fault: ApiError) -> bytes:
+def _response(error: ApiError) -> bytes:
     """A whole answer that ends the connection."""
-    body = fault.body()
-    headers = [*fault.headers(), (b"content-length", str(len(body)).encode())]
+    body = error.body()
+    headers = [*error.headers(), (b"content-length", str(len(body)).encode())]
     if not any(name == b"connection" for name, _ in headers):
         headers.append((b"connection", b"close"))
-    lines = [f"HTTP/1.1 {fault.status} {HTTPStatus(fault.status).phrase}".encode()]
+    lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}".encode()]
     lines += [name + b": " + value for name, value in headers]
     return b"\r\n".join(lines) + b"\r\n\r\n" + body

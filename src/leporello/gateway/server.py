@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from leporello.agent.endpoints import choose_model
 from leporello.config import Home, Settings, load_settings
@@ -100,7 +100,10 @@ class Gateway:
 
         return Starlette(
             routes=[
-                *self._operation_routes(),
+                Route("/healthz", self._health, methods=["GET"]),
+                Route("/readyz", self._readiness, methods=["GET"]),
+                Route("/metrics", self._metrics, methods=["GET"]),
+                Route("/openapi.json", self._document, methods=["GET"]),
                 *proxy_routes(proxy),
                 *session_routes(sessions, proxy),
                 *dashboard(self.config, self.keys, sessions, self.metrics),
@@ -109,14 +112,6 @@ class Gateway:
             middleware=[Middleware(RequestsPerAddress, most=self.config.connections)],
             exception_handlers={404: not_found, 405: not_found, Exception: broken},
         )
-
-    def _operation_routes(self) -> list[BaseRoute]:
-        return [
-            Route("/healthz", self._health, methods=["GET"]),
-            Route("/readyz", self._readiness, methods=["GET"]),
-            Route("/metrics", self._metrics, methods=["GET"]),
-            Route("/openapi.json", self._document, methods=["GET"]),
-        ]
 
     async def _health(self, _: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -138,22 +133,22 @@ class Gateway:
             BrowserCheck(self.keys, self.config.origins).check(request.headers)
             identify(request.headers, self.keys)
         except RequestRefused as refused:
-            return refused.fault.response()
+            return refused.error.response()
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 async def not_found(request: Request, error: Exception) -> Response:
     """A path or method that does not exist, in the shape of the API it looks like."""
-    fault = ApiError(404, "not_found", "There is no such path here.")
+    found = ApiError(404, "not_found", "There is no such path here.")
     if getattr(error, "status_code", 404) != 404:
-        fault = ApiError(405, "method_not_allowed", "This path does not take that method.")
-    return fault.response(dialect_of_path(request.url.path))
+        found = ApiError(405, "method_not_allowed", "This path does not take that method.")
+    return found.response(dialect_of_path(request.url.path))
 
 
 async def broken(request: Request, _: Exception) -> Response:
     """An error nobody expected: the log has it, the client learns only that it is not its fault."""
-    fault = ApiError(500, "internal_error", "The gateway failed; its log says why.")
-    return fault.response(dialect_of_path(request.url.path))
+    error = ApiError(500, "internal_error", "The gateway failed; its log says why.")
+    return error.response(dialect_of_path(request.url.path))
 
 
 # -- running it
@@ -168,7 +163,6 @@ class Setup:
     workers: int = 1
 
     def settings(self) -> Settings:
-        """The settings as this process sees them."""
         return load_settings(self.flags, home=Home(self.home))
 
 
@@ -190,7 +184,6 @@ def run(setup: Setup) -> None:
 
 
 def listen(config: GatewayConfig) -> socket.socket:
-    """The socket that clients reach."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -205,7 +198,6 @@ def listen(config: GatewayConfig) -> socket.socket:
 
 
 def serve(settings: Settings, store: Store, listener: socket.socket) -> None:
-    """Serve in this process."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     for name in ("httpx", "httpx2"):

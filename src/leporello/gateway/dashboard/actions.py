@@ -14,7 +14,7 @@ from leporello.errors import InputError, LeporelloError, NotFound
 from leporello.events import CompactionReport
 from leporello.gateway.api_errors import RequestRefused, refuse
 from leporello.gateway.dashboard.http import (
-    STORE_FAULT,
+    STORE_ERROR,
     PageRequest,
     PageServer,
     end_session,
@@ -33,7 +33,6 @@ LONGEST_FOCUS = 500
 
 
 def action_routes(server: PageServer, sessions: Sessions) -> list[BaseRoute]:
-    """What changes a conversation."""
     store = sessions.store
 
     async def writable(request: PageRequest) -> ConversationReader:
@@ -127,9 +126,9 @@ def login_routes(server: PageServer) -> list[BaseRoute]:
             server.auth.check_page(request.headers)
             user = await asyncio.to_thread(server.auth.user, request.cookies)
         except RequestRefused as refused:
-            reply = server.problem(request, None, refused.fault)
+            reply = server.problem(request, None, refused.error)
         except LeporelloError:
-            reply = server.problem(request, None, STORE_FAULT)
+            reply = server.problem(request, None, STORE_ERROR)
         else:
             following = request.query_params.get("next", "")
             reply = _form(server, following, "") if user is None else RedirectResponse(local(following), 303)
@@ -157,11 +156,11 @@ async def _sign_in(server: PageServer, request: Request) -> Response:
         address = request.client.host if request.client else ""
         user = server.auth.sign_in(form.get("key", ""), address) if server.auth.keys else None
     except RequestRefused as refused:
-        if refused.fault.status == 429:
-            reply = _form(server, "", refused.fault.message, 429)
+        if refused.error.status == 429:
+            reply = _form(server, "", refused.error.message, 429)
             reply.headers["retry-after"] = "60"
             return reply
-        return server.problem(request, None, refused.fault)
+        return server.problem(request, None, refused.error)
     if user is None:
         return _form(server, form.get("next", ""), "This is not one of the gateway's keys.", 401)
     reply = RedirectResponse(local(form.get("next", "")), 303)

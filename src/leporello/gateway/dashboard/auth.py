@@ -47,7 +47,6 @@ class User:
 
     @property
     def token(self) -> str:
-        """What every form of ours carries."""
         return _sign(self.secret or b"leporello", f"form:{self.session}")
 
 

@@ -166,7 +166,6 @@ def _cache_chart(points: Sequence[Point], what: str) -> Chart:
 
 
 def nice_top(value: float) -> float:
-    """A round number at or above a value."""
     if value <= 0:
         return 1.0
     size = 1.0

@@ -52,7 +52,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-STORE_FAULT = ApiError(503, "store_unavailable", "The store can't be read now. Try again in a moment.")
+STORE_ERROR = ApiError(503, "store_unavailable", "The store can't be read now. Try again in a moment.")
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+=-]{0,199}")
 
@@ -99,12 +99,10 @@ class PageRequest:
         return self.http.query_params.get(name, "")[:1_000].strip()
 
     def number(self, name: str, default: int) -> int:
-        """A whole number of the address."""
         found = whole_number(self.http.query_params.get(name, ""))
         return default if found is None else found
 
     def path_number(self, name: str) -> int:
-        """A whole number of the path."""
         found = whole_number(self.http.path_params[name])
         if found is None:
             raise refuse(404, "not_found", "There is no such page.")
@@ -153,15 +151,15 @@ class PageServer:
             with self.gate.passing(Client(Key(user.name, ""), user.name or "dashboard")):
                 reply = await _run(handler, page_request)
         except RequestRefused as refused:
-            entry.problem = refused.fault.code
-            reply = self.problem(request, user, refused.fault)
+            entry.problem = refused.error.code
+            reply = self.problem(request, user, refused.error)
         except NotFound:
             reply = self.problem(request, user, ApiError(404, "not_found", "It no longer exists."))
         except InputError as error:
             reply = self.problem(request, user, ApiError(400, "invalid_request", str(error)))
         except LeporelloError as error:
             entry.problem = type(error).__name__
-            reply = self.problem(request, user, STORE_FAULT)
+            reply = self.problem(request, user, STORE_ERROR)
         return self.with_headers(request, reply, user)
 
     async def read_form(self, request: Request) -> dict[str, str]:
@@ -179,19 +177,19 @@ class PageServer:
 
     def _to_sign_in(self, request: Request, change: bool) -> Response:
         if change or PART_HEADER in request.headers:
-            fault = ApiError(401, "signed_out", "You are signed out. Load the page again to sign in.")
-            return self.problem(request, None, fault)
+            error = ApiError(401, "signed_out", "You are signed out. Load the page again to sign in.")
+            return self.problem(request, None, error)
         wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         target = "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
         return RedirectResponse(target, 303)
 
-    def problem(self, request: Request, user: User | None, fault: ApiError) -> Response:
+    def problem(self, request: Request, user: User | None, error: ApiError) -> Response:
         """An error as a page, or as a line where only a part was wanted."""
         part = PART_HEADER in request.headers
-        reply = self.render("problem.html", user, fault.status, part=part, error=fault)
-        if fault.retry_after is not None:
-            reply.headers["retry-after"] = str(max(1, round(fault.retry_after)))
-        if fault.status == 408:
+        reply = self.render("problem.html", user, error.status, part=part, error=error)
+        if error.retry_after is not None:
+            reply.headers["retry-after"] = str(max(1, round(error.retry_after)))
+        if error.status == 408:
             reply.headers["connection"] = "close"
         return reply
 

@@ -20,7 +20,7 @@ from leporello.errors import InputError, LeporelloError
 from leporello.events import Span
 from leporello.gateway.api_errors import json_body, refuse
 from leporello.gateway.auth import BrowserCheck, Keys
-from leporello.gateway.config import GatewayConfig
+from leporello.gateway.config import GatewayConfig, window_of
 from leporello.gateway.dashboard.actions import action_routes, login_routes
 from leporello.gateway.dashboard.auth import DashboardAuth
 from leporello.gateway.dashboard.charts import RANGES, report, settings_page
@@ -58,7 +58,7 @@ Values = Callable[[PageRequest, ConversationReader], dict[str, Any]]
 
 def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Metrics) -> list[BaseRoute]:
     """All paths of the dashboard, about the store of these sessions."""
-    reader = DashboardReader(sessions.store, sessions.settings, config.window)
+    reader = DashboardReader(sessions.store, sessions.settings, partial(window_of, config.upstreams))
     auth = DashboardAuth(keys, sessions.store, BrowserCheck(keys, config.origins))
     server = PageServer(reader, auth, metrics, config.body_timeout)
     warm_up()

@@ -31,6 +31,7 @@ from leporello.gateway.dashboard.timeline import (
 from leporello.gateway.dashboard.view_models import (
     Comparison,
     ConversationRow,
+    LogStrip,
     Measure,
     MessageRow,
     MessageSpan,
@@ -221,9 +222,7 @@ class ConversationReader:
             compactions=frozenset(views.in_force(id)),
             use=use,
             seen=tuple(placed(strip)),
-            log=tuple(placed(log)),
-            log_tokens=sum(segment.tokens for segment in log),
-            log_about=not sizes.counted(1, pulse.messages),
+            log=LogStrip(tuple(placed(log)), not sizes.counted(1, pulse.messages)),
             totals=self._store.usage.totals(id),
             attempts=tuple(views.attempts(id, SHOWN_ATTEMPTS)),
             pins=tuple(self._store.pins.all(id)[:SHOWN_PINS]),

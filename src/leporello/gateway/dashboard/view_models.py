@@ -76,7 +76,6 @@ class MessageBlock:
     kind: str
     title: str
     shown: TextPiece
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +187,7 @@ def _row(message: Message, names: Mapping[str, str], counter: TokenCounter, as_w
     for index, (kind, title, text) in enumerate(texts_of(message, as_written)):
         shown = piece(text, 0, max(LEAST_SHOWN, left))
         left -= len(shown.text)
-        blocks.append(MessageBlock(index, kind, title, shown, len(text)))
+        blocks.append(MessageBlock(index, kind, title, shown))
     known = role if role in ("user", "assistant", "tool", "system", "developer") else "other"
     return MessageRow(known, who, None, counter.message(message), tuple(blocks))
 
@@ -262,6 +261,19 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class LogStrip:
+    """The whole log, to its own scale."""
+
+    places: tuple[PlacedSegment, ...]
+    about: bool
+    """Whether its size is an estimate."""
+
+    @property
+    def tokens(self) -> int:
+        return sum(place.segment.tokens for place in self.places)
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     title: str
     named: bool
@@ -273,10 +285,7 @@ class Overview:
     """Where the window goes: the number of tokens in use, and at which the next folding happens by itself."""
     seen: tuple[PlacedSegment, ...]
     """What the model sees, to the scale of its window."""
-    log: tuple[PlacedSegment, ...]
-    log_tokens: int
-    log_about: bool
-    """Whether the size of the log is an estimate."""
+    log: LogStrip
     totals: UsageTotals
     attempts: tuple[Attempt, ...]
     pins: tuple[Pin, ...]

@@ -51,7 +51,7 @@ class CachedConversation:
     """Raised by every request that is rewritten: late figures of an earlier one are told apart."""
     counted: tuple[int, int] = (0, 0)
     """Tokens that a provider counted, and the bytes of the request and answer it counted."""
-    thoughtless: bool = False
+    drops_thinking: bool = False
     """The model refused thinking that was signed before the last fold; it is left out from then on."""
     ended: bool = False
     """Its session was ended because nobody used it; the next message reopens it."""

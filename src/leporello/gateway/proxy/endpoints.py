@@ -17,7 +17,7 @@ from leporello.dialects import DIALECTS, OPENAI_CHAT, Dialect, dialect_of_header
 from leporello.errors import LeporelloError
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import BrowserCheck, Client, Keys, identify
-from leporello.gateway.config import GatewayConfig
+from leporello.gateway.config import GatewayConfig, upstream_of
 from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog, log
 from leporello.gateway.proxy.recall import ToolLoop
@@ -42,7 +42,7 @@ R = TypeVar("R")
 NAME_HEADER = "x-leporello-conversation"
 LARGE = 128 * 1024
 """Bytes from which on a body is read beside the event loop: others are served meanwhile."""
-STORE_FAULT = ApiError(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.", 2)
+STORE_ERROR = ApiError(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.", 2)
 
 
 class Proxy:
@@ -90,7 +90,6 @@ class Proxy:
 
 
 def proxy_routes(proxy: Proxy) -> list[BaseRoute]:
-    """The paths of the model APIs."""
     apis = [(dialect, dialect.api) for dialect in DIALECTS.values()]
     asked = [ModelEndpoint(proxy, dialect, api.path) for dialect, api in apis]
     counted = [CountEndpoint(proxy, dialect, api.count_path) for dialect, api in apis if api.count_path]
@@ -129,11 +128,11 @@ class ProxyEndpoint:
             try:
                 await self._watched(scope, receive, outlet, entry)
             except RequestRefused as refused:
-                entry.problem = refused.fault.code
-                await outlet.fail(refused.fault, self.dialect)
+                entry.problem = refused.error.code
+                await outlet.fail(refused.error, self.dialect)
             except LeporelloError as error:
                 entry.problem = type(error).__name__
-                await outlet.fail(STORE_FAULT, self.dialect)
+                await outlet.fail(STORE_ERROR, self.dialect)
             except (ClientGone, ConnectionError, TimeoutError):
                 entry.problem = "client_gone"
             entry.status = outlet.status or 499
@@ -164,11 +163,10 @@ class ProxyEndpoint:
                 await asyncio.gather(work, gone, return_exceptions=True)
 
     async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
-        """Answer one request."""
         raise NotImplementedError
 
     def _target(self, call: ProxyCall, model: str, dialect: Dialect) -> UpstreamTarget:
-        upstream = self.proxy.config.upstream(model, dialect)
+        upstream = upstream_of(self.proxy.config.upstreams, model, dialect)
         if upstream is None:
             raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
         headers = sent_headers(call.headers, call.client, upstream, dialect.api.bearer)
@@ -213,7 +211,7 @@ class ModelEndpoint(ProxyEndpoint):
                 return None
             tally = Tally(self.dialect)
             try:
-                await relay_stream(outlet, response, self.dialect, about, tally)
+                await relay_stream(outlet, response, tally, about)
             finally:
                 # A client may hang up as soon as it has read the last event: the answer was given all the same.
                 if tally.ended and tally.error is None:

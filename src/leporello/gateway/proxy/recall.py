@@ -23,7 +23,7 @@ from leporello.dialects.dialect import Body, HiddenCall, RecallCall, ReplyTurn
 from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.proxy.relay import BROKEN, GARBAGE, HOLD_SECONDS, Headers, Outlet, Tally, usage_of
 from leporello.gateway.proxy.request import WireRequest
-from leporello.gateway.proxy.upstream import UpstreamTarget, fault_of, read_reply, returned_headers, verdict_on
+from leporello.gateway.proxy.upstream import UpstreamTarget, connection_error, read_reply, returned_headers, verdict_on
 from leporello.messages import parse_json
 from leporello.recall.base import DEFAULT_TOKENS
 from leporello.recall.paging import json_text
@@ -290,7 +290,7 @@ class ToolLoop:
         try:
             await self._pump(response.content, tally)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise RequestRefused(fault_of(error)) from error
+            raise RequestRefused(connection_error(error)) from error
         if tally.error is not None and not self._outlet.started:
             return tally.error
         if not tally.events:
@@ -327,8 +327,8 @@ class ToolLoop:
     async def _fail(self, response: aiohttp.ClientResponse, body: bytes) -> None:
         """An inner call was refused: the provider's words, as an answer or as the last event of one that has begun."""
         if self._outlet.started:
-            fault = ApiError(response.status, "upstream_error", _words(body, response.status))
-            await self._outlet.fail(fault, self._dialect)
+            error = ApiError(response.status, "upstream_error", _words(body, response.status))
+            await self._outlet.fail(error, self._dialect)
         else:
             about = [pair for pair in self._head[1] if pair[0].startswith(b"x-leporello")]
             await self._outlet.whole(response, body, self._dialect, about)

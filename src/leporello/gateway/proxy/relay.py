@@ -13,7 +13,7 @@ from starlette.types import Send
 from leporello.dialects import Dialect
 from leporello.dialects.base import Event, EventReader
 from leporello.gateway.api_errors import ApiError, RequestRefused
-from leporello.gateway.proxy.upstream import fault_of, read_reply, returned_headers
+from leporello.gateway.proxy.upstream import connection_error, read_reply, returned_headers
 from leporello.usage import CanonicalUsage
 
 HOLD_SECONDS = 5.0
@@ -68,7 +68,6 @@ class Outlet:
             pending.cancel()
 
     async def release(self, *, more: bool = False) -> None:
-        """Send what was held back."""
         await self._start(*self._head)
         await self.write(b"".join(self._held))
         self._held = []
@@ -97,7 +96,6 @@ class Outlet:
             await self._body(b"", more=False)
 
     async def answer(self, status: int, headers: Headers, body: bytes) -> None:
-        """A whole answer at once."""
         await self._start(status, [*headers, (b"content-length", str(len(body)).encode())])
         self.finished = True
         await self._body(body, more=False)
@@ -109,16 +107,16 @@ class Outlet:
             await self.answer(response.status, headers, body)
             return
         words = f"The model's server answered with status {response.status}."
-        fault = ApiError(response.status, "upstream_error", words)
+        error = ApiError(response.status, "upstream_error", words)
         kept = [(name, value) for name, value in headers if name != b"content-type"]
-        await self.answer(response.status, [*kept, *fault.headers()], fault.body(dialect))
+        await self.answer(response.status, [*kept, *error.headers()], error.body(dialect))
 
-    async def fail(self, fault: ApiError, dialect: Dialect) -> None:
+    async def fail(self, error: ApiError, dialect: Dialect) -> None:
         """An error of ours: as the answer, or as the last event of one that has begun."""
         if not self.started:
-            await self.answer(fault.status, fault.headers(), fault.body(dialect))
+            await self.answer(error.status, error.headers(), error.body(dialect))
         elif not self.finished:
-            await self.write(fault.event(dialect))
+            await self.write(error.event(dialect))
             await self.finish()
 
 
@@ -131,6 +129,7 @@ class Tally:
     """What passes by in a stream of events: usage, errors, the end."""
 
     def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
         self._rules = dialect.stream
         self._reader = EventReader()
         self._usage: dict[str, Any] = {}
@@ -202,34 +201,30 @@ async def relay_whole(
     return usage
 
 
-async def relay_stream(
-    outlet: Outlet, response: aiohttp.ClientResponse, dialect: Dialect, about: Headers, tally: Tally | None = None
-) -> Tally:
+async def relay_stream(outlet: Outlet, response: aiohttp.ClientResponse, tally: Tally, about: Headers) -> None:
     """A stream, piece by piece. Returns early, with nothing sent, when an error stands where the answer should.
 
-    A tally that is given knows what came even when the client hangs up before this returns.
+    The tally knows what came even when the client hangs up before this returns.
     """
-    tally = tally or Tally(dialect)
     outlet.hold(response.status, [*returned_headers(response.headers), *about])
     whole = WholeEvents()
     content = response.content
     if not await _opened(outlet, content, tally, whole):
-        return tally
+        return
     try:
         while piece := await content.readany():
             tally.feed(piece)
             await outlet.write(whole.feed(piece))
     except (aiohttp.ClientError, TimeoutError) as error:
-        await outlet.fail(fault_of(error), dialect)
-        return tally
+        await outlet.fail(connection_error(error), tally.dialect)
+        return
     if tally.failed:
         await outlet.finish()
     elif not tally.ended or whole.rest.strip() not in (b"", b"data: [DONE]"):
-        await outlet.fail(BROKEN, dialect)
+        await outlet.fail(BROKEN, tally.dialect)
     else:
         await outlet.write(whole.rest)
         await outlet.finish()
-    return tally
 
 
 class WholeEvents:
@@ -239,7 +234,6 @@ class WholeEvents:
         self.rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """What is whole now."""
         data = self.rest + data
         end = max(data.rfind(b"\n\n") + 2, data.rfind(b"\r\r") + 2, data.rfind(b"\n\r\n") + 3)
         if end <= 2 and not data.startswith((b"\n\n", b"\r\r")):

@@ -169,7 +169,6 @@ def output_cap(data: bytes, request: WireRequest, room: int | None) -> OutputCap
 
 
 def with_output_cap(data: bytes, request: WireRequest, cap: int) -> bytes:
-    """The body with another cap wherever it has one."""
     body = request.split(data)
     assert body is not None, "a body that can't be read has no cap to lower"
     names = [name for name in request.dialect.fields.output_caps if name in body.fields]

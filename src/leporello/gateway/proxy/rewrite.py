@@ -210,7 +210,7 @@ class RequestRewriter:
         # Folds name the recall tools exactly where the model can call them, whatever held when they were made.
         shown = [rendered_line(line, rewrite.recall) for line in lines]
         body = apply_view(request, shown, ttl=self.settings.prompt_caching.cache_ttl, lay_marks=claude)
-        if cached.thoughtless:
+        if cached.drops_thinking:
             body = without_thinking(body, request)
         if rewrite.recall:
             body = with_tools(body, request, self._hidden_calls(cached))
@@ -268,7 +268,7 @@ class RequestRewriter:
             self._runtime(rewrite).sizes.limits.window if verdict.foldable else 0,
             self.settings.compression.enabled,
             output,
-            can_drop_thinking=rewritten and not cached.thoughtless,
+            can_drop_thinking=rewritten and not cached.drops_thinking,
         )
 
     def _mended(self, rewrite: Rewrite, cached: CachedConversation, step: Step) -> Rewrite | None:
@@ -276,7 +276,7 @@ class RequestRewriter:
         if step.remedy is Remedy.LOWER_CAP:
             return replace(rewrite, body=with_output_cap(rewrite.body, request, step.cap))
         if step.remedy is Remedy.DROP_THINKING:
-            cached.thoughtless = True
+            cached.drops_thinking = True
             return replace(rewrite, body=without_thinking(rewrite.body, request))
         if step.remedy is not Remedy.COMPACT:
             return None

@@ -108,10 +108,10 @@ class Upstreams:
             ) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise RequestRefused(fault_of(error)) from error
+            raise RequestRefused(connection_error(error)) from error
 
 
-def fault_of(error: Exception) -> ApiError:
+def connection_error(error: Exception) -> ApiError:
     """What a failed connection is called towards the client; neither address nor cause is told."""
     if isinstance(error, aiohttp.ServerTimeoutError | TimeoutError):
         return ApiError(504, "upstream_timeout", "The model's server did not answer in time.")
@@ -133,7 +133,6 @@ async def read_reply(response: aiohttp.ClientResponse) -> bytes:
 
 
 def verdict_on(response: aiohttp.ClientResponse, body: bytes) -> ErrorVerdict:
-    """What a refusal means."""
     return classify(response.status, body[:MOST_ERROR], dict(response.headers), now=time.time())
 
 

@@ -22,7 +22,7 @@ from leporello.gateway.api_errors import RequestRefused, json_body, refuse
 from leporello.gateway.auth import Client, identify
 from leporello.gateway.limits import read_body
 from leporello.gateway.metrics import RequestLog
-from leporello.gateway.proxy.endpoints import STORE_FAULT, Proxy
+from leporello.gateway.proxy.endpoints import STORE_ERROR, Proxy
 from leporello.gateway.sessions.openapi import Compress, NewConversation, NewMessage, Renamed
 from leporello.gateway.sessions.sessions import NO_SUCH_CONVERSATION, Sessions
 from leporello.gateway.sessions.worker import ConversationWorker, PendingMessage
@@ -67,17 +67,13 @@ class SessionRequest:
         return int(text)
 
     async def record(self) -> ConversationRecord:
-        """The conversation the path names."""
         return await asyncio.to_thread(self.sessions.record, self.client, self.http.path_params["id"])
 
     async def worker(self) -> ConversationWorker:
-        """The worker of the conversation the path names."""
         return await self.sessions.worker(await self.record())
 
 
 def session_routes(sessions: Sessions, proxy: Proxy) -> list[BaseRoute]:
-    """All paths under `/api`."""
-
     def route(path: str, handler: Handler, method: str) -> Route:
         return Route(path, _endpoint(handler, sessions, proxy, f"{method} {path}"), methods=[method])
 
@@ -126,15 +122,15 @@ def _endpoint(
                     if isinstance(reply, EventResponse):
                         reply.held = held.pop_all()
             except RequestRefused as refused:
-                entry.problem = refused.fault.code
-                reply = refused.fault.response()
+                entry.problem = refused.error.code
+                reply = refused.error.response()
             except NotFound:
                 # Deleted while the request was under way.
                 entry.problem = "NotFound"
                 reply = NO_SUCH_CONVERSATION.response()
             except LeporelloError as error:
                 entry.problem = type(error).__name__
-                reply = STORE_FAULT.response()
+                reply = STORE_ERROR.response()
             except ConnectionResetError:
                 # Nobody reads this; the log has the number.
                 entry.problem = "client_gone"

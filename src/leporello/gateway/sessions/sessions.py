@@ -59,15 +59,15 @@ class Sessions:
         """`later` takes compactions that can wait; workers unused for `idle` seconds are closed."""
         self.store = store
         self.settings = settings
-        self.choose = choose
+        self._choose = choose
         self.plugins = plugins or PluginHost(settings)
         self._later = later
         self._workers = ConversationCache[ConversationWorker](idle, most_bytes)
         self._archives: dict[str, StoredArchive] = {}
         self._searching = threading.Lock()
-        self.threads = ThreadPoolExecutor(TURN_THREADS, "leporello-agent")
+        self._threads = ThreadPoolExecutor(TURN_THREADS, "leporello-agent")
         self._queries = ThreadPoolExecutor(QUERY_THREADS, "leporello-inbox")
-        self._services = WorkerServices(store, self.threads, self._queries)
+        self._services = WorkerServices(store, self._threads, self._queries)
 
     # -- whose conversation
 
@@ -115,7 +115,7 @@ class Sessions:
             return found
         loop = asyncio.get_running_loop()
         try:
-            chosen = await loop.run_in_executor(self.threads, self._chosen, record)
+            chosen = await loop.run_in_executor(self._threads, self._chosen, record)
         except ConfigError:
             raise refuse(
                 409, "no_model", "No usable model is set for this conversation: the gateway's operator can set one."
@@ -140,7 +140,7 @@ class Sessions:
         return found
 
     def _chosen(self, record: ConversationRecord) -> Chosen:
-        return self.choose(self.settings, record.metadata.model or None)
+        return self._choose(self.settings, record.metadata.model or None)
 
     def _open(self, id: str, chosen: Chosen | None, store: Store, jobs: BackgroundJobs) -> Agent:
         """The agent of a conversation; called in its turn, so that no other process opens it at the same time."""
@@ -177,16 +177,11 @@ class Sessions:
         while True:
             await asyncio.sleep(RESCUE_SECONDS)
             try:
-                await self.rescue()
+                loop = asyncio.get_running_loop()
+                for id in await loop.run_in_executor(self._queries, self.store.inbox.stranded):
+                    (await self._worker(id)).rescue()
             except LeporelloError as error:
                 log.warning('{"problem": "rescue", "kind": "%s"}', type(error).__name__)
-
-    async def rescue(self) -> list[str]:
-        """Take up conversations with messages that nobody answers; their ids."""
-        found = await asyncio.get_running_loop().run_in_executor(self._queries, self.store.inbox.stranded)
-        for id in found:
-            (await self._worker(id)).rescue()
-        return found
 
     # -- the end of sessions
 
@@ -208,11 +203,10 @@ class Sessions:
         if not record.open or record.updated_at >= before:
             return False
         agent = worker.handler.agent
-        conversation = (
-            agent.conversation
-            if agent
-            else Conversation(store, record, self.settings, plugins=self.plugins, beside=True)
-        )
+        if agent is not None:
+            conversation = agent.conversation
+        else:
+            conversation = Conversation(store, record, self.settings, plugins=self.plugins, beside=True)
         conversation.runtime.log.refresh()
         conversation.runtime.leave("expired")
         store.conversations.end(worker.id, reason)
@@ -230,7 +224,7 @@ class Sessions:
         await asyncio.gather(*(worker.close() for worker in workers))
         for worker in workers:
             self._workers.remove(worker)
-        await asyncio.to_thread(self.threads.shutdown)
+        await asyncio.to_thread(self._threads.shutdown)
         self._queries.shutdown()
 
 
