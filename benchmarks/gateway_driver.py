@@ -1,4 +1,4 @@
-"""Long conversations through one planner, one at a time: how long it takes from a body to the request that is sent."""
+"""Long conversations through one rewriter, one at a time: how long it takes from a body to the request that is sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leporello.config import Home, load_settings
 from leporello.dialects import OPENAI_CHAT
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.config import Upstream
-from leporello.gateway.proxy.conversations import ConversationCache
+from leporello.gateway.proxy.conversations import ProxiedConversations
 from leporello.gateway.proxy.request import read_request
 from leporello.gateway.proxy.rewrite import RequestRewriter
 from leporello.store import StoreOptions, open_store
@@ -45,14 +45,14 @@ def measure(conversations: int, turns: int) -> dict[str, dict[str, float]]:
         home = Home(Path(folder))
         with open_store(home.store_url, StoreOptions(synchronous="NORMAL")) as store:
             settings = load_settings({}, environ={}, home=home)
-            planner = RequestRewriter(ConversationCache(store, settings), settings)
+            rewriter = RequestRewriter(ProxiedConversations(store, settings), settings)
             return {
-                "passes": _timed(planner, WIDE, range(conversations), turns),
-                "folded": _timed(planner, NARROW, range(conversations, 2 * conversations), turns),
+                "passes": _timed(rewriter, WIDE, range(conversations), turns),
+                "folded": _timed(rewriter, NARROW, range(conversations, 2 * conversations), turns),
             }
 
 
-def _timed(planner: RequestRewriter, window: int, numbers: range, turns: int) -> dict[str, float]:
+def _timed(rewriter: RequestRewriter, window: int, numbers: range, turns: int) -> dict[str, float]:
     upstream = Upstream("u", "http://127.0.0.1", window=window)
     client = Client(Key("bench", ""), "bench")
     took: list[float] = []
@@ -62,7 +62,7 @@ def _timed(planner: RequestRewriter, window: int, numbers: range, turns: int) ->
         for turn in range(turns + 1):
             body = orjson.dumps({"model": "gpt-4o", "messages": [*said, {"role": "user", "content": "Next."}]})
             began = time.perf_counter()
-            planner.plan(read_request(OPENAI_CHAT, body), client, upstream)
+            rewriter.rewrite(read_request(OPENAI_CHAT, body), client, upstream)
             if turn:
                 took.append(time.perf_counter() - began)
             size = len(body)
