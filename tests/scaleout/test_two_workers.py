@@ -78,11 +78,10 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path, database: str) -> None:
         until(lambda: store.conversations.resolve(id).generation > 1, "the conversation is folded")
         check(store, id)
         # Said again, each is known: nothing is answered twice.
-        messages = {padded(number) for number in range(100)}
-        asked = [text for text in made.model.asked if text in messages]
+        asked = [text for text in made.model.asked if text.startswith("Message number")]
         assert all(talker.say(id, padded(k), f"id-{k}", k)["status"] == "done" for k in range(100))
         # A summary may be asked for at any time: it is made in the background.
-        assert [text for text in made.model.asked if text in messages] == asked
+        assert [text for text in made.model.asked if text.startswith("Message number")] == asked
 
 
 def _with_a_death(made: Plant, talker: Talker, id: str, number: int) -> dict[str, object]:
