@@ -51,6 +51,15 @@ def session() -> list[Message]:
     ]
 
 
+def long_day() -> list[Message]:
+    """The same session and so much reading behind it that any small window folds all but its beginning."""
+    read = [
+        (f"l{page}", f"Reading page {page}.", f"cat page{page}.txt", f"page {page}, a line\n" * 40)
+        for page in range(40)
+    ]
+    return [*session()[:-2], *(message for one in read for message in group(*one))]
+
+
 def write_session(folder: Path, messages: list[Message] | None = None) -> Path:
     """The session as a file of OpenAI messages."""
     path = folder / "day.json"

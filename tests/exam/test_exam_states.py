@@ -16,7 +16,7 @@ from leporello.bench.states import FinalView, check, load_state, state_rates, vi
 from leporello.errors import InputError
 from leporello.summaries.handoff import ENDED
 
-from .sample import group, session
+from .sample import group, long_day
 
 STATE_OF_DAY: dict[str, Any] = {
     "session": "day.jsonl",
@@ -37,7 +37,7 @@ STATE_OF_DAY: dict[str, Any] = {
 def write_state(folder: Path, **changes: Any) -> Path:
     """A session of a message a line that ends with an open request, more lines behind it, and a state bank over it."""
     messages = [
-        *session()[:-2],
+        *long_day(),
         *group("t", "Testing again.", "pytest -q", "44 passed in 2.40s"),
         {"role": "user", "content": "Now write the release notes for this change."},
     ]
@@ -164,7 +164,8 @@ def test_an_old_value_must_be_absent_or_marked(
 def test_an_empty_section_of_the_typed_handoff_says_none(tmp_path: Path) -> None:
     """The handoff prints None. for an empty Active Task, so it counts as told."""
     answered = [
-        *session(),
+        *long_day(),
+        {"role": "assistant", "content": "All is read."},
         {"role": "user", "content": "Thanks!"},
         {"role": "assistant", "content": "You are welcome."},
     ]

@@ -215,7 +215,9 @@ def load_bank(path: str | Path) -> Bank:
     path = Path(path)
     value = read_json_file(path)
     if not isinstance(value, dict) or not isinstance(value.get("questions"), list):
-        raise InputError('is not a question bank: {"session", "questions": [...]} is expected', str(path))
+        raise InputError(
+            'is not a question bank: {"session", "questions": [...]} is expected; other exams need --format', str(path)
+        )
     questions = tuple(_question(raw, number, path) for number, raw in enumerate(value["questions"], 1))
     if not questions:
         raise InputError("has no questions", str(path))

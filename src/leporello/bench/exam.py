@@ -76,6 +76,7 @@ class SummaryCost:
             "input_tokens": self.usage.prompt_tokens,
             "output_tokens": self.usage.output_tokens,
             "cost": self.cost,
+            "warnings": list(self.warnings),
         }
 
 
@@ -275,10 +276,12 @@ def report(
 ) -> dict[str, Any]:
     """The result of one engine over all sessions, as it is printed with `--json`."""
     answers = [answer for score in scores for answer in score.answers]
-    total = {**rates(answers), "kept_tokens": _mean(score.kept_tokens for score in scores)}
+    total = {**rates(answers), "kept_tokens": round(_mean(score.kept_tokens for score in scores))}
     sections = dict.fromkeys(section for score in scores for section in score.lines)
     if sections:
-        total["lines"] = {section: _mean(score.lines.get(section, 0) for score in scores) for section in sections}
+        total["lines"] = {
+            section: round(_mean(score.lines.get(section, 0) for score in scores), 1) for section in sections
+        }
     spent = [score.summaries for score in scores if score.summaries is not None]
     if spent:
         total["summaries"] = sum(spent, SummaryCost()).as_dict()
@@ -301,6 +304,6 @@ def _session_row(score: SessionScore[A], rates: Callable[[Sequence[A]], dict[str
     }
 
 
-def _mean(numbers: Iterable[int]) -> int:
+def _mean(numbers: Iterable[int]) -> float:
     given = list(numbers)
-    return round(sum(given) / len(given)) if given else 0
+    return sum(given) / len(given) if given else 0.0

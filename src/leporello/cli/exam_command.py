@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,7 +13,7 @@ import orjson
 
 from leporello.agent.endpoints import choose_model
 from leporello.bench.bank import KINDS
-from leporello.bench.exam import Exam, SessionScore, SummaryCost
+from leporello.bench.exam import Exam, SessionScore
 from leporello.bench.make_bank import make_bank
 from leporello.bench.run import FORMATS, STATE, ExamFormat, ExamRun, recognise, run_all
 from leporello.bench.states import LABELS
@@ -29,7 +30,9 @@ from leporello.tokens import TokenCounter
 
 _SESSION_WIDTH = 40
 _REPLAY_COLUMNS = ("kept_tokens", "compactions", "seconds")
-_NO_RATES = ("session", "lines", "summaries", *_REPLAY_COLUMNS)
+_NO_RATES = ("lines", "summaries", *_REPLAY_COLUMNS)
+_STATE_COLUMNS = ("active_task", "finished", "pending", "not_pending", "rules", "not_rules", "new_values", "only_old")
+"""The labels shown for each session; all of them stand in the table below it."""
 Scores: TypeAlias = Sequence[SessionScore[Any]]
 
 
@@ -40,9 +43,7 @@ def print_scores(form: ExamFormat, run: ExamRun, scores: Scores) -> None:
     # Compactions and seconds add up; kept tokens are a mean.
     sums = {"compactions": sum(one.compactions for one in scores), "seconds": sum(one.seconds for one in scores)}
     rows = [*result["sessions"], {"session": "all", **result["total"], **sums}]
-    columns = [name for name in result["total"] if name not in _NO_RATES]
-    if form is STATE:
-        columns = [name for name in columns if result["total"][name]["of"]]
+    columns = _STATE_COLUMNS if form is STATE else [name for name in result["total"] if name not in _NO_RATES]
     headings = [column.replace("_", " ") for column in columns]
     print_table(
         [(Path(row["session"]).name[-_SESSION_WIDTH:], *_cells(row, (*columns, *_REPLAY_COLUMNS))) for row in rows],
@@ -55,8 +56,8 @@ def print_scores(form: ExamFormat, run: ExamRun, scores: Scores) -> None:
         kinds = sorted(result["kinds"].items())
         print_table([(kind, *_cells(row, columns)) for kind, row in kinds], ("kind", *headings))
     say()
-    if run.summariser is not None:
-        _print_summaries(sum((one.summaries for one in scores if one.summaries), SummaryCost()))
+    if "summaries" in result["total"]:
+        _print_summaries(result["total"]["summaries"])
 
 
 def _print_labels(total: dict[str, Any]) -> None:
@@ -78,13 +79,13 @@ def _cell(value: Any, column: str = "") -> str:
     return f"{value:.1%}" if isinstance(value, float) else f"{value:,}"
 
 
-def _print_summaries(spent: SummaryCost) -> None:
-    price = "price not known" if spent.cost is None else money(spent.cost)
+def _print_summaries(spent: dict[str, Any]) -> None:
+    price = "price not known" if spent["cost"] is None else money(spent["cost"])
     say(
-        f"Summaries by the model: {spent.written:,} of {spent.asked:,}, {spent.usage.prompt_tokens:,} tokens read, "
-        f"{spent.usage.output_tokens:,} written, {price}."
+        f"Summaries by the model: {spent['written']:,} of {spent['asked']:,}, {spent['input_tokens']:,} tokens read, "
+        f"{spent['output_tokens']:,} written, {price}."
     )
-    for text in spent.warnings:
+    for text in spent["warnings"]:
         warn(text)
     say()
 
@@ -256,7 +257,9 @@ def _summariser(settings: Settings, model: str) -> Summariser:
     chosen = choose_model(settings, model)
     window = limits_of(settings, chosen.model, served_window=chosen.served_window).window
     ladder = [SummaryModel(chosen.provider, chosen.model, window)]
-    return ModelSummariser(ladder, TokenCounter.for_model(None), settings.compression.deadline)
+    # Hours of work are replayed in seconds: until the next fold a model that failed has rested long enough.
+    hours = count(0.0, 3_600.0).__next__
+    return ModelSummariser(ladder, TokenCounter.for_model(None), settings.compression.deadline, hours)
 
 
 def _run(runs: Sequence[ExamRun], exams: Sequence[Exam], processes: int) -> list[Scores]:
