@@ -50,17 +50,8 @@ _FOOTER_STARTS = "\n--- "
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """A folded span: its id, what it covers, what of that span stays shown beside it, and the handoff."""
-
+class _Numbered:
     number: int
-    span: Span
-    handoff: Handoff
-    kept: tuple[int, ...] = ()
-    body: str = field(default="", compare=False)
-    """Its text without mark and footer, as it was written; empty: not written yet."""
-    recall: bool | None = field(default=None, compare=False)
-    """Whether the text that was read names the recall tools; None: none was read."""
 
     @property
     def id(self) -> str:
@@ -69,10 +60,22 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryNode:
+class Fold(_Numbered):
+    """A folded span: its id, what it covers, what of that span stays shown beside it, and the handoff."""
+
+    span: Span
+    handoff: Handoff
+    kept: tuple[int, ...] = ()
+    body: str = field(default="", compare=False)
+    """Its text without mark and footer, as it was written; empty: not written yet."""
+    recall: bool | None = field(default=None, compare=False)
+    """Whether the text that was read names the recall tools; None: none was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryNode(_Numbered):
     """The summary of one span. `level` is 1 over raw messages, and one more than its children's over other nodes."""
 
-    number: int
     level: int
     span: Span
     source: int
@@ -83,18 +86,11 @@ class SummaryNode:
     also: tuple[int, ...] = ()
     """Messages outside the span that were folded with it: they had been kept standing when their span was folded."""
 
-    @property
-    def id(self) -> str:
-        """`f<N>`, counted within the conversation."""
-        return f"f{self.number}"
-
 
 @dataclass(frozen=True, slots=True)
-class RunningState:
-    """What changes from one compaction to the next, for all nodes together."""
+class RunningState(_Numbered):
+    """What changes from one compaction to the next, for all nodes together. Its number is the newest node's."""
 
-    number: int
-    """The newest fold number at the time."""
     span: Span
     handoff: Handoff
     kept: tuple[int, ...] = ()
@@ -107,11 +103,6 @@ class RunningState:
     """The handoff's text as it was written; empty: not written yet."""
     recall: bool | None = field(default=None, compare=False)
     """Whether the text that was read names the recall tools; None: none was read."""
-
-    @property
-    def id(self) -> str:
-        """The newest node's."""
-        return f"f{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
