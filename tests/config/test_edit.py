@@ -57,7 +57,7 @@ def test_lists_and_new_files(tmp_path: Path) -> None:
     write_setting(home, "context.engine", "lcm")
     write_setting(home, "compression.enabled", "no")
     settings = load_settings(environ={}, home=home)
-    assert (settings.engine, settings.compression.enabled) == ("lcm", False)
+    assert (settings.get("context.engine"), settings.compression.enabled) == ("lcm", False)
     assert [path.name for path in home.path.iterdir()] == ["config.yaml"]
 
 

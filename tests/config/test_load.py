@@ -171,11 +171,11 @@ def test_sections_of_engines_and_plugins_pass_through(tmp_path: Path) -> None:
     (tmp_path / "plugins" / "context_engine" / "tiny").mkdir(parents=True)
     text = "lcm:\n  depth: 3\n  deep: {a: [1, 2]}\ntiny:\n  x: y\nplugins:\n  enabled: [notes]\n  notes:\n    key: v\n"
     settings = load(tmp_path, text, {"LEPORELLO_LCM__DEPTH": "5", "LEPORELLO_LCM__DEEP__B": "true"})
-    assert settings.section("lcm") == {"depth": 5, "deep": {"a": [1, 2], "b": True}}
-    assert settings.section("tiny") == {"x": "y"}
-    assert settings.section("plugins.notes") == {"key": "v"}
-    assert settings.section("unheard_of") == {}
-    assert settings.enabled_plugins == ("notes",)
+    assert settings.free_sections["lcm"] == {"depth": 5, "deep": {"a": [1, 2], "b": True}}
+    assert settings.free_sections["tiny"] == {"x": "y"}
+    assert settings.free_sections["plugins.notes"] == {"key": "v"}
+    assert "unheard_of" not in settings.free_sections
+    assert settings.plugins.enabled == ("notes",)
 
 
 def test_an_engine_that_is_not_installed_has_no_section(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ store: {url: "postgresql://localhost/x"}
     assert (settings.summary_model.model, settings.summary_model.provider) == ("small", "main")
     assert settings.provider("shop").base_url == "http://127.0.0.1:1/v1"
     assert settings.provider("shop").api_mode == "openai_responses"
-    assert settings.model_overrides == {"big": {"window": 5000}}
+    assert settings.get("models") == {"big": {"window": 5000}}
     assert (settings.tools.approval, settings.tools.allow, settings.tools.names) == ("auto", ("write_file",), None)
     assert settings.store_url == "postgresql://localhost/x"
     assert load(tmp_path).store_url == f"sqlite:///{tmp_path / 'leporello.db'}"
@@ -240,6 +240,7 @@ def test_typed_sections_hold_every_value_of_their_section(tmp_path: Path) -> Non
         ("model", settings.model),
         ("auxiliary.compression", settings.summary_model),
         ("prompt_caching", settings.prompt_caching),
+        ("plugins", settings.plugins),
     ):
         raw = {name: settings.get(f"{prefix}.{name}") for name in asdict(section)}
         assert asdict(section) == {name: None if value == "auto" else value for name, value in raw.items()} | (

@@ -24,7 +24,7 @@ from leporello.agent.events import (
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, joined, terminal_size
 from leporello.chat.ui import fold_note, preview, short_outcome
 from leporello.present.records import ROUTINE, compaction_line
-from leporello.present.text import clean, duration, one_line, short_count
+from leporello.present.text import clean, cut, duration, one_line, short_count
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TICK = 0.1
@@ -214,7 +214,7 @@ class TerminalTurn:
         took = duration((running.ended or now) - running.began - running.waited)
         text.append("• " if running.ended else f"{_frame(now)} ", "cyan")
         text.append(name, "bold")
-        text.append(f" {_cut(target, self._renderer.width - len(name) - len(took) - 20)}")
+        text.append(f" {cut(target, max(4, self._renderer.width - len(name) - len(took) - 20))}")
         text.append(f" · {took}" + ("" if running.ended else f" · {STOP_HINT}"), "dim")
         lines = self._renderer.paint(text)
         if not running.ended:
@@ -229,11 +229,11 @@ class TerminalTurn:
         outcome = short_outcome(event.outcome)
         end = f" · {took}"
         room = self._renderer.width - len(event.name) - len(end) - 4
-        outcome = _cut(outcome, max(12, room // 2))
+        outcome = cut(outcome, max(12, room // 2))
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append("✓ " if event.ok else "✗ ", "green" if event.ok else "red")
         text.append(event.name, "bold")
-        text.append(f" {_cut(one_line(target), room - len(outcome) - 4)}")
+        text.append(f" {cut(one_line(target), max(4, room - len(outcome) - 4))}")
         if outcome:
             text.append(f" · {outcome}", "dim" if event.ok else "red")
         text.append(end, "dim")
@@ -257,12 +257,6 @@ class TerminalTurn:
 
 def _frame(now: float) -> str:
     return FRAMES[int(now / TICK) % len(FRAMES)]
-
-
-def _cut(text: str, most: int) -> str:
-    fitted = Text(text)
-    fitted.truncate(max(4, most), overflow="ellipsis")
-    return fitted.plain
 
 
 def _output_line(line: str) -> Text:

@@ -75,7 +75,9 @@ def command(context: CommandContext, /, **given: Any) -> ExitCode:
     if key is None:
         path = context.home.fold_key_file
         warn(f"{path} can't be written: the summary is not signed, and the next run won't vouch for it.")
-    lcm, warnings = read_settings(context.settings.section("lcm")) if options.engine == "lcm" else (None, [])
+    lcm, warnings = (
+        read_settings(context.settings.free_sections.get("lcm", {})) if options.engine == "lcm" else (None, [])
+    )
     for text in warnings:
         warn(text)
     result = compress_within(
@@ -115,7 +117,7 @@ def _limits(settings: Settings, options: CompressOptions) -> Limits:
         threshold=settings.compression.threshold,
         target_ratio=settings.compression.target_ratio,
         protect_last_n=settings.compression.protect_last_n,
-        overrides=settings.model_overrides,
+        overrides=settings.get("models"),
     )
 
 

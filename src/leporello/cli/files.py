@@ -149,10 +149,6 @@ def write_atomically(path: Path, data: bytes) -> None:
         stream.write(data)
 
 
-def read_line() -> str:
-    return decode_text(sys.stdin.buffer.readline(), _name("-")).text
-
-
 def must_be_another(out: Path, source: str, remedy: str) -> None:
     """Refuse to write over the file that is read, whatever name it goes by."""
     try:

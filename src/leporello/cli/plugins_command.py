@@ -109,7 +109,7 @@ def _listing(context: CommandContext) -> list[PluginRow]:
     """Everything that is there; the chosen engine is loaded, so that its state is true."""
     host = PluginHost(context.settings)
     with suppress(LeporelloError):  # the listing says why
-        _load_once(host, context.settings.engine)
+        _load_once(host, context.settings.get("context.engine"))
     listed = host.listing()
     for text in host.troubles:
         warn(safe(text))
@@ -158,7 +158,7 @@ def _use(context: CommandContext, name: str) -> None:
     note(f"context.engine is {name} now ({context.home.config_file}). Conversations that are open keep theirs.")
     source = context.settings.source("context.engine")
     if source.origin.value in ("environment", "flag"):
-        warn(f"For this run it is still {context.settings.engine}: {source}.")
+        warn(f"For this run it is still {context.settings.get('context.engine')}: {source}.")
 
 
 def _must_exist(host: PluginHost, name: str) -> None:
@@ -169,7 +169,7 @@ def _must_exist(host: PluginHost, name: str) -> None:
 
 
 def _examined(context: CommandContext, name: str) -> Iterator[dict[str, Any]]:
-    unsafe = ["unsafe"] if context.settings.allow_unsafe_plugins else []
+    unsafe = ["unsafe"] if context.settings.plugins.allow_unsafe_folders else []
     # In a process of its own: a plugin under examination may hang, print or exit.
     command_line = [sys.executable, "-m", "leporello.testing.engine_doctor", name, str(context.home.path), *unsafe]
     ended = False

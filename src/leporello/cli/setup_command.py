@@ -13,11 +13,11 @@ import click
 
 from leporello.cli import ExitCode
 from leporello.cli.context import WAYS, CommandContext, pass_context
-from leporello.cli.files import read_line
 from leporello.config import Home, Settings, save_key, write_setting
 from leporello.config.catalogue import API_MODES
 from leporello.dialects import DIALECTS, OPENAI_CHAT
 from leporello.errors import InputError, LeporelloError
+from leporello.files import decode_text
 from leporello.local.install import SMOLLM2, install
 from leporello.local.provider import NAME, LocalProvider, client_dialect, local_provider
 from leporello.messages import text_of
@@ -159,7 +159,9 @@ def command(
         return ExitCode.BAD_INPUT
     choice = _from_options(context.settings, options)
     if key_stdin:
-        choice = replace(choice, key=read_line().strip(), new_key=True)
+        choice = replace(
+            choice, key=decode_text(sys.stdin.buffer.readline(), "standard input").text.strip(), new_key=True
+        )
     if not choice.key and choice.provider != OWN:
         raise InputError(f"There is no key for {choice.provider} yet. Pipe it in with --key-stdin.")
     answer, seconds = ("", 0.0) if no_test else try_model(choice)

@@ -11,7 +11,7 @@ from leporello.config.home import Home
 from leporello.config.sources import SettingSource, unknown_setting
 from leporello.errors import ConfigError
 
-S = TypeVar("S", "CompressionSettings", "ModelSettings", "SummaryModelSettings", "CachingSettings")
+S = TypeVar("S", "CompressionSettings", "ModelSettings", "SummaryModelSettings", "CachingSettings", "PluginSettings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,14 @@ class ToolSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginSettings:
+    """`plugins.*`: general plugins, and whether folders that other users can write are fine."""
+
+    enabled: tuple[str, ...]
+    allow_unsafe_folders: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderSettings:
     """`providers.<name>.*`: one API to talk to."""
 
@@ -87,10 +95,10 @@ class Settings:
     """What holds for this run. Made by `load_settings`."""
 
     home: Home
-    values: Mapping[str, Resolved]
+    _values: Mapping[str, Resolved]
     free_sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Sections of engines and plugins (`lcm`, `plugins.<name>`), as they were written."""
-    key_lookup: Callable[[ProviderSettings], tuple[str, SettingSource] | None] = field(
+    _key_lookup: Callable[[ProviderSettings], tuple[str, SettingSource] | None] = field(
         default=lambda _: None, repr=False
     )
 
@@ -103,19 +111,10 @@ class Settings:
         return self._resolved(key).source
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.values)
+        return iter(self._values)
 
     def __contains__(self, key: object) -> bool:
-        return key in self.values
-
-    def section(self, name: str) -> dict[str, Any]:
-        """The section of an engine (`lcm`) or plugin (`plugins.<name>`); empty when nobody wrote one."""
-        return dict(self.free_sections.get(name, {}))
-
-    @property
-    def engine(self) -> str:
-        """The name of the context engine."""
-        return str(self.get("context.engine"))
+        return key in self._values
 
     @property
     def compression(self) -> CompressionSettings:
@@ -126,12 +125,6 @@ class Settings:
     def model(self) -> ModelSettings:
         """The main model."""
         return self._typed(ModelSettings, "model")
-
-    @property
-    def model_overrides(self) -> dict[str, dict[str, Any]]:
-        """`models`: what the user knows better than the model table."""
-        overrides: dict[str, dict[str, Any]] = self.get("models")
-        return overrides
 
     @property
     def summary_model(self) -> SummaryModelSettings:
@@ -154,15 +147,9 @@ class Settings:
         )
 
     @property
-    def enabled_plugins(self) -> tuple[str, ...]:
-        """General plugins to load."""
-        names: tuple[str, ...] = self.get("plugins.enabled")
-        return names
-
-    @property
-    def allow_unsafe_plugins(self) -> bool:
-        """Whether plugins may come from folders that other users can write."""
-        return bool(self.get("plugins.allow_unsafe_folders"))
+    def plugins(self) -> PluginSettings:
+        """General plugins to load, and from where."""
+        return self._typed(PluginSettings, "plugins")
 
     @property
     def store_url(self) -> str:
@@ -173,7 +160,7 @@ class Settings:
     @property
     def provider_names(self) -> tuple[str, ...]:
         """Every provider that is built in or configured."""
-        return tuple(dict.fromkeys(key.split(".")[1] for key in self.values if key.startswith("providers.")))
+        return tuple(dict.fromkeys(key.split(".")[1] for key in self._values if key.startswith("providers.")))
 
     def provider(self, name: str) -> ProviderSettings:
         """One provider by name."""
@@ -189,18 +176,18 @@ class Settings:
 
     def api_key(self, provider: str) -> str | None:
         """The provider's key, from its variable or else from keys.yaml; None when there is none."""
-        found = self.key_lookup(self.provider(provider))
+        found = self._key_lookup(self.provider(provider))
         return found[0] if found else None
 
     def api_key_source(self, provider: str) -> SettingSource | None:
         """Where the provider's key is, without the key."""
-        found = self.key_lookup(self.provider(provider))
+        found = self._key_lookup(self.provider(provider))
         return found[1] if found else None
 
     def _resolved(self, key: str) -> Resolved:
-        if key not in self.values:
+        if key not in self._values:
             raise unknown_setting(key)
-        return self.values[key]
+        return self._values[key]
 
     def _typed(self, section: type[S], prefix: str) -> S:
         """A section whose fields are called as its settings are."""

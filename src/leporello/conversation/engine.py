@@ -36,7 +36,7 @@ class EngineSlot:
         self.host = host
         self._platform = platform
         self._noted: list[str] = []
-        self._name = host.settings.engine
+        self._name: str = host.settings.get("context.engine")
         self._hosted = self._find(self._name)
         self.engine: CompactionEngine
         if self._hosted is None:
@@ -98,7 +98,7 @@ class EngineSlot:
         """The section `lcm` for the built-in engine; a plugin of that name reads it itself."""
         if self._name != "lcm":
             return None
-        settings, warnings = read_settings(self.host.settings.section("lcm"))
+        settings, warnings = read_settings(self.host.settings.free_sections.get("lcm", {}))
         self._noted += warnings
         return settings
 

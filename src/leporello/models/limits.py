@@ -280,5 +280,5 @@ def limits_of(
         protect_last_n=settings.compression.protect_last_n,
         max_output=settings.model.max_output if is_configured else None,
         largest_turn=largest_turn,
-        overrides=settings.model_overrides,
+        overrides=settings.get("models"),
     )

@@ -76,8 +76,8 @@ class PluginHost:
         self._why: dict[str, str] = {}
         self._offered: dict[str, PluginCode] = {}
         """Engines that general plugins registered, by engine name; one at most."""
-        if settings.enabled_plugins:
-            self._load_general(settings.enabled_plugins)
+        if settings.plugins.enabled:
+            self._load_general(settings.plugins.enabled)
 
     def use_summary_models(self, models: Sequence[SummaryModel]) -> None:
         """Who answers when a plugin asks for a model."""
@@ -184,12 +184,12 @@ class PluginHost:
     def _built_in(self) -> Iterator[PluginRow]:
         shadowed = {found.name for found in find_engines(self.settings.home) if found.folder is not None}
         for name in BUILTIN:
-            used = self.settings.engine == name and (name == DEFAULT_ENGINE or name not in shadowed)
+            used = self.settings.get("context.engine") == name and (name == DEFAULT_ENGINE or name not in shadowed)
             status = PluginStatus.IN_USE if used else PluginStatus.AVAILABLE
             yield PluginRow(name, "built in", status, description=_BUILT_IN.get(name, ""))
 
     def _engines(self) -> Iterator[PluginRow]:
-        chosen = self.settings.engine
+        chosen = self.settings.get("context.engine")
         for found in find_engines(self.settings.home):
             line = _listed(found, PluginStatus.AVAILABLE)
             if found.name == DEFAULT_ENGINE:
@@ -208,18 +208,18 @@ class PluginHost:
         seen = set()
         for found in find_general(self.settings.home):
             seen.add(found.name)
-            enabled = found.name in self.settings.enabled_plugins
+            enabled = found.name in self.settings.plugins.enabled
             why = self._why.get(found.name, "") if enabled else "plugins.enabled does not name it"
             status = PluginStatus.AVAILABLE if not enabled else PluginStatus.BROKEN if why else PluginStatus.ENABLED
             yield _listed(found, status, why)
-        for name in self.settings.enabled_plugins:
+        for name in self.settings.plugins.enabled:
             if name not in seen:
                 yield PluginRow(name, PluginKind.GENERAL.value, PluginStatus.MISSING, why=self._why.get(name, ""))
 
     def _code_of(self, found: FoundPlugin) -> PluginCode:
         key = f"{found.kind}:{found.name}"
         if key not in self._code:
-            self._code[key] = PluginCode(found, self._facts, allow_unsafe=self.settings.allow_unsafe_plugins)
+            self._code[key] = PluginCode(found, self._facts, allow_unsafe=self.settings.plugins.allow_unsafe_folders)
         return self._code[key]
 
     def _fail(self, name: str, text: str) -> None:

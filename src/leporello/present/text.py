@@ -104,6 +104,7 @@ def cut(text: str, columns: int) -> str:
 
 
 def _cut(text: str, columns: int) -> str:
+    text = text[: columns * 4]  # more letters than that are never shown, and each one is tried
     while text and breadth(text) >= columns:
         text = text[:-1]
     return text + ELLIPSIS
