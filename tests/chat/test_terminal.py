@@ -298,7 +298,7 @@ def test_folding_when_it_is_due(desk: Desk) -> None:
     """Automatic compaction shows one line of result; `/context` shows where the window goes."""
     desk.serve(*repeat(harbour_master, 40))
     seen = desk.start(*HARBOUR, "chat")
-    for number in range(10):
+    for number in range(12):
         seen.say(f"question {number}: never touch the harbour")
         seen.wait(f"Answer {number}.")
     seen.wait_prompt()

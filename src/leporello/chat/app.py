@@ -110,7 +110,7 @@ def newest_conversation(store: Store, advice: str) -> str:
 def end_conversation(
     agent: Agent, store: Store, note: Callable[[str], None], *, begun: bool, reason: str = "exit"
 ) -> None:
-    """Stop what runs and end the conversation; one that was begun here and never used leaves no trace."""
+    """Stop what runs and end the conversation; an empty one that was started here is deleted."""
     conversation = agent.conversation
     running = agent.jobs.running()
     agent.jobs.close()
@@ -138,7 +138,7 @@ def export(talk: Conversation, argument: str) -> str:
 
 
 FILE_COMMANDS = {
-    "export": SlashCommand("write the whole conversation to a .md or .jsonl file", export, "[file]", ("save",)),
+    "export": SlashCommand("write the whole conversation to a .md or .jsonl file", export, "[file]", ("save",))
 }
 """Commands of `chat` and `run` that write files where the user is; a server has none of them."""
 
@@ -154,7 +154,7 @@ class Chat:
         self._chosen = choose_model(options.settings)
         first = self._first()
         self._begun = first is None
-        """Whether the present conversation was begun here, and not taken up."""
+        """Whether the current conversation was started here, not resumed."""
         self._agent = self._opened(first)
         self._in_turn = False
         self._leaving = False
@@ -220,7 +220,7 @@ class Chat:
         raise InputError(f"No conversation has the id {wanted!r}. {hint}")
 
     def close(self) -> None:
-        """The conversation ends here; one that never began leaves no trace."""
+        """End the conversation; an empty one that was started here is deleted."""
         self._end("exit")
         self._store.close()
 

@@ -9,15 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from leporello.agent.events import (
-    AgentEvent,
-    Compacted,
-    Notice,
-    TextDelta,
-    ToolFinished,
-    ToolStarted,
-    TurnEnded,
-)
+from leporello.agent import events
 from leporello.chat.ui import preview, short_outcome
 from leporello.present.records import ROUTINE, compaction_line
 from leporello.present.text import clean, duration, one_line
@@ -35,22 +27,22 @@ class PlainTurn:
         self._open_line = False
         self.uninterruptible = False
 
-    def __call__(self, event: AgentEvent) -> None:
-        if isinstance(event, TextDelta):
+    def __call__(self, event: events.AgentEvent) -> None:
+        if isinstance(event, events.TextDelta):
             text = clean(event.text)
             _out(text)
             self._open_line = not text.endswith("\n")
             return
         self.end_line()
-        if isinstance(event, ToolStarted):
+        if isinstance(event, events.ToolStarted):
             self._targets[event.id] = one_line(event.summary)
-        elif isinstance(event, ToolFinished):
+        elif isinstance(event, events.ToolFinished):
             self._tool(event)
-        elif isinstance(event, Compacted) and event.event.report.outcome not in ROUTINE:
+        elif isinstance(event, events.Compacted) and event.event.report.outcome not in ROUTINE:
             _err(compaction_line(event.event.report, event.event.compactions))
-        elif isinstance(event, Notice):
+        elif isinstance(event, events.Notice):
             _err(event.text)
-        elif isinstance(event, TurnEnded) and event.reason == "interrupted":
+        elif isinstance(event, events.TurnEnded) and event.reason == "interrupted":
             _err("Stopped.")
 
     def end_line(self) -> None:
@@ -58,7 +50,7 @@ class PlainTurn:
             _out("\n")
             self._open_line = False
 
-    def _tool(self, event: ToolFinished) -> None:
+    def _tool(self, event: events.ToolFinished) -> None:
         ending = [short_outcome(event.outcome) or ("ok" if event.ok else "failed"), duration(event.seconds)]
         if preview(event).hidden:
             ending.append(f"/expand {event.message}")

@@ -274,7 +274,7 @@ class Prompt:
 
 
 def private_history(path: Path) -> FileHistory:
-    """A history file that only its owner can read; made now, so that it never exists with other rights."""
+    """A history file that only its owner can read, created with that mode."""
     path.parent.mkdir(parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
     path.chmod(0o600)

@@ -154,7 +154,7 @@ class LiveArea:
             self._lines = shown
 
     def print(self, text: str, then: Sequence[ScreenLine] | None = None) -> None:
-        """Print lines for good, above the area, which shows `then` in the same frame: nothing ever stands twice."""
+        """Print lines for good, above the area, which shows `then` in the same frame: nothing is shown twice."""
         with self._lock:
             lines = self._lines if then is None or self._hidden else self._clipped(then)
             drawn = "\n".join(line.text + ERASE_LINE for line in lines)

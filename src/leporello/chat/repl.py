@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Lazy(Generic[T]):
-    """Makes one thing in the background. An error is told at once, and again to whoever asks for the thing."""
+    """Makes a value in a background thread. An error goes to `failed` at once, and is raised again by `result`."""
 
     def __init__(
         self, make: Callable[[], T], made: Callable[[T], None], failed: Callable[[BaseException], None]
@@ -49,7 +49,7 @@ class Lazy(Generic[T]):
         return self._value
 
     def result(self) -> T:
-        """The thing; begins if need be, and waits for it."""
+        """Start if necessary, wait, and return the value."""
         self.start()
         self._thread.join()
         if self._error is not None:
@@ -86,7 +86,7 @@ def soft_interrupts(token: CancelToken, uninterruptible: Callable[[], bool]) -> 
 
 @contextmanager
 def orderly_exit() -> Iterator[None]:
-    """While inside, SIGTERM and SIGHUP leave through the front door: the terminal is given back as it was."""
+    """While inside, SIGTERM and SIGHUP exit normally, so that the terminal is restored."""
 
     def end(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)

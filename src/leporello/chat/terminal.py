@@ -212,7 +212,7 @@ def _write(text: str) -> None:
 
 @contextmanager
 def _no_echo() -> Iterator[None]:
-    """Keys pressed meanwhile wait unseen; Ctrl-C still interrupts, and does not throw them away."""
+    """Keys pressed meanwhile are not echoed and stay in the queue; Ctrl-C still interrupts and keeps them."""
     try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)

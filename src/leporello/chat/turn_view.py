@@ -9,18 +9,7 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from leporello.agent.events import (
-    AgentEvent,
-    CallFinished,
-    Compacted,
-    Compacting,
-    Notice,
-    TextDelta,
-    ToolFinished,
-    ToolOutput,
-    ToolStarted,
-    TurnEnded,
-)
+from leporello.agent import events
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, joined, terminal_size
 from leporello.chat.ui import fold_note, preview, short_outcome
 from leporello.present.records import ROUTINE, compaction_line
@@ -37,7 +26,7 @@ STOP_HINT = "Ctrl-C stops"
 class _Running:
     """A call that has begun; `ended` when the next one has begun behind it."""
 
-    event: ToolStarted
+    event: events.ToolStarted
     began: float
     ended: float | None = None
     output: deque[str] = field(default_factory=lambda: deque(maxlen=OUTPUT_LINES))
@@ -80,37 +69,37 @@ class TerminalTurn:
         """While a person is asked, Ctrl-C is the answer."""
         return self._asked_at is not None
 
-    def __call__(self, event: AgentEvent) -> None:
+    def __call__(self, event: events.AgentEvent) -> None:
         with self._lock:
             self._take(event)
 
     # -- events
 
-    def _take(self, event: AgentEvent) -> None:
-        if isinstance(event, TextDelta):
+    def _take(self, event: events.AgentEvent) -> None:
+        if isinstance(event, events.TextDelta):
             self._label = "Writing"
             self._blocks.feed(event.text)
             if time.monotonic() - self._drawn_at >= REDRAW:
                 self._draw()
             return
-        if isinstance(event, ToolOutput):
+        if isinstance(event, events.ToolOutput):
             self._watch_output(event.text)
             return
         self._end_text()
-        if isinstance(event, ToolStarted):
+        if isinstance(event, events.ToolStarted):
             self._start(event)
-        elif isinstance(event, ToolFinished):
+        elif isinstance(event, events.ToolFinished):
             self._finish(event)
-        elif isinstance(event, Compacting):
+        elif isinstance(event, events.Compacting):
             self._begin("Folding the conversation")
-        elif isinstance(event, Compacted):
+        elif isinstance(event, events.Compacted):
             self._compacted(event)
-        elif isinstance(event, Notice):
+        elif isinstance(event, events.Notice):
             self._print(Text(f"{one_line(event.text)}\n", style="yellow"))
-        elif isinstance(event, CallFinished):
+        elif isinstance(event, events.CallFinished):
             self._output_tokens += event.usage.output_tokens
             self._begin("Thinking")
-        elif isinstance(event, TurnEnded) and event.reason == "interrupted":
+        elif isinstance(event, events.TurnEnded) and event.reason == "interrupted":
             self._print(Text("Stopped. Write something else, or `go on`.\n", style="dim"))
         self._draw()
 
@@ -118,7 +107,7 @@ class TerminalTurn:
         self._label = label
         self._step_began = time.monotonic()
 
-    def _start(self, event: ToolStarted) -> None:
+    def _start(self, event: events.ToolStarted) -> None:
         now = time.monotonic()
         for running in self._running:
             running.ended = running.ended or now
@@ -132,7 +121,7 @@ class TerminalTurn:
         running.partial = lines.pop()[-2_000:]
         running.output.extend(line for line in lines if line.strip())
 
-    def _finish(self, event: ToolFinished) -> None:
+    def _finish(self, event: events.ToolFinished) -> None:
         mine = next((running for running in self._running if running.event.id == event.id), None)
         if mine is not None:
             self._running.remove(mine)
@@ -142,7 +131,7 @@ class TerminalTurn:
         if not self._running:
             self._begin("Thinking")
 
-    def _compacted(self, event: Compacted) -> None:
+    def _compacted(self, event: events.Compacted) -> None:
         report = event.event.report
         if report.outcome not in ROUTINE:
             style = "cyan" if report.committed else "yellow"
@@ -223,7 +212,7 @@ class TerminalTurn:
                 lines += self._renderer.paint(_output_line(line))
         return lines
 
-    def _tool_lines(self, event: ToolFinished, target: str, seconds: float) -> list[ScreenLine]:
+    def _tool_lines(self, event: events.ToolFinished, target: str, seconds: float) -> list[ScreenLine]:
         found = preview(event)
         took = duration(seconds)
         outcome = short_outcome(event.outcome)

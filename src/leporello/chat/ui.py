@@ -24,7 +24,7 @@ PREVIEW_LINES = 4
 _QUIET = ("read_file", "todo", "memory", "lcm_grep", "lcm_describe", "lcm_expand")
 """Their output is for the model; the line says enough."""
 _FROM_THE_END = ("terminal", "jobs")
-"""What a command says last tells most."""
+"""The last lines of their output say most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ChatOptions:
     resume: str | None = None
     """Any id of a conversation's chain."""
     go_on: bool = False
-    """Take up the newest conversation."""
+    """Resume the newest conversation."""
     plain: bool = False
 
     @property
@@ -58,7 +58,7 @@ class TurnView(Protocol):
 
 
 class Ui(Protocol):
-    """A way of showing things."""
+    """A user interface: shows texts and turns, and asks for approval."""
 
     @property
     def width(self) -> int:
@@ -68,7 +68,7 @@ class Ui(Protocol):
         """The answer of a command."""
 
     def note(self, text: str) -> None:
-        """A remark of lesser weight."""
+        """A remark."""
 
     def warn(self, text: str) -> None:
         """Something the user should know."""

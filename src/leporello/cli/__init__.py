@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 GROUPS = ("Work", "Sessions", "Measure", "Connect", "Settings")
 NEIGHBOURS = {"doctor": "store", "explain": "config", "mcp": "serve"}
-"""Commands in the file of another, under their own name."""
+"""Commands that live in the file of another one, as a click command of their own name."""
 
 EXAMPLES = """\
 Examples:
@@ -86,12 +86,12 @@ def exit_code_for(error: LeporelloError) -> ExitCode:
 
 
 class _ReaderGone(Exception):
-    """The reader of our output (`head`, a pager) has seen enough."""
+    """The reader of our output (`head`, a pager) closed the pipe."""
 
 
 @contextmanager
 def _readers_may_go() -> Iterator[None]:
-    """A broken pipe by another name: click would end the program with 1 where it sees one."""
+    """Renames a broken pipe: click would end the program with code 1 where it sees one."""
     try:
         yield
     except BrokenPipeError:
@@ -122,7 +122,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it; a name that is nearly one is answered with that one."""
+        """As click does it, with a suggestion for a mistyped name."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches  # noqa: PLC0415  # only a mistake needs it
@@ -211,7 +211,7 @@ def _shown(error: click.ClickException) -> int:
 
 
 def _output_failed(error: OSError) -> ExitCode:
-    """A full disk, mostly: what was printed is not there."""
+    """Reports output that could not be written, mostly to a full disk."""
     where = error.filename or "The output can't be written"
     sys.stdout = None  # Python would complain again when it flushes at exit
     # Where stderr is full as well, only the exit code is left to tell it.

@@ -1,4 +1,4 @@
-"""What every command gets: the settings of this run, the home folder, and a hint for whoever has no model yet."""
+"""What every command gets: the settings of this run, the home folder, and the hint for users without a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files from outside and files that are written: clear errors on the way in, all or nothing on the way out."""
+"""Message lists from files or standard input, with errors that name the place, and writing them back."""
 
 from __future__ import annotations
 

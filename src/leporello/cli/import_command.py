@@ -1,4 +1,4 @@
-"""`leporello import`: recorded sessions of other agents into the store, as often as one likes."""
+"""`leporello import`: imports recorded sessions of other agents; importing again adds only what is new."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.files import encoding_option
 from leporello.errors import InputError
 from leporello.files import NotText
-from leporello.importers import (
-    FORMATS,
-    ImportedSession,
-    UnknownFormat,
-    load_sessions,
-    looks_recorded,
-)
+from leporello.importers import FORMATS, ImportedSession, UnknownFormat, load_sessions, looks_recorded
 from leporello.importers.into_store import Change, Stored, import_sessions
 from leporello.present.output import json_option, note, print_json, print_table, progress, warn
 from leporello.present.text import plural, safe
@@ -58,7 +52,7 @@ class _Outcome:
     failed: list[str] = field(default_factory=list)
     """Files that were named and can't be read, each with the reason."""
     skipped: list[str] = field(default_factory=list)
-    """Files of a folder that are no recording."""
+    """Files of a folder that are not recordings."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Why files of folders were left out, and how many of them."""
     unknown: bool = False
@@ -120,7 +114,7 @@ def command(
 
 
 def _expand(path: Path, done: _Outcome) -> list[Path]:
-    """The files that a name stands for; one that stands for none is refused."""
+    """The files of a path or folder; a path that does not exist is recorded as refused."""
     if path.is_dir():
         return sorted(file for file in path.rglob("*") if file.is_file() and file.suffix in _SUFFIXES)
     if path.exists():

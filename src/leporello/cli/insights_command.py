@@ -9,34 +9,17 @@ import click
 
 from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.store_access import (
-    NONE_YET,
     bring_index_up_to_date,
     conversations,
     find,
-    is_empty,
+    nothing_found,
     open_for_listing,
     store_option,
 )
-from leporello.present.output import (
-    GAP,
-    json_option,
-    note,
-    print_json,
-    print_table,
-    say,
-    strong,
-    terminal_width,
-)
+from leporello.present.output import GAP, json_option, note, print_json, print_table, say, strong, terminal_width
 from leporello.present.records import cost_text, insights_json, usage_line
 from leporello.present.text import bar, breadth, iso, money, percent, plural, short
-from leporello.store.records import (
-    CompactionTotals,
-    ConversationFilter,
-    Insights,
-    InsightsQuery,
-    ToolUse,
-    UsageTotals,
-)
+from leporello.store.records import CompactionTotals, ConversationFilter, Insights, InsightsQuery, ToolUse, UsageTotals
 
 _BAR = 24
 _WIDE = 120
@@ -74,14 +57,14 @@ def command(
         query = InsightsQuery(since=since, conversation=only.id if only else None, platform=platform)
         insights = store.usage.insights(query)
         newest = only or next(conversations(store, ConversationFilter(platform=platform), at_most=1), None)
-        empty = is_empty(store)
+        nothing = nothing_found(store, "")
     if as_json:
         print_json({"days": days, **insights_json(insights)})
         return
     say(strong(f"Last {plural(days, 'day')} ({_day(since)} to {_day(time.time())}, UTC)"))
     _print(insights, top)
-    if empty:
-        note(NONE_YET)
+    if nothing:
+        note(nothing)
     elif not insights.conversations and newest is not None and newest.updated_at < since:
         back = today - int(newest.updated_at) // _SECONDS_PER_DAY + 1
         note(f"The newest conversation is of {_day(newest.updated_at)}: --days {back} shows it.")

@@ -1,4 +1,4 @@
-"""`leporello run`: one message to the agent, its work and its answer; for people and for scripts."""
+"""`leporello run`: sends one message to the agent and prints its work and its answer."""
 
 from __future__ import annotations
 

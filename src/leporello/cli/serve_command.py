@@ -123,7 +123,7 @@ def mcp(context: CommandContext, http: bool, host: str, port: int, url: str | No
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """The server's tasks wrap what happened to our streams in groups; the program's end knows the plain error."""
+    """Unwraps an OSError of our streams from the exception groups of the server's tasks."""
     try:
         yield
     except BaseExceptionGroup as group:

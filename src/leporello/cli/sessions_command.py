@@ -12,10 +12,9 @@ import click
 from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
 from leporello.cli.store_access import (
-    NONE_YET,
     bring_index_up_to_date,
     find,
-    is_empty,
+    nothing_found,
     open_existing,
     open_for_listing,
     store_option,
@@ -91,7 +90,7 @@ def list_(
     where = ConversationFilter(platform=platform, owner=owner, kind=ConversationKind(kind) if kind else None)
     with open_for_listing(context, url) as store:
         page = store.conversations.page(where, limit, cursor)
-        nothing = "" if page.conversations else NONE_YET if is_empty(store) else "No conversations match."
+        nothing = "" if page.conversations else nothing_found(store, "No conversations match.")
     if as_json:
         print_json({"conversations": [conversation_json(record) for record in page.conversations], "next": page.cursor})
     elif nothing:
@@ -189,7 +188,7 @@ def search(
         )
         bring_index_up_to_date(store)
         hits = store.index.search(asked)
-        nothing = "" if hits else NONE_YET if is_empty(store) else "Nothing found."
+        nothing = "" if hits else nothing_found(store, "Nothing found.")
     if as_json:
         print_json({"query": query, "hits": [hit_json(hit) for hit in hits]})
     elif nothing:
@@ -291,7 +290,8 @@ def prune(context: CommandContext, age: str, yes: bool, url: str | None, as_json
         old = [store.conversations.resolve(id) for id in store.conversations.prune(before, dry_run=True)]
         if old and not as_json:
             _print_list(tuple(old))
-        agreed = yes or (bool(old) and _on_terminal() and click.confirm(f"Delete {_these(len(old))}?", err=True))
+        these = "this conversation" if len(old) == 1 else f"these {len(old):,} conversations"
+        agreed = yes or (bool(old) and _on_terminal() and click.confirm(f"Delete {these}?", err=True))
         gone = store.conversations.prune(before) if old and agreed else []
     if as_json:
         print_json({"old": [conversation_json(record) for record in old], "deleted": gone})
@@ -299,10 +299,6 @@ def prune(context: CommandContext, age: str, yes: bool, url: str | None, as_json
         note(f"Deleted {plural(len(gone), 'conversation')}.")
     else:
         note("Nothing was deleted." + (" Add --yes to delete these." if old else " No ended conversation is that old."))
-
-
-def _these(count: int) -> str:
-    return "this conversation" if count == 1 else f"these {count:,} conversations"
 
 
 def _on_terminal() -> bool:

@@ -68,7 +68,7 @@ def known_choice(settings: Settings, provider: str) -> ModelChoice:
 
 
 def list_models(choice: ModelChoice) -> list[str]:
-    """The names the endpoint offers, as it orders them; empty when it does not say."""
+    """The model names that the endpoint lists, in its order; empty when it lists none."""
     api = DIALECTS.get(choice.api_mode, OPENAI_CHAT).api
     request = urllib.request.Request(api.models_url(choice.base_url), headers=api.key_headers(choice.key or "none"))
     try:

@@ -26,7 +26,7 @@ _STEP = 1000
 _NEAREST = 3
 _SHOWN = 8
 _LEAST_BEGINNING = 4
-"""Fewer letters are too easily the wrong conversation's."""
+"""A shorter beginning matches the wrong conversation too easily."""
 _LONGEST_ID = 200
 NONE_YET = (
     "There are no conversations yet. `leporello chat` starts one, `leporello import` reads those of other agents, "
@@ -67,8 +67,9 @@ def open_for_listing(context: CommandContext, url: str | None) -> Iterator[Store
         yield store
 
 
-def is_empty(store: Store) -> bool:
-    return next(conversations(store, at_most=1), None) is None
+def nothing_found(store: Store, text: str) -> str:
+    """What to say when a list is empty: that there are no conversations at all, or else the text."""
+    return text if any(conversations(store, at_most=1)) else NONE_YET
 
 
 def file_of(address: str) -> Path | None:
@@ -144,7 +145,7 @@ def conversations(
 
 
 def bring_index_up_to_date(store: Store) -> None:
-    """Index what is not yet. A search does this by itself; here it can be seen how far it is.
+    """Index what is not indexed yet, with a progress line.
 
     A store that can't be written can't be indexed either; then it is said what is missing.
     """

@@ -195,16 +195,8 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 BUILT_IN_PROVIDERS: dict[str, dict[str, str]] = {
-    "openai": {
-        "base_url": "https://api.openai.com/v1",
-        "api_mode": "openai_chat",
-        "key_env": "OPENAI_API_KEY",
-    },
-    "anthropic": {
-        "base_url": "https://api.anthropic.com",
-        "api_mode": "anthropic",
-        "key_env": "ANTHROPIC_API_KEY",
-    },
+    "openai": {"base_url": "https://api.openai.com/v1", "api_mode": "openai_chat", "key_env": "OPENAI_API_KEY"},
+    "anthropic": {"base_url": "https://api.anthropic.com", "api_mode": "anthropic", "key_env": "ANTHROPIC_API_KEY"},
     "openrouter": {
         "base_url": "https://openrouter.ai/api/v1",
         "api_mode": "openai_chat",

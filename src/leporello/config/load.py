@@ -38,9 +38,7 @@ _FLAG = SettingSource(SourceKind.FLAG)
 
 
 def load_settings(
-    flags: Mapping[str, object] | None = None,
-    environ: Mapping[str, str] | None = None,
-    home: Home | None = None,
+    flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None, home: Home | None = None
 ) -> Settings:
     """Everything that holds for this run. `flags` are dotted keys; those that are None were not given."""
     variables = os.environ if environ is None else environ

@@ -8,9 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import os
 import secrets
-import tempfile
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -20,6 +18,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from leporello.errors import ConfigError
+from leporello.files import open_whole
 from leporello.gateway.api_errors import RequestRefused, refuse
 
 PREFIX = "lep-"
@@ -79,16 +78,11 @@ class Keys:
     def save(self, home: Path) -> None:
         """Write the file whole or not at all, for its owner only."""
         data = orjson.dumps({"keys": [asdict(key) for key in self.keys]}, option=orjson.OPT_INDENT_2)
-        name = ""
         try:
             home.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=home, prefix=".gateway-keys-")
-            with os.fdopen(descriptor, "wb") as file:
+            with open_whole(home / FILE, private=True) as file:
                 file.write(data)
-            os.replace(name, home / FILE)
         except OSError as error:
-            if name:
-                Path(name).unlink(missing_ok=True)
             raise ConfigError(f"{home / FILE}: the keys can't be saved: {error.strerror}.") from None
 
     def add(self, name: str, *, agent: bool = True, operator: bool = False, recall: bool = False) -> tuple[Keys, str]:

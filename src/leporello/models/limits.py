@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from leporello.files import open_whole
+
 if TYPE_CHECKING:
     from pathlib import Path
 import time

@@ -1,4 +1,4 @@
-"""How commands speak: results on stdout (JSON when asked), everything else on stderr, colours only on a terminal."""
+"""Output of commands: results on stdout (JSON when asked), everything else on stderr, colours only on a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 GAP = "  "
 LEAST_COLUMN = 12
-"""A column that is cut keeps so much."""
+"""The least width of a column that is cut."""
 
 
 def json_option(function: F) -> F:
@@ -35,7 +35,7 @@ def print_json(value: Any) -> None:
 
 
 def json_text(value: Any, indent: bool = False) -> str:
-    """JSON that every reader takes and no terminal obeys: no control characters, no half surrogate pairs, no NaN."""
+    """JSON without control characters, half surrogate pairs and NaN: any reader takes it, no terminal acts on it."""
     options = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
     try:
         text = orjson.dumps(value, default=str, option=options).decode()

@@ -211,7 +211,7 @@ def compaction_line(report: CompactionReport, compactions: int = 0) -> str:
 
 
 def error_hint(error: LeporelloError, model: str, provider: str, address: str = "", *, in_chat: bool = True) -> str:
-    """The sentence and the remedy; other errors speak for themselves. Outside a chat there is no message to keep."""
+    """The sentence and the remedy; other errors are given as they are. Outside a chat there is no message to keep."""
     if not isinstance(error, CallFailed):
         return str(error)
     verdict = error.verdict
