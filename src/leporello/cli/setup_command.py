@@ -25,6 +25,7 @@ from leporello.present.output import Progress, dim, json_option, note, print_jso
 from leporello.present.records import error_hint
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
+from leporello.providers.errors import ClientMissing
 from leporello.providers.sdk import SdkProvider
 
 OWN = "server"
@@ -89,6 +90,8 @@ def try_model(choice: ModelChoice) -> tuple[str, float]:
     asked = [{"role": "user", "content": "Reply with the one word: ready"}]
     try:
         return _answer(provider, ModelRequest(choice.model, asked, max_tokens=TRY_TOKENS))
+    except ClientMissing:
+        raise
     except LeporelloError as error:
         address = choice.base_url if choice.provider == OWN else ""
         raise SetupFailed(error_hint(error, choice.model, choice.provider, address, in_chat=False)) from error
