@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 import time
 
 from leporello.config import Settings
-from leporello.files import open_whole
 from leporello.models.facts import ModelFacts, model_facts
 
 VERSION = 1
