@@ -7,9 +7,9 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leporello.ledger.line_features import sentences_of
 
 from leporello.compaction.pipeline import CompactionResult
+from leporello.ledger.units import sentences_of
 from leporello.messages import Message, role_of, text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.redact import PLACEHOLDER
@@ -77,8 +77,6 @@ def test_lines_that_are_supported_by_the_turns_stay() -> None:
 
 @pytest.mark.fault(
     "quoted units are changed on the way",
-    "ledger/line_patterns.py",
-    "ledger/importance.py",
     "ledger/units.py",
     old="yield clip(line.rstrip()), position, total",
     new='yield clip(line.rstrip().replace("1", "2")), position, total',

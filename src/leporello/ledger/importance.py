@@ -56,7 +56,7 @@ _ERROR_WORDS = frozenset(
     " aborted missing undefined unexpected timeout conflict rejected killed fehler erreur ошибка ошибки"
     " 错误 失败 异常 無効 失敗 エラ".split()
 )
-_COURTESY = frozenset(
+COURTESY = frozenset(
     "you your yours thanks thank glad great awesome wow cool nice love amazing congrats yeah sounds welcome"
     " danke gern toll super merci génial gracias genial obrigado obrigada ótimo grazie prego fantastico спасибо отлично"
     " 谢谢 太好 あり りが 감사합니다 고마워".split()
@@ -168,7 +168,7 @@ def _features(
         1.0 if source.work == "check" else 0.0,
         1.0 if source.work == "git_read" else 0.0,
         source.long,
-        0.0 if tool or words.isdisjoint(_COURTESY) else 1.0,
+        0.0 if tool or words.isdisjoint(COURTESY) else 1.0,
         1.0 if not tool and _first_person(text, words) else 0.0,
     )
 

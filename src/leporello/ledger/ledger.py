@@ -12,7 +12,7 @@ from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import CallFacts, one_line
 from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
-from leporello.ledger.importance import Vocabulary
+from leporello.ledger.importance import Vocabulary, words_of
 from leporello.ledger.line_patterns import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import prose, strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
@@ -20,6 +20,7 @@ from leporello.redact.messages import masked, masked_call
 
 MOST_COMPARED = 200
 OUTCOME_CHARS = 90
+SPOKEN_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class Ledger:
         self.todo: tuple[int, ToolCall] | None = None
         self.last = 0
         self.vocabulary: Vocabulary = like.vocabulary if like else Vocabulary()
+        self.spoken: dict[str, int] = {}
+        """The last message in which the assistant used a word, in what it said or in the arguments of a call."""
         self.waiting: list[ToolCall] = []
         self.pins: dict[int, Pinned] = {}
         """Messages that are kept word for word, whatever they are worth."""
@@ -206,6 +209,8 @@ class Ledger:
 
     def _note_assistant(self, number: int, message: Message) -> None:
         self.waiting = list(calls_of(message))
+        texts = [text_of(message), *(call.arguments for call in self.waiting)]
+        self.spoken.update((word, number) for text in texts for word in words_of(storable(text[:SPOKEN_CHARS])))
         for call in self.waiting:
             if "todo" in call.name.casefold() or call.name == "update_plan":
                 self.todo = (number, call)
@@ -275,6 +280,7 @@ class _State:
     todo: tuple[int, ToolCall] | None
     last: int
     vocabulary: Vocabulary
+    spoken: dict[str, int]
     waiting: list[ToolCall]
 
 

@@ -40,3 +40,4 @@ INTENT = re.compile(
     r"(?:let me|let's|i'll|i will|i need to|i'm going to|next,? i|first,? i|now i|我来|让我|接下来)\b",
     _I,
 )
+QUESTION = re.compile(r"[?？]\W*$")

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from leporello.ledger.calls import common_folder, inside, one_line
+from leporello.ledger.importance import COURTESY, words_of
 from leporello.ledger.ledger import Action, Ask, Ledger
+from leporello.ledger.line_patterns import QUESTION
 from leporello.ledger.rules import RuleKind, read
 from leporello.ledger.units import clip
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
 
 CountText = Callable[[str], int]
-ASK_CHARS = 600
+ASK_CHARS = 1_200
 ACTION_CHARS = 110
 ANSWER_CHARS = 200
 MOST_PENDING = 12
+MOST_REPLIES = 8
+"""How far back the request is looked for that a reply goes on with."""
+REPLY_WORDS = 5
+RARE_SHARE = 20
+"""A word is rare that stands in at most one of so many messages."""
+DEALT_SHARE = 0.5
+REPEAT_SHARE = 0.8
+RECENT_ASKS = 4
+"""So many of the newest requests belong to the work at hand, whatever was said of them since."""
+OPEN_REASON = " (no answer before the user went on)"
 ROOT_LINE = "All paths below are inside "
 
 
@@ -56,13 +68,49 @@ def ended_rule_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLi
 
 
 def active_task(ledger: Ledger) -> list[HandoffLine]:
-    """The newest request that is not answered yet; nothing after a stop."""
-    if not ledger.asks:
+    """The newest request that is not answered yet; nothing after a stop or a mere thank you.
+
+    A short reply ("yes", "its loaded") says nothing by itself: before it stand the request it goes on with and what the
+    assistant had asked.
+    """
+    newest = ledger.asks[-1] if ledger.asks else None
+    if newest is None or newest.cancelled or newest.answered_by is not None:
         return []
-    newest = ledger.asks[-1]
-    if newest.cancelled or newest.answered_by is not None:
+    if not is_reply(newest.text):
+        return [_ask_line(newest)]
+    if is_courtesy(newest.text):
         return []
-    return [_ask_line(newest)]
+    asked = _last_question(ledger, newest.number)
+    return [*map(_ask_line, _gone_on_with(ledger.asks[-MOST_REPLIES:-1])), *asked, _ask_line(newest)]
+
+
+def _gone_on_with(asks: Sequence[Ask]) -> list[Ask]:
+    """What a reply goes on with: the last thing the user said of some length, and the last plain request up to it."""
+    said = [ask for ask in asks if not is_reply(ask.text)]
+    requests = [ask for ask in said if not QUESTION.search(ask.text)]
+    return sorted({*said[-1:], *requests[-1:]}, key=lambda ask: ask.number)
+
+
+def is_reply(text: str) -> bool:
+    """Whether a message of the user is too short to say what is wanted."""
+    return len(words_of(text)) < REPLY_WORDS and "\n" not in text.strip()
+
+
+def is_courtesy(text: str) -> bool:
+    return all(word in COURTESY for word in words_of(text))
+
+
+def _last_question(ledger: Ledger, before: int) -> list[HandoffLine]:
+    """What the assistant asked last, when it asked something."""
+    number = next((n for n in range(before - 1, 0, -1) if _speaks(ledger, n)), 0)
+    units = ledger.facts[number].units if number else ()
+    questions = [unit.text for unit in units if QUESTION.search(unit.text)]
+    return [HandoffLine(questions[-1], (number,), LineOrigin.ASSISTANT)] if questions else []
+
+
+def _speaks(ledger: Ledger, number: int) -> bool:
+    facts = ledger.facts.get(number)
+    return facts is not None and facts.role == "assistant" and bool(facts.units)
 
 
 def pin_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
@@ -75,13 +123,36 @@ def pin_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
 
 
 def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """Older requests that nobody answered before the user went on. What only states rules stands among the rules."""
+    """Older requests that nobody answered before the user went on, and that nothing since has dealt with."""
+    recent = {ask.number for ask in ledger.asks[-RECENT_ASKS:]}
     waiting = [
         ask
-        for ask in ledger.asks[:-1]
-        if ask.answered_by is None and not ask.cancelled and ask.number in covered and not _only_rules(ask)
+        for place, ask in enumerate(ledger.asks[:-1])
+        if ask.answered_by is None
+        and not ask.cancelled
+        and ask.number in covered
+        and not is_reply(ask.text)
+        and not _only_rules(ask)
+        and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
+        and (ask.number in recent or not dealt_with(ledger, ask))
     ]
-    return [_ask_line(ask) for ask in waiting[-MOST_PENDING:]]
+    return [_ask_line(ask, OPEN_REASON) for ask in waiting[-MOST_PENDING:]]
+
+
+def _repeats(later: str, earlier: str) -> bool:
+    """Whether a later request says again what an earlier one said."""
+    words = set(words_of(earlier))
+    return len(words & set(words_of(later))) >= REPEAT_SHARE * len(words)
+
+
+def dealt_with(ledger: Ledger, ask: Ask) -> bool:
+    """Whether most of the telling words of a request stand in what the assistant said or did after it."""
+    rare = max(3, ledger.vocabulary.messages // RARE_SHARE)
+    telling = {
+        word for word in words_of(ask.text) if len(word) > 2 and ledger.vocabulary.frequency.get(word, 0) <= rare
+    }
+    later = sum(ledger.spoken.get(word, 0) > ask.number for word in telling)
+    return later >= DEALT_SHARE * len(telling)
 
 
 def _only_rules(ask: Ask) -> bool:
@@ -99,8 +170,8 @@ def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     return [_ask_line(first)] if first is not None and first.number in covered else []
 
 
-def _ask_line(ask: Ask) -> HandoffLine:
-    return HandoffLine(clip(ask.text.strip(), ASK_CHARS), (ask.number,), LineOrigin.USER)
+def _ask_line(ask: Ask, reason: str = "") -> HandoffLine:
+    return HandoffLine(clip(ask.text.strip(), ASK_CHARS) + reason, (ask.number,), LineOrigin.USER)
 
 
 def action_lines(actions: Iterable[Action], root: str = "") -> list[HandoffLine]:
