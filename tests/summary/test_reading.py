@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leporello.summaries.verify.reading import read
+from leporello.text_features.sentences import read
 
 NAMED = [
     ("src/net/client.py を編集しました", "src/net/client.py"),

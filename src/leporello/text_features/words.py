@@ -172,6 +172,11 @@ def _has_vowel(text: str) -> bool:
 _STOP_FORMS = STOP_WORDS | {stem(word) for word in STOP_WORDS}
 
 
+def is_hash(text: str) -> bool:
+    """Whether a text is a hexadecimal id, in lower case: seven characters at least, letters and digits."""
+    return _HEX.match(text) is not None
+
+
 def _plain(text: str) -> str:
     """Compatibility forms and accents folded, where there are any; letters keep their case, which splits names."""
     if "base64," in text:
@@ -321,7 +326,7 @@ def _parts(text: str) -> tuple[str, ...]:
             parts.append(_JOINER.sub("_", piece.lower()).strip("_"))
             continue
         for word in _split_piece(piece):
-            if len(word) <= _LONGEST_PART or _HEX.match(word):
+            if len(word) <= _LONGEST_PART or is_hash(word):
                 parts.extend(_split_word(word))
     return tuple(parts)
 
@@ -343,7 +348,7 @@ def _split_piece(piece: str) -> Iterator[str]:
 
 def _split_word(word: str) -> list[str]:
     lowered = word.lower()
-    if word == lowered or _HEX.match(lowered) or word.isupper():
+    if word == lowered or is_hash(lowered) or word.isupper():
         return [lowered] if word else []
     if _is_noise(word):
         return []
@@ -368,7 +373,7 @@ def _part_words(part: str) -> tuple[str, ...]:
     if number:
         value = number.group(1).replace(".", "_")
         return value + number.group(2).rstrip("%"), value
-    if _HEX.match(part):
+    if is_hash(part):
         return part, part[:SHORT_HASH]
     numbered = _NUMBERED.match(part)
     return (part, stem(numbered.group(1))) if numbered else (part,)

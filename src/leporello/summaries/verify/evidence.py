@@ -17,8 +17,8 @@ from leporello.ledger.calls import CallFacts, describe, exit_code, looks_failed,
 from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, parse_json, result_id, role_of, text_of
 from leporello.summaries.handoff import Handoff, LineOrigin
-from leporello.summaries.verify.reading import TOKEN, keys_of
 from leporello.text_features.figures import Figure, amounts, any_same
+from leporello.text_features.sentences import TOKEN, keys_of
 
 LONGEST_SEGMENT = 600
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f])|(?<=[。！？；])\s*|\n")

@@ -12,21 +12,18 @@ from dataclasses import dataclass
 
 from leporello.summaries.handoff import HandoffLine
 from leporello.summaries.verify.evidence import Evidence, Segment, fold
-from leporello.summaries.verify.reading import (
+from leporello.text_features.figures import Figure, any_same
+from leporello.text_features.sentences import (
     ELLIPSIS,
     LINE_NUMBER,
     NEGATORS,
     QUOTED,
     Reading,
     Token,
-    is_hash,
     is_unspaced,
     read,
-    spoken_by,
-    without_speaker,
 )
-from leporello.text_features.figures import Figure, any_same
-from leporello.text_features.words import STOP_WORDS
+from leporello.text_features.words import STOP_WORDS, is_hash
 
 _CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
 _GRAMMAR = frozenset(
@@ -51,6 +48,12 @@ _OF_TOOLS = frozenset("test run suite result command file commit error exit code
 _FAILING = frozenset("failed failing failure error skipped".split())
 _OF_CALLS = ("call", "tool")
 _OF = (" of ", " of the ", " out of ", "/")
+_FRAME = re.compile(
+    r"(?<![\w/.-])(?:the )?(?:user|assistant|agent)(?![\w/.-])(?:'s)?"
+    r"(?: (?:has |have |had )?(?:asks?|asked|wants?|wanted|requests?|requested|says|said|reports?|reported|told|wrote"
+    r")\b)?(?: (?:for|that|to)\b)?:?|用户(?:要求|希望|说|想|报告|提出)?[：:]?|助手(?:说|提出)?[：:]?",
+    re.IGNORECASE,
+)
 MOST_TRIED = 8
 LEAST_ADDED = 2
 """Words that a second sentence must account for: a single one may have been put in the place of another. Of a call and
@@ -229,6 +232,19 @@ def _without_prose(quotation: re.Match[str]) -> str:
     """Nothing in place of a quoted sentence; code stays."""
     text = quotation.group()
     return text if text.startswith("`") or (" " not in text and not is_unspaced(text[1:])) else " "
+
+
+def without_speaker(text: str) -> str:
+    """A claim without the words that say whose it is, which `Speakers` judges; approval and the like are more."""
+    return _FRAME.sub(" ", text, count=1)
+
+
+def spoken_by(text: str) -> tuple[str, ...]:
+    """Whose segments may back a claim that names a speaker; none when it names nobody."""
+    frame = _FRAME.search(text)
+    if frame is None:
+        return ()
+    return ("user",) if "user" in frame.group().casefold() or "用户" in frame.group() else ("assistant", "call")
 
 
 def claims(text: str) -> list[str]:

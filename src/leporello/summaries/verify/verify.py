@@ -20,7 +20,7 @@ from leporello.summaries.base import SummaryTask
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
 from leporello.summaries.verify.evidence import Evidence, Segment, fold, plain
 from leporello.summaries.verify.judge import Judge, LineVerdict
-from leporello.summaries.verify.reading import ELLIPSIS, QUOTED, Reading, is_name, read
+from leporello.text_features.sentences import ELLIPSIS, QUOTED, Reading, is_name, read
 
 INSTRUCTIONS = (Section.ACTIVE_TASK, Section.CONSTRAINTS, Section.PENDING)
 """Sections that a successor may read as orders: only the user's words belong there."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from leporello.text_features.figures import Figure, figures
-from leporello.text_features.words import SHORT_HASH, STOP_WORDS, UNSPACED, stem
+from leporello.text_features.words import SHORT_HASH, STOP_WORDS, UNSPACED, is_hash, stem
 
 QUOTED = re.compile(r"“([^”]{2,1000})”|\"([^\"]{2,})\"|(?<![\w`])`([^`]{1,})`|「([^」]{2,1000})」|『([^』]{2,1000})』")
 TOKEN = re.compile(
@@ -23,7 +23,6 @@ _PLAIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f\u0400-\u04ff]+(?:['’][A-Za-z]+
 _HYPHENED = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)+\Z")
 _HAN = re.compile(UNSPACED)
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
-_HEX = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\Z")
 LINE_NUMBER = re.compile(r":\d+(?:[-:]\d+)?\Z")
 _NUMERIC = re.compile(r"(\d[\d,_]*(?:\.\d+)?)(?:[kmg]|[kmgt]i?b|%|[nµu]?s|ms|min|h|d|px|x)?\Z")
 ELLIPSIS = re.compile(r"\s{0,64}(?:\.\.\.|…|\[…\])\s*")
@@ -47,13 +46,6 @@ _BEFORE_DENIED = frozenset(
 """Words between a negator and what it denies."""
 _CONTRACTED = re.compile(r"(?:i|we|you|they|he|she|it|that|there|who|what|let|here)['’](?:s|re|ve|ll|d|m)$")
 """A pronoun with its verb."""
-
-_FRAME = re.compile(
-    r"(?<![\w/.-])(?:the )?(?:user|assistant|agent)(?![\w/.-])(?:'s)?"
-    r"(?: (?:has |have |had )?(?:asks?|asked|wants?|wanted|requests?|requested|says|said|reports?|reported|told|wrote"
-    r")\b)?(?: (?:for|that|to)\b)?:?|用户(?:要求|希望|说|想|报告|提出)?[：:]?|助手(?:说|提出)?[：:]?",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,23 +213,6 @@ def _mixed_case(text: str) -> bool:
     return not text.islower() and not text.isupper() and not text.istitle()
 
 
-def is_hash(text: str) -> bool:
-    return bool(_HEX.match(text))
-
-
 def is_unspaced(text: str) -> bool:
     """Whether a token is of Han or another script without blanks between words."""
     return bool(_HAN.match(text))
-
-
-def without_speaker(text: str) -> str:
-    """A claim without the words that say whose it is, which `Speakers` judges; approval and the like are more."""
-    return _FRAME.sub(" ", text, count=1)
-
-
-def spoken_by(text: str) -> tuple[str, ...]:
-    """Whose segments may back a claim that names a speaker; none when it names nobody."""
-    frame = _FRAME.search(text)
-    if frame is None:
-        return ()
-    return ("user",) if "user" in frame.group().casefold() or "用户" in frame.group() else ("assistant", "call")
