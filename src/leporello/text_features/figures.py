@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -115,10 +116,10 @@ def same(claim: Figure, source: Figure) -> bool:
     if claim.kind != source.kind:
         # One of them has no unit: the figures must agree as written; a share is never meant without its sign.
         return claim.bare == source.bare and not claim.about and "share" not in (claim.kind, source.kind)
+    if math.isclose(claim.amount, source.amount):
+        return True
     gap = abs(claim.amount - source.amount)
     most = max(abs(claim.amount), abs(source.amount))
-    if gap <= 1e-9 * most:
-        return True
     if claim.about:
         return gap <= TOLERANCE * most or (claim.bare % 10 != 0 and gap <= claim.grain <= ROUGHLY * most)
     return claim.rounded and gap <= claim.grain * (1 + 1e-9)

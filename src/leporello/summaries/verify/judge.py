@@ -106,7 +106,8 @@ class Judge:
         bare = QUOTED.sub(_without_prose, text)
         told = read(without_speaker(bare))
         left = [token for token in told.tokens if _is_telling(token)]
-        if not left:
+        if all(token.lowered in _TELLING for token in left):
+            # "None.", or nothing but a quotation.
             return "", quoting[:1]
         around = self.evidence.groups(quoting) if bare != text else scope
         roles = spoken_by(bare)
