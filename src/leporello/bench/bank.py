@@ -85,7 +85,10 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, in order; a line end ends one too."""
+    """The sentences of a text, in order; a line end ends one too.
+
+    Not the reader that engines use: how they read must not decide what is measured.
+    """
     return [sentence.strip() for sentence in _SENTENCE_END.split(text) if sentence.strip()]
 
 

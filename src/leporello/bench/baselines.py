@@ -143,10 +143,10 @@ def idf_sentences(messages: Sequence[Message], aim: int) -> list[Message]:
             tokens = text_tokens(json.dumps(sentence, ensure_ascii=False)[1:-1])
             ranked.append((worth / math.sqrt(tokens), number, place, tokens))
     ranked.sort(reverse=True)
-    written = [_best(sentences, ranked, aim - json_tokens(tail)), *tail]
-    # Sentences counted one by one come to more than their text, so there is room left.
-    again = [_best(sentences, ranked, 2 * aim - json_tokens(tail) - json_tokens(written)), *tail]
-    return again if json_tokens(again) <= aim else written
+    room = aim - json_tokens(tail)
+    # Sentences counted one by one do not add up to their text: what that is off by is made good once.
+    room += aim * 99 // 100 - json_tokens([_best(sentences, ranked, room), *tail])
+    return [_best(sentences, ranked, room), *tail]
 
 
 def _best(sentences: Sequence[list[str]], ranked: Iterable[tuple[float, int, int, int]], room: int) -> Message:
