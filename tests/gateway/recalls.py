@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,18 @@ class Reply:
     raw: Any = None
 
 
+def _other_fact(part: int, place: int) -> str:
+    key = sha256(f"{part}/{place}".encode()).hexdigest()
+    return f"My room {key[:6]} in house {key[6:10]} opens at {part % 12}:{10 + place} with key {key[10:18]}."
+
+
 def history() -> list[Any]:
-    """A conversation that is several times too long, with one fact near its beginning."""
+    """A conversation that is several times too long and full of facts; one near its beginning is asked for."""
     said: list[Any] = [{"role": "user", "content": "Let us begin."}, {"role": "assistant", "content": "Yes."}]
     for part in range(30):
         told = FACT if part == 3 else f"Part {part} is about the colour of door number {part * 7}."
         said += [
-            {"role": "user", "content": f"{told} " + f"Some words on part {part} that fill the window. " * 8},
+            {"role": "user", "content": f"{told} " + " ".join(_other_fact(part, place) for place in range(8))},
             {"role": "assistant", "content": f"I have read part {part}. " + "It is all in order so far. " * 8},
         ]
     return said

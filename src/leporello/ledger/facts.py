@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from leporello.ledger.calls import UNKNOWN_CALL, CallFacts, describe, ended, looks_failed, result_text
 from leporello.ledger.importance import Source, Vocabulary, score_units
 from leporello.ledger.units import lines_of, sentences_of
+from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, is_result, role_of, text_of
 
 UNITS_PER_RESULT = 48
@@ -44,6 +45,8 @@ def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None =
     if role == "tool":
         return _result_facts(message, vocabulary, describe(answers) if answers else UNKNOWN_CALL)
     text = storable(text_of(message))
+    if role == "user":
+        text = strip_injected(text)
     sentences = list(enumerate(sentences_of(text)))[:UNITS_PER_TEXT]
     units = [(sentence, position) for position, sentence in sentences]
     return MessageFacts(role, scored_units(vocabulary, Source(role, len(text), len(units)), units), chars=len(text))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from leporello.ledger.calls import common_folder
-from leporello.ledger.importance import LINE_OVERHEAD
+from leporello.ledger.importance import LINE_OVERHEAD, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.line_patterns import DECISION, ERROR, INTENT
 from leporello.ledger.ranking import RankedUnit, Ranking
@@ -102,6 +102,7 @@ ACTION_SHARE = 0.06
 FILE_SHARE = 0.05
 STATE_SHARE = 0.05
 MOST_DECISIONS = 24
+DECISION_WORDS = 6
 MOST_ERRORS = 3
 ROUNDS = 4
 
@@ -262,7 +263,7 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
             unit
             for units in rest.units.values()
             for unit in units
-            if unit.role == "assistant" and DECISION.search(unit.text) and not INTENT.search(unit.text)
+            if unit.role == "assistant" and _decides(unit.text)
         ]
         decided = sorted(decided, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
     chosen = {(unit.number, unit.position) for unit in decided}
@@ -280,6 +281,17 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
         else:
             lines.append(HandoffLine(body, (number,), LineOrigin.ASSISTANT))
     return [HandoffLine(unit.text, (unit.number,), LineOrigin.ASSISTANT) for unit in decided], lines
+
+
+def _decides(text: str) -> bool:
+    """Whether a sentence of the assistant states what was decided or found, with enough of it to be understood."""
+    return (
+        len(words_of(text)) >= DECISION_WORDS
+        and not text.startswith(("#", "|", ">"))
+        and not text.endswith((":", "?"))
+        and bool(DECISION.search(text))
+        and not INTENT.search(text)
+    )
 
 
 def merge(facts: Handoff, summary: Handoff) -> Handoff:
