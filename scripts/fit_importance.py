@@ -3,10 +3,10 @@
     python scripts/fit_importance.py --sessions DIR --banks DIR [--locomo DIR] [--beam DIR] [--check --by project]
 
 A unit counts as needed when it holds the gold text of a question. What is maximised is how early needed units come when
-all units are taken in the order of their scores: for each gold text the logarithm of the tokens taken until it is there,
-between a quarter of the budget and four times it. Coordinate search, a small penalty for every weight. `--check` fits
-without each group of sessions (`--by project` or `--by session`), runs the whole exam with those weights and prints what
-is still known: the honest figure. Without it the weights are written to the package.
+all units are taken in the order of their scores: for each gold text the logarithm of the tokens taken until it is
+there, between a quarter of the budget and four times it. Coordinate search, a small penalty for every weight. `--check`
+fits without each group of sessions (`--by project` or `--by session`), runs the whole exam with those weights and
+prints what is still known: the honest figure. Without it the weights are written to the package.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from leporello.importers import load_session
 from leporello.ledger import importance
 from leporello.ledger.calls import describe, result_text
 from leporello.ledger.importance import FEATURES, Source, Vocabulary, features_of
-from leporello.ledger.units import lines_of, sentences_of
+from leporello.ledger.units import lines_of, placed_sentences
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.tokens import TokenCounter
 
@@ -91,8 +91,8 @@ def units_of(message: Message, call: ToolCall | None) -> tuple[Source | None, li
     if role_of(message) not in ("user", "assistant"):
         return None, []
     text = text_of(message)
-    sentences = [(sentence, position) for position, sentence in enumerate(sentences_of(text))]
-    return Source(role_of(message), len(text), len(sentences)), sentences
+    sentences = placed_sentences(text)
+    return Source(role_of(message), len(text), sentences[-1][1] + 1 if sentences else 0), sentences
 
 
 def holding(texts: Sequence[str], gold: str) -> list[tuple[int, ...]]:
@@ -180,9 +180,8 @@ def check(samples: Sequence[Sample], banks: Path, sessions: Path, windows: Seque
         print(f"{group}: examined with weights fitted without it", flush=True)
     for window, found in scores.items():
         total = BANK.report(found)["total"]
-        print(
-            f"left out, window {window:,}: {total['closed']:.1%} / {total['recovered']:.1%}, {total['kept_tokens']:,} kept"
-        )
+        rates = f"{total['closed']:.1%} / {total['recovered']:.1%}"
+        print(f"left out, window {window:,}: {rates}, {total['kept_tokens']:,} tokens kept")
 
 
 def with_weights(weights: tuple[float, ...]) -> None:

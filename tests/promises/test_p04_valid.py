@@ -95,8 +95,8 @@ def test_work_in_progress_is_not_touched(messages: list[Message], window: int) -
 @pytest.mark.fault(
     "the tail is turned around",
     "compaction/plan.py",
-    old="tail=tuple(range(tail_start, len(items))),",
-    new="tail=tuple(range(len(items) - 1, tail_start - 1, -1)),",
+    old="tail=tuple(range(tail.start, len(items))),",
+    new="tail=tuple(range(len(items) - 1, tail.start - 1, -1)),",
 )
 @given(conversations(longest=20), WINDOWS)
 def test_messages_keep_their_order_and_occur_once(messages: list[Message], window: int) -> None:

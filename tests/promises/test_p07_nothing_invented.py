@@ -95,7 +95,7 @@ def unquoted(line: HandoffLine, messages: list[Message]) -> list[str]:
     """Pieces of a line that do not occur in the message it names."""
     source = checks.context_text([messages[line.sources[0] - 1]])
     text = line.text.partition("\n")[2] if line.origin is LineOrigin.TOOL else line.text
-    pieces = re.split(rf"\n|\s*\[…\]\s*|{re.escape(PLACEHOLDER)}", text)
+    pieces = re.split(rf"\n|\s*\[…\]\s*| … |{re.escape(PLACEHOLDER)}", text)
     return [piece for piece in pieces if checks.plain(piece) not in source]
 
 

@@ -19,8 +19,8 @@ from tests.support.strategies import conversations
 @pytest.mark.fault(
     "the tail budget is a share of the window",
     "models/limits.py",
-    old="tail_tokens=max(1, int(trigger * target_ratio)),",
-    new="tail_tokens=max(1, int(window * target_ratio)),",
+    old='("tail_tokens", max(1, int(trigger * target_ratio)),',
+    new='("tail_tokens", max(1, int(window * target_ratio)),',
 )
 def test_the_worked_numbers_of_a_window_of_200k() -> None:
     limits = Limits.for_window(200_000)

@@ -58,7 +58,7 @@ def test_promises_hold_on_a_recorded_session(path: Path | None) -> None:
         assert validate(done.after) == []
         assert COUNTER.messages(done.after) < COUNTER.messages(done.before)
         assert COUNTER.messages(done.after) <= window
-        assert checks.newest_request(done.after) == checks.newest_request(done.before)
+        assert checks.same_newest_request(done.before, done.after)
         assert checks.open_tail(done.after) == checks.open_tail(done.before)
         assert checks.invented_texts(done.before, done.after) == []
         assert checks.invented_arguments(done.before, done.after) == []

@@ -88,9 +88,15 @@ def newest_user(messages: Sequence[Message]) -> int | None:
 
 
 def newest_request(messages: Sequence[Message]) -> bytes | None:
-    """The newest user message as bytes; neighbouring user messages count as the one they are shown as."""
+    """The newest user message as bytes."""
     index = newest_user(messages)
     return None if index is None else encode_json(messages[index])
+
+
+def same_newest_request(before: Sequence[Message], after: Sequence[Message]) -> bool:
+    """Whether the newest user message is what it was; neighbouring ones may be the one they are sent as."""
+    joined = [line.message for line in join_neighbours(number_messages(list(before)))]
+    return newest_request(after) in (newest_request(before), newest_request(joined))
 
 
 def open_tail(messages: Sequence[Message]) -> bytes:

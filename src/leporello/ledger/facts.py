@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from leporello.ledger.calls import UNKNOWN_CALL, CallFacts, describe, ended, looks_failed, result_text
 from leporello.ledger.importance import Source, Vocabulary, score_units
-from leporello.ledger.units import lines_of, sentences_of
+from leporello.ledger.units import lines_of, placed_sentences
 from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, is_result, role_of, text_of
 
@@ -47,9 +47,9 @@ def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None =
     text = storable(text_of(message))
     if role == "user":
         text = strip_injected(text)
-    sentences = list(enumerate(sentences_of(text)))[:UNITS_PER_TEXT]
-    units = [(sentence, position) for position, sentence in sentences]
-    return MessageFacts(role, scored_units(vocabulary, Source(role, len(text), len(units)), units), chars=len(text))
+    units = placed_sentences(text)[:UNITS_PER_TEXT]
+    source = Source(role, len(text), units[-1][1] + 1 if units else 0)
+    return MessageFacts(role, scored_units(vocabulary, source, units), chars=len(text))
 
 
 def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> MessageFacts:

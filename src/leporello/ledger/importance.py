@@ -101,7 +101,7 @@ class Source:
     role: str
     chars: int
     total: int
-    """How many units the message has."""
+    """The place of its last unit, plus one."""
     work: str = ""
 
     @property

@@ -21,6 +21,8 @@ ENTRY_OVERHEAD = 7
 """Bullet, id and newline of an entry."""
 FOCUS_SHARE = 0.65
 GAP = " … "
+BETWEEN = {1: " ", 2: "\n"}
+"""What stands between sentences by the distance of their places: one line, the next line, something left out."""
 
 
 @dataclass(slots=True)
@@ -41,7 +43,7 @@ class Pick:
             return "\n".join(unit.text for unit in chosen)
         pieces = [chosen[0].text]
         for before, unit in pairwise(chosen):
-            pieces += [" " if unit.position == before.position + 1 else GAP, unit.text]
+            pieces += [BETWEEN.get(unit.position - before.position, GAP), unit.text]
         return "".join(pieces)
 
 
@@ -260,10 +262,7 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
     decided: list[RankedUnit] = []
     if with_decisions:
         decided = [
-            unit
-            for units in rest.units.values()
-            for unit in units
-            if unit.role == "assistant" and _decides(unit.text)
+            unit for units in rest.units.values() for unit in units if unit.role == "assistant" and _decides(unit.text)
         ]
         decided = sorted(decided, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
     chosen = {(unit.number, unit.position) for unit in decided}
