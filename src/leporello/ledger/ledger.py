@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 
 import msgspec
@@ -15,12 +16,15 @@ from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
 from leporello.ledger.importance import Vocabulary, words_of
 from leporello.ledger.line_patterns import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import prose, strip_injected
+from leporello.ledger.values import Values
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.redact.messages import masked, masked_call
 
 MOST_COMPARED = 200
 OUTCOME_CHARS = 90
 SPOKEN_CHARS = 20_000
+MOST_SETTINGS = 400
+"""Lines of a call in which settings are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ class Ledger:
         self.spoken: dict[str, int] = {}
         """The last message in which the assistant used a word, in what it said or in the arguments of a call."""
         self.waiting: list[ToolCall] = []
+        self.values = Values()
+        """What was said about things, and what replaced it."""
         self.pins: dict[int, Pinned] = {}
         """Messages that are kept word for word, whatever they are worth."""
         self.earlier: dict[int, tuple[EarlierLine, ...]] = {}
@@ -118,6 +124,7 @@ class Ledger:
         call = self._take_call(message) if is_result(message) else None
         facts = self._extract(digest, message, call)
         self._put(number, digest, facts)
+        self.values.add(number, facts.role, (unit.text for unit in facts.units))
         if facts.role == "user":
             self._note_user(number, storable(text_of(message)))
         elif facts.role == "assistant":
@@ -212,6 +219,7 @@ class Ledger:
         texts = [text_of(message), *(call.arguments for call in self.waiting)]
         self.spoken.update((word, number) for text in texts for word in words_of(storable(text[:SPOKEN_CHARS])))
         for call in self.waiting:
+            self.values.add(number, "tool", _settings(call))
             if "todo" in call.name.casefold() or call.name == "update_plan":
                 self.todo = (number, call)
         if not self.waiting and text_of(message).strip() and self.asks and self.asks[-1].answered_by is None:
@@ -253,6 +261,13 @@ class Ledger:
         return [rule for rule in self.rules if rule.ended_by is None]
 
 
+def _settings(call: ToolCall) -> Iterator[str]:
+    """Lines of a call that may set something, without those it takes away."""
+    for name, text in call.parsed().items():
+        if isinstance(text, str) and "=" in text and not name.startswith("old"):
+            yield from text.split("\n", MOST_SETTINGS)[:MOST_SETTINGS]
+
+
 def _outcome(facts: MessageFacts) -> str:
     """The newest line that sums a run up; for a failure without one, the first that names what failed."""
     if facts.answers is None or facts.answers.work not in ("check", "git_write"):
@@ -263,8 +278,8 @@ def _outcome(facts: MessageFacts) -> str:
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 
-VERSION = 3
-"""Since 2 of masked messages, since 3 with a vocabulary; earlier ones are made again from the log."""
+VERSION = 4
+"""Since 2 of masked messages, since 3 with a vocabulary, since 4 with values; earlier ones are made anew."""
 
 
 @dataclass(slots=True)
@@ -282,6 +297,7 @@ class _State:
     vocabulary: Vocabulary
     spoken: dict[str, int]
     waiting: list[ToolCall]
+    values: Values
 
 
 def save(ledger: Ledger) -> bytes:
