@@ -265,7 +265,7 @@ def _settings(call: ToolCall) -> Iterator[str]:
     """Lines of a call that may set something, without those it takes away."""
     for name, text in call.parsed().items():
         if isinstance(text, str) and "=" in text and not name.startswith("old"):
-            yield from text.split("\n", MOST_SETTINGS)[:MOST_SETTINGS]
+            yield from storable(text).split("\n", MOST_SETTINGS)[:MOST_SETTINGS]
 
 
 def _outcome(facts: MessageFacts) -> str:
