@@ -67,9 +67,7 @@ def test_questions_and_suppositions_replace_nothing() -> None:
 def test_only_so_many_statements_wait_for_another_value() -> None:
     values = Values()
     for number in range(1, MOST_OPEN + 50):
-        values.add(
-            number, "user", [f"Box a{number}x weighs {number} kg at depot q{number}z."]
-        )
+        values.add(number, "user", [f"Box a{number}x weighs {number} kg at depot q{number}z."])
     assert len(values.open) == MOST_OPEN
 
 
