@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -17,6 +22,7 @@ from tests.support.strict_server import strict_server
 
 from .house import opened
 
+README = Path(__file__).resolve().parents[2] / "README.md"
 PROGRAM = Path(sys.executable).with_name("leporello")
 PROGRAMS = {
     "claude": (
@@ -49,38 +55,53 @@ def test_environment_is_enough(tmp_path: Path, kind: str) -> None:
         )
 
 
+@contextmanager
+def serving(home: Path, arguments: list[str]) -> Iterator[str]:
+    """The program as a process, and its address; it ends on a signal."""
+    command = [str(PROGRAM), "--home", str(home), *arguments, "--port", "0"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    assert server.stderr is not None
+    try:
+        opening = server.stderr.readline()
+        assert opening.startswith("Leporello listens on "), opening + server.stderr.read()
+        yield opening.split()[-1]
+    finally:
+        server.send_signal(signal.SIGTERM)
+        log = server.communicate(timeout=60)[1] or ""
+    assert server.returncode in (0, -signal.SIGTERM), log
+
+
+def test_the_lines_of_the_front_page(tmp_path: Path) -> None:
+    """What README.md says about the proxy, word for word: only port and upstream are ours, for want of a key."""
+    (block,) = re.findall(r"^```sh\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    program, *exports = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert program[0] == "leporello"
+    told = dict(words[1].split("=") for words in exports)
+    with (
+        strict_server([Say("One."), Say("Two.")]) as stub,
+        serving(tmp_path, [*program[1:], "--upstream", stub.url]) as url,
+    ):
+        ours = {name: url + urlsplit(address).path for name, address in told.items()}
+        for kind, text in (("openai", "One."), ("claude", "Two.")):
+            variables, code = PROGRAMS[kind]
+            env = {**os.environ, **variables, **ours}
+            ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+            assert ran.stdout.strip() == text
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_program_itself(tmp_path: Path, workers: int) -> None:
     """`leporello serve` as a process: it starts, serves, and ends on a signal with what it knew written down."""
-    with strict_server([Say("One."), Say("Two.")]) as stub:
-        command = [
-            PROGRAM,
-            "--home",
-            tmp_path,
-            "serve",
-            "--port",
-            "0",
-            "--upstream",
-            stub.url,
-        ]
-        server = subprocess.Popen(
-            [*map(str, command), "--workers", str(workers)], stderr=subprocess.PIPE, text=True, env={**os.environ}
-        )
-        assert server.stderr is not None
-        try:
-            opening = server.stderr.readline()
-            assert opening.startswith("Leporello listens on "), opening + server.stderr.read()
-            url = opening.split()[-1]
-            said = [{"role": "user", "content": "Hello"}]
-            for text in ("One.", "Two."):
-                body = {"model": "gpt-4o", "messages": said}
-                reply = httpx2.post(url + "/v1/chat/completions", json=body, timeout=60)
-                assert reply.json()["choices"][0]["message"]["content"] == text
-                said += [{"role": "assistant", "content": text}, {"role": "user", "content": "More"}]
-        finally:
-            server.send_signal(signal.SIGTERM)
-            log = server.communicate(timeout=60)[0] or ""
-        assert server.returncode in (0, -signal.SIGTERM), log
+    with (
+        strict_server([Say("One."), Say("Two.")]) as stub,
+        serving(tmp_path, ["serve", "--upstream", stub.url, "--workers", str(workers)]) as url,
+    ):
+        said = [{"role": "user", "content": "Hello"}]
+        for text in ("One.", "Two."):
+            body = {"model": "gpt-4o", "messages": said}
+            reply = httpx2.post(url + "/v1/chat/completions", json=body, timeout=60)
+            assert reply.json()["choices"][0]["message"]["content"] == text
+            said += [{"role": "assistant", "content": text}, {"role": "user", "content": "More"}]
     with open_store(f"sqlite:///{tmp_path}/leporello.db") as store:
         (record,) = store.conversations.page().conversations
         assert record.messages == 3
