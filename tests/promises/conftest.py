@@ -81,7 +81,7 @@ class FaultItem(pytest.Item):
             raise FaultNotNoticed(f"{self.promise.name} ended with {failures or 'success'} under: {self.fault.name}")
 
     def _break(self, copy: Path) -> None:
-        shutil.copytree(PACKAGE, copy / "leporello", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(PACKAGE, copy / "leporello", ignore=shutil.ignore_patterns("*.pyc.*"))
         module = copy / "leporello" / self.fault.module
         text = module.read_text(encoding="utf-8")
         if text.count(self.fault.old) != 1:

@@ -143,6 +143,14 @@ def test_readme_is_short_and_names_the_two_commands() -> None:
     assert "make test" in text
 
 
+def test_what_a_change_touches_is_there() -> None:
+    """The table of CONTRIBUTING.md names files that exist."""
+    table = re.findall(r"^\|.*\|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(r"`(\w+/[\w/]+\.py)`", "\n".join(table))
+    assert len(named) > 10
+    assert [name for name in named if "NAME" not in name and not (ROOT / "src" / "leporello" / name).is_file()] == []
+
+
 def test_generated_parts_are_fresh() -> None:
     """`make docs` was run after the last change of settings or commands."""
     assert [str(page.relative_to(ROOT)) for page in docs_script().stale_pages()] == []

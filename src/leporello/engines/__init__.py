@@ -9,7 +9,11 @@ from leporello.models import Limits
 from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 
-BUILTIN = ("compressor", "lcm")
+BUILTIN = {
+    "compressor": "Folds the middle of a conversation into one handoff; the default.",
+    "lcm": "Keeps a growing tree of summaries and shows its frontier.",
+}
+"""What `leporello plugins` says about each."""
 
 
 def builtin_engine(name: str, lcm: LcmSettings | None = None) -> BuiltinEngine:

@@ -26,10 +26,6 @@ from leporello.plugins.loading import FoundPlugin, PluginCode, PluginKind, find_
 from leporello.summaries.model import SummaryModel
 
 DEFAULT_ENGINE = "compressor"
-_BUILT_IN = {
-    "compressor": "Folds the middle of a conversation into one handoff; the default.",
-    "lcm": "Keeps a growing tree of summaries and shows its frontier.",
-}
 LOADING_SECONDS = 60.0
 """Importing a plugin may load large libraries, once."""
 
@@ -183,10 +179,10 @@ class PluginHost:
 
     def _built_in(self) -> Iterator[PluginRow]:
         shadowed = {found.name for found in find_engines(self.settings.home) if found.folder is not None}
-        for name in BUILTIN:
+        for name, description in BUILTIN.items():
             used = self.settings.get("context.engine") == name and (name == DEFAULT_ENGINE or name not in shadowed)
             status = PluginStatus.IN_USE if used else PluginStatus.AVAILABLE
-            yield PluginRow(name, "built in", status, description=_BUILT_IN.get(name, ""))
+            yield PluginRow(name, "built in", status, description=description)
 
     def _engines(self) -> Iterator[PluginRow]:
         chosen = self.settings.get("context.engine")
