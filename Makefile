@@ -22,6 +22,9 @@ DEMO_READY := $(or $(wildcard $(VENV)/.ready),$(VENV)/.demo)
 # In our own order (tests/conftest.py): by number of tests, the few slow ones would all come last, on one worker.
 PYTEST := $(BIN)/python -m pytest -q --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
+# Tests start the program hundreds of times; it should be compiled once.
+export PYTHONDONTWRITEBYTECODE :=
+
 # $(call install,EXTRAS): quiet, unless it fails.
 define install
 	@test -n "$(PYTHON)" || { echo "Leporello needs Python 3.11 or newer, and found none." \

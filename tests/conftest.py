@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("tests.store.contract")
 
 from leporello.cli import main  # noqa: E402
+from tests.tiers import mark_tiers  # noqa: E402
 
 settings.register_profile("fast", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
@@ -30,8 +31,9 @@ LONG = ("verify", "adapters", "scaleout", "repo", "plugins", "local")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Within a folder the order stays as it is."""
-    folders = [Path(__file__).parent / name for name in LONG]
-    items.sort(key=lambda item: next((k for k, folder in enumerate(folders) if folder in item.path.parents), len(LONG)))
+    mark_tiers(items)
+    turn = {name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: turn.get(item.nodeid.split("/")[1], len(LONG)))
 
 
 _numbers = itertools.count()

@@ -6,15 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from leporello.tokens import TokenCounter
 from tests.plugins.environments import ROOT, environment, run
 
 FRAMEWORKS = ("langchain>=1.0", "openai-agents>=0.4", "pydantic-ai-slim>=1.0")
 WINDOW = 16_000
-
-pytestmark = pytest.mark.slow
 
 
 def example(name: str, home: Path) -> dict[str, Any]:

@@ -11,8 +11,6 @@ import sys
 import time
 from itertools import count, repeat
 
-import pytest
-
 from leporello.store import open_store
 from leporello.testing.stub_server import Hold, Say, Seen
 from tests.chat.conftest import Desk
@@ -94,7 +92,6 @@ class _Answers:
         return Say(f"{next(self._names)} " + "The pier is long and the sea is wide. " * 60, usage=None)
 
 
-@pytest.mark.slow
 def test_killed_at_any_moment(desk: Desk) -> None:
     """Runs killed after random times, folds in between: whatever was shown is there, and the store is whole."""
     chance = random.Random(6)

@@ -694,7 +694,6 @@ def test_told_to_end_in_the_middle_of_a_turn(desk: Desk) -> None:
     assert seen.ended() == 143
 
 
-@pytest.mark.slow
 def test_the_model_on_this_machine(desk: Desk) -> None:
     """`--model local` answers with nothing but what `setup --local` fetched."""
     models = Path(__file__).resolve().parents[2] / "build" / "local" / "models"

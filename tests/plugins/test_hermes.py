@@ -17,7 +17,6 @@ HERMES = "hermes-agent==0.19.0"
 DRIVER = Path(__file__).with_name("hermes_driver.py")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["leporello", "leporello-lcm"])
 def test_hermes_finds_selects_and_uses_our_engine(name: str, tmp_path: Path, run_cli: RunCli) -> None:
     python = environment("hermes", HERMES)

@@ -30,7 +30,6 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
 def test_core_lives_beside_another_agent() -> None:
     """Both import, no requirement is broken, and a fold needs nothing that the wheel does not bring."""
     python = ENVIRONMENT / "bin" / "python"

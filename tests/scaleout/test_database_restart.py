@@ -26,7 +26,6 @@ def proxied(made: Plant, talker: Talker, name: str) -> list[str]:
     return [message["content"] for message in history]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_clients_recover_from_a_restart(tmp_path: Path, server: Server, database: str, mode: str) -> None:
     """Agent sessions and proxied conversations over two workers, and PostgreSQL stopped and started among them."""

@@ -39,7 +39,6 @@ def _on_postgres(server: Server) -> Iterator[None]:
     close_clients()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 async def test_on_postgres(case: Callable[..., Any], tmp_path: Path) -> None:
     """A case of the gateway's own tests."""
@@ -49,7 +48,6 @@ async def test_on_postgres(case: Callable[..., Any], tmp_path: Path) -> None:
         case(tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["chat", "claude"])
 def test_long_conversations_on_postgres(kind: str, tmp_path: Path) -> None:
     """Folded several times: every request fits, nothing is lost, a prefix breaks once for each fold."""

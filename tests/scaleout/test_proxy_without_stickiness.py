@@ -6,15 +6,12 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from leporello.store import open_store
 from tests.scaleout.plant import MODEL, Talker, plant, until
 
 WINDOW = 9_000
 
 
-@pytest.mark.slow
 def test_requests_of_one_conversation_go_to_any_worker(tmp_path: Path, database: str) -> None:
     """One conversation in the store; every request fits; between folds the model sees each prefix again, unchanged."""
     with plant(tmp_path, database, window=WINDOW) as made, open_store(database) as store:
@@ -39,7 +36,6 @@ def test_requests_of_one_conversation_go_to_any_worker(tmp_path: Path, database:
         assert store.care.checkup().clean
 
 
-@pytest.mark.slow
 def test_a_killed_worker_and_its_proxied_conversations(tmp_path: Path, database: str) -> None:
     """The client sends its request again, to a worker that never saw it: the same conversation goes on."""
     with plant(tmp_path, database, window=WINDOW) as made, open_store(database) as store:

@@ -38,7 +38,6 @@ def padded(number: int) -> str:
     return f"Message number {number:03}. " + f"The value of item {number} is {number * 37}. " * 12
 
 
-@pytest.mark.slow
 def test_turns_are_serialised_and_folds_happen_once(tmp_path: Path, database: str) -> None:
     """Many clients write to one conversation at two workers at the same time."""
     with plant(tmp_path, database, window=WINDOW) as made, open_store(database) as store:
@@ -58,7 +57,6 @@ def test_turns_are_serialised_and_folds_happen_once(tmp_path: Path, database: st
         check(store, id)
 
 
-@pytest.mark.slow
 def test_a_killed_worker_loses_nothing(tmp_path: Path, database: str) -> None:
     """100 turns, alternating between two workers; one of them is killed in the middle of a turn, again and again."""
     rng = random.Random(7)
@@ -98,7 +96,6 @@ def _with_a_death(made: Plant, talker: Talker, id: str, number: int) -> dict[str
         return saying.result()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_what_was_acknowledged_is_answered_without_its_client(tmp_path: Path, database: str, kind: str) -> None:
     """Messages that a worker took in and never answered are answered by another one, in order, though nobody asks."""
@@ -120,7 +117,6 @@ def test_what_was_acknowledged_is_answered_without_its_client(tmp_path: Path, da
         check(store, id)
 
 
-@pytest.mark.slow
 def test_a_worker_that_stops_hands_over(tmp_path: Path, database: str) -> None:
     """A rolling restart: each worker is stopped by SIGTERM and replaced while clients go on; none sees an error."""
     with plant(tmp_path, database) as made, open_store(database) as store:
@@ -142,7 +138,6 @@ def test_a_worker_that_stops_hands_over(tmp_path: Path, database: str) -> None:
             check(store, id)
 
 
-@pytest.mark.slow
 def test_a_message_can_be_cancelled_at_any_worker(tmp_path: Path, database: str) -> None:
     """The worker that is asked to stop a turn need not be the one that runs it."""
     with plant(tmp_path, database) as made, open_store(database) as store:
@@ -160,7 +155,6 @@ def test_a_message_can_be_cancelled_at_any_worker(tmp_path: Path, database: str)
         assert said(store, id) == ["Something long."]
 
 
-@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_of_a_fold(tmp_path: Path, database: str) -> None:
     """The conversation goes on meanwhile; the fold is made by another worker, once, and nothing is lost."""
     flags = {"auxiliary.compression.model": SUMMARIES, "auxiliary.compression.provider": "main"}
