@@ -34,7 +34,11 @@ EXTENDED = (
 SAMPLED = {
     "tests/cli/test_missing_extras.py": 4,
     "tests/cli/test_streams.py": 4,
+    "tests/gateway/test_long_conversations.py": 1,
+    "tests/gateway/test_recall.py": 3,
     "tests/leaks/test_cuts.py": 2,
+    "tests/store/test_postgres_crash.py": 1,
+    "tests/store/test_sqlite_crash.py": 2,
 }
 """Files whose cases each start a program or fold a long session: how many cases of a test `make test` takes."""
 

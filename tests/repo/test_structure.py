@@ -143,9 +143,10 @@ def test_constraints_are_plain_pins() -> None:
 def test_make_has_the_promised_targets() -> None:
     """The targets that the documents name."""
     makefile = (ROOT / "Makefile").read_text()
-    for target in ("demo", "test", "test-fast", "lint", "types", "bench", "docs", "fuzz", "soak"):
-        assert re.search(rf"^{target}:.*(setup|lint)", makefile, re.MULTILINE), target
-    assert "make --no-print-directory test" in (ROOT / ".ci" / "run").read_text()
+    for target in ("test", "test-extended", "test-all", "test-fast", "lint", "types", "bench", "docs", "fuzz", "soak"):
+        assert re.search(rf"^{target}:.*(setup|lint|test)", makefile, re.MULTILINE), target
+    assert re.search(r"^demo: \$\(DEMO_READY\)$", makefile, re.MULTILINE), "the demo needs no tools for development"
+    assert "make --no-print-directory test\n" in (ROOT / ".ci" / "run").read_text()
 
 
 def test_no_secret_stands_in_the_repository() -> None:
