@@ -13,7 +13,7 @@ MAX_LINES_READ = 6_000
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f\u0400-\u04ff])|(?<=[。！？；])\s*")
 _UNSPACED_ENDS = ("。", "！", "？", "；")
 _BLANK_OR_RULE = re.compile(r"^[\s\-=_*#|+~.>`]*$")
-_MARKUP_NOISE = re.compile(r"^</?[\w-]+>$")
+_MARKUP_NOISE = re.compile(r"^</?[\w-]+>(?:</[\w-]+>)?$")
 
 
 def lines_of(text: str) -> Iterator[tuple[str, int, int]]:

@@ -14,6 +14,7 @@ from leporello.ledger.line_patterns import DECISION, ERROR, INTENT
 from leporello.ledger.ranking import RankedUnit, Ranking
 from leporello.ledger.units import sentences_of
 from leporello.summaries import sections, unverified
+from leporello.summaries.episodes import episode_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 
 CountText = Callable[[str], int]
@@ -208,16 +209,12 @@ def plain_sections(
     rules = sections.within(sections.rule_lines(ledger, covered), room, count, newest_first=True) + sections.within(
         sections.ended_rule_lines(ledger, covered), int(budget * 0.03), count, newest_first=True
     )
-    actions = [action for action in ledger.actions if action.number in covered]
     made = {
         Section.ACTIVE_TASK: sections.within(sections.active_task(ledger), int(budget * 0.2), count),
         Section.GOAL: sections.within(sections.goal(ledger, covered), int(budget * 0.1), count),
         Section.CONSTRAINTS: rules,
         Section.COMPLETED: sections.within(
-            sections.action_lines(actions, common_folder(ledger.files)),
-            int(budget * ACTION_SHARE),
-            count,
-            newest_first=True,
+            episode_lines(ledger, covered), int(budget * ACTION_SHARE), count, newest_first=True
         ),
         Section.STATE: sections.within(sections.state_lines(ledger), int(budget * STATE_SHARE), count),
         Section.BLOCKED: sections.within(_blocked(ledger, covered), int(budget * STATE_SHARE), count),

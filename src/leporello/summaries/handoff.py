@@ -17,20 +17,23 @@ from leporello.redact import redact
 
 
 class Section(StrEnum):
-    """The sections, named as they are printed."""
+    """The sections, named and ordered as they are printed.
+
+    Where the work stands, rules, open asks, decisions, files, the story of the work, and only then single facts.
+    """
 
     ACTIVE_TASK = "Active Task"
     GOAL = "Goal"
-    CONSTRAINTS = "Constraints & Preferences"
-    COMPLETED = "Completed Actions"
-    STATE = "Active State"
     IN_PROGRESS = "In Progress"
+    STATE = "Active State"
     BLOCKED = "Blocked"
-    DECISIONS = "Key Decisions"
-    RESOLVED = "Resolved Questions"
-    PENDING = "Pending User Asks"
-    FILES = "Relevant Files"
     REMAINING = "Remaining Work"
+    CONSTRAINTS = "Constraints & Preferences"
+    PENDING = "Pending User Asks"
+    RESOLVED = "Resolved Questions"
+    DECISIONS = "Key Decisions"
+    FILES = "Relevant Files"
+    COMPLETED = "Completed Actions"
     CRITICAL = "Critical Context"
     PINNED = "Pinned Messages"
     USER_SAID = "User Messages"

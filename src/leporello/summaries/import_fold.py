@@ -14,6 +14,7 @@ from leporello.ledger.importance import Source
 from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Pinned, Rule
 from leporello.summaries import unverified
 from leporello.summaries.deterministic import quoted
+from leporello.summaries.episodes import TOLD
 from leporello.summaries.fold import ViewFold
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin, Section
 from leporello.summaries.sections import ROOT_LINE
@@ -71,10 +72,7 @@ def _inherit_unverified(ledger: Ledger, folds: Iterable[ViewFold]) -> None:
 
 
 def _inherit_action(ledger: Ledger, number: int, text: str) -> None:
-    name, _, rest = text.partition(" ")
-    target, _, how = rest.rpartition(" → ")
-    call = CallFacts(name, "other", "", target or rest, "")
-    ledger.actions.append(Action(number, call, how, how == "failed"))
+    ledger.actions.append(Action(number, CallFacts("", TOLD, "", text, ""), "", failed=False))
 
 
 def _inherit_file(ledger: Ledger, number: int, text: str, root: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.importance import COURTESY, words_of
-from leporello.ledger.ledger import Action, Ask, Ledger
+from leporello.ledger.ledger import Ask, Ledger
 from leporello.ledger.line_patterns import QUESTION
 from leporello.ledger.rules import RuleKind, read
 from leporello.ledger.units import clip
@@ -172,38 +172,6 @@ def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
 
 def _ask_line(ask: Ask, reason: str = "") -> HandoffLine:
     return HandoffLine(clip(ask.text.strip(), ASK_CHARS) + reason, (ask.number,), LineOrigin.USER)
-
-
-def action_lines(actions: Iterable[Action], root: str = "") -> list[HandoffLine]:
-    """Actions with their outcome; runs of edits to one file become one line."""
-    lines: list[HandoffLine] = []
-    run: list[Action] = []
-    for action in actions:
-        if run and _same_edit(run[-1], action):
-            run.append(action)
-            continue
-        lines.extend(_action_line(run, root))
-        run = [action]
-    lines.extend(_action_line(run, root))
-    return lines
-
-
-def _same_edit(one: Action, other: Action) -> bool:
-    return (
-        one.call.work == other.call.work == "edit" and one.call.path == other.call.path and one.failed == other.failed
-    )
-
-
-def _action_line(run: list[Action], root: str) -> Iterator[HandoffLine]:
-    if not run:
-        return
-    last = run[-1]
-    times = f" ×{len(run)}" if len(run) > 1 else ""
-    what = one_line(inside(last.call.target, root), ACTION_CHARS)
-    how = last.outcome or ("failed" if last.failed else last.ended.split(",")[0])
-    how = "" if how.endswith(("line", "lines")) and last.call.work == "edit" else f" → {how}"
-    sources = (run[0].number, last.number) if len(run) > 1 else (last.number,)
-    yield HandoffLine(f"{last.call.name} {what}{times}{how}", sources, LineOrigin.PROGRAM)
 
 
 def file_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:

@@ -20,6 +20,7 @@ from leporello.summaries.deterministic import (
     quotations,
     quoted,
 )
+from leporello.summaries.episodes import episode_lines
 from leporello.summaries.fold import SummaryNode, make_node
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, joined, render
 
@@ -228,8 +229,8 @@ def _handoff(
     budget: int,
     summary: Handoff | None,
 ) -> Handoff:
-    actions = [action for action in writer.ledger.actions if action.number in covered]
-    done = sections.within(sections.action_lines(actions), int(budget * ACTION_SHARE), writer.count, newest_first=True)
+    story = episode_lines(writer.ledger, covered)
+    done = sections.within(story, int(budget * ACTION_SHARE), writer.count, newest_first=True)
     told = unverified.stated(writer.ledger, covered, Section.COMPLETED)
     done = unverified.beside(done, told, int(budget * ACTION_SHARE), writer.count)
     facts = Handoff({Section.COMPLETED: tuple(done)} if done else {})
