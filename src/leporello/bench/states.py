@@ -41,8 +41,11 @@ LABELS = {
 FAULTS = frozenset({"not_pending", "not_rules", "only_old"})
 """Labels whose texts should not be found."""
 _MARKED = re.compile(
-    r"\b(?:no longer|replaced|superseded|outdated|obsolete|formerly|previously|until m\d+|before m\d+)\b", re.IGNORECASE
+    r"\b(?:was; since m\d+|no longer|replaced|superseded|outdated|obsolete|formerly|previously|until m\d+)\b",
+    re.IGNORECASE,
 )
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?!\(was;)")
+"""A mark in brackets belongs to the sentence before it."""
 _FINISHED = re.compile(r"^\W*active task\W*\n+\W*none\b", re.IGNORECASE | re.MULTILINE)
 
 
@@ -201,12 +204,20 @@ def check(bank: StateBank, view: FinalView) -> Iterator[StateAnswer]:
     for label, texts, place in places:
         for text in texts:
             yield StateAnswer(label, text, place.has(text))
-    in_force = WordIndex(line for text in view.texts for line in text.splitlines() if not _MARKED.search(line))
+    in_force = WordIndex(_unmarked(view.texts))
     for value in bank.values:
         new, old = everything.has(value.new), in_force.has(value.old)
         yield StateAnswer("new_values", value.new, new)
         yield StateAnswer("replaced", value.new, new and not old)
         yield StateAnswer("only_old", value.old, old and not new)
+
+
+def _unmarked(texts: Iterable[str]) -> Iterator[str]:
+    """The sentences that are not marked as replaced, nor part of a line that is told to have ended."""
+    for text in texts:
+        for line in text.splitlines():
+            if ENDED not in line:
+                yield from (sentence for sentence in _SENTENCE_END.split(line) if not _MARKED.search(sentence))
 
 
 def state_rates(answers: Sequence[StateAnswer]) -> dict[str, Any]:
