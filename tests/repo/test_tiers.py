@@ -24,8 +24,8 @@ FACES = {
     "importers": "tests/importers/",
     "exam": "tests/exam/",
     "engines": "tests/promises/test_engine_contract.py",
-    "stub server": "tests/providers/",
-    "other engines": "tests/plugins/test_contract.py",
+    "model clients": "tests/providers/",
+    "engines from outside": "tests/plugins/test_contract.py",
     "release before": "tests/compatibility/",
 }
 
