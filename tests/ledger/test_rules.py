@@ -13,6 +13,7 @@ from leporello.ledger.rules import RuleKind, is_cancel, read
 from leporello.ledger.user_text import strip_injected
 from leporello.testing.sessions.story import RuleWords, rule_words, slots
 from tests.ledger.conflicts import ENDED, KEPT
+from tests.ledger.corpus import LOOK_ALIKES, RULES
 from tests.ledger.phrasings import (
     CHINESE,
     ENGLISH,
@@ -54,6 +55,21 @@ def test_rules_are_recognised(sentence: str) -> None:
 @pytest.mark.parametrize("sentence", [*NOT_RULES, *LATER_NOT_RULES, *FURTHER_NOT_RULES])
 def test_other_sentences_are_not(sentence: str) -> None:
     assert not read(sentence).rule
+
+
+@pytest.mark.parametrize(("language", "sentence"), [(name, text) for name, texts in RULES.items() for text in texts])
+def test_standing_statements_are_rules_in_every_language(language: str, sentence: str) -> None:
+    assert read(sentence).rule
+
+
+@pytest.mark.parametrize(("language", "text"), [(name, text) for name, texts in LOOK_ALIKES.items() for text in texts])
+def test_what_only_looks_like_a_rule_is_none_in_any_language(language: str, text: str) -> None:
+    assert not read(text).rule
+
+
+def test_the_corpus_has_forty_sentences_for_each_language() -> None:
+    assert RULES.keys() == LOOK_ALIKES.keys()
+    assert all(len(RULES[name]) + len(LOOK_ALIKES[name]) >= 40 for name in RULES)
 
 
 def test_there_are_enough_phrasings() -> None:

@@ -34,6 +34,8 @@ AT_RUN_TIME = {
     "ledger/rule_phrases.py any_of",
     "providers/error_rules.py _re",
     "recall/question.py _pattern",
+    # Tables of words, on sentences of at most 2,000 characters; no word repeats anything but letters without a bound.
+    "ledger/rule_words.py _pattern",
     # From the tables above.
     "models/facts.py vendor_of",
     "tokens/families.py family_of",
