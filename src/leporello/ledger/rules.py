@@ -30,9 +30,7 @@ _TAIL_QUESTION = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?<!\w)[\"“„«‘][^\"”“»’\s]{1,60} [^\"”“»’]{4,400}[\"”“»’]|[“「『][^”」』]{4,400}[”」』]")
-_NAME = re.compile(
-    r"`[^`]{1,200}`|(?<![\w./])[\w-]{1,60}[/_][\w./-]{1,60}|\b[a-z]{1,40}[A-Z]\w{0,40}|\b[A-Z]{2,20}\d{0,9}\b|\d+\.\d+|\b\w{1,40}\.[a-z]{1,4}\b"
-)
+_NAME = re.compile(r"`\w|\w[/_]\w|[a-z][A-Z]|\b[A-Z]{2}|\d\.\d|\w\.[a-z]{1,4}\b")
 _OF_ONESELF = re.compile(r"\b(?:i|i'\w{1,2}|my|me|us|yes|please|let's)\b", re.IGNORECASE)
 _LATIN = re.compile(r"[A-Za-z]{2}")
 _LATIN_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
