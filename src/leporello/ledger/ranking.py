@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop
 
 from leporello.ledger.calls import common_folder
@@ -65,7 +65,8 @@ class Ranking:
         heading = self._headings.get(number)
         if heading is None:
             heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
-        return RankedUnit(number, facts.role, unit, heading)
+        text = self._ledger.values.marked(number, unit.text)
+        return RankedUnit(number, facts.role, unit if text == unit.text else replace(unit, text=text), heading)
 
     def _earlier(self, number: int, line: EarlierLine) -> RankedUnit:
         return RankedUnit(number, line.role, line.unit, section=line.section)

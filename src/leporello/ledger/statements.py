@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -58,13 +58,28 @@ class Statement:
 
 
 @lru_cache(maxsize=16_384)
-def stated(sentence: str, *, is_output: bool) -> Statement | None:
-    """What a sentence states; None when it gives no value for anything, asks, or supposes."""
-    if "_" in sentence and (setting := patterns.SETTING.search(sentence)):
-        key, text = setting.groups()
-        return Statement(0, sentence, (_value(ValueKind.NAME, text),), frozenset({key}), subject=key)
-    if is_output or patterns.UNSURE.search(sentence) or patterns.CODE.search(sentence):
-        return None
+def stated(sentence: str, *, is_output: bool) -> tuple[Statement, ...]:
+    """What a sentence states; nothing when it gives no value for anything, asks, or supposes."""
+    settings = tuple(_settings(sentence)) if "_" in sentence else ()
+    if settings or is_output or patterns.UNSURE.search(sentence) or patterns.CODE.search(sentence):
+        return settings
+    said = _prose(sentence)
+    return (said,) if said else ()
+
+
+def _settings(sentence: str) -> Iterator[Statement]:
+    """Settings of programs; several may stand in one line."""
+    found = list(patterns.SAID_SETTING.finditer(sentence))
+    setting = patterns.SETTING.match(sentence)
+    while setting is not None:
+        found.append(setting)
+        setting = patterns.NEXT_SETTING.match(sentence, setting.end())
+    for match in found:
+        key = match["key"]
+        yield Statement(0, match["set"], (_value(ValueKind.NAME, match["value"]),), frozenset({key}), subject=key)
+
+
+def _prose(sentence: str) -> Statement | None:
     said = patterns.LIST_MARK.sub(_blank, sentence)
     spans = _values(said)
     cancelled = patterns.CANCEL.search(said)
@@ -151,6 +166,7 @@ def _value(kind: ValueKind, text: str, key: str = "", unit: str = "", given_up: 
     plain = unicodedata.normalize("NFKC", text).casefold().replace(" ", "")
     if kind is ValueKind.NUMBER:
         plain = plain.lstrip("v").replace(",", ".")
+    plain = plain.removeprefix("http://").removeprefix("https://")
     return Value(kind, text, plain, key, unit, given_up)
 
 

@@ -83,12 +83,13 @@ KINDS = {
     "number": ValueKind.NUMBER,
     "numeral": ValueKind.NUMBER,
 }
-SETTING = re.compile(
-    r"^(?:[^\s=]{0,80}[:→])?\s*(?:export |set |- |[\"'`]|ENV |env )*([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)[ \t]*[=:][ \t]*"
-    r"[\"']?([^\s\"'`,;|&<>(){}$\\]{1,80})",
-    re.MULTILINE,
-)
+_KEY = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
+_SET = rf"(?P<set>(?P<key>{_KEY})[ \t]*[=:][ \t]*[\"']?(?P<value>[^\s\"'`,;|&<>(){{}}$\\]{{1,80}}))[\"'`]?"
+SETTING = re.compile(rf"\A(?:[^\s=]{{0,80}}[:→])?\s*(?:export |set |- |[\"'`]|ENV |env )*{_SET}")
 """A setting of a program, in a line of its own: `DB_HOST=10.0.0.7`."""
+NEXT_SETTING = re.compile(rf"[ \t]+{_SET}")
+SAID_SETTING = re.compile(rf"(?P<set>`(?P<key>{_KEY})`(?: \w+){{1,3}} `(?P<value>[^`\s]{{1,80}})`)")
+"""The same in a sentence: "`DB_HOST` is set to `10.0.0.7`"."""
 LIST_MARK = re.compile(r"\A\s*(?:(?:[-*•>+]|\d{1,2}[.)])\s+)+")
 CODE = re.compile(
     r"[{};\\]\s*$|:=|=>|[├└│]|\|.*\|"
@@ -124,6 +125,13 @@ CHANGE = re.compile(
     r"|이제|대신|변경|바뀌|바꾸|바꿨|옮겼|옮기|연기|더 이상|수정|새로운|새 ",
     _I,
 )
+ANNOUNCED = re.compile(
+    r"(?<=[\w`)\]] )(?:now|no longer) (?!that\b|let\b|i\b|we\b|you\b)\w|\b(?:instead of|renamed|from now on)\b"
+    r"|\b(?:jetzt|nicht mehr|umbenannt|ab sofort|désormais|n'est plus|ahora|ya no|agora|já não|d'ora in poi|non più)\b"
+    r"|теперь|больше не|改为|改成|不再|に変更|になりました|이제|변경",
+    _I,
+)
+"""Says of something how it is from here on."""
 _GIVEN_UP = re.compile(
     r"(?:\b(?:from|instead of|rather than|not|no longer(?: \w+){0,3}|replac\w+|statt|anstatt|nicht(?: mehr)?|von"
     r"|vom|au lieu de"

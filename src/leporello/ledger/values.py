@@ -23,6 +23,7 @@ MOST_OPEN = 1_500
 """Statements that a later one can replace; of more the oldest are let go."""
 MOST_PER_MESSAGE = 40
 MOST_COMPARED = 30
+MARK = " (was; since m"
 LONGEST = 300
 """Characters of a sentence that states a value; longer ones are listings."""
 SHARED, SHARED_IF_CHANGED, SHARED_IF_NAMED = 0.6, 0.5, 0.3
@@ -69,12 +70,10 @@ class Values:
 
     def add(self, number: int, role: str, sentences: Iterable[str]) -> None:
         """Take in the sentences of a message; they come in the order of the conversation."""
-        taken = 0
-        for sentence in sentences:
-            said = stated(sentence, is_output=role == "tool") if len(sentence) <= LONGEST else None
-            if said is not None and taken < MOST_PER_MESSAGE:
-                taken += 1
-                self._take(replace(said, number=number))
+        readable = (text for text in sentences if len(text) <= LONGEST and MARK not in text)
+        said = (statement for text in readable for statement in stated(text, is_output=role == "tool"))
+        for statement in islice(said, MOST_PER_MESSAGE):
+            self._take(replace(statement, number=number))
 
     def replaced_in(self, number: int) -> list[Change]:
         """The values of a message that hold no longer, each with the newest that took its place."""
@@ -88,8 +87,8 @@ class Values:
     def marked(self, number: int, text: str) -> str:
         """A text of a message with a mark behind every sentence whose value was replaced."""
         for change in self.replaced_in(number):
-            if change.was_text in text:
-                mark = f"{change.was_text} (was; since m{change.since}: {change.value})"
+            if change.was_text and change.was_text in text and change.was_text + MARK not in text:
+                mark = f"{change.was_text}{MARK}{change.since}: {change.value})"
                 text = text.replace(change.was_text, mark, 1)
         return text
 
@@ -117,7 +116,7 @@ class Values:
                 continue
             if earlier.number != said.number:
                 old, new = pair
-                self._note(Change(said.subject, new, said.number, old, earlier.number, said.text, earlier.text))
+                self.note(Change(said.subject, new, said.number, old, earlier.number, said.text, earlier.text))
             self._drop(place)
         self.open[self.next] = said
         self._index(self.next, said)
@@ -125,7 +124,8 @@ class Values:
         while len(self.open) > MOST_OPEN:
             self._drop(next(iter(self.open)))
 
-    def _note(self, change: Change) -> None:
+    def note(self, change: Change) -> None:
+        """Take in that a value was replaced."""
         self.changes.append(change)
         self._later[change.was_since, change.was_text] = change
         self._replaced[change.was_since].append(change)

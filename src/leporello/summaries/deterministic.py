@@ -13,6 +13,7 @@ from leporello.ledger.ledger import Ledger
 from leporello.ledger.line_patterns import DECISION, ERROR, INTENT
 from leporello.ledger.ranking import RankedUnit, Ranking
 from leporello.ledger.units import sentences_of
+from leporello.ledger.values import MARK
 from leporello.summaries import sections, unverified
 from leporello.summaries.episodes import episode_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
@@ -51,7 +52,13 @@ class Pick:
 def quoted(text: str) -> list[str]:
     """The units of a quotation of prose: the inverse of `Pick.text`, and of the lines that 0.1 wrote."""
     pieces = (piece for line in text.split("\n") if line != GAP.strip() for piece in line.split(GAP))
-    return [unit for piece in pieces if piece != "[…]" for unit in sentences_of(piece)]
+    units: list[str] = []
+    for unit in (unit for piece in pieces if piece != "[…]" for unit in sentences_of(piece)):
+        if unit.startswith(MARK.lstrip()) and units:
+            units[-1] += f" {unit}"
+        else:
+            units.append(unit)
+    return units
 
 
 def choose(
@@ -104,6 +111,8 @@ UNVERIFIED_RULE_SHARE, UNVERIFIED_PIN_SHARE = 0.6, 0.3
 ACTION_SHARE = 0.06
 FILE_SHARE = 0.05
 STATE_SHARE = 0.05
+CHANGE_SHARE = 0.04
+ANNOUNCED_SHARE = 0.03
 MOST_DECISIONS = 24
 DECISION_WORDS = 6
 MOST_ERRORS = 3
@@ -152,7 +161,7 @@ def _build(
     if summary is not None:
         facts = merge(facts, summary)
     room = budget.total - count(render(facts))
-    taken = {line.text for line in facts[Section.CONSTRAINTS]}
+    taken = {line.text for section in (Section.CONSTRAINTS, Section.CRITICAL) for line in facts[section]}
     words = quotations(ledger, ranking, room, count, focus=focus, taken=taken, decisions=summary is None)
     return joined(facts, words)
 
@@ -226,7 +235,13 @@ def plain_sections(
             sections.pin_lines(ledger, covered), int(room * PIN_SHARE), count, newest_first=True
         ),
         Section.REMAINING: sections.within(sections.todo_lines(ledger), int(budget * STATE_SHARE), count),
+        Section.CRITICAL: [
+            *sections.within(sections.change_lines(ledger, covered), int(budget * CHANGE_SHARE), count),
+            *sections.within(sections.announced_lines(ledger, covered), int(budget * ANNOUNCED_SHARE), count),
+        ],
     }
+    for section in (Section.GOAL, Section.CONSTRAINTS, Section.PENDING):
+        made[section] = sections.marked(ledger, made[section])
     shares = {
         Section.GOAL: int(budget * 0.1),
         Section.CONSTRAINTS: int(room * UNVERIFIED_RULE_SHARE),
@@ -300,7 +315,9 @@ def merge(facts: Handoff, summary: Handoff) -> Handoff:
             known = " ".join(line.text for line in facts[section])
             merged[section] = (*facts[section], *(line for line in lines if line.text not in known))
         else:
-            # A model was not shown what nobody vouches for, so that it stands beside what it wrote.
-            told = (line for line in facts[section] if line.origin is LineOrigin.UNVERIFIED)
+            # A model was not shown what nobody vouches for, nor which values changed: they stand beside its words.
+            told = (
+                line for line in facts[section] if line.origin is LineOrigin.UNVERIFIED or section is Section.CRITICAL
+            )
             merged[section] = (*told, *lines)
     return Handoff(merged)

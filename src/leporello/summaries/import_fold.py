@@ -17,7 +17,7 @@ from leporello.summaries.deterministic import quoted
 from leporello.summaries.episodes import TOLD
 from leporello.summaries.fold import ViewFold
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin, Section
-from leporello.summaries.sections import ROOT_LINE
+from leporello.summaries.sections import ROOT_LINE, read_change
 
 _AS_PROSE = (Section.DECISIONS, Section.RESOLVED, Section.CRITICAL, Section.BLOCKED, Section.IN_PROGRESS)
 """Sections whose lines are sentences like any others and compete with them for room."""
@@ -45,7 +45,7 @@ def inherit(ledger: Ledger, *folds: ViewFold) -> None:
         elif section is Section.USER_SAID:
             texts.setdefault(number, []).extend(("user", part) for part in quoted(line.text))
         elif section in _AS_PROSE:
-            texts.setdefault(number, []).append(("assistant", line.text))
+            _inherit_prose(ledger, number, line, texts)
         elif section is Section.INDEX:
             _inherit_index(number, line, texts, headings)
         elif section is Section.COMPLETED:
@@ -54,7 +54,7 @@ def inherit(ledger: Ledger, *folds: ViewFold) -> None:
             root = _inherit_file(ledger, number, line.text, root)
         elif section in (Section.PENDING, Section.GOAL):
             _inherit_ask(ledger, number, line.text, answered=section is Section.GOAL)
-    for number, pieces in texts.items():
+    for number, pieces in sorted(texts.items()):
         _put(ledger, number, pieces, headings.get(number, ""))
     ledger.rules.sort(key=lambda rule: rule.number)
     ledger.asks.sort(key=lambda ask: ask.number)
@@ -99,6 +99,15 @@ def _inherit_rule(ledger: Ledger, number: int, text: str) -> None:
         ledger.rules.append(Rule(number, text))
 
 
+def _inherit_prose(ledger: Ledger, number: int, line: HandoffLine, texts: dict[int, list[tuple[str, str]]]) -> None:
+    change = read_change(line)
+    if change is not None:
+        ledger.values.note(change)
+        return
+    role = "user" if line.origin is LineOrigin.USER else "assistant"
+    texts.setdefault(number, []).append((role, line.text))
+
+
 def _inherit_index(
     number: int, line: HandoffLine, texts: dict[int, list[tuple[str, str]]], headings: dict[int, str]
 ) -> None:
@@ -117,3 +126,4 @@ def _put(ledger: Ledger, number: int, pieces: list[tuple[str, str]], heading: st
     call = CallFacts(name or "tool", "other", "", target, "") if role == "tool" else None
     source = Source(role, sum(len(text) for text, _ in units), len(units))
     ledger.facts[number] = MessageFacts(role, scored_units(ledger.vocabulary, source, units), answers=call)
+    ledger.values.add(number, role, (text for _, text in pieces))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
 from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.importance import COURTESY, words_of
@@ -11,12 +12,15 @@ from leporello.ledger.ledger import Ask, Ledger
 from leporello.ledger.line_patterns import QUESTION
 from leporello.ledger.rules import RuleKind, read
 from leporello.ledger.units import clip
+from leporello.ledger.value_patterns import ANNOUNCED
+from leporello.ledger.values import Change
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
 
 CountText = Callable[[str], int]
 ASK_CHARS = 1_200
 ACTION_CHARS = 110
 ANSWER_CHARS = 200
+SUBJECT_CHARS = 80
 MOST_PENDING = 12
 MOST_REPLIES = 8
 """How far back the request is looked for that a reply goes on with."""
@@ -172,6 +176,52 @@ def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
 
 def _ask_line(ask: Ask, reason: str = "") -> HandoffLine:
     return HandoffLine(clip(ask.text.strip(), ASK_CHARS) + reason, (ask.number,), LineOrigin.USER)
+
+
+def change_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
+    """Values that were replaced, newest change first: what holds now, and what held before."""
+    lines = []
+    for change in ledger.values.latest():
+        if change.was_since in covered:
+            subject = one_line(change.subject, SUBJECT_CHARS)
+            told = f"{subject}: now {change.value} [m{change.since}], was {change.was} until then"
+            lines.append(HandoffLine(told, (change.was_since,), LineOrigin.PROGRAM))
+    return lines
+
+
+def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
+    """Sentences that say how something is from here on, those that tell most first."""
+    found = [
+        (unit.score, number, facts.role, unit.text)
+        for number, facts in ledger.facts.items()
+        if number in covered and facts.role in ("user", "assistant")
+        for unit in facts.units
+        if ANNOUNCED.search(unit.text) and len(unit.text) <= ANSWER_CHARS
+    ]
+    found.sort(key=lambda line: (-line[0], line[1]))
+    return [HandoffLine(text, (number,), LineOrigin(role)) for _, number, role, text in found]
+
+
+def read_change(line: HandoffLine) -> Change | None:
+    """The change that a line of `change_lines` tells."""
+    match = _CHANGE_LINE.fullmatch(line.text) if line.origin is LineOrigin.PROGRAM and line.sources else None
+    if match is None:
+        return None
+    subject, value, since, was = match.groups()
+    return Change(subject, value, int(since), was, line.sources[0], subject, "")
+
+
+_CHANGE_LINE = re.compile(r"(.+?): now (.+) \[m(\d{1,9})\], was (.+) until then")
+
+
+def marked(ledger: Ledger, lines: Iterable[HandoffLine]) -> list[HandoffLine]:
+    """The user's lines, with a mark behind each value that was replaced since."""
+    return [
+        replace(line, text=ledger.values.marked(line.sources[0], line.text))
+        if line.sources and line.origin is LineOrigin.USER and not line.text.startswith(ENDED)
+        else line
+        for line in lines
+    ]
 
 
 def file_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:

@@ -1,0 +1,51 @@
+"""A fold says which value holds now, and marks the one it replaced."""
+
+from __future__ import annotations
+
+from leporello.events import Span
+from leporello.ledger.ledger import Ledger
+from leporello.summaries.deterministic import build, merge
+from leporello.summaries.fold import Fold
+from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, parse, render
+from leporello.summaries.import_fold import inherit
+
+OLD = "The launch of the billing portal is on 12 May."
+NEW = "The billing portal launch is on 19 May."
+TOLD = "billing portal launch: now 19 May [m9], was 12 May until then"
+
+
+def folded() -> Handoff:
+    ledger = Ledger()
+    ledger.add(1, {"role": "user", "content": OLD})
+    ledger.add(2, {"role": "assistant", "content": "Noted. The parser has 240 lines."})
+    ledger.add(9, {"role": "user", "content": NEW})
+    return build(ledger, {1, 2, 9}, 2_000, len)
+
+
+def test_a_replaced_value_is_marked_and_the_change_told() -> None:
+    handoff = folded()
+    said = [line.text for line in handoff[Section.USER_SAID]]
+    assert f"{OLD} (was; since m9: 19 May)" in said
+    assert NEW in said
+    assert HandoffLine(TOLD, (1,), LineOrigin.PROGRAM) in handoff[Section.CRITICAL]
+    assert f"- {TOLD} [m1 program]" in render(handoff)
+
+
+def test_a_fold_with_marks_is_read_back_as_it_was_written() -> None:
+    handoff = folded()
+    assert parse(render(handoff)) == handoff
+
+
+def test_a_change_is_carried_into_the_next_fold() -> None:
+    ledger = Ledger()
+    inherit(ledger, Fold(1, Span(1, 9), folded()))
+    ledger.add(10, {"role": "user", "content": "The parser tests pass."})
+    again = build(ledger, {1, 2, 9, 10}, 2_000, len)
+    assert [line.text for line in again[Section.CRITICAL]] == [TOLD]
+    assert render(again).count("(was; since m9: 19 May) (was") == 0
+
+
+def test_a_summary_of_a_model_stands_beside_the_changes() -> None:
+    told = HandoffLine("The portal needs the new tax table.", (2,), LineOrigin.MODEL)
+    merged = merge(folded(), Handoff({Section.CRITICAL: (told,)}))
+    assert [line.text for line in merged[Section.CRITICAL]] == [TOLD, told.text]
