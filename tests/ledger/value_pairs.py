@@ -147,5 +147,7 @@ APART = (
     ("개발 서버 포트는 8080입니다.", "운영 서버 포트는 80입니다."),
     ("The demo of the editor was moved to Friday.", "The demo of the importer is now on Monday."),
     ("We renamed `fold` to `compact`.", "We renamed `Pin` to `Keep`."),
+    ("Looking at part 4.", "Looking at part 5."),
+    ("Reading page 6.", "Now reading page 7."),
     ("The dinner with Omar is cancelled.", "The dinner with Lucía is at 20:00."),
 )

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from leporello.ledger import value_patterns as patterns
 from leporello.ledger.value_patterns import ValueKind
@@ -191,7 +191,7 @@ class _Words:
             self._take_words(sentence[position : span.start])
             rest = sentence[span.end : spans[place + 1].start if place + 1 < len(spans) else len(sentence)]
             key = self._last if self._direct else ""
-            if span.bare and key and len(spans) > 1:
+            if span.bare and key and (len(spans) > 1 or key in _counted()):
                 self.labels.add(f"{key} {span.text}")
             else:
                 unit = _unit(rest) if span.kind is ValueKind.NUMBER else ""
@@ -219,6 +219,11 @@ class _Words:
             self.plain.update(dict.fromkeys(found))
             self._last = found[-1]
             self._direct, self._linked = True, False
+
+
+@cache
+def _counted() -> frozenset[str]:
+    return frozenset(plain for word in patterns.COUNTED for plain in plain_words(word))
 
 
 def _unit(rest: str) -> str:

@@ -175,6 +175,16 @@ LINKS = frozenset(
 )
 """Small words that tie what follows to what stands before: the port *of* the worker."""
 
+COUNTED = frozenset(
+    """
+    page part chapter step phase test item line section task issue row column figure attempt batch hunk round iteration
+    day week question message file commit block module lesson unit exercise run job stage point number option
+    seite teil kapitel schritt aufgabe zeile tag étape partie chapitre ligne página paso parte capítulo línea linha
+    pagina passo capitolo riga страница шаг часть глава строка
+    """.split()
+)
+"""Words whose number is which one of many: page 3 and page 4 are two pages."""
+
 STOP = frozenset(
     """
     a about after again all also am an and any are as at be because been before being both but by can could did do

@@ -274,7 +274,10 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
     decided: list[RankedUnit] = []
     if with_decisions:
         decided = [
-            unit for units in rest.units.values() for unit in units if unit.role == "assistant" and _decides(unit.text)
+            unit
+            for units in rest.units.values()
+            for unit in units
+            if unit.role == "assistant" and _decides(unit.text.partition(MARK)[0])
         ]
         decided = sorted(decided, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
     chosen = {(unit.number, unit.position) for unit in decided}
