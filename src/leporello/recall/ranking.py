@@ -18,6 +18,7 @@ from typing import NamedTuple
 from leporello.recall.base import GAP, Window
 from leporello.recall.chunks import Chunk, LineFeature, MemoryIndex
 from leporello.recall.question import AnswerType, Question, Term
+from leporello.recall.superseded import mark_superseded
 from leporello.text_features.words import rarity
 
 OWN = 2.25
@@ -312,7 +313,7 @@ def choose(
     for worth, line, tokens in packer.by_worth(scored):
         if not packer.take(worth, line, tokens):
             break
-    windows = sorted(packer.windows(), key=lambda window: -window.score)
+    windows = mark_superseded(sorted(packer.windows(), key=lambda window: -window.score))
     # Tokens of a whole may differ by a few from the sum over its lines; the promise is about the whole.
     while windows and count(render(windows)) > max_tokens:
         windows.pop()

@@ -1,0 +1,42 @@
+"""A search marks values that were replaced, and brings the newest statement first."""
+
+from __future__ import annotations
+
+from leporello.recall.base import RecallQuery
+from leporello.recall.memory import MemoryRecall
+
+OLD = "The launch of the billing portal is on 12 May."
+NEW = "The billing portal launch is on 19 May."
+FILLER = [{"role": "assistant", "content": f"I cleaned up the fixtures of suite {name}."} for name in "abcdefgh"]
+
+
+def conversation(*texts: str) -> MemoryRecall:
+    messages = [message for text in texts for message in ({"role": "user", "content": text}, *FILLER)]
+    return MemoryRecall(messages)
+
+
+def test_a_replaced_value_is_marked_and_stands_behind_the_newest() -> None:
+    found = conversation(OLD, NEW).search(RecallQuery("When is the launch of the billing portal?"))
+    assert [window.message for window in found][:2] == [10, 1]
+    assert found[1].text == f"{OLD} (superseded by m10)"
+    assert found[0].score >= found[1].score
+
+
+def test_a_mark_names_the_newest_of_several() -> None:
+    found = conversation(OLD, NEW, "The billing portal launch is on 26 May.").search(
+        RecallQuery("When is the launch of the billing portal?")
+    )
+    assert found[0].message == 19
+    assert {window.message for window in found if "(superseded by m19)" in window.text} == {1, 10}
+
+
+def test_values_of_different_things_are_not_marked() -> None:
+    text = conversation("The worker timeout is 30 seconds.", "The client timeout is 60 seconds.").answer("the timeout")
+    assert "superseded" not in text
+
+
+def test_marks_stay_within_the_tokens_asked_for() -> None:
+    recall = conversation(OLD, NEW)
+    for tokens in (20, 40, 60, 80):
+        found = recall.search(RecallQuery("launch of the billing portal", tokens))
+        assert recall._count("\n".join(map(str, found))) <= tokens
