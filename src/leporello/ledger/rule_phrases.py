@@ -1,4 +1,4 @@
-"""How rules are worded: patterns in English and Chinese, one phrasing a line. `leporello.ledger.rules` reads by them.
+"""Patterns of what stands around rules: code, clauses, lead-ins, assent, taking back. `leporello.ledger.rules` uses them.
 
 A line that begins with `#` is a comment. English patterns ignore case. What may stand between two words is bounded by the
 longest sentence that is read (2,000 characters): a repeat without a bound would read the rest again at every first word.
