@@ -369,5 +369,7 @@ FURTHER_NOT_RULES = [
     "Every test took ten minutes.",
     "We need to look at the logs first.",
     "Rename the module.",
+    "Collect all notes in docs/system_notes.md please.",
+    "Can you collect all notes from this session and place them in a docs/system_notes.md file?",
 ]
 """Reports and remarks that use the same words."""

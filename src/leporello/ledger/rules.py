@@ -49,6 +49,7 @@ WEIGHTS: dict[str, int] = {
     "ban": 16,
     "must": 8,
     "always": 3,
+    "every": 3,
     "only": 1,
     "contrast": 7,
     "condition": 1,
@@ -77,8 +78,10 @@ WEIGHTS: dict[str, int] = {
 }
 """How much a feature speaks for a rule, or against it."""
 THRESHOLD = 17
-FORCE = frozenset("ban keeps must always only contrast prefers decides permits corrects binds no".split())
+FORCE = frozenset("ban keeps must always every only contrast prefers decides permits corrects binds no".split())
 """Of these a rule has at least one; the others only add to them."""
+ASKED = frozenset(("ban", "keeps"))
+"""The same for what is asked politely: everything else asked so is work for this turn."""
 
 
 class RuleKind(StrEnum):
@@ -141,8 +144,6 @@ def features(sentence: str) -> frozenset[str]:
         found -= {"task", "once"}
     if not _OF_ONESELF.search(said):
         found.discard("trade")
-    if not found & FORCE:
-        found.add("plain")
     if _NAME.search(said) or (language not in _KNOWN_BY and _LATIN.search(said)):
         found.add("name")
     if said.rstrip().endswith((":", "：")):
@@ -151,6 +152,8 @@ def features(sentence: str) -> frozenset[str]:
         found.add("quoted")
     if phrases.POLITE.search(said):
         found.add("polite")
+    if not found & (ASKED if "polite" in found else FORCE - {"every"} if "task" in found else FORCE):
+        found.add("plain")
     return frozenset(found)
 
 
