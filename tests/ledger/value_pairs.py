@@ -44,6 +44,14 @@ SILENT = (
     ("产品发布日期是5月12日。", "产品发布日期是5月20日。", "5月12日", "5月20日"),
     ("サーバーの移行は4月3日です。", "サーバーの移行は4月10日です。", "4月3日", "4月10日"),
     ("정기 회의는 10시입니다.", "정기 회의는 14시입니다.", "10시", "14시"),
+    ("Our Postgres instance runs on port 5432.", "Connect to the Postgres instance through port 6543.", "5432", "6543"),
+    ("The flight to Denver leaves at 7:15.", "Denver flight departs 9:40.", "7:15", "9:40"),
+    (
+        "The API base URL is https://api.acme.dev/v1.",
+        "Requests go to the API base URL https://api.acme.dev/v2.",
+        "https://api.acme.dev/v1",
+        "https://api.acme.dev/v2",
+    ),
     ("DB_HOST=10.0.0.7", "export DB_HOST=10.0.0.9", "10.0.0.7", "10.0.0.9"),
     ("The invoice for the roof repair comes to 840 euros.", "The roof repair invoice is 910 euros.", "840", "910"),
 )

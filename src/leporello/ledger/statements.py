@@ -191,7 +191,7 @@ class _Words:
             self._take_words(sentence[position : span.start])
             rest = sentence[span.end : spans[place + 1].start if place + 1 < len(spans) else len(sentence)]
             key = self._last if self._direct else ""
-            if span.bare and key and (len(spans) > 1 or key in _counted()):
+            if span.bare and key and (key in _counted() or _other_figures(spans, span)):
                 self.labels.add(f"{key} {span.text}")
             else:
                 unit = _unit(rest) if span.kind is ValueKind.NUMBER else ""
@@ -219,6 +219,10 @@ class _Words:
             self.plain.update(dict.fromkeys(found))
             self._last = found[-1]
             self._direct, self._linked = True, False
+
+
+def _other_figures(spans: Sequence[_Span], span: _Span) -> bool:
+    return any(other is not span and other.kind is not ValueKind.NAME for other in spans)
 
 
 @cache

@@ -143,7 +143,7 @@ class Values:
 
     def _weight(self, word: str) -> float:
         """Rare words tell more about what is meant."""
-        return 1.0 / (1.0 + math.log1p(len(self._places.get(word, ()))))
+        return 1.0 / (1.0 + math.log(max(1, len(self._places.get(word, ())))))
 
     def _index(self, place: int, statement: Statement) -> None:
         for word in statement.words:
@@ -164,8 +164,9 @@ def replaced(old: Statement, new: Statement, weight: Weight) -> tuple[str, str] 
     pair = _pair(old, new)
     if pair is None:
         return None
-    common = old.words & new.words
-    shared, ours, theirs = (sum(map(weight, words)) for words in (common, old.words, new.words))
+    before, after = (said.words if pair[1].kind in NAMING else said.words | _names(said) for said in (old, new))
+    common = before & after
+    shared, ours, theirs = (sum(map(weight, words)) for words in (common, before, after))
     shorter, longer = min(ours, theirs), max(ours, theirs)
     if pair[1].kind is ValueKind.CANCELLED:
         enough = shared >= SHARED * theirs and shared >= SHARED_IF_NAMED * ours
@@ -184,6 +185,12 @@ def replaced(old: Statement, new: Statement, weight: Weight) -> tuple[str, str] 
     return (pair[0].text, pair[1].text) if enough else None
 
 
+def _names(said: Statement) -> frozenset[str]:
+    """The names in a sentence as words: where the value is something else, they belong to what it is about."""
+    names = (value.text for value in said.values if value.kind is ValueKind.NAME)
+    return frozenset(plain for name in names for word in name.split() for plain in plain_words(word))
+
+
 def _is_setting(said: Statement) -> bool:
     return said.subject.isupper() and "_" in said.subject
 
@@ -197,7 +204,11 @@ def _different(old: Statement, new: Statement) -> bool:
     rows = {row for word in one for row in table.get(word, ())}
     if rows and any(row in rows for word in other for row in table.get(word, ())):
         return True
-    return _other_beside(old.before, new.before, one, other) or _other_beside(old.after, new.after, one, other)
+    named, renamed = ({(v.plain, v.key) for v in said.values if v.kind is ValueKind.NAME} for said in (old, new))
+    return any(
+        _other_beside(was, now, one, other)
+        for was, now in ((old.before, new.before), (old.after, new.after), (named, renamed))
+    )
 
 
 def _other_beside(
