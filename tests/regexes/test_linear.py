@@ -44,6 +44,7 @@ AT_RUN_TIME = {
     "chat/prompt.py expand",
     "gateway/dashboard/pages.py marked",
     "ledger/user_text.py _block_end",
+    "summaries/fold.py _footer_pattern",
     "summaries/verify/judge.py holds_name",
     # Written by the user or the model: refused, or matched by a linear engine, or in a process that can be ended.
     "tools/python_search.py search",

@@ -72,7 +72,8 @@ class Values:
         """Take in the sentences of a message; they come in the order of the conversation."""
         readable = (text for text in sentences if len(text) <= LONGEST and MARK not in text)
         said = (statement for text in readable for statement in stated(text, is_output=role == "tool"))
-        for statement in islice(said, MOST_PER_MESSAGE):
+        told = (statement for statement in said if role == "user" or _tells_figures(statement))
+        for statement in islice(told, MOST_PER_MESSAGE):
             self._take(replace(statement, number=number))
 
     def replaced_in(self, number: int) -> list[Change]:
@@ -189,6 +190,11 @@ def _names(said: Statement) -> frozenset[str]:
     """The names in a sentence as words: where the value is something else, they belong to what it is about."""
     names = (value.text for value in said.values if value.kind is ValueKind.NAME)
     return frozenset(plain for name in names for word in name.split() for plain in plain_words(word))
+
+
+def _tells_figures(said: Statement) -> bool:
+    """Whether a statement gives more than names: the lists of an assistant name one thing after another."""
+    return said.says_change or _is_setting(said) or any(value.kind not in NAMING for value in said.values)
 
 
 def _is_setting(said: Statement) -> bool:
