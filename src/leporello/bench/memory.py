@@ -190,7 +190,7 @@ _BEAM_HINTS = (
     "preference_being_tested",
     "key_facts_tested",
 )
-_PLAN_MARK = re.compile(r"\s*->->\s*[\d,.]+\s*$")
+_PLAN_MARK = re.compile(r"->->\s?[\d,.]{1,40}\s{0,9}\Z")
 """The generator's own note behind a user's message."""
 _QUESTIONS = Path("probing_questions", "probing_questions.json")
 
@@ -218,7 +218,7 @@ def _beam_exam(name: str, batches: Any, asked: Any) -> MemoryExam:
         date = next((message["time_anchor"] for message in said if message.get("time_anchor")), "")
         opening = f"[{date}] " if date else ""
         for message in said:
-            turns[message["id"]] = text = _PLAN_MARK.sub("", message["content"])
+            turns[message["id"]] = text = _PLAN_MARK.sub("", message["content"]).rstrip()
             messages.append({"role": message["role"], "content": opening + text})
             opening = ""
     questions = (

@@ -46,7 +46,7 @@ _MARKED = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?!\(was;)")
 """A mark in brackets belongs to the sentence before it."""
-_FINISHED = re.compile(r"^\W*active task\W*\n+\W*none\b", re.IGNORECASE | re.MULTILINE)
+_FINISHED = re.compile(r"^\W{0,9}active task\W{0,9}\n\W{0,9}none\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

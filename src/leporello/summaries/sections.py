@@ -204,14 +204,15 @@ def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLin
 
 def read_change(line: HandoffLine) -> Change | None:
     """The change that a line of `change_lines` tells."""
-    match = _CHANGE_LINE.fullmatch(line.text) if line.origin is LineOrigin.PROGRAM and line.sources else None
-    if match is None:
+    subject, now, rest = line.text.partition(": now ")
+    found = _CHANGED.search(rest)
+    if line.origin is not LineOrigin.PROGRAM or not line.sources or not now or found is None:
         return None
-    subject, value, since, was = match.groups()
-    return Change(subject, value, int(since), was, line.sources[0], subject, "")
+    was = rest[found.end() :].removesuffix(" until then")
+    return Change(subject, rest[: found.start()], int(found[1]), was, line.sources[0], subject, "")
 
 
-_CHANGE_LINE = re.compile(r"(.+?): now (.+) \[m(\d{1,9})\], was (.+) until then")
+_CHANGED = re.compile(r" \[m(\d{1,9})\], was ")
 
 
 def marked(ledger: Ledger, lines: Iterable[HandoffLine]) -> list[HandoffLine]:
