@@ -68,7 +68,7 @@ def _tail(plan: CompactionPlan, tail_chars: int) -> list[Item]:
     for k, index in enumerate(plan.tail):
         item = items[index]
         message = item.message
-        if index in plan.open_calls or k == newest or item.is_summary:
+        if index in plan.open_calls or k == newest or item.is_summary or is_instruction(item.message):
             shown.append(item)
             continue
         if k in repeated:
