@@ -19,6 +19,7 @@ from leporello.compaction.prune import (
 )
 from leporello.ledger.units import CUT_MARK
 from leporello.messages import ToolCall
+from leporello.redact import PLACEHOLDER
 
 
 def result(text: str) -> dict:
@@ -62,13 +63,13 @@ VALUES = st.recursive(st.text() | st.integers() | st.none(), lambda v: st.lists(
 
 @given(st.dictionaries(st.text(max_size=8), VALUES | st.text(min_size=400, max_size=3_000), max_size=5))
 def test_shortened_arguments_are_json_and_no_value_is_a_fragment(arguments: dict) -> None:
-    """Every value is either whole or gone; what is gone is named beside the arguments."""
+    """Every value is whole, masked as a secret, or gone; what is gone is named beside the arguments."""
     call = {"id": "1", "type": "function", "function": {"name": "write_file", "arguments": json.dumps(arguments)}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     shown = json.loads(shorten_arguments(message)["tool_calls"][0]["function"]["arguments"])
     for key, value in shown.items():
         if key != OMITTED_KEY:
-            assert value == arguments[key]
+            assert value in (arguments[key], PLACEHOLDER)
     assert set(arguments) <= set(shown) | set(shown.get(OMITTED_KEY, {}))
 
 
