@@ -5,7 +5,8 @@
 #   make test-all   that, and all other tests
 #   make test-fast  that of `make test` which takes two minutes, while you work
 #   make lint       style and import layers         make types   strict type check
-#   make bench      measurements, as ratios         make docs    rewrite the generated parts of docs/
+#   make bench      measurements, as ratios         make bench-full   all of them, some take an hour
+#   make docs       rewrite the generated parts of docs/
 #   make fuzz       property tests, many examples   make soak    crash and load campaigns, long
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -36,7 +37,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-extended test-fast lint types bench docs fuzz soak clean
+.PHONY: help setup demo test test-all test-extended test-fast lint types bench bench-full docs fuzz soak clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -79,6 +80,9 @@ types: setup
 
 bench: setup
 	@$(BIN)/python -m benchmarks
+
+bench-full: setup
+	@$(BIN)/python -m benchmarks --full
 
 docs: setup
 	@$(BIN)/python scripts/docs.py

@@ -16,6 +16,8 @@ EXTENDED = (
     # These build environments of their own, with other people's agents and frameworks in them.
     "tests/adapters/test_frameworks.py",
     "tests/plugins/test_hermes.py",
+    "tests/plugins/test_hermes_sessions.py",
+    "tests/plugins/test_hosted_engines.py::test_hermes_lcm_compacts_ten_times_and_answers_about_the_first_hour",
     "tests/repo/test_installs.py",
     # Several processes that are killed, restarted or stopped while clients wait for them.
     "tests/chat/test_killed.py::test_killed_at_any_moment",
@@ -27,18 +29,46 @@ EXTENDED = (
     "tests/chat/test_terminal.py::test_the_model_on_this_machine",
     "tests/local/test_real_server.py",
     # All recorded sessions.
+    "tests/exam/test_exam_real.py",
+    "tests/policy/test_optimum.py::test_at_most_twice_the_best_in_every_recorded_session",
     "tests/verify/test_verify_measured.py::test_recorded_sessions_give_the_same_figures",
+    # A terminal on which somebody waits.
+    "tests/chat/test_terminal.py::test_a_very_long_answer",
+    "tests/chat/test_terminal.py::test_an_assumed_window_is_called_so",
+    "tests/chat/test_terminal.py::test_folding_by_hand_with_a_topic",
+    "tests/chat/test_terminal.py::test_no_colour",
+    "tests/chat/test_terminal.py::test_no_network",
+    "tests/chat/test_terminal.py::test_pasting_five_thousand_lines",
+    "tests/chat/test_terminal.py::test_resizing_while_an_answer_grows",
+    "tests/chat/test_terminal.py::test_the_prompt_cache_is_told_at_the_start",
+    "tests/chat/test_terminal.py::test_typing_ahead",
+    "tests/chat/test_plain.py::test_going_on_in_a_pipe",
+    # Word tables whose steps take long to count.
+    "tests/regexes/test_linear.py::test_pattern_is_linear[leporello.ledger.rule_phrases.HABIT]",
+    "tests/regexes/test_linear.py::test_pattern_is_linear[leporello.ledger.value_patterns.CHANGE]",
+    "tests/regexes/test_linear.py::test_pattern_is_linear[leporello.redact.names._KEY]",
+    # Long conversations of which shorter ones are looked at from nearer.
+    "tests/dashboard/test_queries.py::test_postgres_scans_no_table",
+    "tests/dashboard/test_truth.py",
+    "tests/engines/test_lcm_conversation.py::test_every_fold_that_ever_stood_opens_and_says_what_it_is_made_of",
+    "tests/gateway/test_conversation_cache.py::test_an_agent_answers_the_same_whatever_is_evicted",
+    "tests/leaks/test_cuts.py",
+    "tests/testing/test_demo.py::test_it_says_the_same_every_time",
+    "tests/testing/test_demo.py::test_it_works_in_the_home_of_the_environment",
 )
-"""Files and tests that only `make test-all` runs."""
+"""Files, tests and single cases that only `make test-all` runs."""
 
 SAMPLED = {
+    "tests/chat/test_command_names.py": 1,
     "tests/cli/test_missing_extras.py": 4,
     "tests/cli/test_streams.py": 4,
-    "tests/dashboard/test_truth.py": 1,
+    "tests/conversation/test_conversation.py": 1,
+    "tests/e2e/test_faults.py": 1,
     "tests/e2e/test_long_conversations.py": 1,
     "tests/gateway/test_long_conversations.py": 1,
-    "tests/gateway/test_recall.py": 3,
-    "tests/leaks/test_cuts.py": 1,
+    "tests/gateway/test_recall.py": 2,
+    "tests/gateway/test_setups.py": 1,
+    "tests/gateway/test_steady.py": 1,
     "tests/store/test_postgres_crash.py": 1,
     "tests/store/test_sqlite_crash.py": 2,
 }
@@ -77,8 +107,19 @@ SLOW = (
 """What `make test-fast` leaves out."""
 
 
+def is_fault(item: pytest.Item) -> bool:
+    """A run of a promise test on a copy of the program that has a fault."""
+    return "[breaks when " in item.nodeid
+
+
 def mark_tiers(items: Sequence[pytest.Item]) -> None:
-    """Marks what is `extended` or `slow`."""
+    """Marks what is `extended` or `slow`. Of the faults that a promise must notice `make test` takes the first."""
+    faults: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in filter(is_fault, items):
+        faults[item.nodeid.partition("::")[0]].append(item)
+    for others in faults.values():
+        for item in others[1:]:
+            item.add_marker(pytest.mark.extended)
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
@@ -87,7 +128,7 @@ def mark_tiers(items: Sequence[pytest.Item]) -> None:
         most = 0 if file in EXTENDED or test in EXTENDED else SAMPLED.get(file, len(those))
         kept = {len(those) * number // most for number in range(most)}
         for number, item in enumerate(those):
-            if number not in kept:
+            if number not in kept or item.nodeid in EXTENDED:
                 item.add_marker(pytest.mark.extended)
             if test.startswith(SLOW):
                 item.add_marker(pytest.mark.slow)

@@ -11,11 +11,13 @@ documentation imports from them. Names are loaded when they are first used, so t
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from leporello.deprecation import find_moved_modules
 
+TYPE_CHECKING = False  # as checkers of types know it; `typing` takes longer to import than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from leporello.api import Compressed, compress
     from leporello.cancel import CancelToken
     from leporello.config import Home, Settings, load_settings

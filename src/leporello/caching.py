@@ -66,7 +66,9 @@ def anchored(
     system = _system_end(messages)
     first = system[-1] + 1 if system else 0
     if previous is None:
-        previous = _before_last_answer(messages, end)
+        # The last message of the request whose answer is the newest one in the list.
+        answers = (index for index in range(end - 1, 0, -1) if role_of(messages[index]) == "assistant")
+        previous = next((index - 1 for index in answers), None)
     wanted = [index for index in (summary, previous, end - 1) if index is not None and first <= index < end]
     marks = {index: marker("1h") for index in system}
     # An hour's entry must stand before every five minutes' one; the system prompt always does.
@@ -82,14 +84,6 @@ def _system_end(messages: Messages) -> list[int]:
     end = next((index for index, message in enumerate(messages) if not is_instruction(message)), len(messages))
     said = (index for index in range(end - 1, -1, -1) if text_of(messages[index]).strip())
     return list(islice(said, 1))
-
-
-def _before_last_answer(messages: Messages, end: int) -> int | None:
-    """The last message of the request whose answer is the newest one in the list."""
-    for index in range(end - 1, 0, -1):
-        if role_of(messages[index]) == "assistant":
-            return index - 1
-    return None
 
 
 def _marked(messages: Messages, marks: dict[int, dict[str, str]], native: bool) -> list[Message]:
@@ -121,7 +115,8 @@ def without_marks(messages: Iterable[Message]) -> list[Message]:
 
 
 def _unmarked(message: Message) -> Message:
-    plain = {key: value for key, value in message.items() if key != MARK}
+    plain = {**message}
+    plain.pop(MARK, None)
     content = plain.get("content")
     if isinstance(content, list):
         plain["content"] = [

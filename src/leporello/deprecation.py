@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
+TYPE_CHECKING = False  # as checkers of types know it; what these import takes longer than all of this
 if TYPE_CHECKING:
-    from importlib.abc import Loader  # takes longer to import than all of this
+    from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
+    from typing import Any, ParamSpec, TypeVar
 
-P = ParamSpec("P")
-T = TypeVar("T")
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
 # What the documentation of 0.1.0 imported, where it has another module or name now.
 MOVED = {
@@ -25,8 +24,8 @@ MOVED = {
     },
     "leporello.messages": {"Call": "leporello.messages:ToolCall"},
     "leporello.providers.cache_sim": {
-        name: f"leporello.providers.scripted:{name}"
-        for name in ("CacheBill", "CacheBlock", "CacheMarksRefused", "CacheSim", "blocks_of")
+        name: f"leporello.billing:{name}"
+        for name in ("CacheBlock", "blocks_of", "CacheBill", "CacheMarksRefused", "CacheSim")
     },
     "leporello.providers.make": {
         "ProviderSettings": "leporello.providers.clients:ProviderChoice",
@@ -42,7 +41,7 @@ MOVED = {
         "Origin": "leporello.summaries.handoff:LineOrigin",
         "Section": "leporello.summaries.handoff:Section",
     },
-    "leporello.summary.verify": {"verify": "leporello.summaries.verify.verify:verify"},
+    "leporello.summary.verify": {"verify": "leporello.summaries.verify:verify"},
     "leporello.tools.approval": {"Mode": "leporello.tools.approval:ApprovalMode"},
 }
 
@@ -51,7 +50,6 @@ def renamed_parameter(old: str, new: str) -> Callable[[Callable[P, T]], Callable
     """Decorate a function whose keyword `old` is called `new` now. Raises TypeError when a caller gives both."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
             if old in kwargs:
                 if new in kwargs:
@@ -60,6 +58,7 @@ def renamed_parameter(old: str, new: str) -> Callable[[Callable[P, T]], Callable
                 kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)
 
+        import_module("functools").update_wrapper(call, function)
         return call
 
     return decorate
@@ -93,7 +92,8 @@ class MovedModules:
         """A spec for an old module, None for any other."""
         if name not in MOVED:
             return None
-        return ModuleSpec(name, cast("Loader", self), is_package=any(other.startswith(f"{name}.") for other in MOVED))
+        loader: Any = self  # a loader by what it does
+        return ModuleSpec(name, loader, is_package=any(other.startswith(f"{name}.") for other in MOVED))
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """None: an ordinary module will do."""

@@ -106,6 +106,10 @@ class StoreUnavailable(StoreError):
     """Disk full, read-only file, or server gone; nothing was written."""
 
 
+class StoreUnreachable(StoreUnavailable):
+    """No server answered: it may be started later."""
+
+
 class StoreCorrupt(StoreError):
     """The file is damaged or is not a Leporello store."""
 

@@ -50,7 +50,11 @@ class NotText(InputError):
 def decode_text(data: bytes, where: str, encoding: str | None = None) -> Decoded:
     """The text of a file or stream; `NotText` names the offset of the first byte that can't be decoded."""
     if encoding is not None:
-        return Decoded(_named(data, where, encoding), f"read as {encoding}, as asked")
+        if not known_encoding(encoding):
+            known = "latin-1, cp1252 and utf-16 are some"
+            raise InputError(f"{encoding!r} is no encoding that is known here; {known}", where)
+        text = _strict(data, encoding, encoding, where).removeprefix("\ufeff")
+        return Decoded(text, f"read as {encoding}, as asked")
     for mark, codec, name in _MARKS:
         if data.startswith(mark):
             text = _strict(data[len(mark) :], codec, name, where, len(mark))
@@ -67,21 +71,14 @@ def known_encoding(name: str) -> bool:
     return True
 
 
-def _named(data: bytes, where: str, encoding: str) -> str:
-    if not known_encoding(encoding):
-        raise InputError(f"{encoding!r} is no encoding that is known here; latin-1, cp1252 and utf-16 are some", where)
-    text = _strict(data, encoding, encoding, where)
-    return text.removeprefix("\ufeff")
-
-
 def _strict(data: bytes, codec: str, name: str, where: str, skipped: int = 0) -> str:
     try:
         return data.decode(codec)
     except UnicodeDecodeError as error:
         # Half characters that a careless program wrote out are kept as they are: the store knows them.
-        half = _with_halves(data) if codec == "utf-8" else None
-        if half is not None:
-            return half
+        with contextlib.suppress(UnicodeDecodeError):
+            if codec == "utf-8":
+                return data.decode("utf-8", "surrogatepass")
         offset = error.start + skipped
     except UnicodeError as error:
         # Some codecs, such as UTF-16 without its mark, don't tell the place.
@@ -90,13 +87,6 @@ def _strict(data: bytes, codec: str, name: str, where: str, skipped: int = 0) ->
         raise NotText(f"holds binary data, not text (byte {offset:,} is not {name})", where, offset)
     wrong = data[offset - skipped : offset - skipped + 1].hex()
     raise NotText(f"is not {name} text: byte {offset:,} is 0x{wrong}. {_REMEDY}.", where, offset)
-
-
-def _with_halves(data: bytes) -> str | None:
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return None
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ conversations are stored under these values: the fingerprint of a plain message 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from leporello.messages import HASH_TAG, Message, calls_of, is_result, message_h
 
 _SIZE = 16
 _TAG = "id:"
+_SPEAKERS = ("user", "assistant", "system")
 _DEEPEST = 200
 """Keys nested deeper than this are compared in the order in which they stand."""
 
@@ -47,7 +49,11 @@ def fingerprints(start: bytes, messages: Iterable[Message]) -> list[bytes]:
 
 def message_fingerprint(message: Mapping[str, Any]) -> bytes:
     """The identity of one message, as a hash."""
-    said: list[Any] = [role_of(message), _content(message.get("content"))]
+    content = message.get("content")
+    if len(message) == 2 and message.get("role") in _SPEAKERS and type(content) is str and content:
+        # Most messages of a long request: what follows would find no more in them.
+        return hashlib.blake2b(_bytes([message["role"], [content], []]), digest_size=_SIZE).digest()
+    said: list[Any] = [role_of(message), _content(content)]
     said.append([[call.id, call.name, _arguments(call.arguments)] for call in calls_of(message)])
     if is_result(message):
         said.append(result_id(message))
@@ -66,14 +72,8 @@ def is_stored_as(known: str, message: Mapping[str, Any]) -> bool:
 
 def common_length(first: Sequence[bytes], second: Sequence[bytes]) -> int:
     """How many messages two chains have in common."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[middle - 1] == second[middle - 1]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    shorter = range(min(len(first), len(second)))
+    return bisect_right(shorter, False, key=lambda index: first[index] != second[index])
 
 
 def known_lengths(values: Sequence[bytes], known: Container[bytes]) -> Iterator[int]:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Any, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
@@ -31,9 +32,10 @@ from leporello.ledger.user_text import one_line
 from leporello.messages import decode_json, encode_json, text_of
 from leporello.present.records import compaction_json
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
+from leporello.recall.memory import StaticVectors
 from leporello.recall.paging import full_text
 from leporello.recall.stored import RecallScope, StoreRecall
-from leporello.recall.tools import LEAST_TOKENS, MOST_TOKENS, RecallTools
+from leporello.recall.tools import LEAST_TOKENS, MOST_TOKENS, RecallTools, asked_queries
 from leporello.store import Store
 from leporello.store.records import ConversationRecord
 from leporello.tokens import TokenCounter
@@ -68,26 +70,32 @@ class RecallService:
         self._store = store
         self._settings = settings
         self._count = TokenCounter.for_model(None).text
+        self._searched: tuple[str, StoredArchive] | None = None
+        """The conversation that was searched last: its index is in memory, and one thread at a time uses it."""
+        self._searching = Lock()
 
     # -- tools
 
     def search(
         self,
-        query: Annotated[str, Field(description="A question, words, identifiers, or an error text")],
+        query: Annotated[
+            str | list[str], Field(description="A question, words, identifiers, or an error text; or a list of them")
+        ],
         conversation: Annotated[str, Field(description="Only this conversation; empty for all")] = "",
         max_tokens: Tokens = DEFAULT_TOKENS,
         limit: Annotated[int | None, Field(description="Most results; left out, the tokens decide")] = None,
     ) -> dict[str, Any]:
         """Find what was said, decided or seen. Brings back short windows with conversation and message id."""
-        if not query.strip():
-            raise InputError("query is empty: say what to look for, in words or as a question")
+        queries = asked_queries(query)
         _check("max_tokens", max_tokens, LEAST_TOKENS, MOST_TOKENS)
         if limit is not None:
             _check("limit", limit, 1, MOST_LISTED)
         id = self._find(conversation).id if conversation else None
-        recall = StoreRecall(self._store, RecallScope(id), self._count)
-        windows = recall.search(RecallQuery(query, max_tokens, limit=limit))
-        found: dict[str, Any] = {"query": query, "results": [_window(window, id) for window in windows]}
+        answers: list[dict[str, Any]] = []
+        for text in queries:
+            windows = self._windows(id, RecallQuery(text, max_tokens // len(queries), limit=limit))
+            answers.append({"query": text, "results": [_window(window, id) for window in windows]})
+        found: dict[str, Any] = answers[0] if len(answers) == 1 else {"answers": answers}
         behind = self._store.index.pending() if self._store.read_only else 0
         if behind:
             found["note"] = f"{behind:,} messages are not indexed yet, and this store can't be written."
@@ -136,7 +144,6 @@ class RecallService:
     # -- resources
 
     def newest(self, limit: int) -> list[dict[str, Any]]:
-        """The conversations of newest activity first."""
         _check("limit", limit, 1, MOST_LISTED)
         return [self._about(record) for record in self._store.conversations.page(limit=limit).conversations]
 
@@ -155,6 +162,16 @@ class RecallService:
             shown.insert(0, {"id": id, "role": str(line.message.get("role") or ""), "text": text})
         folds = [{"id": fold.id, "covered": str(fold.covered)} for fold in self._store.views.folds(record.id)]
         return {**self._about(record), "folds": folds, "lines_before": len(lines) - len(shown), "view": shown}
+
+    def _windows(self, id: str | None, query: RecallQuery) -> list[Window]:
+        by_meaning = self._settings.get("recall.vectors")
+        if id is None:
+            embedding = StaticVectors.load() if by_meaning else None
+            return StoreRecall(self._store, RecallScope(), self._count, embedding).search(query)
+        with self._searching:
+            if self._searched is None or self._searched[0] != id:
+                self._searched = id, StoredArchive(self._store, id, by_meaning=by_meaning)
+            return self._searched[1].search(query)
 
     # -- the store
 

@@ -36,23 +36,14 @@ class PartKind(StrEnum):
     OTHER = "other"
 
 
-_KINDS = {
-    "text": PartKind.TEXT,
-    "input_text": PartKind.TEXT,
-    "output_text": PartKind.TEXT,
-    "refusal": PartKind.TEXT,
-    "image_url": PartKind.IMAGE,
-    "image": PartKind.IMAGE,
-    "input_image": PartKind.IMAGE,
-    "input_audio": PartKind.AUDIO,
-    "audio": PartKind.AUDIO,
-    "file": PartKind.FILE,
-    "input_file": PartKind.FILE,
-    "document": PartKind.FILE,
-    "thinking": PartKind.THINKING,
-    "redacted_thinking": PartKind.THINKING,
-    "reasoning": PartKind.THINKING,
+_TYPES = {
+    PartKind.TEXT: ("text", "input_text", "output_text", "refusal"),
+    PartKind.IMAGE: ("image_url", "image", "input_image"),
+    PartKind.AUDIO: ("input_audio", "audio"),
+    PartKind.FILE: ("file", "input_file", "document"),
+    PartKind.THINKING: ("thinking", "redacted_thinking", "reasoning"),
 }
+_KINDS = {name: kind for kind, names in _TYPES.items() for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +168,7 @@ def encode_json(value: Any) -> bytes:
     except TypeError:
         return _encode_slowly(value)
     # orjson writes NaN and infinities as null without a word.
-    if b"null" in data and _has_odd_float(value):
-        return _encode_slowly(value)
-    return data
+    return _encode_slowly(value) if b"null" in data and _has_odd_float(value) else data
 
 
 def _encode_slowly(value: Any) -> bytes:

@@ -135,9 +135,7 @@ def opening_role(messages: Messages) -> str:
 
 def validate(messages: Messages) -> list[Violation]:
     """Everything a provider would refuse, in order. Open calls at the very end are work in progress, not a fault."""
-    found: list[Violation] = []
-    for index, message in enumerate(messages):
-        found.extend(_check_message(index, message))
+    found = [violation for index, message in enumerate(messages) for violation in _check_message(index, message)]
     if any(v.fault is ViolationKind.NOT_A_MESSAGE for v in found):
         return found
     for group in iter_groups(messages):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import stat
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -21,15 +19,6 @@ from leporello.testing.sessions import generate
 
 SESSION = generate(seed=41, messages=240, tokens=60_000).messages
 WINDOW = 16_000
-
-
-@pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one class of Hermes that an engine is made from."""
-    package, module = ModuleType("agent"), ModuleType("agent.context_engine")
-    module.ContextEngine = type("ContextEngine", (), {})  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "agent", package)
-    monkeypatch.setitem(sys.modules, "agent.context_engine", module)
 
 
 def lines_of(messages: list[Message]) -> list[HandoffLine]:

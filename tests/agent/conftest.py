@@ -16,6 +16,7 @@ from leporello.agent.session import open_agent
 from leporello.config import Home, load_settings
 from leporello.providers.scripted import ScriptedProvider
 from leporello.store import open_store
+from leporello.summaries.base import Summariser
 from leporello.summaries.model import ModelSummariser
 from leporello.tokens import TokenCounter
 
@@ -44,6 +45,8 @@ class Bench:
         self.home = Home(folder / "home")
         self.flags: dict[str, object] = {"tools.approval": "auto"}
         self.store = open_store(f"sqlite:///{folder}/talk.db")
+        self.background = False
+        self.summariser: Summariser | None = None
 
     def agent(
         self, script: Any, id: str = "a", window: int = 64_000, model: str = "gpt-4o", summaries: bool = False
@@ -59,7 +62,8 @@ class Bench:
             id=id,
             workdir=self.workdir,
             today=date(2026, 1, 2),
-            summariser=None if summaries else ModelSummariser([], TokenCounter.for_model(model)),
+            background=self.background,
+            summariser=self.summariser or (None if summaries else ModelSummariser([], TokenCounter.for_model(model))),
         )
 
 

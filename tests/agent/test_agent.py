@@ -304,7 +304,7 @@ def test_a_summary_model_past_its_deadline_gives_way(bench: Bench) -> None:
 
 
 def test_secrets_stay_out_of_summaries_indexes_and_events(bench: Bench) -> None:
-    canary = "ghp_" + "A7b9C2d4E6f8G1h3J5k7L9m2N4p6Q8r1S3t5"
+    canary = "{}_A7b9C2d4E6f8G1h3J5k7L9m2N4p6Q8r1S3t5".format("ghp")
     (bench.workdir / ".env").write_text(f"GITHUB_TOKEN={canary}\n")
     agent = bench.agent(
         [call("terminal", command=f"cat .env; echo {canary}"), "I saw the file.", *["ok"] * 5], window=16_000

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.agent.api_messages import api_messages
-from leporello.agent.system_prompt import SystemPrompt
+from leporello.agent.system_prompt import SystemPrompt, api_messages
 from leporello.messages import Message, encode_json
 from leporello.turns import validate
 

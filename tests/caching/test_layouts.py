@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello import caching
+from leporello.billing import CacheBlock, CacheSim
 from leporello.caching import LAYOUTS, MARK, anchored, cache_options, cache_use, marker, system_and_3
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, Target
 from leporello.errors import ConfigError
 from leporello.fingerprint import message_fingerprint
 from leporello.messages import Message, is_instruction
 from leporello.models.facts import CacheRules
-from leporello.providers.scripted import CacheBlock, CacheSim
 from tests.support.strategies import any_conversation, conversations
 from tests.support.wire import anthropic_violations, chat_violations
 

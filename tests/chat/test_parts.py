@@ -21,7 +21,7 @@ from leporello.cancel import CancelToken
 from leporello.chat.prompt import ChatCompleter, Pastes, ProjectFiles
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, block_starts
 from leporello.chat.repl import Lazy, soft_interrupts
-from leporello.chat.turn_view import TerminalTurn
+from leporello.chat.terminal import TerminalTurn
 from leporello.chat.ui import ChatStatus, fold_note, gauge, preview, short_outcome, status_line
 from leporello.conversation import Conversation
 from leporello.errors import InputError
@@ -191,6 +191,10 @@ def test_the_status_line_says_it_all() -> None:
     """Model, gauge, tokens of window, cost, cache, folds."""
     line = status_line(ChatStatus("gpt-4o", 64_000, 128_000, 0.0123, 0.87, 2), 100)
     assert line == "gpt-4o · █████░░░░░ 50% 64K/128K · $0.0123 · cache 87% · folded 2×"
+    told = ("compaction 37% paid", "saved $0.0400")
+    assert status_line(ChatStatus("gpt-4o", 64_000, 128_000, folds=2, outlook=told), 100).endswith(
+        "folded 2× · compaction 37% paid · saved $0.0400"
+    )
     assert status_line(ChatStatus("a-very-long-model-name-indeed", 64_000, 128_000, 0.0123, 0.87, 2), 60).startswith(
         "a-very"
     )

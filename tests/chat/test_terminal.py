@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.local.install import is_installed
+from leporello.local import is_installed
 from leporello.store import open_store
 from leporello.testing.stub_server import Fail, Hold, Say, Seen
 from leporello.usage import CanonicalUsage
@@ -301,6 +301,10 @@ def test_folding_when_it_is_due(desk: Desk) -> None:
     for number in range(12):
         seen.say(f"question {number}: never touch the harbour")
         seen.wait(f"Answer {number}.")
+    # It is made beside the conversation: the status line knows it at once, the line about it comes with the next turn.
+    seen.wait("folded ")
+    seen.say("question 12: never touch the harbour")
+    seen.wait("Answer 12.")
     seen.wait_prompt()
     assert re.search(r"Folded m\d+-m\d+: [\d,]+ → [\d,]+ tokens", seen.text)
     seen.say("/context")
@@ -624,10 +628,10 @@ def test_typing_ahead(desk: Desk) -> None:
 def test_an_interrupt_keeps_what_was_typed(desk: Desk) -> None:
     """Ctrl-C stops the answer; what was typed meanwhile stands in the input line, not sent."""
     held = desk.hold()
-    server = desk.serve(Hold(Say("The first answer."), held, after=2), Say("The second answer."))
+    server = desk.serve(Hold(Say("Beginning of the first answer."), held, after=4), Say("The second answer."))
     seen = desk.chat()
     seen.say("one")
-    seen.wait("Ctrl-C stops")
+    seen.wait("Beg", "Ctrl-C stops")
     seen.key("rather do this")
     seen.interrupt()
     seen.wait("Stopped.", "› rather do this")

@@ -11,7 +11,7 @@ from leporello.config import SETTINGS, Home, save_key
 from leporello.models import LearnedLimits
 from tests.conftest import RunCli
 
-KEY = "not" + "-a-real-key-" + "1234567890"
+KEY = "Zq7Lm" + "2Xw9Rt4" + "Vb6Nc8Ky3Hd5"
 PASSWORD = "kestrel" + "42"
 
 

@@ -27,7 +27,7 @@ from tests.conftest import RunCli
 
 HEAVY = {
     "aiohttp", "anthropic", "asyncio", "email", "httpx", "httpx2", "mcp", "msgspec", "numpy", "openai", "orjson",
-    "prompt_toolkit", "psycopg", "pydantic", "redact_secret", "rich", "socket", "splintr", "sqlite3", "ssl",
+    "prompt_toolkit", "psycopg", "pydantic", "re2", "rich", "socket", "splintr", "sqlite3", "ssl",
     "starlette", "tokenizers", "uvicorn", "yaml", "zstandard",
 }  # fmt: skip
 
@@ -77,6 +77,23 @@ def test_help_loads_no_heavy_module() -> None:
     assert loaded & HEAVY == set()
     ours = {name.strip("'\"[]\n ") for name in done.stderr.split(",") if "leporello" in name}
     assert ours == {"leporello", "leporello.cli", "leporello.deprecation", "leporello.errors"}
+
+
+def test_chat_loads_nothing_heavy_before_its_prompt() -> None:
+    """The prompt stands at once: agent, store and the terminal's libraries are loaded while the user types."""
+    code = "import sys, leporello.cli.chat_command; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {".".join(name.split(".")[:2]) for name in done.stdout.split()}
+    assert "leporello.chat" in loaded
+    heavy = {
+        "leporello.agent",
+        "leporello.store",
+        "leporello.conversation",
+        "leporello.tokens",
+        "rich",
+        "prompt_toolkit",
+    }
+    assert loaded & heavy == set()
 
 
 def test_import_of_the_package_loads_no_heavy_module() -> None:

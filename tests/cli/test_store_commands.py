@@ -385,6 +385,7 @@ class TestChanging:
         child.expect("Delete talk-7 .*Small talk.*for good")
         child.sendline(answer)
         child.expect(pexpect.EOF)
+        child.wait()
         child.close()
         assert child.exitstatus == (0 if answer == "y" else 3)
         assert ids(path) == left
@@ -415,6 +416,8 @@ class TestChanging:
         child.expect("Delete this conversation")
         child.sendline("n")
         child.expect(pexpect.EOF)
+        child.wait()
+        child.close()
         assert "old" in ids(old)
 
 

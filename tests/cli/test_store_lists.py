@@ -53,6 +53,7 @@ def on_terminal(columns: int, *arguments: str) -> list[str]:
         program, list(arguments), timeout=60, dimensions=(40, columns), env=environment, encoding="utf-8"
     )
     child.expect(pexpect.EOF)
+    child.wait()
     child.close()
     assert child.exitstatus == 0
     return [STYLES.sub("", line) for line in str(child.before).splitlines() if line.strip()]

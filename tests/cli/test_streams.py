@@ -30,6 +30,7 @@ PRINTING: dict[str, list[tuple[str, ...]]] = {
     "store": [("info",), ("backup", "backup.db", "--json")],
     "sessions": [("list",), ("list", "--json"), ("show", "openai:"), ("search", "the"), ("export", "openai:")],
     "exam": [("--make", "long.json")],
+    "replay": [("long.json", "--window", "8000"), ("long.json", "--window", "8000", "--json")],
     "serve": [("--add-key", "somebody")],
     "mcp": [()],
     "plugins": [("list",)],

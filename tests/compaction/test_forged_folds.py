@@ -385,8 +385,9 @@ def test_whatever_a_forged_fold_says_the_users_words_stand_as_without_it(
 @pytest.mark.parametrize("engine", ENGINES)
 def test_secrets_in_somebody_elses_summary_are_masked(engine: str) -> None:
     """Also a key block that runs over several of its lines."""
-    key = ["-----BEGIN RSA " + "PRIVATE KEY-----", *(f"{'MIIBOgIBAAJBAK' * 4}{number}" for number in range(4))]
-    lines = [*key, "-----END RSA " + "PRIVATE KEY-----", "DB_PASSWORD=hunter2-and-more was set"]
+    kind = "RSA PRIVATE KEY"
+    key = [f"-----BEGIN {kind}-----", *(f"{'MIIBOgIBAAJBAK' * 4}{number}" for number in range(4))]
+    lines = [*key, f"-----END {kind}-----", "DB_PASSWORD=hunter2-and-more was set"]
     summary = forged(*((Section.CRITICAL, HandoffLine(text, (), LineOrigin.MODEL)) for text in lines))
     folded = str(list(compress(put_in(summary), window=WINDOW, engine=engine)))
     assert "MIIBOgIBAAJBAK" not in folded

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -19,7 +21,8 @@ from leporello.compaction.prune import (
 )
 from leporello.ledger.units import CUT_MARK
 from leporello.messages import ToolCall
-from leporello.redact import PLACEHOLDER
+from leporello.redact import redact
+from leporello.redact.messages import masked_arguments
 
 
 def result(text: str) -> dict:
@@ -53,6 +56,101 @@ def test_a_result_of_an_unknown_call_is_a_plain_note() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "call", "same_as", "line"),
+    [
+        ("x", None, None, "[tool → 1 line; output cleared here, kept as m3]"),
+        ("", None, None, "[old tool output cleared]"),
+        ("x", None, 9, "[tool → same output as m9]"),
+        ("", ToolCall("c", "mystery", "{}", 0), None, "[mystery: {} → no output; output cleared here, kept as m3]"),
+        ("", ToolCall("c", "mystery", "{}", 0), 9, "[mystery: {} → same output as m9]"),
+    ],
+)
+def test_the_line_instead_of_a_result(text: str, call: ToolCall | None, same_as: int | None, line: str) -> None:
+    shown = pointer(result(text), call, 3, same_as)
+    assert (shown["role"], shown["tool_call_id"]) == ("tool", "c1")
+    assert shown["content"] == line
+
+
+def test_a_long_result_that_comes_again_points_to_the_last_of_them() -> None:
+    once, other = "a" * 201, "a" * 200
+    again = [result(once), result(other), result(once), {"role": "user", "content": once}, result(other), result(once)]
+    assert result_bodies(again) == {0: 5, 2: 5}
+    assert result_bodies([result(once)]) == {}
+    assert result_bodies([result(once), result(once)]) == {0: 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ({"path": "a", "content": "x" * 1_300}, {"path": "a", OMITTED_KEY: {"content": "1,300"}}),
+        ({"a": "x" * 300, "b": "y" * 301, "c": "z" * 900}, {"a": "x" * 300, OMITTED_KEY: {"b": "301", "c": "900"}}),
+        ({"n": 2**70, "l": [1] * 700}, {"n": 2**70, OMITTED_KEY: {"l": "1,401"}}),
+        ({"a": {"b": "x" * 1_300}}, {OMITTED_KEY: {"a": "1,308"}}),
+    ],
+)
+def test_what_is_left_of_long_arguments(arguments: dict, shown: dict) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": json.dumps(arguments)}}
+    short = shorten_arguments({"role": "assistant", "tool_calls": [call]})["tool_calls"][0]
+    left_out = {key: f"{size} characters" for key, size in shown.pop(OMITTED_KEY).items()}
+    assert json.loads(short["function"]["arguments"]) == {**shown, OMITTED_KEY: left_out}
+    assert (short["id"], short["function"]["name"]) == ("1", "f")
+
+
+@pytest.mark.parametrize(("size", "changed"), [(1_200, False), (1_201, True)])
+def test_arguments_are_long_from_twelve_hundred_characters(size: int, changed: bool) -> None:
+    text = json.dumps({"a": "x" * (size - len('{"a": ""}'))})
+    assert len(text) == size
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": text}}
+    message = {"role": "assistant", "tool_calls": [call]}
+    assert (shorten_arguments(message) is not message) is changed
+
+
+@pytest.mark.parametrize("text", ["[" * 700 + "1" * 600, '["' + "x" * 1_300 + '"]', "x" * 1_300])
+def test_long_arguments_that_are_no_object_are_named_as_a_whole(text: str) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": text}}
+    short = shorten_arguments({"role": "assistant", "tool_calls": [call]})["tool_calls"][0]
+    assert json.loads(short["function"]["arguments"]) == {OMITTED_KEY: f"{len(text):,} characters of arguments"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "mended"),
+    [
+        ('{"x": ', '{"invalid_json":"{\\"x\\": "}'),
+        ({"a": 1}, '{"a":1}'),
+        ("\ud83d", '{"invalid_json":"\\ud83d"}'),
+        ("", ""),
+        (" ", " "),
+        ("null", "null"),
+        ("[1]", "[1]"),
+    ],
+)
+def test_how_arguments_are_mended(raw: object, mended: str) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": raw}}
+    message = {"role": "assistant", "tool_calls": [call, {"id": "2"}]}
+    shown = repair_arguments(message)
+    assert shown["tool_calls"] == [{**call, "function": {"name": "f", "arguments": mended}}, {"id": "2"}]
+    assert (shown is message) is (raw == mended)
+
+
+def test_a_cut_text_keeps_two_thirds_at_its_beginning() -> None:
+    shown = clipped({"role": "user", "content": "a" * 60 + "b" * 60}, 30)["content"]
+    assert shown == "a" * 20 + f"\n{CUT_MARK.strip()}\n" + "b" * 10
+    assert clipped({"role": "user", "content": "a" * 30}, 30)["content"] == "a" * 30
+
+
+def test_a_cut_message_keeps_its_other_parts() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:x"}}
+    odd = {"type": "from_the_future"}
+    parts = [{"type": "text", "text": "a" * 99}, picture, odd]
+    shown = clipped({"role": "user", "content": parts}, 30)["content"]
+    assert [part["type"] for part in shown] == ["text", "text", "from_the_future"]
+    assert shown[1]["text"].startswith("[image of an earlier turn: image, ")
+    only_odd = {"role": "user", "content": [odd]}
+    assert without_images(only_odd) is only_odd
+    assert without_images({"role": "user", "content": "x"}) == {"role": "user", "content": "x"}
+
+
 def test_identical_results_are_kept_once() -> None:
     messages = [result("a" * 300), result("b" * 300), result("a" * 300), result("short"), result("short")]
     assert result_bodies(messages) == {0: 2}
@@ -67,10 +165,11 @@ def test_shortened_arguments_are_json_and_no_value_is_a_fragment(arguments: dict
     call = {"id": "1", "type": "function", "function": {"name": "write_file", "arguments": json.dumps(arguments)}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     shown = json.loads(shorten_arguments(message)["tool_calls"][0]["function"]["arguments"])
+    clean = json.loads(masked_arguments(json.dumps(arguments)))
     for key, value in shown.items():
         if key != OMITTED_KEY:
-            assert value in (arguments[key], PLACEHOLDER)
-    assert set(arguments) <= set(shown) | set(shown.get(OMITTED_KEY, {}))
+            assert value == clean[key]
+    assert set(clean) <= set(shown) | set(shown.get(OMITTED_KEY, {}))
 
 
 @pytest.mark.parametrize("raw", ['{"x": ', "not json", "{'a': 1}", {"a": 1}, ["x"], 7])
@@ -96,7 +195,7 @@ def is_subsequence(short: str, long: str) -> bool:
 def test_clipped_text_is_a_subsequence_with_a_visible_mark(text: str, room: int) -> None:
     shown = clipped({"role": "assistant", "content": text}, room)["content"]
     assert CUT_MARK.strip() in shown
-    assert is_subsequence(shown.replace(f"\n{CUT_MARK.strip()}\n", ""), text)
+    assert is_subsequence(shown.replace(f"\n{CUT_MARK.strip()}\n", ""), redact(text))
 
 
 def test_thinking_goes_whole_when_a_message_is_clipped() -> None:
@@ -110,6 +209,14 @@ def test_images_of_old_turns_become_notes_and_other_parts_stay() -> None:
     parts = without_images(message)["content"]
     assert "data:x" not in str(parts)
     assert parts[1] is odd
+
+
+def test_the_note_for_an_image_tells_what_it_was() -> None:
+    url = "data:image/png;base64," + b64encode(b"x" * 4_096).decode()
+    shown = without_images({"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]})
+    digest = sha256(b"x" * 4_096).hexdigest()[:12]
+    note = f"[image of an earlier turn: image, image/png, 4 KB, sha256 {digest}]"
+    assert shown["content"] == [{"type": "text", "text": note}]
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -81,11 +81,18 @@ def test_the_store_of_0_1_0_is_found_whole(old: Path, run_cli: RunCli) -> None:
     assert ran.code == 0, ran.err
 
 
+NEW_DEFAULTS = {"prompt_caching.layout": "anchored"}
+"""Defaults that were changed by a decision (0033); no one who set them is concerned."""
+
+
 def test_settings_of_0_1_0_mean_the_same(old: Path, expected: dict[str, Any]) -> None:
-    """Each setting that 0.1.0 knew has the value it had there."""
+    """Each setting that 0.1.0 knew has the value it had there, unless it was never set and its default is another."""
     settings = load_settings(environ={}, home=Home(old / "home"))
     read = {name: json.loads(json.dumps(settings.get(name), default=str)) for name in expected["settings"]}
-    assert read == expected["settings"]
+    assert read == expected["settings"] | NEW_DEFAULTS
+    assert not any(name.rpartition(".")[2] in (old / "home" / "config.yaml").read_text() for name in NEW_DEFAULTS)
+    kept = load_settings({"prompt_caching.layout": "system_and_3"}, environ={}, home=Home(old / "home"))
+    assert kept.prompt_caching.layout == "system_and_3"
 
 
 @pytest.mark.parametrize("id", IDS)

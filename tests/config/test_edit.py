@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.config import Home, load_settings, write_setting
-from leporello.config.edit import changed
+from leporello.config.sources import changed
 from leporello.errors import ConfigError
 
 FILE = """\

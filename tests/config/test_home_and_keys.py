@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from leporello.config import Home, load_keys, load_settings, save_key
+from leporello.config.sources import command_environment
 from leporello.errors import ConfigError
 
 KEY = "not" + "-a-real-key-" + "1234567890"
@@ -92,3 +93,15 @@ def test_settings_do_not_show_keys(tmp_path: Path) -> None:
     settings = load_settings(environ={"ANTHROPIC_API_KEY": KEY + "x"}, home=home)
     settings.api_key("openai")
     assert KEY not in repr(settings)
+
+
+def test_commands_get_no_keys_of_models_and_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider need not be set up here for its key to be one; a setting may hold the password of the store."""
+    kept = {"GITHUB_TOKEN": "a", "EDITOR": "vi", "LEPORELLO_HOME": "/x", "KEY_OF_MINE": "b"}
+    gone = {name: "secret" for name in ("GEMINI_API_KEY", "GROQ_API_KEY", "HF_TOKEN", "ANTHROPIC_AUTH_TOKEN", "MINE")}
+    gone["LEPORELLO_STORE__URL"] = "postgresql://me:secret@db/x"
+    for name, value in {**kept, **gone}.items():
+        monkeypatch.setenv(name, value)
+    passed = command_environment(["MINE"])
+    assert kept.items() <= passed.items()
+    assert not gone.keys() & passed.keys()

@@ -42,7 +42,7 @@ def test_specified_defaults(tmp_path: Path) -> None:
         "auxiliary.compression.base_url": None,
         "auxiliary.compression.context_length": "auto",
         "prompt_caching.cache_ttl": "5m",
-        "prompt_caching.layout": "system_and_3",
+        "prompt_caching.layout": "anchored",
         "tools.approval": "ask",
     }
     assert {key: settings.get(key) for key in expected} == expected

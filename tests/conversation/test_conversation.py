@@ -14,7 +14,7 @@ from leporello.conversation import Conversation
 from leporello.errors import FixedPartTooLarge, InputError
 from leporello.events import CompactionEvent, Outcome, Span
 from leporello.messages import Message, role_of, text_of
-from leporello.policy import Occasion
+from leporello.policy.decision import Occasion
 from leporello.providers.base import ModelReply
 from leporello.recall.tools import openai_tools
 from leporello.summaries.fold import Fold, fold_message, read_fold
@@ -155,14 +155,15 @@ def test_attempts_survive_a_restart_and_a_manual_one_is_never_refused(url: str) 
     with Conversation.open("a", window=8_000, store=url) as conversation:
         conversation.append({"role": "user", "content": "word " * 7_000})
         for _ in range(3):
-            conversation.runtime.compactor._compact("preflight")
+            compactor = conversation.runtime.compactor
+            compactor._compact("preflight", situation=compactor.situation(Occasion.PREFLIGHT, 10**9))
     with Conversation.open("a", window=8_000, store=url) as conversation:
-        assert conversation.runtime.compactor.state.attempts == 3
+        assert conversation.runtime.memory.state.attempts == 3
         assert not conversation.runtime.compactor.decide(Occasion.TURN, 10**9).compacts
         assert conversation.compact().outcome in (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
         conversation.record(ModelReply({"role": "assistant", "content": "ok"}, CanonicalUsage(10, 1)))
     with Conversation.open("a", window=8_000, store=url) as conversation:
-        assert conversation.runtime.compactor.state.attempts == 0
+        assert conversation.runtime.memory.state.attempts == 0
 
 
 def test_disabled_means_no_automatic_folding_on_any_path(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

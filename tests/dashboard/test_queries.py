@@ -15,7 +15,7 @@ import pytest
 
 from leporello.config import Home, load_settings
 from leporello.events import Span
-from leporello.gateway.dashboard.auth import User
+from leporello.gateway.auth import User
 from leporello.gateway.dashboard.charts import report
 from leporello.gateway.dashboard.reader import DashboardReader
 from leporello.store import Store, StoreOptions, open_store

@@ -15,12 +15,15 @@ from leporello.dialects.anthropic.request import IDS as ANTHROPIC_IDS
 from leporello.dialects.base import drop_state, state_keys
 from leporello.dialects.chat.request import IDS as CHAT_IDS
 from leporello.dialects.chat.request import MISTRAL_IDS
-from leporello.dialects.parts import RAW_ARGUMENTS, arguments_object, arguments_text, valid_arguments
-from leporello.dialects.responses.request import IDS as RESPONSES_IDS
-from leporello.dialects.tools import (
+from leporello.dialects.pieces import (
+    RAW_ARGUMENTS,
+    arguments_object,
+    arguments_text,
     original_id,
     plan_ids,
+    valid_arguments,
 )
+from leporello.dialects.responses.request import IDS as RESPONSES_IDS
 from leporello.messages import Message
 from tests.support.strategies import conversations
 from tests.support.wire import anthropic_violations, chat_violations, responses_violations

@@ -58,6 +58,7 @@ class Office:
     server: StubServer
     store: Store
     window: int | None = 16_384
+    layout: str = "anchored"
     timeout: float = 60.0
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(first=0.01))
     events: list[AgentEvent] = field(default_factory=list)
@@ -86,7 +87,13 @@ class Office:
             )
         )
         self.providers.append(provider)
-        flags = {"tools.approval": "auto", "agent.tools": ["read_file", "terminal", "lcm_grep", "lcm_expand"]}
+        flags = {
+            "tools.approval": "auto",
+            # What it adds stands behind the last message of one request only; its own tests look at that.
+            "recall.unasked": False,
+            "prompt_caching.layout": self.layout,
+            "agent.tools": ["read_file", "terminal", "lcm_grep", "lcm_expand"],
+        }
         agent = open_agent(
             load_settings(flags, home=self.home),
             Chosen(kind.model, provider, kind.provider, base_url, self.window, kind.dialect.name),
@@ -94,6 +101,7 @@ class Office:
             id="talk",
             workdir=self.workdir,
             today=date(2026, 1, 2),
+            background=False,
             summariser=ModelSummariser([], TokenCounter.for_model(kind.model)),
         )
         agent.watchers.append(self.events.append)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.bench.bank import json_tokens, texts_of
-from leporello.bench.baselines import CLEARED, KEPT_RESULTS, ClearToolsEngine
+from leporello.bench.baselines import BASELINES, CLEARED, KEPT_RESULTS, SIZED
 from leporello.bench.exam import replay
-from leporello.bench.run import SIZED, make_engine
+from leporello.bench.run import make_engine
 from leporello.engines.base import ContextEngine
 from leporello.messages import Message
 from leporello.models import Limits
@@ -93,7 +93,7 @@ def test_nothing_is_lost_on_the_way(messages: list[Message]) -> None:
 
 def test_engines_without_the_newer_arguments_work_too() -> None:
     """A plugin's `compress` need not know `force`, nor have `observe`."""
-    final = replay(session(), ClearToolsEngine(1_000)).messages
+    final = replay(session(), BASELINES["clear-tools"](1_000)).messages
     assert len(final) == len(session())
 
 
@@ -103,7 +103,7 @@ def test_clear_tools_keeps_the_last_ten_results(count: int) -> None:
     messages: list[Message] = [{"role": "user", "content": "go"}]
     for number in range(count):
         messages += group(str(number), "x", "ls", f"out {number}")
-    final = ClearToolsEngine(100).compress(messages)
+    final = BASELINES["clear-tools"](100).compress(messages)
     outputs = [message["content"] for message in final if message["role"] == "tool"]
     assert outputs[-KEPT_RESULTS:] == [f"out {number}" for number in range(count)][-KEPT_RESULTS:]
     assert set(outputs[:-KEPT_RESULTS]) <= {CLEARED}

@@ -38,6 +38,7 @@ def write_state(folder: Path, **changes: Any) -> Path:
     """A session of a message a line that ends with an open request, more lines behind it, and a state bank over it."""
     messages = [
         *long_day(),
+        *(message for k in range(12) for message in group(f"l{k}", f"Listing {k}.", f"ls folder{k}", "a\nb")),
         *group("t", "Testing again.", "pytest -q", "44 passed in 2.40s"),
         {"role": "user", "content": "Now write the release notes for this change."},
     ]
@@ -48,7 +49,7 @@ def write_state(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def rates_of(engine: str, path: Path, window: int = 3_000) -> dict[str, Any]:
+def rates_of(engine: str, path: Path, window: int = 20_000) -> dict[str, Any]:
     exams = STATE.load(path, path.parent)
     return STATE.report([run_one(ExamRun(engine, window, "recall"), exams[0])])
 
@@ -198,7 +199,7 @@ def test_bad_state_banks_are_refused_with_the_place(tmp_path: Path, content: str
 def test_the_command_recognises_state_banks(run_cli: Any, tmp_path: Path) -> None:
     """The table names what was counted; --json holds it all; --misses lists what is wrong either way."""
     path = write_state(tmp_path, not_rules=["use tabs in the Makefile"])
-    arguments = ("exam", path, "--sessions", tmp_path, "--window", 3000, "--processes", 1, "--misses")
+    arguments = ("exam", path, "--sessions", tmp_path, "--window", 20000, "--processes", 1, "--misses")
     ran = run_cli(*arguments)
     assert ran.code == 0
     assert "rules in force, under Constraints" in ran.out

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.adapters.hermes import KeptLog
 from leporello.adapters.lists import FoldedLists
-from leporello.compaction.view import number_messages
 from leporello.engines.compressor import ContextCompressor
 from leporello.fingerprint import (
     common_length,
@@ -24,7 +22,6 @@ from leporello.fingerprint import (
 )
 from leporello.ledger.ledger import Ledger, save
 from leporello.messages import Message, message_hash
-from leporello.store import open_store
 from leporello.testing.sessions import generate
 
 words = st.text("abé \n", min_size=1, max_size=6)
@@ -150,6 +147,59 @@ def called(arguments: str, id: str = "1", name: str = "f") -> Message:
     return {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
 
 
+@pytest.mark.parametrize(("depth", "same"), [(1, True), (150, True), (197, True), (240, False)])
+def test_the_order_of_keys_says_nothing_down_to_two_hundred_levels(depth: int, same: bool) -> None:
+    """Deeper down they are compared as they stand, so that no message is too deep."""
+
+    def nested(inner: str) -> bytes:
+        return message_fingerprint(called("[" * depth + inner + "]" * depth))
+
+    one, other = nested('{"a": "\\ud83d", "b": 1}'), nested('{"b": 1, "a": "\\ud83d"}')
+    assert (one == other) is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("x", [{"type": "text", "text": "x"}], True),
+        ("x", ["", {"type": "text", "text": "x"}, ""], True),
+        ("x", [{"type": "text", "text": "x", "_id": 1, "cache_control": mark, "citations": None}], True),
+        ("x", [{"type": "input_text", "text": "x"}], False),
+        ("x", [{"type": "text", "text": "x", "lang": "en"}], False),
+        ("x", [{"type": "text"}], False),
+        ("x", ["x", "x"], False),
+        (None, "", True),
+        (None, [], True),
+        ("", " ", False),
+        (7, "7", False),
+        ([{"type": "a", "_x": 1}], [{"type": "a", "_x": 2}], True),
+    ],
+)
+def test_the_form_of_a_content(one: Any, other: Any, same: bool) -> None:
+    said = [message_fingerprint({"role": "user", "content": content}) for content in (one, other)]
+    assert (said[0] == said[1]) is same
+
+
+def test_the_fingerprints_of_this_release_are_those_of_the_next() -> None:
+    """Conversations are stored under them: whoever changes one of these values loses them."""
+    assert start("owner").hex() == "b00c770956cf5b3e583c882b096d9210"
+    known = {
+        "76c734ca2c0b3ca8f992a0cb6c8bfc7d": {"role": "user", "content": "Hi"},
+        "58d7ffd79f6e4d6cd80d5946559f9c87": {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        "3afb8fd8eaf987d35441ea77f606aaad": {"role": "assistant", "content": None, **called('{"a": 1}')},
+        "e5eeb6c9f0d0b11006c917a53df22d80": {
+            "role": "user",
+            "content": [{"type": "image_url", "image_url": {"url": "u"}}, "and this"],
+        },
+        "6a12e53d77f0c6ddfab6d7d9c461cd88": called('{"a": "\\ud83d", "b": [{"d": 1, "c": 99999999999999999999999}]}'),
+    }
+    assert {value: message_fingerprint(message).hex() for value, message in known.items()} == {
+        value: value for value in known
+    }
+    assert fingerprints(start("owner"), list(known.values())[:2])[-1].hex() == "2e14d56320f6d9fe8b9272837f06ab06"
+    assert stored_fingerprint(known["76c734ca2c0b3ca8f992a0cb6c8bfc7d"]) == "id:76c734ca2c0b3ca8f992a0cb6c8bfc7d"
+
+
 def test_deep_arguments_are_read() -> None:
     deep = "[" * 900 + "]" * 900
     assert message_fingerprint(called(deep)) == message_fingerprint(called(deep))
@@ -247,16 +297,6 @@ def test_an_engine_knows_an_edit_in_place() -> None:
     shown[-1]["content"] = "Something else"
     engine.compress([*shown, *SESSION[40:]], force=True)
     assert engine.ledger is not ledger
-
-
-def test_a_kept_log_goes_on_though_the_host_kept_books(tmp_path: Any) -> None:
-    with open_store(f"sqlite:///{tmp_path}/kept.db") as store:
-        log = KeptLog(store)
-        log.open("s1")
-        log.keep(number_messages(SESSION[:20]))
-        log.keep(number_messages([*map(booked, SESSION[:20]), *SESSION[20:]]))
-        assert not store.conversations.exists("hermes-s1-2")
-        assert store.log.count("hermes-s1") == len(SESSION)
 
 
 def test_a_shown_list_stays_though_the_host_kept_books() -> None:

@@ -15,7 +15,7 @@ import uvicorn
 from leporello.agent.endpoints import Chosen
 from leporello.config import Home, load_settings
 from leporello.gateway.auth import Keys
-from leporello.gateway.background import open_queue
+from leporello.gateway.background import JobQueue, open_queue
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.server import Gateway, listen, server_options
 from leporello.providers.base import Provider
@@ -87,6 +87,7 @@ def opened(
     keys: Keys | None = None,
     upstream: str = "",
     provider: Provider | None = None,
+    queue: JobQueue | None = None,
     **stub: Any,
 ) -> Iterator[House]:
     """A gateway over a stub that plays the script."""
@@ -103,7 +104,7 @@ def opened(
         }
         settings = load_settings(given, environ={}, home=Home(folder / "home"))
         config = GatewayConfig.read(settings)
-        gateway = Gateway(settings, config, keys or Keys(), store, open_queue(url))
+        gateway = Gateway(settings, config, keys or Keys(), store, queue or open_queue(url))
         if provider is not None:
             gateway.choose = lambda _, model: Chosen(model or "gpt-4o", provider, "openai", "", window, small=True)
         with running(gateway.app(), config) as url:

@@ -21,7 +21,7 @@ from leporello.gateway.proxy.relay import Tally
 from leporello.gateway.proxy.request import read_request
 from leporello.gateway.sessions.message_handler import MessageOutcome
 from leporello.gateway.sessions.worker import ConversationWorker, WorkerServices
-from leporello.policy import Occasion
+from leporello.policy.decision import Occasion
 from leporello.store import open_store
 from leporello.store.records import InboxMessage
 from leporello.summaries.base import Summary, SummaryTask
@@ -37,9 +37,9 @@ async def test_a_message_sent_again_while_it_is_answered_here(tmp_path: Path) ->
     ):
         store.conversations.create("c")
         store.inbox.enqueue("c", "x", "hello")
-        worker = ConversationWorker("c", WorkerServices(store, some, more), lambda *_: None)
+        worker = ConversationWorker("c", WorkerServices(store, some, more, lambda _: None), lambda *_: None)
 
-        def answer(message: InboxMessage, cancel: CancelToken, tell: object) -> MessageOutcome:
+        def answer(message: InboxMessage, cancel: CancelToken, tell: object, turn: object) -> MessageOutcome:
             answering.set()
             assert go_on.wait(60)
             outcome = MessageOutcome("done", "answer", "stop")

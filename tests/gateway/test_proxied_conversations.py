@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.config import Home, load_settings
+from leporello.conversation.sizes import METER_KEY
 from leporello.fingerprint import start
 from leporello.gateway.proxy.conversations import CachedConversation, ConversationHint, ProxiedConversations
-from leporello.ledger import ledger
 from leporello.messages import Message
 from leporello.store import open_store
 from leporello.store.records import ConversationKind
@@ -84,13 +84,13 @@ def test_going_back_writes_nothing(conversations: ProxiedConversations) -> None:
 
 
 def test_what_was_evicted_comes_back_from_the_store(conversations: ProxiedConversations) -> None:
-    """Only so much is kept at hand: the rest comes back from the store, the same conversation, its ledger with it."""
+    """Only so much is kept at hand: the rest comes back from the store, the same conversation, its measure with it."""
     small = ProxiedConversations(conversations.store, conversations.settings, most_bytes=1_000)
     first = small.take(wanted(turns(3)))
     with first.guard:
         small.open(first, "gpt-4o", 10_000)
     small.take(wanted(turns(3, "other")))
-    assert conversations.store.ledgers.latest(first.id, ledger.VERSION).base == 6
+    assert conversations.store.state.get(first.id, METER_KEY)["model"] == "gpt-4o"
     again = small.take(wanted([*turns(3), user("more")]))
     assert again is not first
     assert again.id == first.id

@@ -153,3 +153,30 @@ async def test_indexing_does_not_hold_up_the_end(tmp_path: Path, settings: Setti
         work.index()
         assert store.index.pending() == 300
         await sessions.close()
+
+
+def test_retention_deletes_what_is_old_and_keeps_pins_and_open_ones(tmp_path: Path, settings: Settings) -> None:
+    """`store.retention_days`: of three old conversations the one that ended without a pin goes; 0 keeps all."""
+    with open_store(f"sqlite:///{tmp_path}/shared.db") as store:
+        for id in ("ended", "pinned", "open"):
+            store.conversations.create(id)
+            store.log.append(id, [{"role": "user", "content": "Hello"}])
+        store.pins.add("pinned", 1)
+        store.conversations.end("ended", "exit")
+        store.conversations.end("pinned", "exit")
+        with store.database.write() as tx:
+            tx.run("UPDATE conversations SET updated = updated - ?", 31 * 86_400_000)
+        kept: list[list[str]] = []
+        for days in (0, 40, 30):
+            about = load_settings({"store.retention_days": days}, {}, settings.home)
+            plugins = PluginHost(about)
+            work = BackgroundWork(
+                ThreadQueue(),
+                DeferredCompactions(store, about, ThreadQueue(), plugins),
+                Sessions(store, about, chosen, plugins=plugins),
+                ProxiedConversations(store, about, plugins=plugins),
+                idle=60,
+            )
+            kept.append(work.retain())
+        assert kept == [[], [], ["ended"]]
+        assert sorted(record.id for record in store.conversations.page().conversations) == ["open", "pinned"]

@@ -82,7 +82,7 @@ def test_watching(tmp_path: Path) -> None:
 def test_commands_in_the_text(tmp_path: Path) -> None:
     """`/compress` and its like are answered, not sent to the model; commands about the machine are unknown here."""
     provider = ScriptedProvider(parrot)
-    with opened(tmp_path, provider=provider, window=16_000) as house, client(house) as web:
+    with opened(tmp_path, provider=provider, window=64_000) as house, client(house) as web:
         at = begun(web)
         for number in range(12):
             say(web, at, f"Part {number}. " + "Some words that fill the window. " * 40)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from string import ascii_letters, digits
 
 import pytest
 from hypothesis import given, settings
@@ -232,7 +234,7 @@ def test_a_branch_of_a_recording_has_recorded_times(store: Store, tmp_path: Path
 )
 def test_a_title_is_the_users_own_words(store: Store, tmp_path: Path, machine_text: str) -> None:
     """What a program put before the first question is no title; secrets in it are masked."""
-    secret = "ghp_" + "a1B2" * 9
+    secret = "ghp_" + "".join(Random(7).choices(ascii_letters + digits, k=36))
     talk = codex_talk(
         ("2025-03-01T10:00:00Z", "user", machine_text),
         ("2025-03-01T10:01:00Z", "user", f"Mend the clock\n\nof the tower with {secret}"),

@@ -61,7 +61,8 @@ def lines() -> dict[str, tuple[str, str]]:
 def key_block(seed: int, indent: str = "") -> tuple[str, str]:
     """A private key as it stands in a file, indented as in YAML, and its body without line ends."""
     rows = [secrets.rand(64, secrets.BASE64, seed * 50 + row) for row in range(8)]
-    context = ["-----BEGIN " + "RSA PRIVATE KEY-----", *rows, "-----END " + "RSA PRIVATE KEY-----"]
+    kind = "RSA PRIVATE KEY"
+    context = [f"-----BEGIN {kind}-----", *rows, f"-----END {kind}-----"]
     return "\n".join(indent + row for row in context), "\n".join(rows)
 
 
@@ -91,11 +92,11 @@ def stored_texts(path: Path) -> Iterator[tuple[str, str]]:
     for table in tables:
         if table not in RAW_TABLES | WITHOUT_TEXT:
             for row in connection.execute(f'SELECT * FROM "{table}"'):
-                yield from ((table, text) for value in row for text in _decoded(value))
+                yield from ((table, text) for value in row for text in decoded(value))
     connection.close()
 
 
-def _decoded(value: Any) -> Iterator[str]:
+def decoded(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
         yield from _inside_json(value)

@@ -242,3 +242,80 @@ def test_a_stop_leaves_no_active_task() -> None:
     assert not is_cancel("Stop the server and run the tests")
     ledger = said("Refactor everything", "stop")
     assert all(ask.answered_by is not None or ask.cancelled for ask in ledger.asks)
+
+
+WORK = (
+    "The importer reads the csv file and writes rows into the database.",
+    "Open the config and tell me the port.",
+    "List the failing tests in the api folder.",
+)
+CHAT = ("My kids loved the beach, it was so great!", "Wow, thanks, I am so happy for you!", "We had a lovely weekend!")
+
+
+def last_rules(before: tuple[str, ...], text: str) -> list[str]:
+    ledger = ledger_of(*map(user, before), user(text))
+    return [rule.text for rule in ledger.rules if rule.number == ledger.last]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Every invoice carries a consecutive number.",
+        "Jede Rechnung braucht eine fortlaufende Nummer.",
+        "Chaque facture porte un numéro unique.",
+        "Cada factura lleva un número correlativo.",
+        "У каждого счёта свой порядковый номер.",
+        "每张发票都要有连续的编号。",
+        "Our readers are doctors with no time for long introductions.",
+        "Nos lecteurs sont des infirmières de nuit, elles lisent sur un petit écran.",
+    ],
+)
+def test_what_binds_later_work_needs_no_word_of_software_unless_people_just_chat(text: str) -> None:
+    assert last_rules(WORK, text) == [text]
+    assert last_rules(CHAT, text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'From the wiki: "Always rebase first. Never merge main into a branch." Is that page still current?',
+        "Aus dem Wiki: „Immer zuerst rebasen. Nie main in einen Branch mergen.“ Gilt die Seite noch?",
+        "I found this in the log:\nretry limit reached, client must reconnect\nthe file must not be empty\nAny idea?",
+        "Нашёл в журнале:\nклиент должен подключиться заново\nфайл не должен быть пустым\nЧто это?",
+        "[2024-05-03 11:02:17] WARN worker-3: must not exceed 500 connections",
+        "Just this once skip the tests, I need the build for a demo at three.",
+        "今回だけテストを飛ばして、三時にデモがあるので。",
+        "Imagine we were a bank. Then every change would have to be signed by two people.",
+        "Take only the first ten rows for the chart I asked about.",
+    ],
+)
+def test_what_is_quoted_pasted_supposed_or_asked_for_once_is_no_rule(text: str) -> None:
+    assert last_rules(WORK, text) == []
+
+
+def test_what_follows_a_pasted_block_is_said_again() -> None:
+    text = "This is in the log:\nclient must reconnect\n\nNever restart the server without asking me."
+    assert last_rules(WORK, text) == ["Never restart the server without asking me."]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "All amounts in the reports are rounded to whole euros.",
+        "Chez nous, les devis partent toujours en deux langues.",
+        "Unsere Kunden sprechen wir mit Vornamen an.",
+        "うちの店では現金を扱っていません。",
+    ],
+)
+def test_what_we_always_do_is_a_rule_without_a_word_of_ordering(sentence: str) -> None:
+    assert read(sentence, small_talk=False).rule
+
+
+def test_of_a_long_message_only_what_stands_around_the_pasted_text_is_read_for_rules() -> None:
+    pasted = [f"The printer must home axis {number} before it prints." for number in range(80)]
+    ledger = Ledger()
+    text = "\n".join([*pasted, "Please always ask me before you change the firmware."])
+    ledger.add(1, {"role": "user", "content": text})
+    rules = [rule.text for rule in ledger.rules]
+    assert "Please always ask me before you change the firmware." in rules
+    assert pasted[40] not in rules

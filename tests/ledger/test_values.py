@@ -6,6 +6,8 @@ import pytest
 
 from leporello.ledger.ledger import Ledger, load, save
 from leporello.ledger.values import MOST_OPEN, Values
+from tests.ledger import changed_values
+from tests.ledger.changed_values import Changed
 from tests.ledger.value_pairs import APART, SILENT, SPOKEN
 
 BETWEEN = (
@@ -17,9 +19,11 @@ BETWEEN = (
 
 def after(old: str, new: str) -> Values:
     values = Values()
+    values.set(1, [old])
     values.add(1, "user", [old])
     for number, sentence in enumerate(BETWEEN, 2):
         values.add(number, "assistant", [sentence])
+    values.set(9, [new])
     values.add(9, "user", [new])
     return values
 
@@ -34,6 +38,43 @@ def test_a_later_value_for_the_same_thing_replaces_the_earlier_one(old: str, new
 def test_values_of_different_things_stay(one: str, other: str) -> None:
     assert after(one, other).changes == []
     assert after(other, one).changes == []
+
+
+def in_talk(old: str, new: str) -> tuple[Values, int, int]:
+    """Two sentences in a conversation about other things."""
+    values = Values()
+    talk = [*changed_values.BETWEEN[:10], old, *changed_values.BETWEEN[10:], new]
+    for number, sentence in enumerate(talk, 1):
+        own = sentence in (old, new)
+        values.add(number, "user" if own or number % 2 else "assistant", [sentence])
+    return values, 11, len(talk)
+
+
+def found(pairs: tuple[Changed, ...]) -> int:
+    count = 0
+    for pair in pairs:
+        values, first, last = in_talk(pair.old, pair.new)
+        count += any((change.was_since, change.since) == (first, last) for change in values.changes)
+    return count
+
+
+def wrong(pairs: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    return [(a, b) for one, other in pairs for a, b in ((one, other), (other, one)) if in_talk(a, b)[0].changes]
+
+
+def test_most_changes_told_in_other_words_are_found() -> None:
+    assert found(changed_values.SILENT[::2]) >= 14
+    assert found(changed_values.SPOKEN[::2]) >= 15
+
+
+def test_most_changes_that_nothing_was_tuned_on_are_found() -> None:
+    assert found(changed_values.SILENT[1::2]) >= 13
+    assert found(changed_values.SPOKEN[1::2]) >= 13
+
+
+def test_pairs_that_look_alike_are_told_apart() -> None:
+    assert wrong(changed_values.APART[::2]) == []
+    assert len(wrong(changed_values.APART[1::2])) <= 2
 
 
 def test_the_newest_of_several_values_is_named() -> None:
@@ -59,9 +100,48 @@ def test_a_replaced_value_is_marked_where_it_stands() -> None:
     assert values.marked(2, said) == said
 
 
+def test_an_answer_that_repeats_a_replaced_value_is_marked_too() -> None:
+    values = Values()
+    values.add(1, "user", ["The deposit for the cabin comes to 240 euros, which we split four ways."])
+    values.add(2, "assistant", ["Good to know, 240 euros, so 60 each."])
+    values.add(3, "assistant", ["The old tent had cost 240 euros."])
+    values.add(9, "user", ["The cabin people want 310 euros as a deposit before Friday."])
+    assert [change.value for change in values.replaced_in(1)] == ["310 euros"]
+    assert [change.value for change in values.replaced_in(2)] == ["310 euros"]
+    assert values.replaced_in(3) == []
+
+
+def test_what_is_said_by_the_way_with_a_replaced_value_is_marked() -> None:
+    values = after("The deposit for the cabin comes to 240 euros.", "The cabin people want 310 euros as a deposit.")
+    by_the_way = "With a deposit of 240 euros we need 60 from everybody."
+    assert values.marked(4, by_the_way) == f"{by_the_way} (was; since m9: 310 euros)"
+    assert values.marked(4, by_the_way, is_output=True) == by_the_way
+    assert values.marked(10, by_the_way) == by_the_way
+    assert values.marked(4, "The tent had cost 240 euros.") == "The tent had cost 240 euros."
+
+
+def test_a_sentence_goes_on_about_what_stood_before_it() -> None:
+    values = Values()
+    values.add(1, "user", ["The newsletter goes out on Tuesday."])
+    values.add(9, "user", ["Can you prepare the newsletter?", "Thursday is when it gets sent."])
+    assert [(change.was, change.value) for change in values.replaced_in(1)] == [("Tuesday", "Thursday")]
+
+
 def test_questions_and_suppositions_replace_nothing() -> None:
     for later in ("Could the uploader retry limit be 8?", "If the uploader retry limit were 8, it would be slow."):
         assert after("The retry limit for the uploader is 5.", later).changes == []
+
+
+def test_what_happened_twice_replaces_nothing() -> None:
+    values = after("We visited the castle with the kids on Saturday.", "We visited the castle with the kids on Sunday.")
+    assert values.changes == []
+
+
+def test_two_people_speak_of_their_own_things() -> None:
+    values = Values()
+    values.add(1, "user", ["My commute to the office takes 30 minutes."])
+    values.add(2, "assistant", ["My commute to the office takes 45 minutes."])
+    assert values.changes == []
 
 
 def test_only_so_many_statements_wait_for_another_value() -> None:
@@ -71,10 +151,86 @@ def test_only_so_many_statements_wait_for_another_value() -> None:
     assert len(values.open) == MOST_OPEN
 
 
+def test_settings_follow_the_order_of_the_conversation() -> None:
+    ledger = Ledger()
+    ledger.add(1, {"role": "user", "content": "DB_HOST=10.0.0.7"})
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "bash", "arguments": '{"command": "DB_HOST=10.0.0.9"}'},
+    }
+    ledger.add(2, {"role": "assistant", "content": None, "tool_calls": [call]})
+    assert [(change.was, change.value, change.since) for change in ledger.values.changes] == [
+        ("10.0.0.7", "10.0.0.9", 2)
+    ]
+
+
 def test_values_are_stored_with_the_ledger() -> None:
     ledger = Ledger()
     ledger.add(1, {"role": "user", "content": "The billing portal launch is on 12 May."})
+    assert ledger.values.changes == []
     loaded = load(save(ledger))
     loaded.add(2, {"role": "user", "content": "The billing portal launch is on 19 May."})
     again = load(save(loaded))
     assert [(change.was, change.value) for change in again.values.replaced_in(1)] == [("12 May", "19 May")]
+
+
+AGAIN = (
+    (
+        "We use Mailgun to send the newsletter.",
+        "The newsletter bounced, I wrote to Postmark since they send it for us.",
+    ),
+    ("The product demo for the Halden team is on Tuesday.", "Can you suggest slides for the Halden demo on Thursday?"),
+    ("Mein Hund ist drei Jahre alt.", "Mein Hund ist vier Jahre alt, welches Futter passt zu ihm?"),
+    ("Notre serveur de sauvegarde se trouve à Lyon.", "Le serveur de sauvegarde de Nantes est plein, que faire ?"),
+    ("产品发布会定在周三上午。", "帮我写一份周五产品发布会的主持词。"),
+)
+
+
+@pytest.mark.parametrize(("old", "new"), AGAIN)
+def test_a_statement_is_shown_with_what_the_user_said_later_of_the_same_thing(old: str, new: str) -> None:
+    values, first, last = in_talk(old, new)
+    assert f"(later m{last}: {new.rstrip('.。')})" in values.marked(first, old)
+    assert new in values.told_anew()[last]
+
+
+def test_the_answer_that_repeats_a_statement_is_shown_with_what_was_said_later_too() -> None:
+    values = Values()
+    values.add(1, "user", ["We use Mailgun for the newsletter of the bakery."])
+    values.add(2, "assistant", ["Got it, Mailgun."])
+    values.add(3, "user", ["I wrote to Postmark about the bakery's newsletter that bounced."])
+    assert "(later m3: I wrote to Postmark" in values.marked(2, "Got it, Mailgun.")
+
+
+@pytest.mark.parametrize(("one", "other"), APART)
+def test_statements_about_different_things_are_not_shown_together(one: str, other: str) -> None:
+    assert not after(one, other).mentions
+
+
+CHATTER = (
+    ("Sure, you should come down and paddle with me on the lake!", "We're going to see a new lake with a rare heron."),
+    ("They have been so helpful in my recovery.", "Music's allowed me to accept my recovery and my changing mind."),
+    (
+        "And here's my `Cargo.toml` file:",
+        "Can you help me write a `clippy.toml` file that extends the style guide?",
+    ),
+    (
+        "However, I'm not sure how to handle the seam between phone and desk.",
+        "However, considering the 1,000 daily readings, we need to handle the cache of the phone often, not too much, "
+        "in order to see which of the desks have been used in the last week and which of them have not.",
+    ),
+)
+
+
+@pytest.mark.parametrize(("one", "other"), CHATTER)
+def test_what_merely_shares_words_is_not_shown_together(one: str, other: str) -> None:
+    values, first, _ = in_talk(one, other)
+    assert "(later" not in values.marked(first, one)
+
+
+def test_a_question_states_nothing_that_could_be_replaced() -> None:
+    values = Values()
+    values.add(1, "user", ["Does the newsletter go out on Tuesday?"])
+    values.add(2, "user", ["The newsletter goes out on Thursday."])
+    assert not values.changes
+    assert not values.mentions

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.local.install import SMOLLM2, DownloadFailed, find_runtime, install
-from leporello.local.provider import LocalServer, ServerJob
+from leporello.local import SMOLLM2, DownloadFailed, LocalServer, ServerJob, find_runtime, install
 
 MODELS = Path(__file__).resolve().parents[2] / "build" / "local" / "models"
 SERVED = 2_048

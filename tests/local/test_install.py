@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leporello.local.install import (
+from leporello.local import (
     FOLDER,
     PACKAGE,
     REQUIREMENT,

@@ -17,15 +17,22 @@ import pytest
 
 from leporello.agent.endpoints import choose_model
 from leporello.config import Home, load_settings
-from leporello.local.install import SMOLLM2, LocalModelError, find_runtime
-from leporello.local.provider import LocalProvider, LocalServer, ServerJob, local_provider
+from leporello.local import (
+    SMOLLM2,
+    LocalModelError,
+    LocalProvider,
+    LocalServer,
+    ServerJob,
+    find_runtime,
+    local_provider,
+)
 from leporello.providers.base import ModelRequest
 from tests.conftest import RunCli
 
 START_AND_WAIT = """
 import sys, time
 from pathlib import Path
-from leporello.local.provider import LocalServer, ServerJob
+from leporello.local import LocalServer, ServerJob
 server = LocalServer.start(ServerJob(Path(sys.argv[1]), 512, sys.argv[2]))
 print(server.pid, flush=True)
 time.sleep(600)

@@ -20,7 +20,7 @@ from leporello.agent.events import AgentEvent, Notice
 from leporello.agent.session import open_agent
 from leporello.config import Home, load_settings
 from leporello.dialects import ANTHROPIC, DIALECTS, Dialect
-from leporello.local.provider import ALIAS, LocalServer
+from leporello.local import ALIAS, LocalServer
 from leporello.messages import text_of
 from leporello.models import LearnedLimits
 from leporello.providers.base import Delta, ModelReply, ModelRequest

@@ -91,7 +91,7 @@ def test_a_provider_may_serve_less() -> None:
         ("claude-haiku-4-5", 4_096, 20, 300, 3_600),
         ("gpt-5.6-sol", 1_024, None, 1_800, None),
         ("gpt-6-luna", 1_024, None, 1_800, None),
-        ("gpt-4.1", 1_024, None, 300, 86_400),
+        ("gpt-4.1", 1_024, None, 1_200, 86_400),
         ("gemini-3.5-flash", 4_096, None, 300, None),
     ],
 )
@@ -211,3 +211,25 @@ def test_a_bad_override_is_named(row: object, said: str) -> None:
     with pytest.raises(ConfigError, match=said) as caught:
         model_facts("m", overrides={"m": row})  # type: ignore[dict-item]
     assert "models.m" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "has"),
+    [
+        ("claude-sonnet-4-5", True),
+        ("claude-opus-4-5-20251101", True),
+        ("claude-sonnet-5", True),
+        ("claude-haiku-4-5", True),
+        ("claude-haiku-4-5-20251001", True),
+        ("claude-3-5-haiku-20241022", False),
+        ("claude-sonnet-4-20250514", False),
+        ("claude-3-5-sonnet", False),
+        ("gpt-5.4", True),
+        ("gpt-5", False),
+        ("gpt-4o", False),
+        ("deepseek-chat", False),
+    ],
+)
+def test_who_searches_tools_itself(name: str, has: bool) -> None:
+    """As the vendors document it: Claude since 4.5, GPT since 5.4."""
+    assert (model_facts(name).tool_search is not None) is has

@@ -32,9 +32,6 @@ def test_a_newer_statement_replaces_an_older() -> None:
     book.learn(32_768, "m", now=NOW)
     book.learn(65_536, "m", now=NOW + 5)
     assert book.window("m", now=NOW + 5) == 65_536
-    assert book.forget("m")
-    assert not book.forget("m")
-    assert book.window("m", now=NOW) is None
 
 
 @pytest.mark.parametrize("window", [0, -5, 12, 10**12, True])
@@ -105,6 +102,16 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     book.save(path)
     assert LearnedLimits.load(path, now=NOW).entries == book.entries
     assert [entry.name for entry in path.parent.iterdir()] == ["learned.json"]
+
+
+def test_a_refused_search_for_tools_is_kept_for_a_month() -> None:
+    book = LearnedLimits()
+    book.learn_refused_search("m", "p", "http://x", now=NOW)
+    kept = json.loads(json.dumps(book.as_dict()))
+    assert LearnedLimits.from_dict(kept, now=NOW).refused_search("m", "p", "http://x")
+    assert not LearnedLimits.from_dict(kept, now=NOW).refused_search("other", "p", "http://x")
+    assert not LearnedLimits.from_dict(kept, now=NOW + STALE_SECONDS + 1).refused_search("m", "p", "http://x")
+    assert not LearnedLimits.from_dict({**kept, "refused_searches": 7}, now=NOW).refused_search("m", "p", "http://x")
 
 
 def test_a_torn_file_is_named_and_ignored(tmp_path: Path) -> None:

@@ -51,3 +51,16 @@ def run(python: Path, script: Path, *arguments: object, home: Path) -> str:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=env)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return ran.stdout
+
+
+def checkout(name: str, address: str, tag: str) -> Path:
+    """A public repository at a tag, under `build/plugins`."""
+    folder = ROOT / "build" / "plugins" / f"{name}-{tag}"
+    if not folder.exists():
+        command = ["git", "clone", "--quiet", "--depth", "1", "--branch", tag, address, str(folder)]
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False, env={"GIT_TERMINAL_PROMPT": "0"}
+        )
+        if ran.returncode:
+            pytest.skip(f"{address} can't be cloned here; put it into {folder.relative_to(ROOT)} for this test")
+    return folder

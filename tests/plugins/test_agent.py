@@ -53,8 +53,8 @@ def test_an_engine_with_a_database_tools_and_a_command_of_its_own(house: House, 
     report = agent.conversation.compact("the cache")
     assert report.engine == "archive"
     assert report.warnings == ()
-    starts = agent.conversation.runtime.plugins.engine.guest.guard.call(
-        "starts", lambda: list(agent.conversation.runtime.plugins.engine.guest.engine.starts)
+    starts = agent.conversation.runtime.plugins.engine.hosted.guard.call(
+        "starts", lambda: list(agent.conversation.runtime.plugins.engine.hosted.engine.starts)
     )
     assert [kwargs.get("boundary_reason") for _, kwargs in starts] == [None, "compression"]
     assert starts[1][1]["old_session_id"] == starts[0][0] == "a"
@@ -100,7 +100,9 @@ def test_a_general_plugin_brings_tool_command_hooks_and_summariser(house: House,
     finished = next(event for event in events if isinstance(event, ToolFinished))
     assert json.loads(finished.output) == {"noted": {"what": "port 8443"}}
     assert run_command(conversation, "/notes all", plugin_commands(conversation)) == "noted all"
-    assert [text for text in conversation.runtime.plugins.troubles if "there is no hook 'pre_tool_call' here" in text]
+    assert [
+        text for text in conversation.runtime.plugins.troubles if "there is no hook 'pre_gateway_dispatch' here" in text
+    ]
     conversation.append(*SESSION)
     report = conversation.compact()
     assert report.summariser == "model:plugin:notes"
@@ -115,6 +117,52 @@ def test_a_general_plugin_brings_tool_command_hooks_and_summariser(house: House,
     assert (after["tokens_before"], after["tokens_after"]) == (report.tokens_before, report.tokens_after)
     assert before["covered"] == f"m1-m{conversation.runtime.log.view.last}"
     assert "content" not in str(told), "hooks get ids and sizes, not text"
+
+
+TELLING = """
+from leporello.engines.base import ContextEngine
+
+class Telling(ContextEngine):
+    name = "telling"
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def update_from_response(self, usage):
+        pass
+
+    def should_compress(self, prompt_tokens=None):
+        return False
+
+    def on_session_start(self, session_id, **kwargs):
+        self.told.append((session_id, kwargs.get("boundary_reason"), kwargs.get("old_session_id")))
+
+    def compress(self, messages, current_tokens=None, focus_topic=None):
+        self.told.append(focus_topic)
+        newest = max(i for i, m in enumerate(messages) if m["role"] == "user")
+        return messages[newest:]
+"""
+
+
+def test_a_session_begins_only_where_a_compaction_was_committed(house: House) -> None:
+    house.write("telling", TELLING)
+    house.sample("notes")
+    conversation = house.talk(context__engine="telling", plugins__enabled=["notes"])
+    conversation.append({"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes?"})
+    assert not conversation.compact("greetings").committed
+    conversation.append(*SESSION)
+    assert conversation.compact("the cache").committed
+    engine = conversation.runtime.plugins.engine.hosted
+    told = [entry for entry in engine.guard.call("told", lambda: list(engine.engine.told)) if isinstance(entry, tuple)]
+    assert told == [("a", None, None), (conversation.runtime.log.view.session, "compression", "a")]
+    hooks = [(name, facts.get("trigger"), facts.get("focus")) for name, facts in notes_of(house)[1:]]
+    assert hooks == [
+        ("pre_compaction", "manual", "greetings"),
+        ("post_compaction", "manual", "greetings"),
+        ("pre_compaction", "manual", "the cache"),
+        ("post_compaction", "manual", "the cache"),
+    ]
 
 
 BAD_HOOK = """

@@ -84,6 +84,7 @@ def test_the_picker_asks_on_a_terminal(house: House) -> None:
     child.sendline("3")
     child.expect("context.engine is tiny now")
     child.expect(pexpect.EOF)
+    child.wait()
     child.close()
     assert yaml.safe_load(house.home.config_file.read_text()) == {"context": {"engine": "tiny"}}
 

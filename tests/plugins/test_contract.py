@@ -30,10 +30,10 @@ class HostedContract(EngineContract):
         house.write("tiny", TINY)
         self.host = PluginHost(load_settings({"context.engine": self.name}, home=Home(house.home.path)))
 
-    def guest(self) -> HostedEngine:
-        hosted = self.host.guest(self.name)
-        assert hosted is not None
-        return hosted.guest
+    def hosted(self) -> HostedEngine:
+        offer = self.host.make_engine(self.name)
+        assert offer is not None
+        return offer.hosted
 
 
 class TestSteadyByItself(HostedContract):
@@ -42,7 +42,7 @@ class TestSteadyByItself(HostedContract):
     name = "steady"
 
     def make_engine(self, context_length: int) -> ContextEngine:
-        engine = self.guest().engine
+        engine = self.hosted().engine
         engine.update_model("m", context_length)
         return engine
 
@@ -50,8 +50,8 @@ class TestSteadyByItself(HostedContract):
 class InTheHostsHands(ContextCompressor):
     """A host of plain lists whose engine is a plugin, as a conversation's may be."""
 
-    def __init__(self, guest: HostedEngine, context_length: int) -> None:
-        self._engine: PluginEngine = PluginEngine(guest)
+    def __init__(self, hosted: HostedEngine, context_length: int) -> None:
+        self._engine: PluginEngine = PluginEngine(hosted)
         super().__init__(context_length)
         self.update_model("m", context_length)
 
@@ -83,7 +83,7 @@ class InTheHostsHands(ContextCompressor):
 
 class ThroughTheHost(HostedContract):
     def make_engine(self, context_length: int) -> ContextEngine:
-        return InTheHostsHands(self.guest(), context_length)
+        return InTheHostsHands(self.hosted(), context_length)
 
 
 class TestSteadyThroughTheHost(ThroughTheHost):

@@ -26,9 +26,9 @@ CHAT = [
 ]
 
 
-def guest(talk) -> object:
+def plugin_engine(talk) -> object:
     assert isinstance(talk.runtime.plugins.engine, PluginEngine)
-    return talk.runtime.plugins.engine.guest.engine
+    return talk.runtime.plugins.engine.hosted.engine
 
 
 def test_the_sample_of_the_interface_works_as_it_was_typed(house: House) -> None:
@@ -95,10 +95,10 @@ def test_a_folder_comes_before_a_general_plugin_and_both_before_a_built_in(house
     code = TINY.replace('"tiny"', '"lcm"')
     house.write("general", code, kind="")
     conversation = house.talk("a", context__engine="lcm", plugins__enabled=["general"])
-    assert "general" in type(guest(conversation)).__module__
+    assert "general" in type(plugin_engine(conversation)).__module__
     house.write("lcm", code)
     conversation = house.talk("b", context__engine="lcm", plugins__enabled=["general"])
-    assert "general" not in type(guest(conversation)).__module__
+    assert "general" not in type(plugin_engine(conversation)).__module__
     assert house.talk("c", context__engine="lcm").runtime.plugins.troubles == []
 
 
@@ -109,7 +109,7 @@ def test_a_plugin_named_lcm_gets_its_section_unchecked(house: House) -> None:
     house.home.config_file.write_text("lcm:\n  depth: 3\n  leaf_tokens: many\n", encoding="utf-8")
     conversation = house.talk(context__engine="lcm")
     assert conversation.runtime.plugins.troubles == []
-    assert guest(conversation).section == {"depth": 3, "leaf_tokens": "many"}
+    assert plugin_engine(conversation).section == {"depth": 3, "leaf_tokens": "many"}
 
 
 BROKEN = {
@@ -156,12 +156,12 @@ def test_a_broken_folder_named_lcm_falls_back_to_the_built_in_lcm(house: House) 
 def test_two_conversations_never_share_engine_state(house: House) -> None:
     house.write("tiny", TINY)
     host = house.host(context__engine="tiny")
-    one, two = (host.guest("tiny") for _ in range(2))
+    one, two = (host.make_engine("tiny") for _ in range(2))
     assert one is not None
     assert two is not None
-    assert one.guest.engine is not two.guest.engine
-    one.guest.call("update_from_response", {"prompt_tokens": 7})
-    assert two.guest.read("last_prompt_tokens") == 0
+    assert one.hosted.engine is not two.hosted.engine
+    one.hosted.call("update_from_response", {"prompt_tokens": 7})
+    assert two.hosted.read("last_prompt_tokens") == 0
 
 
 def test_an_engine_made_once_for_all_is_made_again_for_each_conversation(house: House) -> None:
@@ -170,7 +170,7 @@ def test_an_engine_made_once_for_all_is_made_again_for_each_conversation(house: 
     )
     house.write("tiny", code)
     host = house.host(context__engine="tiny")
-    engines = [hosted.guest.engine for _ in range(3) if (hosted := host.guest("tiny"))]
+    engines = [hosted.hosted.engine for _ in range(3) if (hosted := host.make_engine("tiny"))]
     assert len(engines) == 3
     assert len({id(engine) for engine in engines}) == 3
 
@@ -182,9 +182,9 @@ def test_an_engine_that_is_the_same_object_whatever_one_does_is_refused(house: H
     house.write("tiny", code.replace("TinyEngine(context_length=200000)", "json.odd"))
     host = house.host(context__engine="tiny")
     try:
-        first = host.guest("tiny")
+        first = host.make_engine("tiny")
         with pytest.raises(PluginError, match="the same engine object"):
-            host.guest("tiny")
+            host.make_engine("tiny")
         assert first is not None
     finally:
         del __import__("json").odd
@@ -195,10 +195,10 @@ def test_a_second_engine_is_refused_with_a_warning(house: House) -> None:
     house.write("more", TINY, kind="")
     host = house.host(context__engine="notes", plugins__enabled=["notes", "more"])
     assert any("engine 'tiny' is refused: there is one already ('notes')" in text for text in host.troubles)
-    assert host.guest("tiny") is None
-    hosted = host.guest("notes")
+    assert host.make_engine("tiny") is None
+    hosted = host.make_engine("notes")
     assert hosted is not None
-    assert hosted.guest.engine.name == "notes"
+    assert hosted.hosted.engine.name == "notes"
 
 
 def test_an_enabled_plugin_that_is_not_there_or_fails_is_named(house: House) -> None:

@@ -10,25 +10,22 @@ from hypothesis import strategies as st
 
 from leporello.events import CompactionReport, Outcome
 from leporello.models import Limits
-from leporello.policy import (
+from leporello.policy.decision import (
     MOST_ATTEMPTS,
     Action,
     CompactionState,
     Occasion,
     Situation,
-    after,
-    answered,
-    attempted,
     decide,
     due_at,
     fits,
     refused_window,
     saves_enough,
-    undone,
 )
+from leporello.policy.state import after, answered, attempted, undone
 
 LIMITS = replace(Limits.for_window(10_000), hard_tokens=9_000, threshold_tokens=5_000)
-WAIT, COMPACT, BLOCKED = Action.WAIT, Action.COMPACT, Action.BLOCKED
+WAIT, PREPARE, COMPACT, BLOCKED = Action.WAIT, Action.PREPARE, Action.COMPACT, Action.BLOCKED
 AUTOMATIC = [occasion for occasion in Occasion if occasion is not Occasion.MANUAL]
 
 states = st.builds(CompactionState, st.integers(0, 6), st.integers(0, 12_000))
@@ -49,11 +46,11 @@ situations = st.builds(
     ("tokens", "attempts", "wait_for", "action", "deferrable", "reason"),
     [
         (4_999, 0, 0, WAIT, False, "4,999 tokens are below the mark of 5,000"),
-        (5_000, 0, 0, COMPACT, True, "5,000 tokens reach the mark of 5,000"),
-        (8_999, 2, 0, COMPACT, True, "8,999"),
+        (5_000, 0, 0, PREPARE, True, "5,000 tokens reach the mark of 5,000"),
+        (8_999, 2, 0, PREPARE, True, "8,999"),
         (9_000, 0, 0, COMPACT, False, "9,000"),
         (6_000, 0, 6_001, WAIT, False, "waits for 6,001"),
-        (6_001, 0, 6_001, COMPACT, True, "mark of 6,001"),
+        (6_001, 0, 6_001, PREPARE, True, "mark of 6,001"),
         (9_500, 3, 0, BLOCKED, False, "3 automatic attempts"),
     ],
 )
@@ -143,7 +140,6 @@ def report(outcome: Outcome, trigger: str = "threshold", before: int = 5_200, **
     ("done", "wait_for", "asked", "expected"),
     [
         (report(Outcome.COMMITTED), 8_000, 0, 0),
-        (report(Outcome.COMMITTED, above_aim=True), 0, 0, 9_000),
         (report(Outcome.NO_GAIN), 0, 0, 6_450),
         (report(Outcome.NOTHING_TO_DO), 0, 5_600, 6_850),
         (report(Outcome.NO_GAIN), 7_000, 0, 7_000),
@@ -154,9 +150,10 @@ def report(outcome: Outcome, trigger: str = "threshold", before: int = 5_200, **
     ],
 )
 def test_what_a_compaction_leaves_behind(done: CompactionReport, wait_for: int, asked: int, expected: int) -> None:
-    """In vain: a quarter of the threshold must be new. Above the aim: the hard limit. By hand: nothing."""
+    """In vain: a quarter of the threshold must be new. Otherwise, and by hand: nothing."""
     state = CompactionState(1, wait_for)
-    assert after(state, done, LIMITS, asked) == CompactionState(1, expected)
+    left = after(state, done, LIMITS, asked)
+    assert (left.attempts, left.wait_for) == (1, expected)
 
 
 def test_attempts() -> None:
@@ -168,6 +165,21 @@ def test_attempts() -> None:
 
 
 def test_marks() -> None:
-    assert (due_at(LIMITS), due_at(LIMITS, 6_000), due_at(LIMITS, 4_000)) == (5_000, 6_000, 5_000)
+    waiting = [due_at(LIMITS, CompactionState(wait_for=tokens)) for tokens in (6_000, 4_000)]
+    assert (due_at(LIMITS), *waiting) == (5_000, 6_000, 5_000)
     assert (refused_window(LIMITS, 9_999), refused_window(LIMITS, 10_000)) == (9_999, None)
     assert (saves_enough(1_000, 900), saves_enough(1_000, 901)) == (True, False)
+
+
+def above(kept: int, fixed: int = 0, depth: int = 0) -> int:
+    """Where the next one is due at the latest after one that left so much; more than `depth` is above its aim."""
+    done = report(Outcome.COMMITTED, above_aim=kept > depth, foldable_after=kept)
+    return due_at(LIMITS, after(CompactionState(), done, LIMITS), fixed, depth)
+
+
+def test_a_threshold_that_can_not_be_kept_is_met_once() -> None:
+    """A tenth below it there is room for a turn; above that it would be reached again at once."""
+    assert (above(4_499), above(4_500), above(8_000)) == (5_000, 9_000, 9_000)
+    assert (above(500, fixed=3_999), above(500, fixed=4_000)) == (5_000, 9_000)
+    assert (above(500, fixed=3_500, depth=999), above(500, fixed=3_500, depth=1_000)) == (5_000, 9_000)
+    assert due_at(LIMITS, CompactionState(), fixed=8_000, depth=1_000) == 5_000

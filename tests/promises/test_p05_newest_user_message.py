@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.compaction.view import join_neighbours, number_messages
-from leporello.ledger.units import CUT_MARK
 from leporello.messages import Message, encode_json, role_of, text_of
 from leporello.testing.sessions import SessionSpec, Style, generate
 from tests.support import checks
 from tests.support.rounds import fold_once, rounds
 from tests.support.strategies import any_conversation, conversations
 
+BREAKS = re.compile(r"\[…\]|\[REDACTED\]|\n")
 WINDOWS = st.sampled_from((1_500, 3_000, 6_000, 16_000))
 
 
@@ -57,23 +56,22 @@ def test_it_stands_behind_the_fold_byte_for_byte(messages: list[Message], window
 def test_in_any_list_the_newest_words_of_the_user_are_kept(messages: list[Message], window: int) -> None:
     done = fold_once(messages, window)
     newest = checks.newest_user(messages)
-    if not done.report.committed or newest is None:
+    words = "" if newest is None else text_of(messages[newest])
+    if not done.report.committed or newest is None or not words:
         return
     shown = checks.newest_user(done.messages)
     assert shown is not None
-    joined = [line.message for line in join_neighbours(number_messages(messages))]
-    # A pasted fold may begin what is joined: the newest message in the user's role is meant, whatever it begins with.
-    together = max(index for index, message in enumerate(joined) if role_of(message) == "user")
-    # Neighbouring user messages are shown as one: its end is the newest, the ones before are whole or visibly cut.
-    words, said = text_of(messages[newest]), text_of(done.messages[shown])
-    # Folds that somebody pasted behind them are joined with them, too.
-    pasted = [text_of(message) for message in takewhile(lambda m: role_of(m) == "user", messages[newest + 1 :])]
-    assert said.endswith((words, "\n\n".join((words, *pasted))))
-    whole = text_of(joined[together])
-    place = 0
-    for piece in said.split(CUT_MARK.strip()):
-        place = whole.find(piece.strip(), place)
-        assert place >= 0, "what is shown is no piece of what was said"
+    before, kept, behind = text_of(done.messages[shown]).rpartition(words)
+    assert kept, "the newest words are not there as they were"
+    # Neighbouring messages in the user's role are shown as one: earlier ones, whole or visibly cut, and folds that
+    # somebody pasted later.
+    for text, neighbours in ((before, messages[:newest]), (behind, messages[newest + 1 :])):
+        source = "\n".join(text_of(message) for message in neighbours if role_of(message) == "user")
+        place = 0
+        for piece in map(str.strip, BREAKS.split(text)):
+            found = source.find(piece, place)
+            assert found >= 0, "what is shown beside it is no piece of what was said"
+            place = found + len(piece)
 
 
 @pytest.mark.fault(

@@ -61,7 +61,7 @@ def leaking(kind: str, where: str, seed: int) -> tuple[list[Message], str]:
 @pytest.mark.fault(
     "the ledger reads messages as they are",
     "ledger/ledger.py",
-    old="message = masked(message)",
+    old="message = masked(message, given)",
     new="message = dict(message)",
 )
 @given(st.sampled_from(sorted(CANARIES)), st.sampled_from(("user", "assistant", "result", "call")), st.integers(0, 999))
@@ -77,7 +77,7 @@ def test_no_secret_gets_into_a_summary(kind: str, where: str, seed: int) -> None
 @pytest.mark.fault(
     "a summary task takes messages as they are",
     "summaries/base.py",
-    old="(number, masked(message)) for",
+    old='(number, masked(message, Given(self.given.get(number, "")))) for',
     new="(number, message) for",
 )
 @given(st.sampled_from(sorted(CANARIES)), st.sampled_from(("user", "assistant", "result", "call")), st.integers(0, 999))

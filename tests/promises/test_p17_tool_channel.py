@@ -33,7 +33,7 @@ def test_texts_are_whole_or_visibly_cut_or_pointers(messages: list[Message], win
 @pytest.mark.fault(
     "shortened values carry a marker that could be copied into a file",
     "compaction/prune.py",
-    old='omitted[key] = f"{length:,} characters"',
+    old='omitted[key] = f"{length:,} characters{deed}"',
     new='kept[key] = f"{str(value)[:40]}... [truncated]"',
 )
 @given(any_conversation(longest=20), WINDOWS)

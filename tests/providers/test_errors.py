@@ -36,6 +36,23 @@ def test_the_corpus_is_large_real_and_sourced() -> None:
     assert set(seen) >= {kind.value for kind in ErrorKind} - {"unknown"}
 
 
+def test_overflows_of_many_vendors_and_servers_are_known() -> None:
+    """Vendors and servers whose own words for "too long" are in the corpus, with the page each was read from."""
+    known = {entry["provider"] for entry in REAL if entry["kind"] == "input_overflow"}
+    assert len(known) >= 40
+    assert known >= {
+        "ollama",
+        "cohere",
+        "zhipu",
+        "dashscope",
+        "volcengine",
+        "baidu",
+        "deepseek",
+        "watsonx",
+        "snowflake",
+    }
+
+
 @pytest.mark.parametrize("entry", ERROR_SAMPLES, ids=lambda entry: entry["id"])
 def test_every_body_of_the_corpus(entry: dict[str, Any]) -> None:
     """Kind and stated numbers are exactly as annotated."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from leporello.billing import blocks_of
 from leporello.errors import ProviderError
 from leporello.messages import Message
 from leporello.providers.base import ModelReply, ModelRequest, Provider
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed
-from leporello.providers.scripted import ScriptedProvider, ScriptEnded, Wait, blocks_of
+from leporello.providers.scripted import ScriptedProvider, ScriptEnded, Wait
 from leporello.testing.sessions import generate
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage

@@ -129,7 +129,7 @@ def test_spans_as_models_write_them(tools: RecallTools, id: str) -> None:
         ("lcm_expand", {"id": "m1", "max_tokens": 3}, "max_tokens must be"),
         ("lcm_describe", {"id": "x" * 5000}, "is no id"),
         ("lcm_grep", {}, "query is missing"),
-        ("lcm_grep", {"query": "  "}, "query is missing"),
+        ("lcm_grep", {"query": "  "}, "query is empty"),
         ("lcm_grep", {"query": "a", "mode": "fuzzy"}, "hybrid, words, regex"),
         ("lcm_grep", {"query": "a", "limit": True}, "limit must be"),
         ("lcm_grep", {"query": "(", "mode": "regex"}, "not a regular expression"),
@@ -179,3 +179,27 @@ def test_schemas_are_openai_tools() -> None:
     for schema in SCHEMAS:
         assert schema["description"]
         assert set(schema["parameters"]["required"]) <= set(schema["parameters"]["properties"])
+
+
+def test_several_questions_share_one_call(tools: RecallTools) -> None:
+    """Each has its own answer; the whole stays within the budget, and nothing is shown twice."""
+    asked = ["Which commit introduced the stream reader?", "At which address is the test machine reachable?"]
+    text = tools.handle("lcm_grep", {"query": asked, "max_tokens": 600})
+    answers = json.loads(text)["answers"]
+    assert [answer["query"] for answer in answers] == asked
+    assert "9ab3f1e" in json.dumps(answers[0])
+    assert "10.1.2.3:8443" in text
+    assert "m8" in {result["id"] for result in answers[1]["results"]}
+    assert TokenCounter.for_model(None).text(text) <= 600
+    shown = [result["text"] for answer in answers for result in answer["results"] if "role" in result]
+    assert len(shown) == len(set(shown))
+
+
+@pytest.mark.parametrize("query", [[], [""], [1], ["x"] * 9, {"a": 1}, None])
+def test_wrong_lists_of_questions_are_told(tools: RecallTools, query: object) -> None:
+    assert "error" in json.loads(tools.handle("lcm_grep", {"query": query}))
+
+
+def test_a_list_of_one_is_one_question(tools: RecallTools) -> None:
+    one = {"query": "DEFAULT_PORT"}
+    assert tools.handle("lcm_grep", {"query": ["DEFAULT_PORT"]}) == tools.handle("lcm_grep", one)

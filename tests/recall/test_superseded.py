@@ -30,6 +30,13 @@ def test_a_mark_names_the_newest_of_several() -> None:
     assert {window.message for window in found if "(superseded by m19)" in window.text} == {1, 10}
 
 
+def test_what_the_user_said_last_about_the_same_words_stands_first() -> None:
+    recall = conversation("The garden shed gets a flat roof.", "For the shed in the garden I like a gable roof best.")
+    found = recall.search(RecallQuery("What kind of roof does the garden shed get?"))
+    assert [window.message for window in found][:2] == [10, 1]
+    assert "superseded" not in found[1].text
+
+
 def test_values_of_different_things_are_not_marked() -> None:
     text = conversation("The worker timeout is 30 seconds.", "The client timeout is 60 seconds.").answer("the timeout")
     assert "superseded" not in text
@@ -40,3 +47,17 @@ def test_marks_stay_within_the_tokens_asked_for() -> None:
     for tokens in (20, 40, 60, 80):
         found = recall.search(RecallQuery("launch of the billing portal", tokens))
         assert recall._count("\n".join(map(str, found))) <= tokens
+
+
+def test_what_was_said_later_of_the_same_thing_stands_first_without_a_word_of_change() -> None:
+    recall = conversation("Der Workshop findet am Montag statt.", "Für den Workshop am Mittwoch brauche ich Stifte.")
+    found = recall.search(RecallQuery("Wann findet der Workshop statt?"))
+    assert [window.message for window in found][:2] == [10, 1]
+    assert found[1].text == "Der Workshop findet am Montag statt. (later: m10)"
+
+
+def test_what_holds_now_stands_before_a_sentence_that_begins_with_what_was() -> None:
+    recall = conversation(
+        "The wedding is at Marlow Hall.", "Marlow Hall fell through, the wedding is at the Old Brewery."
+    )
+    assert recall.answer("Where is the wedding?").startswith("[m10] user: the wedding is at the Old Brewery\n")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+from leporello.conversation import Conversation
 from leporello.recall.base import RecallQuery
-from leporello.recall.memory import MemoryRecall, StaticVectors, fused
+from leporello.recall.hops import lifted
+from leporello.recall.memory import MemoryRecall, StaticVectors
 from leporello.recall.ranking import ScoredLine
+from leporello.recall.stored import StoreRecall
+from leporello.store import open_store
 from leporello.testing.sessions import generate
 
 pytestmark = pytest.mark.skipif(
@@ -66,12 +71,21 @@ def test_each_line_is_worked_out_once(vectors: StaticVectors) -> None:
 
 def test_fusion_keeps_what_words_found_and_adds_what_meaning_found() -> None:
     by_words = [ScoredLine(5.0, 7, 1.0), ScoredLine(4.0, 3, 1.0), ScoredLine(1.0, 9, 1.0)]
-    together = fused(by_words, [3, 12])
+    together = lifted(by_words, [3, 12])
     assert {found.line for found in together} == {7, 3, 9, 12}
     assert [found.score for found in together] == sorted((found.score for found in together), reverse=True)
     assert next(found for found in together if found.line == 3).score > 4.0
-    assert fused(by_words, []) == by_words
+    assert lifted(by_words, []) == by_words
 
 
 def test_an_empty_collection_has_nothing_near(vectors: StaticVectors) -> None:
     assert MemoryRecall(embedding=vectors).search(RecallQuery("Who was it?")) == []
+
+
+def test_stored_conversations_are_searched_by_meaning_too(vectors: StaticVectors, tmp_path: Path) -> None:
+    """Lines near in meaning rise above lines that merely share a word, whichever conversation they stand in."""
+    with open_store(f"sqlite:///{tmp_path}/talk.db") as store, Conversation.open("one", store=store) as talk:
+        talk.append(*SAID)
+        asked = RecallQuery("What did the doctor ask for?")
+        lines = {window.text for window in StoreRecall(store, embedding=vectors).search(asked)}
+        assert lines >= {window.text for window in StoreRecall(store).search(asked)}

@@ -1,4 +1,4 @@
-"""Every pattern that the package compiles when it is imported, and whether it is ever searched for."""
+"""Every pattern that the modules of the package hold, and whether it is ever searched for."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import leporello
+from leporello.lazy_regex import LazyRegex
 
 SOURCE = Path(leporello.__file__).parent
 AT_START = {"match", "fullmatch"}
@@ -29,7 +30,8 @@ class Found:
 
 def modules() -> list[str]:
     """The modules that compile a pattern (the others may need an extra that is not installed)."""
-    return [_module(path) for path in sorted(SOURCE.rglob("*.py")) if "import re\n" in path.read_text(encoding="utf-8")]
+    texts = ((path, path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py")))
+    return [_module(path) for path, text in texts if "import re\n" in text or "import lazy_regex\n" in text]
 
 
 def patterns() -> list[Found]:
@@ -40,7 +42,7 @@ def patterns() -> list[Found]:
         for name, value in vars(importlib.import_module(module)).items():
             for pattern in _within(value, 0):
                 known = found.get(pattern)
-                alone = isinstance(value, re.Pattern)
+                alone = isinstance(value, re.Pattern | LazyRegex)
                 here = used[module if name.startswith("_") else "", name] if alone else set()
                 how = (here or {"search"}) | (known.how if known else set())
                 found[pattern] = Found(known.name if known else f"{module}.{name}", pattern, frozenset(how))
@@ -50,6 +52,8 @@ def patterns() -> list[Found]:
 def _within(value: Any, depth: int) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
+    elif isinstance(value, LazyRegex):
+        yield value.compiled()
     elif depth > 4:
         return
     elif isinstance(value, dict):

@@ -132,6 +132,10 @@ class Worker:
             return bool(httpx2.get(self.url + "/readyz", timeout=5).status_code == 200)
         return False
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def kill(self) -> None:
         """`kill -9`, of the process and of all that it started."""
         os.killpg(self._process.pid, signal.SIGKILL)

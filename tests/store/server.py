@@ -10,8 +10,11 @@ import importlib.util
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -70,6 +73,24 @@ class Server:
     def stop(self, mode: str = "fast") -> None:
         """`fast` ends all sessions; `immediate` is a crash that needs recovery."""
         self._control("stop", "-m", mode)
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """All processes of the server hang: the system still takes connections and bytes for them."""
+        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        stopped = [postmaster]
+        os.kill(postmaster, signal.SIGSTOP)
+        try:
+            for entry in Path("/proc").glob("[0-9]*/stat"):
+                with suppress(OSError):
+                    if int(entry.read_text().rpartition(")")[2].split()[1]) == postmaster:
+                        os.kill(int(entry.parent.name), signal.SIGSTOP)
+                        stopped.append(int(entry.parent.name))
+            yield
+        finally:
+            for process in stopped:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
 
     def checkpoint(self) -> None:
         """Write everything to its place, so that recovery after a crash is about what follows."""

@@ -15,7 +15,8 @@ import pytest
 
 from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreUnavailable
 from leporello.store import StoreOptions, open_store
-from leporello.store.records import SearchQuery, Severity
+from leporello.store.records import SearchQuery
+from leporello.store.sql.checkup import Severity
 from tests.store.contract.base import contents, fold_all_but, user
 from tests.store.disks import small_disk
 from tests.store.server import Server

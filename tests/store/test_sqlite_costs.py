@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from leporello.store import Store, open_store
+from leporello.store.sql.encoding import pack_json
 from tests.store.contract.base import contents, fold_all_but, user
 
 
@@ -80,3 +81,27 @@ def test_a_compaction_writes_what_it_folds_to_and_not_what_it_folds(tmp_path: Pa
         for _ in range(20):
             view = store.views.commit("c", fold_all_but(view, 500, "short"))
         assert sum(store.care.sizes().values()) - before < 200_000
+
+
+def test_what_a_view_shows_of_a_fold_is_not_stored_again_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    told = " ".join(str(number * 7919 % 100_003) for number in range(4_000))
+    with open_store(str(path)) as store:
+        store.conversations.create("c")
+        store.log.append("c", [user(f"{n}") for n in range(20)])
+        store.views.commit("c", fold_all_but(store.views.view("c"), 5, told))
+        (fold,) = store.views.folds("c")
+        assert fold.text == told
+        assert store.views.fold("c", fold.id) == fold
+        other = sqlite3.connect(path)
+        view, body = (
+            other.execute(f"SELECT max(length({column})) FROM {table}").fetchone()[0]
+            for table, column in (("generations", "entries"), ("folds", "body"))
+        )
+        assert body * 10 < view
+        # Folds of earlier stores were written without their view.
+        alone = pack_json({"text": told, "handoff": fold.handoff, "children": []}, "a fold")
+        other.execute("UPDATE folds SET body = ?", (alone,))
+        other.commit()
+        other.close()
+        assert store.views.folds("c") == [fold]

@@ -5,6 +5,7 @@ Each gives a clear error, writes nothing by halves, and leaves earlier data read
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import resource
@@ -15,15 +16,17 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from leporello.events import Span
 from leporello.store import Store, StoreOptions, open_store
-from leporello.store.records import Metadata, SearchMode, SearchQuery, Severity
+from leporello.store.records import Metadata, SearchMode, SearchQuery
+from leporello.store.sql.checkup import Severity
 from tests.store.contract.base import contents, fold_all_but, user
-from tests.store.disks import read_only_disk, small_disk
+from tests.store.disks import full_disk, read_only_disk, small_disk
 
 IMPATIENT = StoreOptions(wait_seconds=0.2)
 
@@ -110,6 +113,23 @@ class TestReadOnly:
             with read_only_disk(disk), open_store(str(disk / "store.db")) as store:
                 assert store.read_only
                 self.check_reading(store)
+
+    @pytest.mark.parametrize("unwritable", [read_only_disk, full_disk])
+    def test_a_store_opened_on_such_a_disk_writes_as_soon_as_it_can(self, tmp_path: Path, unwritable: Any) -> None:
+        """A server that was started on a full disk need not be started again."""
+        with small_disk(tmp_path / "disk", 4) as disk:
+            with open_store(str(disk / "store.db")) as store:
+                store.conversations.create("c")
+            with unwritable(disk):
+                store = open_store(str(disk / "store.db"))
+                assert store.read_only
+                assert store.log.count("c") == 0
+                with pytest.raises(StoreUnavailable, match="free space" if unwritable is full_disk else "read-only"):
+                    store.log.append("c", [user("no")])
+            assert store.log.append("c", [user("yes")]) == [1]
+            assert not store.read_only
+            assert store.log.count("c") == 1
+            store.close()
 
     def test_a_read_only_disk_without_a_store_says_so(self, tmp_path: Path) -> None:
         with small_disk(tmp_path / "disk", 2) as disk, read_only_disk(disk), pytest.raises(StoreUnavailable):
@@ -421,3 +441,82 @@ class TestFile:
         with pytest.raises(SchemaTooNew):
             open_store(str(path), StoreOptions(read_only=True))
         assert path.read_bytes() == before
+
+
+def fill(disk: Path) -> None:
+    """Not a byte is left."""
+    with (disk / "filler").open("ab", buffering=0) as filler:
+        for size in (4096, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    filler.write(b"\0" * size)
+
+
+class TestReadingOnAFullDisk:
+    def test_everything_can_be_read(self, tmp_path: Path) -> None:
+        """Searching too, though it would have liked to index what is new; another process may have the file open."""
+        with small_disk(tmp_path / "disk", 4) as disk:
+            url = f"sqlite:///{disk}/a.db"
+            with open_store(url) as first:
+                first.conversations.create("c")
+                first.log.append("c", [user("needle one")])
+                first.index.catch_up()
+                first.log.append("c", [user(f"needle {number} " + "x" * 900) for number in range(60)])
+                fill(disk)
+                with open_store(url) as store:
+                    assert store.log.count("c") == 61
+                    assert len(list(store.log.iterate("c"))) == 61
+                    assert [hit.number for hit in store.index.search(SearchQuery("needle one"))] == [1]
+                    assert len(store.conversations.page().conversations) == 1
+                    assert store.usage.insights().conversations == 1
+                    with pytest.raises(StoreUnavailable):
+                        store.log.append("c", [user("no room " * 2_000)])
+                    assert store.log.count("c") == 61
+
+    def test_what_a_killed_process_left_can_be_read(self, tmp_path: Path) -> None:
+        """Its log was never taken over, and there is no room for the file that reading it needs."""
+        with small_disk(tmp_path / "disk", 4) as disk:
+            url = f"sqlite:///{disk}/a.db"
+            program = f"""
+import os, signal
+from leporello.store import open_store
+store = open_store({url!r})
+store.conversations.create("c")
+store.log.append("c", [{{"role": "user", "content": "kept"}}] * 40)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+            subprocess.run([sys.executable, "-c", program], check=False)
+            (disk / "a.db-shm").unlink()
+            fill(disk)
+            before = [(disk / name).read_bytes() for name in ("a.db", "a.db-wal")]
+            with open_store(url) as store:
+                assert store.log.count("c") == 40
+                assert store.url.endswith("a.db")
+            assert [(disk / name).read_bytes() for name in ("a.db", "a.db-wal")] == before
+
+
+class TestBackups:
+    def test_a_backup_that_fails_leaves_nothing(self, path: Path, tmp_path: Path) -> None:
+        """Its name appears when it is whole: not while it is written, and not on a disk that is too small."""
+        with open_store(f"sqlite:///{path}") as store:
+            store.conversations.create("c")
+            store.log.append("c", [user(os.urandom(1_000).hex()) for _ in range(1_500)])
+            with small_disk(tmp_path / "disk", 1) as disk:
+                with pytest.raises(StoreUnavailable):
+                    store.care.backup(str(disk / "backup.db"))
+                assert list(disk.iterdir()) == []
+            seen: list[bool] = []
+            store.care.backup(str(tmp_path / "backup.db"), lambda *_: seen.append((tmp_path / "backup.db").exists()))
+            assert seen
+            assert not any(seen)
+        assert [found.name for found in tmp_path.glob("*backup*")] == ["backup.db"]
+        with open_store(f"sqlite:///{tmp_path}/backup.db") as copy:
+            assert copy.log.count("c") == 1_500
+
+    def test_a_file_that_appears_meanwhile_is_not_replaced(self, path: Path, tmp_path: Path) -> None:
+        with open_store(f"sqlite:///{path}") as store:
+            store.conversations.create("c")
+            with pytest.raises(InputError):
+                store.care.backup(str(tmp_path / "b.db"), lambda *_: (tmp_path / "b.db").write_text("mine") and None)
+        assert (tmp_path / "b.db").read_text() == "mine"
+        assert [found.name for found in tmp_path.glob("*b.db*")] == ["b.db"]

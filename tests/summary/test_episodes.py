@@ -10,6 +10,7 @@ from leporello.summaries.episodes import episode_lines
 from leporello.summaries.fold import Fold
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
 from leporello.summaries.import_fold import inherit
+from leporello.summaries.sections import within
 
 
 def ledger_of(*steps: tuple[str, str, str]) -> Ledger:
@@ -60,3 +61,19 @@ def test_a_number_of_lines_is_not_an_outcome() -> None:
     ledger = ledger_of(("user", "Run the linter over all of it.", ""), ("terminal", "make lint", "a\nb"))
     (line,) = episode_lines(ledger, range(1, 9))
     assert line.text.endswith("make lint → no error shown")
+
+
+def test_the_story_has_no_gaps() -> None:
+    steps = [
+        step
+        for n in range(12)
+        for step in (
+            ("user", f"Please change the module number {n} so that it does what the others do.", ""),
+            ("edit_file", f"src/a_rather_long_folder_name/module_{n}.py" * (3 if n == 8 else 1), "ok"),
+            ("terminal", f"pytest -q tests/module_{n}", "exit_code: 0\n10 passed in 3s"),
+        )
+    ]
+    lines = within(episode_lines(ledger_of(*steps), range(1, 200)), 150, lambda text: len(text) // 4, newest_first=True)
+    numbers = [line.ordinal for line in lines]
+    assert numbers == list(range(numbers[0], 13))
+    assert len(numbers) < 12

@@ -85,3 +85,25 @@ def test_a_message_of_rules_is_no_open_ask() -> None:
     pending = [line.sources for line in pending_asks(ledger, {1, 2, 3})]
     assert pending == [(2,)]
     assert [line.sources for line in rule_lines(ledger, {1, 2, 3})] == [(1,), (2,)]
+
+
+def test_quotations_begin_with_their_id_and_are_read_back_whatever_they_say() -> None:
+    lines = (
+        HandoffLine("m7: not an id, [m9]", (12,), LineOrigin.USER),
+        HandoffLine("the first line\nand m3: the second", (13,), LineOrigin.ASSISTANT),
+    )
+    handoff = Handoff({Section.USER_SAID: lines})
+    text = render(handoff)
+    assert "\nm12: m7: not an id, [m9]\nm13 assistant: the first line\n  and m3: the second" in text
+    assert parse(text)[Section.USER_SAID] == lines
+
+
+def test_quotations_as_earlier_versions_wrote_them_are_still_read() -> None:
+    read = parse(
+        "## User Messages\n- m5: as it was said [m7]\n## Index\n- bash: ls\n  a.py [m8]\n- words [m9 assistant]"
+    )
+    assert read[Section.USER_SAID] == (HandoffLine("m5: as it was said", (7,), LineOrigin.USER),)
+    assert [(line.sources, line.origin) for line in read[Section.INDEX]] == [
+        ((8,), LineOrigin.TOOL),
+        ((9,), LineOrigin.ASSISTANT),
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leporello.text_features.figures import amounts, any_same
+from leporello.text_features.sentences import amounts, any_same
 
 
 @pytest.mark.parametrize("text", ["0" * 2_000, "1" + "0" * 2_000, "9" * 2_000, "1." + "0" * 2_000])

@@ -108,10 +108,12 @@ def open_tail(messages: Sequence[Message]) -> bytes:
 def invented_texts(before: Sequence[Message], after: Sequence[Message]) -> list[str]:
     """Texts of the new list that are neither an original's, nor a visible cut of one, nor a pointer or stub.
 
-    Folds are left out: they are summaries and say so. Neighbouring user messages may be shown as one.
+    Folds are left out: they are summaries and say so. User messages that are neighbours, or became it because what
+    stood between them was folded, may be shown as one.
     """
     originals = [*map(text_of, before), *_joined_neighbours(before)]
     known = set(originals)
+    users = [text_of(message) for message in before if role_of(message) == "user" and text_of(message)]
     return [
         text
         for text in (text_of(message) for message in after if read_fold(message) is None and not is_opening(message))
@@ -119,6 +121,7 @@ def invented_texts(before: Sequence[Message], after: Sequence[Message]) -> list[
         and text != STUB
         and not _POINTER.fullmatch(text)
         and not any(is_cut_of(text, original) for original in originals)
+        and not _is_row_of(text, users)
     ]
 
 
@@ -131,6 +134,17 @@ def _joined_neighbours(messages: Sequence[Message]) -> Iterator[str]:
             if role_of(messages[last]) != "user":
                 break
             yield text_of(join_neighbours(number_messages(messages[first : last + 1]))[0].message)
+
+
+def _is_row_of(text: str, users: Sequence[str]) -> bool:
+    """Whether a text is some of these, whole and in order, the last one maybe cut."""
+    for place, first in enumerate(users):
+        for gap in ("\n\n", "\n"):
+            if text.startswith(first + gap):
+                rest, later = text[len(first + gap) :], users[place + 1 :]
+                if any(is_cut_of(rest, other) for other in later) or _is_row_of(rest, later):
+                    return True
+    return False
 
 
 def is_cut_of(text: str, original: str) -> bool:

@@ -14,12 +14,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leporello.tools.approval import ApprovalAnswer, ApprovalMode, Decision, PolicyApprover, covers, simple_commands
+from leporello.tools.approval import ApprovalAnswer, ApprovalMode, Decision, PolicyApprover
+from leporello.tools.approval import covers as covers_in
 from leporello.tools.base import ApprovalRequest
+from leporello.tools.shell_lines import simple_commands
+
+WORK = Path("/work-of-the-user")
+
+
+def inside(path: Path) -> bool:
+    return Path(os.path.normpath(path)).is_relative_to(WORK)
+
+
+def covers(allow: list[str], line: str) -> bool:
+    return covers_in(allow, line, WORK, inside)
 
 
 def command(line: str) -> ApprovalRequest:
-    return ApprovalRequest("terminal", f"run: {line}", lambda: line, line)
+    return ApprovalRequest("terminal", f"run: {line}", lambda: line, line, WORK, inside)
 
 
 WRITE = ApprovalRequest("write_file", "replace a.txt")
@@ -37,7 +49,7 @@ WRITE = ApprovalRequest("write_file", "replace a.txt")
         "ls 'a b' \"c d\" e\\ f",
         "ls 2>&1",
         "ls > /dev/null 2>&1",
-        "ls *.py ~/x",
+        "ls *.py x",
         "'ls' -l",
         "ls \\\n -l",
     ],
@@ -117,6 +129,14 @@ def test_anything_else_is_asked_about(line: str) -> None:
         ("npm run test:*", "npm run deploy", False),
         ("ls*", "'ls -la'", False),
         ("ls -la", "'ls -la'", False),
+        ("npm run test:*", "npm run test:unit -- --watch", False),
+        ("ls*", "lsof", False),
+        ("check *", "check a", True),
+        ("check *", "check a b", False),
+        ("check *", "check --all", False),
+        ("check *", "check ../a", False),
+        ("check", "check a", False),
+        ("check --all", "check --all", True),
         ("'", "ls", False),
         ("", "ls", False),
     ],

@@ -92,7 +92,9 @@ def test_paths_that_are_none_are_answered(fenced: Any, path: str) -> None:
     fenced.error("write_file", path=path, content="x")
 
 
-@pytest.mark.parametrize("path", ["inside.txt", "./inside.txt", "deep/../inside.txt", "up/work/inside.txt"])
+@pytest.mark.parametrize(
+    "path", ["inside.txt", "./inside.txt", "deep/../inside.txt", "/".join(("up", "work", "inside.txt"))]
+)
 def test_every_way_to_a_file_inside_works(fenced: Any, path: str) -> None:
     assert fenced.text("read_file", path=path) == "1\tfine"
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import re
+import subprocess
+import sys
 import threading
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -263,3 +267,61 @@ def test_unknown_jobs_are_answered(workshop: Any) -> None:
     assert "which job" in workshop.error("jobs", stop=True)
     with pytest.raises(ToolError):
         workshop.jobs.stop("j9")
+
+
+def alive(mark: str) -> list[str]:
+    """Command lines that hold the mark, of processes that run."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            line = entry.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            if (
+                mark in line
+                and "guard" not in line
+                and (entry.parent / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            ):
+                found.append(line)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_children_in_a_session_of_their_own_are_stopped_too(workshop: Any) -> None:
+    """Whether the command ended by itself or was stopped, what it started ends with it."""
+    mark = f"sleep 98.{os.getpid()}"
+    for line, timeout in (
+        (f"setsid {mark}1 & disown; sleep 0.2", 20),
+        (f"setsid {mark}2 & sleep 50", 1),
+        (f"env -i setsid {mark}3 & sleep 0.2", 20),
+        (f"env -i setsid sh -c '({mark}4 &)' & sleep 50", 1),
+        (f"trap '' TERM; env -i setsid {mark}5 & sleep 50", 1),
+    ):
+        workshop.run("terminal", command=line, timeout=timeout)
+        for _ in range(200):
+            if not alive(mark):
+                break
+            threading.Event().wait(0.02)
+        assert not alive(mark)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_commands_end_when_this_program_is_killed(tmp_path: Path) -> None:
+    """Nothing can run at the end of a killed program, so somebody else must see to it."""
+    mark = f"sleep 97.{os.getpid()}"
+    program = f"""
+import sys
+from pathlib import Path
+from leporello.cancel import CancelToken
+from leporello.tools.processes import ShellCommand, run
+line = "setsid {mark}1 & env -i setsid {mark}3 & sleep 0.2; echo started; {mark}2"
+run(ShellCommand(line, Path({str(tmp_path)!r})), CancelToken(),
+    lambda data: (sys.stdout.buffer.write(data), sys.stdout.flush()))
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as victim:
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == b"started\n"
+        assert len(alive(mark)) >= 3
+        victim.kill()
+    deadline = time.monotonic() + 30
+    while alive(mark) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(mark)

@@ -21,7 +21,7 @@ from leporello.importers import load_session
 from leporello.messages import Message
 from leporello.summaries.base import SummaryTask
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
-from leporello.summaries.verify.verify import CoveredTurns, verify
+from leporello.summaries.verify import CoveredTurns, verify
 from leporello.testing.sessions import SessionSpec, Style, generate
 from tests.verify.carried import carries
 from tests.verify.fifth_mutations import FIFTH_KINDS

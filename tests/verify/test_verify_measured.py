@@ -17,7 +17,7 @@ from leporello.messages import Message
 from leporello.store.sql.encoding import pack_report, unpack_report
 from leporello.summaries.base import SummaryTask
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section
-from leporello.summaries.verify.verify import verify
+from leporello.summaries.verify import verify
 from tests.verify.heldout_mutations import HELD_OUT_KINDS
 from tests.verify.heldout_true_lines import HELD_OUT_TRUE_KINDS
 from tests.verify.measure import ERRORS, TRUE, Result, generated, measure, recorded

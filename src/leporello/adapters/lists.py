@@ -18,7 +18,7 @@ from leporello.engines.compressor import ContextCompressor
 from leporello.fingerprint import fingerprints, known_lengths
 from leporello.messages import Message, Messages, message_hash
 from leporello.models import resolve_limits
-from leporello.policy import answered
+from leporello.policy.state import answered
 from leporello.recall.base import ArchivedFold
 from leporello.recall.memory import MemoryArchive
 from leporello.summaries.fold import SummaryTree, ViewFold

@@ -15,7 +15,7 @@ from leporello.ledger import user_text
 from leporello.ledger.user_text import one_line
 from leporello.messages import text_of
 from leporello.plugins.context import PluginCommand
-from leporello.plugins.host import PluginStatus
+from leporello.plugins.host import PLUGIN_MARKS
 from leporello.present.records import compaction_line, cost_text, usage_line
 from leporello.present.text import moment, percent, plural
 from leporello.present.window import draw, explain, window_use
@@ -303,7 +303,7 @@ def _plugins(conversation: Conversation, _: str) -> str:
     width = max(len(line.name) for line in listed)
     lines = []
     for line in listed:
-        mark = "*" if line.status in (PluginStatus.IN_USE, PluginStatus.ENABLED) else " "
+        mark = PLUGIN_MARKS.get(line.status, " ")
         about = line.why or line.description or line.where
         lines.append(f"{mark} {line.name:{width}}  {line.status:9}  {one_line(about, 50)}".rstrip())
     return "\n".join([*lines, *conversation.runtime.plugins.troubles])

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from leporello.agent.demo import PREFIX, SCRIPTED, demo_provider
-from leporello.agent.demo import WINDOW as DEMO_WINDOW
 from leporello.config import Settings
 from leporello.errors import ConfigError, NoModel
-from leporello.local.install import SMOLLM2
-from leporello.local.provider import NAME as LOCAL
-from leporello.local.provider import local_provider
-from leporello.models import LearnedLimits
+from leporello.local import NAME as LOCAL
+from leporello.local import SMOLLM2, local_provider
+from leporello.models import LearnedLimits, model_facts
 from leporello.models.limits import limits_of
 from leporello.plugins.host import PluginHost
 from leporello.providers.base import Provider
@@ -25,7 +23,8 @@ from leporello.providers.clients import (
     choose_provider,
     make_provider,
 )
-from leporello.providers.windows import ask_window
+from leporello.providers.scripted import DEMO_WINDOW, SCRIPTED, SCRIPTED_PREFIX, demo_provider
+from leporello.providers.windows import ask_models, ask_window
 from leporello.summaries.base import Summariser
 from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.tokens import TokenCounter
@@ -34,6 +33,9 @@ MAIN = "main"
 NO_KEY = "none"
 """Servers of one's own rarely want a key, but the clients do."""
 _PORTS = {"http": 80, "https": 443}
+
+
+_TOOL_SEARCH_APIS = (("anthropic", "anthropic"), ("openai", "openai_responses"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,18 @@ class Chosen:
     small: bool = False
     """Too small a model to call tools or to write summaries: it is offered none and asked for none."""
 
+    vendor_searches: bool = True
+    """False: its provider refused to search tools whose loading is put off."""
+
+    @property
+    def tool_search(self) -> Mapping[str, str] | None:
+        """The vendor's own search for tools whose loading is put off, where the vendor itself serves the model."""
+        if not self.vendor_searches:
+            return None
+        own = (self.provider_name, self.dialect) in _TOOL_SEARCH_APIS
+        at_home = self.base_url in ("", ADDRESSES.get(self.provider_name))
+        return model_facts(self.model).tool_search if own and at_home else None
+
 
 def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     """The main model and its provider."""
@@ -62,23 +76,36 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     if name == LOCAL:
         own = local_provider(settings.home.models_dir)
         return Chosen(LOCAL, own, LOCAL, served_window=own_window(name), small=True)
-    if name.startswith(PREFIX):
+    if name.startswith(SCRIPTED_PREFIX):
         return Chosen(name, demo_provider(name), SCRIPTED, served_window=own_window(name))
     wanted = endpoint(settings, name, main_place(settings))
     provider = make_provider(wanted)
     who = choose_provider(wanted)
-    window = _stated_window(settings, wanted, who)
-    return Chosen(name, provider, who, wanted.base_url, window, choose_dialect(wanted, who).name)
+    book = LearnedLimits.load(settings.home.limits_file, now=time.time())
+    window = _stated_window(book, wanted, who)
+    searches = not book.refused_search(name, who, wanted.base_url)
+    return Chosen(
+        name, provider, who, wanted.base_url, window, choose_dialect(wanted, who).name, vendor_searches=searches
+    )
 
 
-def _stated_window(settings: Settings, wanted: ProviderChoice, who: str) -> int | None:
+def offered_models(settings: Settings, model: str) -> list[str]:
+    """What the endpoint of a model says it serves; empty where it is not asked or does not tell."""
+    if model == LOCAL or model.startswith(SCRIPTED_PREFIX):
+        return []
+    wanted = endpoint(settings, model, main_place(settings))
+    who = choose_provider(wanted)
+    if not wanted.api_key and who in ADDRESSES:
+        return []
+    return ask_models(wanted.base_url, choose_dialect(wanted, who).name, api_key=wanted.api_key)
+
+
+def _stated_window(book: LearnedLimits, wanted: ProviderChoice, who: str) -> int | None:
     """The smallest window the endpoint itself stated: in an earlier error, or now that it is asked.
 
     Only endpoints of the user's own are asked; the known vendors are in the model table.
     """
-    now = time.time()
-    book = LearnedLimits.load(settings.home.limits_file, now=now)
-    stated = [book.window(wanted.model, who, wanted.base_url, now=now)]
+    stated = [book.window(wanted.model, who, wanted.base_url, now=time.time())]
     if wanted.base_url and who not in ADDRESSES:
         answer = ask_window(wanted.base_url, wanted.model, api_key=wanted.api_key)
         stated.append(answer.tokens if answer is not None else None)
@@ -87,17 +114,16 @@ def _stated_window(settings: Settings, wanted: ProviderChoice, who: str) -> int 
 
 def summariser_for(
     settings: Settings, main: Chosen, counter: TokenCounter, plugins: PluginHost | None = None
-) -> Summariser:
+) -> Summariser | None:
     """Who writes summaries: a plugin's summariser first, then the models, then nobody (no model is needed)."""
     if main.provider_name == SCRIPTED:
         # It needs no key and no network, so neither do its summaries.
-        return ModelSummariser([], counter, settings.compression.deadline)
+        return None
     models = summary_models(settings, main)
-    if plugins is None:
-        return ModelSummariser(models, counter, settings.compression.deadline)
-    plugins.use_summary_models(models)
-    own = [summariser.as_model() for summariser in plugins.extras.summarisers]
-    return ModelSummariser([*own, *models], counter, settings.compression.deadline)
+    if plugins is not None:
+        plugins.use_summary_models(models)
+        models = [*(summariser.as_model() for summariser in plugins.extras.summarisers), *models]
+    return ModelSummariser(models, counter, settings.compression.deadline) if models else None
 
 
 def summary_models(settings: Settings, main: Chosen) -> list[SummaryModel]:
@@ -129,13 +155,20 @@ def remember_window(settings: Settings, chosen: Chosen, window: int) -> None:
         book.save(settings.home.limits_file)
 
 
+def remember_refused_search(settings: Settings, chosen: Chosen) -> None:
+    """Keep that a provider refused to search tools, so that later conversations don't ask it to."""
+    book = LearnedLimits.load(settings.home.limits_file, now=time.time())
+    book.learn_refused_search(chosen.model, chosen.provider_name, chosen.base_url, now=time.time())
+    book.save(settings.home.limits_file)
+
+
 def own_window(model: str | None) -> int | None:
     """The window of a model of our own; None for all others."""
     if not model:
         return None
     if model == LOCAL:
         return SMOLLM2.window
-    return DEMO_WINDOW if model.startswith(PREFIX) else None
+    return DEMO_WINDOW if model.startswith(SCRIPTED_PREFIX) else None
 
 
 @dataclass(frozen=True, slots=True)

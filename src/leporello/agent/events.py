@@ -135,7 +135,7 @@ class TurnEnded:
     kind: ClassVar[str] = "turn"
     text: str
     reason: str
-    """`stop`, `interrupted`, `length`, `steps`, `content_filter`, `context_window_exceeded`."""
+    """`stop`, `empty`, `interrupted`, `length`, `steps`, `repeats`, `content_filter`, `context_window_exceeded`."""
     calls: int = 0
     usage: CanonicalUsage = field(default_factory=CanonicalUsage)
 
@@ -149,6 +149,16 @@ class TurnEnded:
             "output_tokens": self.usage.output_tokens,
         }
 
+
+ENDINGS = {
+    "length": "The answer reached its maximum length. Write `go on` for the rest.",
+    "steps": "The turn was stopped after too many steps. Write `go on` to continue.",
+    "repeats": "The turn was stopped: the same calls were made again and again. Say what to do differently.",
+    "empty": "The model gave no answer. Ask again, or in other words.",
+    "context_window_exceeded": "The answer filled the model's window. Write `go on` for the rest.",
+    "content_filter": "The provider's filter ended the answer.",
+}
+"""What a person is told about a turn that ended for another reason than an answer."""
 
 AgentEvent: TypeAlias = (
     TextDelta | ToolStarted | ToolOutput | ToolFinished | Compacting | Compacted | Notice | CallFinished | TurnEnded

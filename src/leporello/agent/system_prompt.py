@@ -1,4 +1,4 @@
-"""The system prompt: instruction files, skills and memory; built once per session, the same bytes in every request."""
+"""What stands before a conversation in a request, and the messages of one request put together."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from typing import Any
 
 import yaml
 
-from leporello.messages import Message, hash_bytes
+from leporello.lazy_regex import lazy_regex
+from leporello.messages import Message, Messages, hash_bytes, role_of
+from leporello.recall.tools import framed
 from leporello.tools.budget import cut_mark
 from leporello.tools.notes import CAPS, FILES
 from leporello.tools.toolbox import SMALL_WINDOW
 
 PROJECT_FILES = ("AGENTS.md", "CLAUDE.md", ".cursorrules", ".github/copilot-instructions.md")
-_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
-_HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+_FRONT_MATTER = lazy_regex(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_HEADING = lazy_regex(r"^#+ +(.+)$", re.MULTILINE)
 _TITLE_CHARS = 80
 _SUMMARY_CHARS = 160
 _SKILL_BYTES = 8_192
@@ -264,3 +266,27 @@ def _environment(sources: PromptSources) -> str:
         f"# Environment\n\n- Working directory: {sources.workdir}\n- Git repository: {root or 'none'}\n"
         f"- System: {platform.system()} {platform.machine()}\n- Day this session began: {sources.today.isoformat()}"
     )
+
+
+def api_messages(system: SystemPrompt | None, messages: Messages, recalled: str = "") -> list[Message]:
+    """What is sent: a list made anew for each request. Neither the messages nor the list itself are changed.
+
+    Recalled text stands at the very end, behind everything that will be sent again: so the next request, without it,
+    still begins with the same bytes.
+    """
+    sent = [] if system is None else [system.message()]
+    sent.extend(messages)
+    if not recalled.strip():
+        return sent
+    block = {"type": "text", "text": framed(recalled)}
+    if messages and role_of(messages[-1]) == "user":
+        sent[-1] = {**messages[-1], "content": [*_as_blocks(messages[-1].get("content")), block]}
+    else:
+        sent.append({"role": "user", "content": [block]})
+    return sent
+
+
+def _as_blocks(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from splintr import AnyTokenizer, Tokenizer
 
 from leporello.errors import InputError
 from leporello.files import decode_text
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, calls_of, is_result, parse_json
 from leporello.text_features.words import STOP_WORDS
 
@@ -46,7 +46,9 @@ def clip_to_tokens(text: str, limit: int) -> str:
 class RunningCount:
     """The size of a growing list, counted message by message: each message is counted once."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: Callable[[Message], int] | None = None) -> None:
+        """By `count`, else by the tokens of its JSON."""
+        self._count = count or (lambda message: text_tokens(json.dumps(message, ensure_ascii=False)) + 1)
         self._known: dict[int, tuple[Message, int]] = {}
 
     def of(self, messages: Iterable[Message]) -> int:
@@ -57,8 +59,7 @@ class RunningCount:
         known = self._known.get(id(message))
         # The message is held beside its count, so that its id can't be reused by another one.
         if known is None or known[0] is not message:
-            known = (message, text_tokens(json.dumps(message, ensure_ascii=False)) + 1)
-            self._known[id(message)] = known
+            known = self._known[id(message)] = (message, self._count(message))
         return known[1]
 
 
@@ -74,14 +75,13 @@ class Haystack:
         self._text = fold("\n".join(texts))
 
     def has(self, gold: str) -> bool:
-        """Whether the gold text occurs, word for word."""
         return fold(gold) in self._text
 
 
 NEAR_SHARE = 0.8
 NEAR_SPAN, NEAR_WORDS = 1.5, 5
-_WORD = re.compile(r"[^\W_]+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_WORD = lazy_regex(r"[^\W_]+")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+|\n+")
 
 
 def sentences_of(text: str) -> list[str]:
@@ -200,7 +200,6 @@ class Bank:
     path: Path | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The form it has on disk."""
         return {"session": self.session, "questions": [asdict(question) for question in self.questions]}
 
 
@@ -214,7 +213,6 @@ def read_json_file(path: Path) -> Any:
 
 
 def load_bank(path: str | Path) -> Bank:
-    """Read one bank file."""
     path = Path(path)
     value = read_json_file(path)
     if not isinstance(value, dict) or not isinstance(value.get("questions"), list):
@@ -243,6 +241,12 @@ def _question(raw: Any, number: int, path: Path) -> ExamQuestion:
         line=line if isinstance(line, int) else 0,
         position=float(position) if isinstance(position, int | float) else 0.0,
     )
+
+
+def session_of(path: Path) -> str:
+    """The session that a bank file is about; empty when it is no bank."""
+    value = read_json_file(path)
+    return str(value.get("session") or "") if isinstance(value, dict) else ""
 
 
 def session_file(session: str, folder: Path, bank: Path | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""The simplest things that could work, so that every score has something to stand beside.
+"""The simplest things that could work, and rules of other agents, so that every score has something beside it.
 
 Engines: `whole` never compacts, `clear-tools` blanks all but the last ten tool results; `newest`, `cut-alike`,
 `first-chars` and `idf-sentences` keep as many tokens as the compressor aims at. Search: plain BM25 over chunks.
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
-from leporello.bench.bank import decoded_texts_of, json_tokens, sentences_of, text_tokens
+from leporello.bench.bank import clip_to_tokens, decoded_texts_of, json_tokens, sentences_of, text_tokens
 from leporello.engines.base import ContextEngine
-from leporello.messages import Message, is_result
+from leporello.lazy_regex import lazy_regex
+from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import Limits
 from leporello.turns import iter_groups
 
@@ -24,7 +25,7 @@ KEPT_RESULTS = 10
 CHUNK_CHARACTERS = 900
 ID_TOKENS = 5
 """What a message's id costs before its first sentence."""
-_WORD = re.compile(r"\w+")
+_WORD = lazy_regex(r"\w+")
 
 
 class WholeEngine(ContextEngine):
@@ -33,60 +34,52 @@ class WholeEngine(ContextEngine):
     name = "whole"
 
     def update_from_response(self, usage: dict[str, Any]) -> None:
-        """Keep the counters a host reads."""
         self.last_prompt_tokens = int(usage.get("prompt_tokens", 0))
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
-        """Never."""
         return False
 
     def compress(
         self, messages: list[Message], current_tokens: int | None = None, focus_topic: str | None = None
     ) -> list[Message]:
-        """The list as it is."""
         return list(messages)
 
 
-class ClearToolsEngine(WholeEngine):
-    """Blanks every tool result but the last ten."""
-
-    name = "clear-tools"
-
-    def should_compress(self, prompt_tokens: int | None = None) -> bool:
-        """At the threshold."""
-        return (self.last_prompt_tokens if prompt_tokens is None else prompt_tokens) >= self.threshold_tokens > 0
-
-    def compress(
-        self, messages: list[Message], current_tokens: int | None = None, focus_topic: str | None = None
-    ) -> list[Message]:
-        """Old results become one short note; everything else stays."""
-        self.compression_count += 1
-        results = [index for index, message in enumerate(messages) if is_result(message)]
-        old = set(results[:-KEPT_RESULTS])
-        return [
-            {**message, "content": CLEARED} if index in old and message.get("content") != CLEARED else message
-            for index, message in enumerate(messages)
-        ]
+Rule: TypeAlias = Callable[[Sequence[Message], int], list[Message]]
+"""What is left of messages, given their size. Those that stay as they are stay the same objects."""
 
 
-Select: TypeAlias = Callable[[Sequence[Message], int], list[Message]]
+class RuleEngine(WholeEngine):
+    """Compacts by a rule: from a number of tokens on, or only when it is told to."""
 
+    summary_reads_prefix = False
+    """Whether the call that writes the summary repeats the conversation, so that most of it is read from the cache."""
+    summary_output = 0
 
-class SizedEngine(WholeEngine):
-    """Compacts once, at the end, to the size that the compressor aims at; earlier ones would change nothing."""
-
-    def __init__(self, window: int, name: str, select: Select) -> None:
+    def __init__(self, window: int, name: str, rule: Rule, threshold: int | None = None) -> None:
         super().__init__(window)
         self.name = name
-        self._aim = Limits.for_window(window).aim_tokens
-        self._select = select
+        self._rule = rule
+        self._threshold = threshold
+        if threshold is not None:
+            self.threshold_tokens = threshold
+
+    def should_compress(self, prompt_tokens: int | None = None) -> bool:
+        size = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
+        return self._threshold is not None and size >= self._threshold
 
     def compress(
         self, messages: list[Message], current_tokens: int | None = None, focus_topic: str | None = None
     ) -> list[Message]:
-        """What is selected from the whole session."""
         self.compression_count += 1
-        return self._select(messages, self._aim)
+        return self._rule(messages, current_tokens or 0)
+
+
+def clear_tools(messages: Sequence[Message], _: int) -> list[Message]:
+    """Every tool result but the last ten becomes one short note; everything else stays."""
+    results = [index for index, message in enumerate(messages) if is_result(message)]
+    old = {index for index in results[:-KEPT_RESULTS] if messages[index].get("content") != CLEARED}
+    return [{**message, "content": CLEARED} if index in old else message for index, message in enumerate(messages)]
 
 
 def newest(messages: Sequence[Message], aim: int) -> list[Message]:
@@ -100,21 +93,12 @@ def newest(messages: Sequence[Message], aim: int) -> list[Message]:
     return list(messages[start:])
 
 
-def first_chars(messages: Sequence[Message], aim: int) -> list[Message]:
-    """The first characters of every message, as many of each as fit."""
-    return _cut_all(messages, aim, lambda text, size: text[:size])
-
-
-def cut_alike(messages: Sequence[Message], aim: int) -> list[Message]:
-    """Every message cut to the same number of characters, half from its beginning and half from its end."""
-    return _cut_all(messages, aim, _both_ends)
-
-
 def _both_ends(text: str, size: int) -> str:
     return text if len(text) <= size else f"{text[: size - size // 2]} ... {text[len(text) - size // 2 :]}"
 
 
-def _cut_all(messages: Sequence[Message], aim: int, cut: Callable[[str, int], str]) -> list[Message]:
+def cut_all(messages: Sequence[Message], aim: int, cut: Callable[[str, int], str]) -> list[Message]:
+    """Every message cut to the same number of characters, as many as fit."""
     texts = [_text(message) for message in messages]
 
     def written(size: int) -> list[Message]:
@@ -166,6 +150,91 @@ def _best(sentences: Sequence[list[str]], ranked: Iterable[tuple[float, int, int
 
 def _text(message: Message) -> str:
     return "\n".join(decoded_texts_of(message))
+
+
+SIZED: dict[str, Rule] = {
+    "newest": newest,
+    "cut-alike": partial(cut_all, cut=_both_ends),
+    "first-chars": partial(cut_all, cut=lambda text, size: text[:size]),
+    "idf-sentences": idf_sentences,
+}
+"""Rules that are given the size aimed at."""
+
+
+def _sized(window: int, name: str) -> ContextEngine:
+    """Compacts once, at the end, to the size that the compressor aims at; earlier ones would change nothing."""
+    return RuleEngine(window, name, lambda messages, _: SIZED[name](messages, Limits.for_window(window).aim_tokens))
+
+
+BASELINES: dict[str, Callable[[int], ContextEngine]] = {
+    "whole": WholeEngine,
+    "clear-tools": lambda window: RuleEngine(window, "clear-tools", clear_tools, WholeEngine(window).threshold_tokens),
+    **{name: partial(_sized, name=name) for name in SIZED},
+}
+
+# -- rules that others published, so that their bill and recall can stand beside ours. Those that let a model write a
+# summary get a stand-in of the usual size without any content: no model is asked in a replay. Their closed-book recall
+# is that of what they keep word for word; what the summary would add is not known.
+
+SUMMARY_TOKENS = 4_000
+STAND_IN: Message = {"role": "user", "content": "[summary]" + " of" * (SUMMARY_TOKENS - 4)}
+READ_FILES, FILE_TOKENS = 5, 5_000
+USER_TOKENS = 20_000
+
+
+def _summary_rule(
+    window: int, name: str, threshold: int, keep: Callable[[Sequence[Message]], list[Message]], prefix: bool = True
+) -> ContextEngine:
+    """At the threshold everything becomes a summary and what the rule keeps beside it."""
+
+    def rule(messages: Sequence[Message], _: int) -> list[Message]:
+        return [STAND_IN, *keep([message for message in messages if message is not STAND_IN])]
+
+    engine = RuleEngine(window, name, rule, threshold)
+    engine.summary_reads_prefix, engine.summary_output = prefix, SUMMARY_TOKENS
+    return engine
+
+
+def _files_read_last(messages: Sequence[Message]) -> list[Message]:
+    reads = {call.id for message in messages for call in calls_of(message) if "read" in call.name.lower()}
+    found = [text_of(message) for message in messages if is_result(message) and message.get("tool_call_id") in reads]
+    return [{"role": "user", "content": clip_to_tokens(text, FILE_TOKENS)} for text in found[-READ_FILES:]]
+
+
+def _users_words(messages: Sequence[Message]) -> list[Message]:
+    kept: list[Message] = []
+    left = USER_TOKENS
+    for message in reversed([message for message in messages if role_of(message) == "user"]):
+        left -= json_tokens([message])
+        if left < 0:
+            break
+        kept.append(message)
+    return kept[::-1]
+
+
+def _sliding_window(window: int) -> ContextEngine:
+    """From 90% of the window on the oldest messages fall out, as few at a time as possible."""
+    threshold = window * 9 // 10
+
+    def rule(messages: Sequence[Message], size: int) -> list[Message]:
+        return newest(messages, json_tokens(messages) - max(0, size - threshold))
+
+    return RuleEngine(window, "sliding-window", rule, threshold)
+
+
+RULES: dict[str, Callable[[int], ContextEngine]] = {
+    # 13,000 tokens before the end; a summary, and the five files read last, up to 5,000 tokens of each.
+    "claude-code": lambda window: _summary_rule(window, "claude-code", window - 13_000, _files_read_last),
+    # At 90%; the newest words of the user, up to 20,000 tokens, and a summary.
+    "codex": lambda window: _summary_rule(window, "codex", window * 9 // 10, _users_words),
+    # At 85%; a summary, and the newest tenth of the window word for word.
+    "deepagents": lambda window: _summary_rule(
+        window, "deepagents", window * 85 // 100, partial(newest, aim=window // 10), prefix=False
+    ),
+    "sliding-window": _sliding_window,
+    # Only the ten newest results are ever shown; each older one becomes a note as soon as it is older.
+    "masking": lambda window: RuleEngine(window, "masking", clear_tools, threshold=0),
+}
 
 
 class PlainSearch:

@@ -33,13 +33,8 @@ from leporello.usage import CanonicalUsage
 RECOVERY_TOKENS = 4_000
 
 
-class Search(Protocol):
-    """One recovery call."""
-
-    def __call__(self, query: str, max_tokens: int, /) -> str:
-        """What it brings back, as text of at most so many tokens."""
-
-
+Search: TypeAlias = Callable[[str, int], str]
+"""One recovery call: what a query brings back, as text of at most so many tokens."""
 SearchFactory: TypeAlias = Callable[[Sequence[Message]], Search]
 
 
@@ -69,7 +64,6 @@ class SummaryCost:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The form it has in a report."""
         return {
             "asked": self.asked,
             "written": self.written,
@@ -128,7 +122,6 @@ class Replayed:
     seconds: float
 
     def score(self, session: str, answers: tuple[A, ...], lines: Mapping[str, int] | None = None) -> SessionScore[A]:
-        """The figures of the replay with what was answered after it."""
         return SessionScore(
             session, answers, json_tokens(self.messages), self.compactions, self.seconds, dict(lines or {})
         )
@@ -160,7 +153,7 @@ def replay(messages: Sequence[Message], engine: ContextEngine) -> Replayed:
     An engine that takes messages in as they come (`observe`) gets them one by one, as a host would hand them over.
     """
     started = time.process_time()
-    observe: Callable[[Message], None] = getattr(engine, "observe", _ignore)
+    observe: Callable[[Message], None] = getattr(engine, "observe", lambda message: None)
     counter = RunningCount()
     live: list[Message] = []
     size = 0
@@ -174,21 +167,17 @@ def replay(messages: Sequence[Message], engine: ContextEngine) -> Replayed:
         size += counter.of(new)
         engine.update_from_response(CanonicalUsage(input_tokens=size).as_engine_dict())
         if engine.should_compress(size):
-            live = _compress(engine, live, size, force=False)
+            live = compress_list(engine, live, size)
             size = counter.of(live)
             compactions += 1
-    live = _compress(engine, live, size, force=True)
+    live = compress_list(engine, live, size, force=True)
     return Replayed(live, compactions + 1, time.process_time() - started)
 
 
-def _ignore(message: Message) -> None:
-    """For engines that look at messages only when they compress."""
-
-
-def _compress(engine: ContextEngine, live: list[Message], size: int, *, force: bool) -> list[Message]:
-    extra: dict[str, Any] = (
-        {"force": True} if force and "force" in inspect.signature(engine.compress).parameters else {}
-    )
+def compress_list(engine: ContextEngine, live: list[Message], size: int, *, force: bool = False) -> list[Message]:
+    """What an engine makes of a list; `force` goes to engines that know it."""
+    takes_force = force and "force" in inspect.signature(engine.compress).parameters
+    extra: dict[str, Any] = {"force": True} if takes_force else {}
     return list(engine.compress(list(live), current_tokens=size, **extra))
 
 
@@ -217,16 +206,13 @@ class BankExam:
 
     @property
     def id(self) -> str:
-        """The name of the bank's file."""
         return self.bank.path.stem if self.bank.path else self.session
 
     @property
     def session(self) -> str:
-        """As the bank names it."""
         return self.bank.session
 
     def sit(self, engine: ContextEngine, make_search: SearchFactory) -> SessionScore[ExamAnswer]:
-        """Every question, closed-book and with one search call."""
         path = session_file(self.bank.session, self.sessions, self.bank.path)
         messages = without_thinking(load_session(path).messages)
         final = replay(messages, engine)
@@ -234,7 +220,6 @@ class BankExam:
 
 
 def bank_rates(answers: Sequence[ExamAnswer]) -> dict[str, Any]:
-    """Shares of questions."""
     return {
         "questions": len(answers),
         "closed": share(answer.closed for answer in answers),
@@ -256,11 +241,6 @@ def bank_misses(answers: Sequence[ExamAnswer]) -> list[dict[str, Any]]:
         for answer in answers
         if not answer.closed
     ]
-
-
-def question_kind(answer: ExamAnswer) -> str:
-    """What the question is about."""
-    return answer.question.kind
 
 
 def share(found: Iterable[bool]) -> float:

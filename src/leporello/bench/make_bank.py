@@ -13,6 +13,7 @@ from leporello.bench.exam import without_thinking
 from leporello.errors import InputError
 from leporello.importers import load_session
 from leporello.importers.source import SourceFile
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, ToolCall, calls_of, encode_json, parse_json, role_of, text_of
 from leporello.redact import redact
 from leporello.turns import iter_groups
@@ -20,31 +21,31 @@ from leporello.turns import iter_groups
 LONGEST_GOLD = 160
 _LONGEST_CUE = 90
 _LONGEST_TYPED = 3_000
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])")
-_RULE = re.compile(
+_SENTENCE = lazy_regex(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])")
+_RULE = lazy_regex(
     r"\b(don'?t|do not|never|always|must(?: not)?|make sure|only|instead of|should(?: not|n'?t)?|please use|avoid|"
     r"no need to|be sure|remember to)\b|不要|不能|必须|一定|务必|只能|请用",
     re.IGNORECASE,
 )
-_HARNESS = re.compile(r"^\s*(<[a-z_-]+>|\[Request interrupted|Caveat:)", re.IGNORECASE)
-_REASON = re.compile(
+_HARNESS = lazy_regex(r"^\s*(<[a-z_-]+>|\[Request interrupted|Caveat:)", re.IGNORECASE)
+_REASON = lazy_regex(
     r"\b(because|since|so that|to avoid|in order to|rather than|instead of)\b|因为|为了", re.IGNORECASE
 )
-_ERROR = re.compile(
+_ERROR = lazy_regex(
     r"^(?:[\w./-]+: )?"
     r"(?:[\w.]*(?:Error|Exception)|[Ee]rror(?:\[\w+\])?|ERROR|fatal|panic|FAIL(?:ED)?|Failed|E {2,}\w+): ?\S"
     r"|^[\w./:-]+: .*\b(?:No such file|not found|[Pp]ermission denied|cannot|can't|undefined|unable to|timed out)\b"
 )
-_OUTCOME = re.compile(
+_OUTCOME = lazy_regex(
     r"\b\d+ (?:passed|failed|errors?|warnings?|tests?|files? changed|insertions?|deletions?|issues?|problems?)\b"
     r"|\bok\s+\S+\s+\d+\.\d+s|\b(?:in|took|after) \d+(?:\.\d+)?\s?(?:s|ms|seconds)\b",
     re.IGNORECASE,
 )
-_READING = re.compile(r"(?:\w*_)?(?:read|view|open|grep|glob|cat)", re.IGNORECASE)
-_COMMIT = re.compile(r"^\[(\S+)(?: \(root-commit\))? ([0-9a-f]{7,12})\] (.{8,})$", re.MULTILINE)
-_LOG_LINE = re.compile(r"^([0-9a-f]{7,12}) (\S.{12,})$", re.MULTILINE)
-_GREP = re.compile(r"^((?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}):(\d+)[:-]\s*(\S.{8,})$", re.MULTILINE)
-_SETTING = re.compile(
+_READING = lazy_regex(r"(?:\w*_)?(?:read|view|open|grep|glob|cat)", re.IGNORECASE)
+_COMMIT = lazy_regex(r"^\[(\S+)(?: \(root-commit\))? ([0-9a-f]{7,12})\] (.{8,})$", re.MULTILINE)
+_LOG_LINE = lazy_regex(r"^([0-9a-f]{7,12}) (\S.{12,})$", re.MULTILINE)
+_GREP = lazy_regex(r"^((?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}):(\d+)[:-]\s*(\S.{8,})$", re.MULTILINE)
+_SETTING = lazy_regex(
     r"^[^\S\n]*\"?([A-Za-z][\w.-]{3,40})\"?\s{0,40}[:=]\s{0,40}\"?([\w./:@+-]{6,60})\"?,?$", re.MULTILINE
 )
 
@@ -66,7 +67,8 @@ def candidates(messages: Sequence[Message]) -> Iterator[QuestionCandidate]:
     for group in iter_groups(messages):
         message = messages[group.start]
         role = role_of(message)
-        if role == "user" and _is_typed(text_of(message)):
+        # Only what a person wrote: not the program's own notes, not a pasted page.
+        if role == "user" and len(text_of(message)) <= _LONGEST_TYPED and not _HARNESS.match(text_of(message)):
             yield from _from_user(group.start, text_of(message), asked_before, said_before)
             asked_before = text_of(message)
         elif role == "assistant":
@@ -76,11 +78,6 @@ def candidates(messages: Sequence[Message]) -> Iterator[QuestionCandidate]:
                 if answer is not None:
                     output = "\n".join(decoded_texts_of(messages[answer]))
                     yield from _from_output(answer, _what(call), output)
-
-
-def _is_typed(words: str) -> bool:
-    """Whether a person wrote it: not the program's own notes, not a pasted page."""
-    return len(words) <= _LONGEST_TYPED and not _HARNESS.match(words)
 
 
 def _from_user(index: int, words: str, asked_before: str, said_before: str) -> Iterator[QuestionCandidate]:
@@ -107,7 +104,9 @@ def _decisions(index: int, words: str) -> Iterator[QuestionCandidate]:
 
 def _from_output(index: int, what: str, output: str) -> Iterator[QuestionCandidate]:
     yield from _identifiers(index, what, output)
-    yield from _paths(index, output)
+    for found in _GREP.finditer(output):
+        question = f"In which file and on which line stands “{_cue(found[3])}”?"
+        yield QuestionCandidate("path", question, f"{found[1]}:{found[2]}", index)
     if _READING.match(what):
         return  # a file that is read may contain such lines, and nothing happened
     for line in output.splitlines():
@@ -131,12 +130,6 @@ def _identifiers(index: int, what: str, output: str) -> Iterator[QuestionCandida
             yield QuestionCandidate(
                 "identifier", f"Which value has {found[1]} in the output of {what}?", found[2], index
             )
-
-
-def _paths(index: int, output: str) -> Iterator[QuestionCandidate]:
-    for found in _GREP.finditer(output):
-        question = f"In which file and on which line stands “{_cue(found[3])}”?"
-        yield QuestionCandidate("path", question, f"{found[1]}:{found[2]}", index)
 
 
 def _sentences(words: str) -> list[str]:
@@ -199,17 +192,17 @@ def choose(pool: Sequence[QuestionCandidate], length: int, size: int) -> list[Qu
     for candidate in pool:
         by_kind[candidate.kind].append(candidate)
     chosen: list[QuestionCandidate] = []
+
+    def distance(candidate: QuestionCandidate) -> int:
+        return min((abs(candidate.index - other.index) for other in chosen), default=length - candidate.index)
+
     while len(chosen) < size and any(by_kind.values()):
         for kind in KINDS:
             if by_kind[kind] and len(chosen) < size:
-                best = max(by_kind[kind], key=lambda one: _distance(one, chosen, length))
+                best = max(by_kind[kind], key=distance)
                 by_kind[kind].remove(best)
                 chosen.append(best)
     return sorted(chosen, key=lambda candidate: candidate.index)
-
-
-def _distance(candidate: QuestionCandidate, chosen: Iterable[QuestionCandidate], length: int) -> int:
-    return min((abs(candidate.index - other.index) for other in chosen), default=length - candidate.index)
 
 
 def _fair(found: Iterable[QuestionCandidate], messages: Sequence[Message]) -> list[QuestionCandidate]:
@@ -221,30 +214,17 @@ def _fair(found: Iterable[QuestionCandidate], messages: Sequence[Message]) -> li
     for candidate in found:
         gold = fold(candidate.gold)
         answers[candidate.question].add(gold)
-        if gold in golds or gold in fold(candidate.question) or _tells_a_secret(candidate):
+        words = f"{candidate.question}\n{candidate.gold}"
+        if gold in golds or gold in fold(candidate.question) or redact(words) != words:
             continue
         golds.add(gold)
         pool.append(candidate)
-    return [
-        candidate
-        for candidate in pool
-        if len(answers[candidate.question]) == 1 and 0 < _places(fold(candidate.gold), folded) <= MOST_PLACES
-    ]
-
-
-def _tells_a_secret(candidate: QuestionCandidate) -> bool:
-    words = f"{candidate.question}\n{candidate.gold}"
-    return redact(words) != words
-
-
-def _places(gold: str, folded: Iterable[str]) -> int:
-    return sum(gold in text for text in folded)
+    single = [candidate for candidate in pool if len(answers[candidate.question]) == 1]
+    places = [sum(fold(candidate.gold) in text for text in folded) for candidate in single]
+    return [candidate for candidate, count in zip(single, places, strict=True) if 0 < count <= MOST_PLACES]
 
 
 def _line_of(candidate: QuestionCandidate, lines: Sequence[str]) -> int:
     """The line of the file where the answer first stands, counted from 1; 0 when it is spread over several."""
     written = encode_json(candidate.gold).decode()[1:-1]
-    for number, line in enumerate(lines, 1):
-        if candidate.gold in line or written in line:
-            return number
-    return 0
+    return next((number for number, line in enumerate(lines, 1) if candidate.gold in line or written in line), 0)

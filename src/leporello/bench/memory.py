@@ -6,7 +6,6 @@ the sentence that shares most content words with question and answer. No model i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from leporello.bench.bank import WordIndex, read_json_file, sentences_of, texts_
 from leporello.bench.exam import SearchFactory, SessionScore, replay, search_texts, share
 from leporello.engines.base import ContextEngine
 from leporello.errors import InputError
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message
 from leporello.text_features.words import STOP_WORDS
 
@@ -92,20 +92,11 @@ def memory_misses(answers: Sequence[MemoryAnswer]) -> list[dict[str, Any]]:
     ]
 
 
-def memory_kind(answer: MemoryAnswer) -> str:
-    """What the question asks of a memory."""
-    return answer.question.kind
-
-
 def evidence_in(text: str, hint: str) -> str:
     """The sentence of a turn that shares most content words with a hint; the longest of several. May be empty."""
     wanted = _content_words(hint)
-    best, most = "", (-1, -1)
-    for sentence in sentences_of(text):
-        words = _content_words(sentence)
-        if (len(wanted & words), len(words)) > most:
-            best, most = sentence, (len(wanted & words), len(words))
-    return best
+    words = {sentence: _content_words(sentence) for sentence in sentences_of(text)}
+    return max(words, key=lambda sentence: (len(wanted & words[sentence]), len(words[sentence])), default="")
 
 
 def _content_words(text: str) -> set[str]:
@@ -131,7 +122,7 @@ def _exam(
 
 _LOCOMO_KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """Category 5 is left out: its questions have no answer in the conversation."""
-_TURN_ID = re.compile(r"D\d+:\d+")
+_TURN_ID = lazy_regex(r"D\d+:\d+")
 
 
 def load_locomo(path: Path) -> list[MemoryExam]:
@@ -190,7 +181,7 @@ _BEAM_HINTS = (
     "preference_being_tested",
     "key_facts_tested",
 )
-_PLAN_MARK = re.compile(r"->->\s?[\d,.]{1,40}\s{0,9}\Z")
+_PLAN_MARK = lazy_regex(r"->->\s?[\d,.]{1,40}\s{0,9}\Z")
 """The generator's own note behind a user's message."""
 _QUESTIONS = Path("probing_questions", "probing_questions.json")
 

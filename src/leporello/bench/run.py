@@ -11,16 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from leporello.bench.bank import load_bank, read_json_file, text_tokens
-from leporello.bench.baselines import (
-    ClearToolsEngine,
-    PlainSearch,
-    SizedEngine,
-    WholeEngine,
-    cut_alike,
-    first_chars,
-    idf_sentences,
-    newest,
-)
+from leporello.bench.baselines import BASELINES, PlainSearch
 from leporello.bench.exam import (
     BankExam,
     Exam,
@@ -29,49 +20,50 @@ from leporello.bench.exam import (
     SummaryCost,
     bank_misses,
     bank_rates,
-    question_kind,
     report,
 )
-from leporello.bench.memory import load_beam, load_locomo, memory_kind, memory_misses, memory_rates
+from leporello.bench.memory import load_beam, load_locomo, memory_misses, memory_rates
 from leporello.bench.states import StateExam, load_state, state_misses, state_rates
 from leporello.engines import BUILTIN, make_builtin
 from leporello.engines.base import ContextEngine
 from leporello.errors import EngineError, InputError, LeporelloError
 from leporello.messages import Message
 from leporello.models import Limits
+from leporello.policy.decision import MEMORY
 from leporello.recall.memory import MemoryRecall
+from leporello.recall.tools import FRAME_TOKENS, SHARE, passages_for
 from leporello.summaries.base import Summariser, Summary, SummaryTask
 from leporello.tokens import TokenCounter
 
-SIZED = {"newest": newest, "cut-alike": cut_alike, "first-chars": first_chars, "idf-sentences": idf_sentences}
-BASELINES: dict[str, Callable[[int], ContextEngine]] = {
-    "whole": WholeEngine,
-    "clear-tools": ClearToolsEngine,
-    **{name: partial(SizedEngine, name=name, select=select) for name, select in SIZED.items()},
+BANK_WINDOW = 128_000
+
+
+def _unasked(messages: Sequence[Message], window: int) -> Search:
+    """What the agent would add by itself if the question were the user's next message."""
+    recall, most = MemoryRecall(messages, text_tokens), int(window * SHARE) - FRAME_TOKENS
+    return lambda query, max_tokens: passages_for(recall, query, min(most, max_tokens))
+
+
+SEARCHES: dict[str, Callable[[Sequence[Message], int], Search]] = {
+    "recall": lambda messages, _: MemoryRecall(messages, text_tokens).answer,
+    "unasked": _unasked,
+    "plain": lambda messages, _: PlainSearch(messages),
 }
 
 
-def _recall(messages: Sequence[Message]) -> Search:
-    return MemoryRecall(messages, text_tokens).answer
-
-
-SEARCHES: dict[str, Callable[[Sequence[Message]], Search]] = {"recall": _recall, "plain": PlainSearch}
-
-
-def make_engine(name: str, window: int, summariser: Summariser | None = None) -> ContextEngine:
-    """A fresh engine for one conversation."""
+def make_engine(name: str, window: int, summariser: Summariser | None = None, policy: str = MEMORY) -> ContextEngine:
     if name in BASELINES:
         return BASELINES[name](window)
     if name in BUILTIN:
-        return make_builtin(name, Limits.for_window(window), TokenCounter.for_model(None), summariser)
+        return make_builtin(name, Limits.for_window(window), TokenCounter.for_model(None), summariser, policy=policy)
     raise InputError(f"there is no engine {name!r} (known: {', '.join([*BUILTIN, *BASELINES])})")
 
 
-def make_search(name: str, messages: Sequence[Message]) -> Search:
-    """A search over one session."""
+def make_search(name: str, messages: Sequence[Message], window: int = BANK_WINDOW) -> Search:
+    """A search over one session, for a model with such a window."""
     if name not in SEARCHES:
         raise InputError(f"there is no search {name!r} (known: {', '.join(SEARCHES)})")
-    return SEARCHES[name](messages)
+    return SEARCHES[name](messages, window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +79,6 @@ class ExamFormat:
     kind_of: Callable[[Any], str] | None = None
 
     def report(self, scores: Sequence[SessionScore[Any]]) -> dict[str, Any]:
-        """The result of one engine over all sessions."""
         return report(scores, self.rates, self.kind_of)
 
 
@@ -95,13 +86,17 @@ def _bank_files(path: Path) -> list[Path]:
     return sorted(path.glob("*.json")) if path.is_dir() else [path]
 
 
+def _kind_of(answer: Any) -> str:
+    return str(answer.question.kind)
+
+
 BANK = ExamFormat(
     "bank",
-    128_000,
+    BANK_WINDOW,
     lambda path, sessions: [BankExam(load_bank(file), sessions) for file in _bank_files(path)],
     bank_rates,
     bank_misses,
-    question_kind,
+    _kind_of,
 )
 STATE = ExamFormat(
     "state",
@@ -110,8 +105,8 @@ STATE = ExamFormat(
     state_rates,
     state_misses,
 )
-LOCOMO = ExamFormat("locomo", 16_000, lambda path, _: load_locomo(path), memory_rates, memory_misses, memory_kind)
-BEAM = ExamFormat("beam", 64_000, lambda path, _: load_beam(path), memory_rates, memory_misses, memory_kind)
+LOCOMO = ExamFormat("locomo", 16_000, lambda path, _: load_locomo(path), memory_rates, memory_misses, _kind_of)
+BEAM = ExamFormat("beam", 64_000, lambda path, _: load_beam(path), memory_rates, memory_misses, _kind_of)
 FORMATS: Mapping[str, ExamFormat] = {known.name: known for known in (BANK, STATE, LOCOMO, BEAM)}
 
 
@@ -130,6 +125,8 @@ class ExamRun:
     window: int
     search: str
     summariser: Summariser | None = None
+    policy: str = MEMORY
+    """How much a compaction keeps; the exam judges what a fold says, so it may say much."""
 
 
 @dataclass(slots=True)
@@ -140,18 +137,16 @@ class MeteredSummariser:
     spent: SummaryCost = field(default_factory=SummaryCost)
 
     def summarise(self, task: SummaryTask) -> Summary:
-        """The summary of the other summariser."""
         made = self.summariser.summarise(task)
         self.spent += SummaryCost(1, int(made.handoff is not None), made.usage, made.cost, made.warnings)
         return made
 
 
 def run_one(run: ExamRun, exam: Exam) -> SessionScore[Any]:
-    """One engine on one session."""
     meter = MeteredSummariser(run.summariser) if run.summariser else None
-    engine = make_engine(run.engine, run.window, meter)
+    engine = make_engine(run.engine, run.window, meter, run.policy)
     try:
-        score = exam.sit(engine, partial(make_search, run.search))
+        score = exam.sit(engine, partial(make_search, run.search, window=run.window))
     except InputError:
         raise
     except LeporelloError as error:

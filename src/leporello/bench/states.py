@@ -18,7 +18,8 @@ from leporello.bench.exam import Replayed, SearchFactory, SessionScore, replay, 
 from leporello.engines.base import ContextEngine
 from leporello.engines.compressor import ContextCompressor
 from leporello.errors import InputError
-from leporello.importers import load_session
+from leporello.importers import ImportedSession, load_session
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, is_result, text_of
 from leporello.summaries.handoff import ENDED, Handoff, Section, joined, parse
 
@@ -40,13 +41,13 @@ LABELS = {
 """What is counted, in words."""
 FAULTS = frozenset({"not_pending", "not_rules", "only_old"})
 """Labels whose texts should not be found."""
-_MARKED = re.compile(
+_MARKED = lazy_regex(
     r"\b(?:was; since m\d+|no longer|replaced|superseded|outdated|obsolete|formerly|previously|until m\d+)\b",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?!\(was;)")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?!\(was;)")
 """A mark in brackets belongs to the sentence before it."""
-_FINISHED = re.compile(r"^\W{0,9}active task\W{0,9}\n\W{0,9}none\b", re.IGNORECASE | re.MULTILINE)
+_FINISHED = lazy_regex(r"^\W{0,9}active task\W{0,9}\n\W{0,9}none\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,6 @@ class StateBank:
 
 
 def load_state(path: Path) -> StateBank:
-    """Read one state bank."""
     value = read_json_file(path)
     if not isinstance(value, dict) or not isinstance(value.get("lines"), int):
         raise InputError('is not a state bank: {"session", "lines", "active_task", ...} is expected', str(path))
@@ -88,19 +88,14 @@ def load_state(path: Path) -> StateBank:
             raise InputError(f"{key} is not a list of texts", str(path))
         return tuple(given)
 
+    labels = ("active_task", "pending", "not_pending", "rules", "not_rules", "decisions", "files")
     return StateBank(
         session=str(value.get("session") or ""),
         lines=value["lines"],
-        active_task=texts("active_task"),
-        pending=texts("pending"),
-        not_pending=texts("not_pending"),
-        rules=texts("rules"),
-        not_rules=texts("not_rules"),
         values=tuple(_value(raw, path) for raw in value.get("values", [])),
-        decisions=texts("decisions"),
         outcomes=texts("state"),
-        files=texts("files"),
         path=path,
+        **{label: texts(label) for label in labels},
     )
 
 
@@ -128,7 +123,6 @@ class StateExam:
 
     @property
     def id(self) -> str:
-        """The name of the bank's file."""
         return self.bank.path.stem
 
     @property
@@ -139,18 +133,18 @@ class StateExam:
     def sit(self, engine: ContextEngine, make_search: SearchFactory) -> SessionScore[StateAnswer]:
         """Every label against the final view; nothing is searched for."""
         path = session_file(self.bank.session, self.sessions, self.bank.path)
-        final = replay(without_thinking(_first_lines(path, self.bank.lines)), engine)
+        final = replay(without_thinking(first_lines(path, self.bank.lines).messages), engine)
         view = view_of(engine, final)
         lines = {section.value: len(lines) for section, lines in view.handoff.sections.items()}
         return final.score(self.session, tuple(check(self.bank, view)), lines)
 
 
-def _first_lines(path: Path, count: int) -> list[Message]:
-    """The messages of a session's first lines."""
+def first_lines(path: Path, count: int) -> ImportedSession:
+    """The session as its first lines tell it."""
     with TemporaryDirectory() as folder:
         cut = Path(folder) / path.name
         cut.write_bytes(b"\n".join(path.read_bytes().split(b"\n")[:count]))
-        return load_session(cut).messages
+        return load_session(cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +165,20 @@ class FinalView:
 
 def view_of(engine: ContextEngine, final: Replayed) -> FinalView:
     """The typed handoff where the engine has one; else the sections that headings in the text begin."""
-    texts = tuple(texts_of(final.messages))
     shown = engine.shown if isinstance(engine, ContextCompressor) else ()
     folds = [item.fold.handoff for item in shown if item.fold]
     if folds:
         handoff = joined(*folds)
-        return FinalView(handoff, not handoff[Section.ACTIVE_TASK], texts)
-    said = "\n".join(text_of(message) for message in final.messages if not is_result(message))
+        return FinalView(handoff, not handoff[Section.ACTIVE_TASK], tuple(texts_of(final.messages)))
+    return written_view(final.messages)
+
+
+def written_view(messages: Sequence[Message]) -> FinalView:
+    """By the sections that headings in the text begin."""
+    said = "\n".join(text_of(message) for message in messages if not is_result(message))
     handoff = parse(said)
-    return FinalView(handoff, not handoff[Section.ACTIVE_TASK] and bool(_FINISHED.search(said)), texts)
+    finished = not handoff[Section.ACTIVE_TASK] and bool(_FINISHED.search(said))
+    return FinalView(handoff, finished, tuple(texts_of(messages)))
 
 
 def check(bank: StateBank, view: FinalView) -> Iterator[StateAnswer]:
@@ -221,7 +220,6 @@ def _unmarked(texts: Iterable[str]) -> Iterator[str]:
 
 
 def state_rates(answers: Sequence[StateAnswer]) -> dict[str, Any]:
-    """For each label how many were found, of how many."""
     found = {label: [one.found for one in answers if one.label == label] for label in LABELS}
     return {label: {"found": sum(one), "of": len(one), "share": share(one)} for label, one in found.items()}
 

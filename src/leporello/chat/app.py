@@ -23,7 +23,7 @@ from leporello.agent.commands import (
     title_of,
 )
 from leporello.agent.endpoints import choose_model
-from leporello.agent.events import AgentEvent, Notice, ToolFinished
+from leporello.agent.events import ENDINGS, AgentEvent, Notice, ToolFinished
 from leporello.agent.session import open_agent
 from leporello.cancel import CancelToken
 from leporello.chat.repl import soft_interrupts
@@ -33,7 +33,7 @@ from leporello.dialects import DIALECTS
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
 from leporello.events import Span
 from leporello.files import must_be_new, open_atomically
-from leporello.local.provider import LocalProvider
+from leporello.local import LocalProvider
 from leporello.messages import calls_of, is_result, role_of, text_of
 from leporello.present.conversation import json_lines, markdown
 from leporello.present.records import error_hint
@@ -51,11 +51,6 @@ PLATFORM = "cli"
 WITHOUT_SLASH = {"exit": "/quit", "quit": "/quit", ":q": "/quit", ":wq": "/quit", "?": "/help"}
 """What people type at a prompt by habit; it is never meant for the model."""
 WINDOW_HINT = "This model's window is not known: model.context_length in config.yaml sets it."
-_ENDINGS = {
-    "length": "The answer reached its maximum length. Write `go on` for the rest.",
-    "steps": "The turn was stopped after too many steps. Write `go on` to continue.",
-    "content_filter": "The provider's filter ended the answer.",
-}
 
 
 SHOWN_ASK = 200
@@ -73,7 +68,6 @@ class ResumeSummary:
 
 
 def resume_summary(talk: Conversation) -> ResumeSummary:
-    """Read from the newest messages only."""
     stored = talk.runtime.log
     ask = ""
     answer = ""
@@ -152,7 +146,9 @@ class Chat:
         self._ask = ask
         self._store = store
         self._chosen = choose_model(options.settings)
-        first = self._first()
+        first = newest_conversation(store, "Start one with: leporello chat") if options.go_on else None
+        if options.resume is not None:
+            first = self._find(options.resume)
         self._begun = first is None
         """Whether the current conversation was started here, not resumed."""
         self._agent = self._opened(first)
@@ -183,11 +179,6 @@ class Chat:
         return {**COMMANDS, **plugin_commands(self._agent.conversation), **self._own}
 
     # -- conversations
-
-    def _first(self) -> str | None:
-        if self._options.resume is not None:
-            return self._find(self._options.resume)
-        return newest_conversation(self._store, "Start one with: leporello chat") if self._options.go_on else None
 
     def _opened(self, id: str | None, jobs: BackgroundJobs | None = None) -> Agent:
         agent = open_agent(
@@ -329,10 +320,8 @@ class Chat:
             raise
         finally:
             self._in_turn = False
-        if ended.reason in _ENDINGS:
-            self._ui.note(_ENDINGS[ended.reason])
-        elif ended.reason != "interrupted" and not ended.text.strip():
-            self._ui.note("The model gave no answer.")
+        if ended.reason in ENDINGS:
+            self._ui.note(ENDINGS[ended.reason])
 
     def _watch(self, event: AgentEvent) -> None:
         if isinstance(event, ToolFinished):
@@ -355,6 +344,7 @@ class Chat:
             conversation.runtime.log.compactions,
             warning="see /plugins" if conversation.runtime.plugins.troubles else "",
             assumed=conversation.runtime.sizes.limits.window_assumed,
+            outlook=tuple(conversation.runtime.compactor.brief(used)),
         )
 
     # -- commands of a terminal
@@ -440,7 +430,6 @@ class Chat:
         }
 
     def arguments(self, name: str) -> dict[str, str]:
-        """What may stand behind a command."""
         name = aliases(self.commands).get(name, name)
         if name == "context":
             return {"--explain": "limits and their sources"}

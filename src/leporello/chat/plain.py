@@ -37,7 +37,10 @@ class PlainTurn:
         if isinstance(event, events.ToolStarted):
             self._targets[event.id] = one_line(event.summary)
         elif isinstance(event, events.ToolFinished):
-            self._tool(event)
+            ending = [short_outcome(event.outcome) or ("ok" if event.ok else "failed"), duration(event.seconds)]
+            if preview(event).hidden:
+                ending.append(f"/expand {event.message}")
+            _err(f"[{self._targets.pop(event.id, event.name)}: {', '.join(ending)}]")
         elif isinstance(event, events.Compacted) and event.event.report.outcome not in ROUTINE:
             _err(compaction_line(event.event.report, event.event.compactions))
         elif isinstance(event, events.Notice):
@@ -49,12 +52,6 @@ class PlainTurn:
         if self._open_line:
             _out("\n")
             self._open_line = False
-
-    def _tool(self, event: events.ToolFinished) -> None:
-        ending = [short_outcome(event.outcome) or ("ok" if event.ok else "failed"), duration(event.seconds)]
-        if preview(event).hidden:
-            ending.append(f"/expand {event.message}")
-        _err(f"[{self._targets.pop(event.id, event.name)}: {', '.join(ending)}]")
 
 
 class PlainUi:

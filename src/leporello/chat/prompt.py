@@ -24,6 +24,7 @@ from prompt_toolkit.styles import Style
 
 from leporello.chat.terminal import depth
 from leporello.chat.ui import ChatStatus, status_line
+from leporello.lazy_regex import lazy_regex
 
 MOST_FILES = 5_000
 MOST_MATCHES = 20
@@ -77,7 +78,7 @@ MARK = "› "
 MENU_ROWS = 8
 LONG_PASTE_LINES = 12
 LONG_PASTE_CHARS = 2_000
-_MENTION = re.compile(r"(?:^|\s)@(\S*)$")
+_MENTION = lazy_regex(r"(?:^|\s)@(\S*)$")
 _STYLE = Style.from_dict(
     {
         "bottom-toolbar": "noreverse",

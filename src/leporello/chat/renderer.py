@@ -55,7 +55,6 @@ class BlockStream:
         return blocks
 
     def end(self) -> list[str]:
-        """All that is left."""
         blocks = self.finished()
         rest, self._rest = self._rest, ""
         return [*blocks, rest] if rest.strip() else blocks
@@ -70,7 +69,6 @@ class BlockStream:
 
 
 def block_starts(text: str) -> list[int]:
-    """The line on which each top-level block begins."""
     return [token.map[0] for token in _PARSER.parse(text) if token.level == 0 and token.nesting >= 0 and token.map]
 
 

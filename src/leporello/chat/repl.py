@@ -164,7 +164,7 @@ class _Repl:
         self._status = ChatStatus(options.model, note="opening …")
         files = prompt.ProjectFiles(options.workdir)
         self._prompt = prompt.Prompt(
-            options.history,
+            options.settings.home.history_file,
             prompt.ChatCompleter(self._commands, self._arguments, files),
             self._present,
             # Loading beside the first drawing would only slow it down.

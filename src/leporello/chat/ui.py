@@ -41,10 +41,6 @@ class ChatOptions:
     def model(self) -> str:
         return str(self.settings.model.default or "")
 
-    @property
-    def history(self) -> Path:
-        return self.settings.home.path / "history"
-
 
 class TurnView(Protocol):
     """Shows one turn as it happens."""
@@ -109,6 +105,8 @@ class ChatStatus:
     """Whether the window is a guess."""
     note: str = ""
     """Stands in for the numbers while there are none."""
+    outlook: tuple[str, ...] = ()
+    """What the policy says about the next compaction, and what compactions saved."""
 
     @property
     def share(self) -> float:
@@ -136,7 +134,7 @@ def parts(status: ChatStatus) -> list[str]:
         pieces.append(f"cache {status.hit_rate:.0%}")
     if status.folds:
         pieces.append(f"folded {status.folds}×")
-    return pieces
+    return [*pieces, *status.outlook]
 
 
 def status_line(status: ChatStatus, width: int) -> str:

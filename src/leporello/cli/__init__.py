@@ -6,6 +6,7 @@ Exit codes are the same for every command, so that scripts can rely on them.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "store": ("Sessions", "Show, copy and back up the database."),
     "sessions": ("Sessions", "List, show, search, export, rename and remove conversations."),
     "exam": ("Measure", "Replay sessions into engines and measure what is still known."),
+    "replay": ("Measure", "Replay recorded sessions call by call and bill them by the cache rules."),
     "serve": ("Connect", "Serve the proxy for model clients and agent sessions over HTTP."),
     "mcp": ("Connect", "Let MCP clients search and open stored conversations."),
     "plugins": ("Settings", "List engines and plugins, choose an engine, examine one."),
@@ -49,7 +51,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 GROUPS = ("Work", "Sessions", "Measure", "Connect", "Settings")
-NEIGHBOURS = {"doctor": "store", "explain": "config", "mcp": "serve"}
+NEIGHBOURS = {
+    **dict.fromkeys(("config", "explain"), "setup"),
+    "doctor": "store",
+    "mcp": "serve",
+    "replay": "exam",
+}
 """Commands that live in the file of another one, as a click command of their own name."""
 
 EXAMPLES = """\
@@ -115,7 +122,11 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        # Nothing of what is imported becomes garbage; looking for it would be a tenth of the start.
+        gc.disable()
         module = import_module(f"leporello.cli.{NEIGHBOURS.get(cmd_name, cmd_name)}_command")
+        gc.freeze()
+        gc.enable()
         command: click.Command = getattr(module, cmd_name if cmd_name in NEIGHBOURS else "command")
         return command
 

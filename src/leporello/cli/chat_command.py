@@ -1,4 +1,4 @@
-"""`leporello chat`: the agent in the terminal."""
+"""`leporello chat`: the agent in the terminal. Imports nothing heavy: the prompt stands before the rest is loaded."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def command(context: CommandContext, /, plain: bool, **given: Any) -> ExitCode:
         note(f"No model is set yet.\n\n{WAYS}")
         return ExitCode.BAD_INPUT
     folder = (agent.workdir or Path.cwd()).resolve()
-    if not plain and _on_terminal() and not all(find_spec(package) for package in _EXTRA):
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty() and can_redraw() and find_spec(_UNIX) is not None
+    if not plain and on_terminal and not all(find_spec(package) for package in _EXTRA):
         note("The full view needs: pip install 'leporello[chat]'. Continuing in plain mode.")
         plain = True
-    options = ChatOptions(settings, folder, agent.resume, agent.go_on, plain or not _on_terminal())
+    options = ChatOptions(settings, folder, agent.resume, agent.go_on, plain or not on_terminal)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that can't show a letter shows a question mark; the conversation goes on.
@@ -53,7 +54,3 @@ def command(context: CommandContext, /, plain: bool, **given: Any) -> ExitCode:
         note(f"{error}\n\n{WAYS}")
         return ExitCode.BAD_INPUT
     return ExitCode.OK if ok else ExitCode.FAILED
-
-
-def _on_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and can_redraw() and find_spec(_UNIX) is not None

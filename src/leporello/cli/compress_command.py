@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +12,128 @@ import click
 from leporello.agent.endpoints import own_window
 from leporello.api import DEFAULT_WINDOW, Compressed, CompressInput, compress_within
 from leporello.cli import ExitCode
-from leporello.cli.context import CommandContext, code_of, pass_context
-from leporello.cli.files import MessageFile, encoding_option, must_be_another, read_document, write_atomically
+from leporello.cli.context import (
+    CommandContext,
+    code_of,
+    encoding_option,
+    must_be_another,
+    pass_context,
+    read_text,
+    source_name,
+    write_atomically,
+)
 from leporello.config import Settings, fold_key
 from leporello.engines.lcm import read_settings
+from leporello.errors import InputError
 from leporello.events import CompactionReport, Outcome
+from leporello.messages import Message, encode_json, parse_json
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
 from leporello.present.output import json_option, note, print_json, warn
 from leporello.present.text import plural
+from leporello.turns import ViolationKind, validate
 
+_JSON_NAMES = {str: "a string", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}
 _NOT_FOLDED = {
     Outcome.NOTHING_TO_DO: "Nothing to fold.",
     Outcome.NO_GAIN: "Not folded, because it would not help.",
     Outcome.BLOCKED: "It can't be folded.",
     Outcome.FAILED: "Folding failed.",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFile:
+    """A message list as it came: bare, or inside an object whose other fields are kept."""
+
+    messages: list[Message]
+    wrapper: dict[str, Any] | None = None
+    epilogue: tuple[Message, ...] = ()
+    """Closing records of a trajectory (role `exit`): no part of the conversation, kept behind it."""
+    in_lines: bool = False
+    """Whether each message stands on a line of its own (JSON lines)."""
+    remark: str = ""
+    """What should be said about how it was decoded; mostly nothing."""
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        tools = (self.wrapper or {}).get("tools")
+        return [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+
+    @property
+    def system(self) -> str:
+        system = (self.wrapper or {}).get("system")
+        return system if isinstance(system, str) else ""
+
+    def with_messages(self, messages: list[Message]) -> MessageFile:
+        wrapper = None if self.wrapper is None else {**self.wrapper, "messages": [*messages, *self.epilogue]}
+        return replace(self, messages=messages, wrapper=wrapper)
+
+    def encoded(self) -> bytes:
+        """JSON in the shape of the input."""
+        if self.in_lines:
+            return b"".join(encode_json(message) + b"\n" for message in self.messages)
+        return encode_json(self.messages if self.wrapper is None else self.wrapper) + b"\n"
+
+
+def read_document(source: str, encoding: str | None = None) -> MessageFile:
+    """A message list from a file or `-` for standard input; an error names the place."""
+    decoded = read_text(source, encoding)
+    return replace(_document(decoded.text, source_name(source)), remark=decoded.remark)
+
+
+def _document(text: str, name: str) -> MessageFile:
+    value, in_lines = _parse(text, name)
+    if in_lines:
+        document = MessageFile(value, in_lines=True)
+    elif isinstance(value, dict):
+        messages = value.get("messages")
+        if not isinstance(messages, list):
+            raise InputError('has no "messages" list; expected a list of messages or {"messages": [...]}', name)
+        stop = len(messages)
+        while stop and isinstance(messages[stop - 1], dict) and messages[stop - 1].get("role") == "exit":
+            stop -= 1
+        document = MessageFile(messages[:stop], value, tuple(messages[stop:]))
+    elif isinstance(value, list):
+        document = MessageFile(value)
+    else:
+        raise InputError(f"contains {_JSON_NAMES[type(value)]}, expected a list of messages", name)
+    for violation in validate(document.messages):
+        if violation.fault in (ViolationKind.NOT_A_MESSAGE, ViolationKind.UNKNOWN_ROLE):
+            # People see messages numbered as in reports: m1 is the first.
+            raise InputError(violation.reason, f"{name}: m{violation.index + 1}")
+    return document
+
+
+def _parse(text: str, name: str) -> tuple[Any, bool]:
+    """The JSON value of a file, or the messages of its lines; and which of the two."""
+    try:
+        value = loads(text)
+    except JSONDecodeError as error:
+        lines = _json_lines(text)
+        if lines is None:
+            where = f"{name}: line {error.lineno}, column {error.colno}"
+            raise InputError(f"is not JSON: {error.msg}", where) from error
+    except RecursionError as error:
+        raise InputError("is nested too deeply", name) from error
+    else:
+        if not (isinstance(value, dict) and "messages" not in value and isinstance(value.get("role"), str)):
+            return value, False
+        lines = [value]
+    if not all(isinstance(line.get("role"), str) for line in lines):
+        raise InputError(
+            "contains JSON lines that are not messages. If an agent recorded it, `leporello import` reads it into the "
+            "store, and `leporello chat --resume` folds it there",
+            name,
+        )
+    return lines, True
+
+
+def _json_lines(text: str) -> list[dict[str, Any]] | None:
+    """The objects of a file with one on each line; None when it is no such file."""
+    lines = [parse_json(line) for line in text.split("\n") if line.strip()]
+    objects = [line for line in lines if isinstance(line, dict)]
+    return objects if len(objects) == len(lines) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +267,9 @@ def _tell(report: CompactionReport, out: Path | None) -> None:
     for text in report.warnings:
         warn(text)
     if not report.committed:
-        note(f"{_why_not(report)} The messages are unchanged.")
+        empty = report.outcome is Outcome.NOTHING_TO_DO and not report.messages_before
+        why = "Nothing to fold: the list is empty." if empty else f"{_NOT_FOLDED[report.outcome]} {report.reason}"
+        note(f"{why} The messages are unchanged.")
         return
     saved = 1 - report.tokens_after / max(1, report.tokens_before)
     note(
@@ -181,10 +290,3 @@ def _tell(report: CompactionReport, out: Path | None) -> None:
         note("That is above the target: what must stay and the summary of the rest need this much.")
     if out is not None:
         note(f"Written to {out}.")
-
-
-def _why_not(report: CompactionReport) -> str:
-    """Why nothing was folded, in a sentence; the reason of the engine where it says more."""
-    if report.outcome is Outcome.NOTHING_TO_DO and not report.messages_before:
-        return "Nothing to fold: the list is empty."
-    return f"{_NOT_FOLDED[report.outcome]} {report.reason}"

@@ -1,7 +1,10 @@
-"""What every command gets: the settings of this run, the home folder, and the hint for users without a model."""
+"""What commands share: the settings of this run, options, files, the hint for users without a model."""
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -14,6 +17,7 @@ from leporello.cli import ExitCode
 from leporello.config import Home, Settings, load_settings
 from leporello.errors import InputError
 from leporello.events import Outcome
+from leporello.files import Decoded, decode_text, known_encoding, open_atomically
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,7 +84,6 @@ class AgentOptions:
     yes: bool
 
     def settings(self, context: CommandContext) -> Settings:
-        """The settings that these options stand for."""
         if self.go_on and self.resume is not None:
             raise click.UsageError("--continue and --resume name two conversations; give only one of them.")
         return context.settings_with({"model.default": self.model, "tools.approval": "auto" if self.yes else None})
@@ -103,10 +106,51 @@ _AGENT_OPTIONS = (
 
 
 def agent_options(function: F) -> F:
-    """The fields of `AgentOptions` as command-line options."""
     for option in reversed(_AGENT_OPTIONS):
         function = option(function)
     return function
+
+
+def encoding_option(function: F) -> F:
+    """The `--encoding` option, for files that are not UTF-8."""
+    text = "How FILE is encoded (latin-1, cp1252, ...), instead of UTF-8 or what its byte order mark says."
+    return click.option("--encoding", metavar="NAME", callback=_encoding, help=text)(function)
+
+
+def _encoding(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not known_encoding(name):
+        raise click.BadParameter(f"{name!r} is not a known encoding; examples: latin-1, cp1252, utf-16.")
+    return name
+
+
+def read_text(source: str, encoding: str | None = None) -> Decoded:
+    """The text of a file, or of standard input for `-`; an error names the place."""
+    try:
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), source) from error
+    return decode_text(data, source_name(source), encoding)
+
+
+def source_name(source: str) -> str:
+    return "standard input" if source == "-" else source
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    with open_atomically(path) as stream:
+        stream.write(data)
+
+
+def must_be_another(out: Path, source: str, remedy: str) -> None:
+    """Refuse to write over the file that is read, whatever name it goes by."""
+    try:
+        read = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(source)
+        same = os.path.samestat(read, os.stat(out)) and stat.S_ISREG(read.st_mode)
+    except (OSError, ValueError):
+        # One of them is not there (whoever opens it says so), or standard input is no file.
+        return
+    if same:
+        raise InputError(f"is the input file; nothing was written. {remedy}", str(out))
 
 
 WAYS = """\

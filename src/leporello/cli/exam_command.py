@@ -1,9 +1,9 @@
-"""`leporello exam`: what is still known after compaction, measured on recorded sessions and public memory exams."""
+"""Measures on recorded sessions: `leporello exam` what is still known, `leporello replay` what they cost besides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,16 +12,22 @@ import click
 import orjson
 
 from leporello.agent.endpoints import choose_model
-from leporello.bench.bank import KINDS
+from leporello.bench.bank import KINDS, load_bank, session_of
+from leporello.bench.bill import BilledSession, RecordedFile, ReplayRun, bill_report, bill_session, sentence
 from leporello.bench.exam import Exam, SessionScore
 from leporello.bench.make_bank import make_bank
+from leporello.bench.replay import ReplaySetup
+from leporello.bench.report import report_page
 from leporello.bench.run import FORMATS, STATE, ExamFormat, ExamRun, recognise, run_all
-from leporello.bench.states import LABELS
-from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.files import must_be_another, write_atomically
+from leporello.bench.states import LABELS, StateExam, load_state
+from leporello.caching import LAYOUTS
+from leporello.cli.context import CommandContext, must_be_another, pass_context, write_atomically
 from leporello.config import Settings
 from leporello.errors import InputError
+from leporello.importers import load_session
+from leporello.messages import role_of
 from leporello.models.limits import limits_of
+from leporello.policy.decision import MEMORY, POLICIES
 from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong, warn
 from leporello.present.text import money
 from leporello.summaries.base import Summariser
@@ -51,7 +57,11 @@ def print_scores(form: ExamFormat, run: ExamRun, scores: Scores) -> None:
     )
     say()
     if form is STATE:
-        _print_labels(result["total"])
+        total = result["total"]
+        labels = [(words, *_cells(total[label], ("found", "of", "share"))) for label, words in LABELS.items()]
+        print_table(labels, ("what", "found", "of", "share"))
+        say()
+        print_table([(name, str(lines)) for name, lines in total.get("lines", {}).items()], ("section", "lines"))
     else:
         kinds = sorted(result["kinds"].items())
         print_table([(kind, *_cells(row, columns)) for kind, row in kinds], ("kind", *headings))
@@ -60,18 +70,15 @@ def print_scores(form: ExamFormat, run: ExamRun, scores: Scores) -> None:
         _print_summaries(result["total"]["summaries"])
 
 
-def _print_labels(total: dict[str, Any]) -> None:
-    rows = [(words, *_cells(total[label], ("found", "of", "share"))) for label, words in LABELS.items()]
-    print_table(rows, ("what", "found", "of", "share"))
-    say()
-    print_table([(name, str(lines)) for name, lines in total.get("lines", {}).items()], ("section", "lines"))
-
-
 def _cells(row: dict[str, Any], columns: Sequence[str]) -> list[str]:
     return [_cell(row[column], column) for column in columns]
 
 
 def _cell(value: Any, column: str = "") -> str:
+    if value is None:
+        return "-"
+    if column == "cost":
+        return money(value)
     if isinstance(value, dict):
         return f"{value['found']}/{value['of']}"
     if column == "seconds":
@@ -112,17 +119,13 @@ def _markdown_cells(result: dict[str, Any]) -> dict[str, str]:
     total = result["total"]
     if "kinds" not in result:
         return {label: _cell(total[label]) for label in LABELS}
-    found = {"all": total, **{kind: result["kinds"][kind] for kind in sorted(result["kinds"], key=_kind_order)}}
+    order = sorted(result["kinds"], key=lambda kind: (KINDS.index(kind) if kind in KINDS else len(KINDS), kind))
+    found = {"all": total, **{kind: result["kinds"][kind] for kind in order}}
     cells = {kind: f"{row['closed'] * 100:.1f} / {row['recovered'] * 100:.1f}" for kind, row in found.items()}
     return cells | {name: f"{total[name] * 100:.1f}" for name in ("search", "all_found") if name in total}
 
 
-def _kind_order(kind: str) -> tuple[int, str]:
-    return (KINDS.index(kind) if kind in KINDS else len(KINDS), kind)
-
-
 def misses_of(form: ExamFormat, scores: Scores) -> list[dict[str, Any]]:
-    """What was not known, by session."""
     return [{"session": score.session, **miss} for score in scores for miss in form.misses(score.answers)]
 
 
@@ -152,6 +155,7 @@ class ExamOptions:
     windows: tuple[int, ...]
     search: str
     summariser: str | None
+    policy: str
     misses: bool
     markdown: bool
     processes: int
@@ -170,8 +174,11 @@ _FILE = click.Path(exists=True, path_type=Path)
 @click.option("--sessions", type=_FOLDER, help="Folder with the recorded sessions that banks are about.")
 @click.option("--engine", "engines", multiple=True, default=("compressor",), help="May be repeated. [compressor]")
 @click.option("--window", "windows", multiple=True, type=click.IntRange(min=1_000), help="Tokens. May be repeated.")
-@click.option("--search", default="recall", show_default=True, help="What answers the recovery call.")
+@click.option(
+    "--search", default="recall", show_default=True, help="What answers the recovery call: recall, unasked, plain."
+)
 @click.option("--summariser", metavar="MODEL", help="Let this model write summaries, and say what that cost.")
+@click.option("--policy", type=click.Choice(POLICIES), default=MEMORY, show_default=True, help="How much folds keep.")
 @click.option("--misses", is_flag=True, help="List what was missed.")
 @click.option("--markdown", is_flag=True, help="Print one table of all engines and windows, for a page.")
 @click.option("--processes", default=2, show_default=True, help="How many sessions run at once.")
@@ -203,7 +210,7 @@ def command(context: CommandContext, /, as_json: bool, session: Path | None, out
     form, exams = _exams(options)
     summariser = _summariser(context.settings, options.summariser) if options.summariser else None
     runs = [
-        ExamRun(engine, window, options.search, summariser)
+        ExamRun(engine, window, options.search, summariser, options.policy)
         for engine in dict.fromkeys(options.engines)
         for window in options.windows or (form.window,)
     ]
@@ -287,3 +294,132 @@ def _make(session: Path, folder: Path | None, out: Path | None) -> None:
     write_atomically(out, orjson.dumps(bank.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
     note(f"{len(bank.questions)} questions about {session.name} written to {out}")
     say(str(out))
+
+
+_SESSION = click.Path(exists=True, dir_okay=False, path_type=Path)
+COMPARED = ("whole", "claude-code", "codex", "deepagents", "masking", "sliding-window")
+_COLUMNS = ("calls", "units", "cost", "hit_rate", "compactions", "cache_breaks", "waits", "mean_context", "kept_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What is replayed, and how."""
+
+    files: tuple[Path, ...]
+    engines: tuple[str, ...]
+    policies: tuple[str, ...]
+    layout: str | None
+    model: str | None
+    window: int | None
+    base: int | None
+    tools: int
+    pauses: bool
+    banks: Path | None
+    compare: bool
+
+    def runs(self, flags: Mapping[str, object], home: Path, policy_set: str) -> Iterator[tuple[str, ReplaySetup]]:
+        flags = {**flags, **({"prompt_caching.layout": self.layout} if self.layout else {})}
+        plain = ReplaySetup(window=self.window, tools=self.tools, pauses=self.pauses, flags=flags, home=home)
+        beside = [name for name in POLICIES if name != policy_set] if self.compare else []
+        policies = self.policies or ("", *beside)
+        for engine in dict.fromkeys(self.engines):
+            for policy in dict.fromkeys(policies):
+                named = {"compression.policy": policy} if policy else {}
+                yield ", ".join(filter(None, (engine, policy))), replace(plain, engine=engine, flags={**flags, **named})
+        for engine in (name for name in COMPARED if self.compare and name not in self.engines):
+            yield engine, replace(plain, engine=engine)
+
+    def fitted(self, setup: ReplaySetup, file: RecordedFile) -> ReplaySetup:
+        """The setup for one file: model and fixed part are the recorded ones unless they are given."""
+        model = self.model or file.model
+        return replace(setup, model=model, base=file.base(model) if self.base is None else self.base)
+
+
+@click.command("replay")
+@click.argument("files", nargs=-1, required=True, type=_SESSION, metavar="FILE...")
+@click.option("--engine", "engines", multiple=True, default=("compressor",), help="May be repeated. [compressor]")
+@click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="May be repeated.")
+@click.option("--layout", type=click.Choice(list(LAYOUTS)), help="Where cache marks stand, instead of the setting.")
+@click.option("--model", metavar="NAME", help="Whose prices and cache rules hold, instead of the recorded one's.")
+@click.option("--window", type=click.IntRange(min=1_000), help="Tokens, instead of the model's.")
+@click.option("--base", type=click.IntRange(min=0), help="Tokens of system prompt and tools, instead of the recorded.")
+@click.option("--tools", type=click.IntRange(min=0), default=0, help="Of them, tokens of tool schemas (18 stand-ins).")
+@click.option("--pauses/--no-pauses", default=True, help="Whether caches run out in recorded pauses. [yes]")
+@click.option(
+    "--banks", type=_FOLDER, help="Folder with question and state banks; otherwise questions are made by rule."
+)
+@click.option("--compare", is_flag=True, help="Put all policies and other agents' rules beside it.")
+@click.option("--html", "page", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to look at.")
+@json_option
+@pass_context
+def replay(context: CommandContext, /, as_json: bool, page: Path | None, **given: Any) -> None:
+    """Replay recorded sessions call by call, and bill them by the vendors' cache rules.
+
+    Each recorded answer is one call: its request is what Leporello would have sent at that point, with the recording's
+    own times, so that caches run out as they would have. No model is asked. Files that hold real usage (Claude Code,
+    Codex, pi, mini-swe-agent) are shown beside what they really cost.
+
+    \b
+    leporello replay session.jsonl
+    leporello replay session.jsonl --compare --html report.html
+    leporello replay *.jsonl --model claude-sonnet-4-5 --window 200000 --base 20000 --banks banks/ --json
+
+    Engines: compressor, lcm, and to compare whole, clear-tools, newest and others of `leporello exam`, and the
+    published rules of claude-code, codex, deepagents, masking, sliding-window. With several runs --json prints an
+    object of reports by name.
+    """
+    options = ReplayOptions(**given)
+    for path in options.files:
+        if page is not None:
+            must_be_another(page, str(path), "A report can't replace its session; choose another name.")
+    banks = sorted(options.banks.glob("*.json")) if options.banks else None
+    files = [_file(path, banks) for path in options.files]
+    chosen = list(options.runs(context.flags, Path(context.home.path), context.settings.compression.policy))
+    runs = [ReplayRun(name, _bill(name, files, options, setup)) for name, setup in chosen]
+    if page is not None:
+        write_atomically(page, report_page(runs).encode())
+        note(f"The report was written to {page}")
+    if as_json:
+        reports = {run.name: bill_report(run.billed) for run in runs}
+        print_json(reports if len(reports) > 1 else next(iter(reports.values())))
+        return
+    for run in runs:
+        _print_replay(run)
+    for line in filter(None, map(sentence, runs[0].billed)):
+        say(line)
+
+
+def _file(path: Path, banks: Sequence[Path] | None) -> RecordedFile:
+    """A session with what is asked about it: by its banks, else made by rule where there is enough to ask about."""
+    session = load_session(path)
+    if banks is None:
+        try:
+            return RecordedFile(path.name, session, make_bank(path, path.name))
+        except InputError:
+            return RecordedFile(path.name, session)
+    own = [file for file in banks if Path(session_of(file)).name == path.name]
+    kinds = {file: recognise(file) for file in own}
+    questions = [load_bank(file) for file in own if kinds[file] is not STATE]
+    states = tuple(StateExam(load_state(file), path.parent) for file in own if kinds[file] is STATE)
+    return RecordedFile(path.name, session, questions[0] if questions else None, states)
+
+
+def _bill(name: str, files: Sequence[RecordedFile], options: ReplayOptions, setup: ReplaySetup) -> list[BilledSession]:
+    total = sum(role_of(message) == "assistant" for file in files for message in file.session.messages)
+    done = count(1)
+    with progress(f"Calls replayed ({name}):") as line:
+        return [
+            bill_session(file, options.fitted(setup, file), lambda _: line.update(next(done), total)) for file in files
+        ]
+
+
+def _print_replay(run: ReplayRun) -> None:
+    report = bill_report(run.billed)
+    rows = [*report["sessions"], {"session": "all", **report["total"]}]
+    columns = [name for name in (*_COLUMNS, "closed", "recovered") if name in report["total"]]
+    say(strong(run.name))
+    print_table(
+        [(row["session"][-40:], *(_cell(row.get(name), name) for name in columns)) for row in rows],
+        ("session", *(name.replace("_", " ") for name in columns)),
+    )
+    say()

@@ -11,18 +11,18 @@ from typing import Any
 import click
 
 from leporello.cli import ExitCode
-from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.files import encoding_option
+from leporello.cli.context import CommandContext, encoding_option, pass_context
 from leporello.errors import InputError
 from leporello.files import NotText
 from leporello.importers import FORMATS, ImportedSession, UnknownFormat, load_sessions, looks_recorded
 from leporello.importers.into_store import Change, Stored, import_sessions
+from leporello.lazy_regex import lazy_regex
 from leporello.present.output import json_option, note, print_json, print_table, progress, warn
 from leporello.present.text import plural, safe
 from leporello.store import open_store
 
 _SUFFIXES = (".json", ".jsonl", ".traj", ".md")
-_COUNTED = re.compile(r"(.*) \((\d+)\)\Z", re.DOTALL)
+_COUNTED = lazy_regex(r"(.*) \((\d+)\)\Z", re.DOTALL)
 """A note of an importer that says how often it applies."""
 
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from leporello.cli.context import CommandContext, pass_context
+from leporello.cli.context import CommandContext
 from leporello.cli.store_access import (
     bring_index_up_to_date,
     conversations,
     find,
     nothing_found,
     open_for_listing,
-    store_option,
+    pass_store_options,
 )
-from leporello.present.output import GAP, json_option, note, print_json, print_table, say, strong, terminal_width
+from leporello.present.output import GAP, note, print_json, print_table, say, strong, terminal_width
 from leporello.present.records import cost_text, insights_json, usage_line
 from leporello.present.text import bar, breadth, iso, money, percent, plural, short
 from leporello.store.records import CompactionTotals, ConversationFilter, Insights, InsightsQuery, ToolUse, UsageTotals
@@ -32,9 +32,7 @@ _SECONDS_PER_DAY = 86_400
 @click.option("--platform", metavar="NAME", help="Only of this platform.")
 @click.option("--conversation", metavar="ID", help="Only of this conversation.")
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of each table.")
-@store_option
-@json_option
-@pass_context
+@pass_store_options
 def command(
     context: CommandContext,
     days: int,
@@ -55,17 +53,17 @@ def command(
         bring_index_up_to_date(store)
         only = None if conversation is None else find(store, conversation)
         query = InsightsQuery(since=since, conversation=only.id if only else None, platform=platform)
-        insights = store.usage.insights(query)
+        found = store.usage.insights(query)
         newest = only or next(conversations(store, ConversationFilter(platform=platform), at_most=1), None)
         nothing = nothing_found(store, "")
     if as_json:
-        print_json({"days": days, **insights_json(insights)})
+        print_json({"days": days, **insights_json(found)})
         return
     say(strong(f"Last {plural(days, 'day')} ({_day(since)} to {_day(time.time())}, UTC)"))
-    _print(insights, top)
+    _print(found, top)
     if nothing:
         note(nothing)
-    elif not insights.conversations and newest is not None and newest.updated_at < since:
+    elif not found.conversations and newest is not None and newest.updated_at < since:
         back = today - int(newest.updated_at) // _SECONDS_PER_DAY + 1
         note(f"The newest conversation is of {_day(newest.updated_at)}: --days {back} shows it.")
 
@@ -74,18 +72,18 @@ def _day(seconds: float) -> str:
     return iso(seconds)[:10]
 
 
-def _print(insights: Insights, top: int) -> None:
+def _print(found: Insights, top: int) -> None:
     say(
-        f"{plural(insights.messages, 'message')} in {plural(insights.conversations, 'conversation')}; "
-        f"{plural(insights.sessions, 'session')} begun"
+        f"{plural(found.messages, 'message')} in {plural(found.conversations, 'conversation')}; "
+        f"{plural(found.sessions, 'session')} begun"
     )
-    say(usage_line(insights.totals))
-    _usage_table("day", list(insights.by_day.items())[-top:])
-    for title, group in (("model", insights.by_model), ("platform", insights.by_platform)):
+    say(usage_line(found.totals))
+    _usage_table("day", list(found.by_day.items())[-top:])
+    for title, group in (("model", found.by_model), ("platform", found.by_platform)):
         _usage_table(title, _largest(group, top))
-    _usage_table("purpose", _largest(insights.by_purpose, top))
-    _tool_table(insights.by_tool, top)
-    _print_compactions(insights.compactions)
+    _usage_table("purpose", _largest(found.by_purpose, top))
+    _tool_table(found.by_tool, top)
+    _print_compactions(found.compactions)
 
 
 def _largest(group: Mapping[str, UsageTotals], top: int) -> list[tuple[str, UsageTotals]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -16,9 +17,11 @@ import orjson
 from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
 from leporello.config import write_setting
+from leporello.config.sources import scratch_environment
 from leporello.errors import InputError, LeporelloError
 from leporello.plugins.hermes import HOSTS, install
-from leporello.plugins.host import DEFAULT_ENGINE, PluginHost, PluginRow, PluginStatus
+from leporello.plugins.host import DEFAULT_ENGINE, PLUGIN_MARKS, PluginHost, PluginRow, PluginStatus
+from leporello.plugins.isolation import command_line
 from leporello.present.output import dim, json_option, note, print_json, print_table, say, strong, warn
 from leporello.present.text import safe
 
@@ -80,8 +83,8 @@ def doctor_command(context: CommandContext, name: str, as_json: bool) -> ExitCod
         print_json({"engine": name, "promises": lines, "broken": len(broken)})
     elif broken:
         note(
-            f"{len(broken)} of {len(lines)} promises are broken. In use, the host catches this: what can't be sent is "
-            "not used, and the built-in compressor folds instead."
+            f"{len(broken)} of {len(lines)} promises are broken. In use, the host mends what it can; what can't be "
+            "sent is not used, and the built-in compressor compacts instead."
         )
     else:
         note(f"{name} keeps all {len(lines)} promises.")
@@ -117,15 +120,21 @@ def _listing(context: CommandContext) -> list[PluginRow]:
 
 
 def _load_once(host: PluginHost, name: str) -> None:
-    hosted = host.guest(name) if name != DEFAULT_ENGINE else None
-    if hosted is not None:
-        hosted.guest.close()
+    offer = host.make_engine(name) if name != DEFAULT_ENGINE else None
+    if offer is not None:
+        offer.hosted.close()
 
 
 def _print_list(listed: list[PluginRow]) -> None:
-    shown = {PluginStatus.IN_USE: "*", PluginStatus.ENABLED: "+", PluginStatus.BROKEN: "!", PluginStatus.MISSING: "!"}
     rows = [
-        (shown.get(line.status, " "), safe(line.name), line.kind, safe(line.version), line.status.value, _about(line))
+        (
+            PLUGIN_MARKS.get(line.status, " "),
+            safe(line.name),
+            line.kind,
+            safe(line.version),
+            line.status.value,
+            _about(line),
+        )
         for line in listed
     ]
     print_table(rows, ("", "name", "kind", "version", "status", ""))
@@ -162,18 +171,24 @@ def _use(context: CommandContext, name: str) -> None:
 
 
 def _must_exist(host: PluginHost, name: str) -> None:
-    """Refuse a name that no engine has, with those that there are."""
     there = [line.name for line in _engines(host.listing())]
     if name not in there:
         raise InputError(f"There is no engine {name!r}. There are: {', '.join(map(safe, there))}.")
 
 
 def _examined(context: CommandContext, name: str) -> Iterator[dict[str, Any]]:
-    unsafe = ["unsafe"] if context.settings.plugins.allow_unsafe_folders else []
-    # In a process of its own: a plugin under examination may hang, print or exit.
-    command_line = [sys.executable, "-m", "leporello.testing.engine_doctor", name, str(context.home.path), *unsafe]
     ended = False
-    with subprocess.Popen(command_line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    # In a process and a home of its own: a plugin under examination may hang, print, exit or write to its database.
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        subprocess.Popen(
+            command_line("leporello.testing.engine_doctor", name, context.settings, Path(scratch)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=scratch,
+            env=scratch_environment(Path(scratch)),
+        ) as process,
+    ):
         assert process.stdout is not None
         try:
             for raw in process.stdout:

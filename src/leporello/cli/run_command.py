@@ -10,13 +10,20 @@ import click
 from leporello.agent.agent import Agent
 from leporello.agent.commands import COMMANDS, answer_command, parse_known, plugin_commands, title_of
 from leporello.agent.endpoints import choose_model
-from leporello.agent.events import AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
+from leporello.agent.events import ENDINGS, AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import open_agent
 from leporello.chat.app import FILE_COMMANDS, end_conversation, newest_conversation
 from leporello.chat.plain import PlainUi
 from leporello.cli import ExitCode
-from leporello.cli.context import AgentOptions, CommandContext, agent_options, code_of, pass_context, utf8_text
-from leporello.cli.files import read_text
+from leporello.cli.context import (
+    AgentOptions,
+    CommandContext,
+    agent_options,
+    code_of,
+    pass_context,
+    read_text,
+    utf8_text,
+)
 from leporello.cli.store_access import find
 from leporello.errors import ConfigError, LeporelloError
 from leporello.present.output import dim, json_option, json_text, note, warn
@@ -50,7 +57,7 @@ def command(context: CommandContext, /, prompt: str, as_json: bool, **given: Any
         elif options.go_on:
             id = newest_conversation(store, "Start one without --continue.")
         ask = PlainUi(person).ask if person else None
-        agent = open_agent(settings, chosen, store=store, id=id, workdir=options.workdir, ask=ask)
+        agent = open_agent(settings, chosen, store=store, id=id, workdir=options.workdir, ask=ask, background=False)
         if id is not None:
             store.conversations.reopen(agent.conversation.id)
         try:
@@ -85,7 +92,12 @@ def _say(text: str, as_json: bool, **more: str) -> None:
 
 
 def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
-    watch = _print_json if as_json else _print
+    def watch(event: AgentEvent) -> None:
+        if not as_json:
+            _print(event)
+        elif not isinstance(event, TextDelta):
+            click.echo(json_text(event.as_dict()))
+
     if not agent.conversation.runtime.log.view.last:
         agent.conversation.runtime.log.store.conversations.update(agent.conversation.id, title=title_of(prompt))
     try:
@@ -98,6 +110,8 @@ def _turn(agent: Agent, prompt: str, as_json: bool) -> ExitCode:
         return ExitCode.BAD_INPUT if isinstance(error, ConfigError) else ExitCode.FAILED
     if not as_json:
         click.echo()
+        if ended.reason in ENDINGS:
+            warn(ENDINGS[ended.reason])
         id = agent.conversation.id
         note(dim(f"{id}: {usage_line(agent.conversation.usage)}. Continue with: leporello run --resume {id} ..."))
     if ended.reason == "interrupted":
@@ -116,8 +130,3 @@ def _print(event: AgentEvent) -> None:
         note(dim(compaction_line(event.event.report, event.event.compactions)))
     elif isinstance(event, Notice):
         warn(event.text)
-
-
-def _print_json(event: AgentEvent) -> None:
-    if not isinstance(event, TextDelta):
-        click.echo(json_text(event.as_dict()))

@@ -28,6 +28,8 @@ class _KeyChange:
     no_agent: bool
     operator: bool
     recall: bool
+    tokens_per_day: int | None
+    dollars_per_day: float | None
     remove_key: str | None
     list_keys: bool
 
@@ -42,6 +44,8 @@ class _KeyChange:
 @click.option("--no-agent", is_flag=True, help="With --add-key: it may use the proxy only.")
 @click.option("--recall", is_flag=True, help="With --add-key: offer its models the recovery tools once it is folded.")
 @click.option("--operator", is_flag=True, help="With --add-key: it sees everybody's conversations in the dashboard.")
+@click.option("--tokens-per-day", type=click.IntRange(0), help="With --add-key: how much it may use; 0 is any number.")
+@click.option("--dollars-per-day", type=click.FloatRange(0), help="With --add-key: the same in money.")
 @click.option("--remove-key", metavar="NAME", help="Remove a key, and end.")
 @click.option("--list-keys", is_flag=True, help="Print the names of all keys, and end.")
 @pass_context
@@ -84,7 +88,13 @@ def _change_keys(kept: type[Keys], home: Path, change: _KeyChange) -> None:
         kept.load(home).remove(change.remove_key).save(home)
         note(f"Removed the key {change.remove_key}; a running server accepts it until it is restarted.")
     if change.add_key:
-        rights = {"agent": not change.no_agent, "operator": change.operator, "recall": change.recall}
+        rights = {
+            "agent": not change.no_agent,
+            "operator": change.operator,
+            "recall": change.recall,
+            "tokens_per_day": change.tokens_per_day,
+            "dollars_per_day": change.dollars_per_day,
+        }
         made, secret = kept.load(home).add(change.add_key, **rights)
         note(f"The key of {change.add_key}; it is not shown again:")
         # Shown before it is saved: a key that nobody saw would be useless and block the name.

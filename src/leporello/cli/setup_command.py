@@ -1,32 +1,36 @@
-"""`leporello setup`: provider, model and key, tested before they are saved; or a small model that needs no key."""
+"""Settings: `leporello setup` chooses a model and tests it, `config` shows every setting, `explain` the limits."""
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-import urllib.request
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 import click
 
+from leporello.agent.endpoints import own_window
 from leporello.cli import ExitCode
 from leporello.cli.context import WAYS, CommandContext, pass_context
-from leporello.config import Home, Settings, save_key, write_setting
+from leporello.config import Home, Settings, SettingSource, save_key, write_setting
 from leporello.config.catalogue import API_MODES
-from leporello.dialects import DIALECTS, OPENAI_CHAT
-from leporello.errors import InputError, LeporelloError
+from leporello.errors import ConfigError, InputError, LeporelloError
 from leporello.files import decode_text
-from leporello.local.install import SMOLLM2, install
-from leporello.local.provider import NAME, LocalProvider, client_dialect, local_provider
+from leporello.local import NAME, SMOLLM2, LocalProvider, client_dialect, install, local_provider
 from leporello.messages import text_of
-from leporello.present.output import Progress, dim, json_option, note, print_json, say, strong
+from leporello.models import model_facts
+from leporello.models.limits import limits_of
+from leporello.policy.decision import depth_of
+from leporello.policy.prices import PriceTable, price_table
+from leporello.present.output import Progress, dim, json_option, note, print_json, print_table, say, strong, warn
 from leporello.present.records import error_hint
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
 from leporello.providers.errors import ClientMissing
 from leporello.providers.sdk import SdkProvider
+from leporello.providers.windows import ask_models
+from leporello.redact.messages import masked_value
 
 OWN = "server"
 """The name under `providers` for a server of the user's own."""
@@ -48,16 +52,6 @@ class ModelChoice:
     """Whether the key was entered now; one from the environment stays there."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """The options that name a model."""
-
-    provider: str | None
-    base_url: str | None
-    api: str
-    model: str | None
-
-
 class SetupFailed(LeporelloError):
     """The chosen model did not answer; the text says why and what to do."""
 
@@ -66,19 +60,6 @@ def known_choice(settings: Settings, provider: str) -> ModelChoice:
     """A provider of the catalogue or of the user's settings, with the key that is already there."""
     known = settings.provider(provider)
     return ModelChoice(provider, known.base_url or "", known.api_mode, key=settings.api_key(provider) or "")
-
-
-def list_models(choice: ModelChoice) -> list[str]:
-    """The model names that the endpoint lists, in its order; empty when it lists none."""
-    api = DIALECTS.get(choice.api_mode, OPENAI_CHAT).api
-    request = urllib.request.Request(api.models_url(choice.base_url), headers=api.key_headers(choice.key or "none"))
-    try:
-        with urllib.request.urlopen(request, timeout=LIST_SECONDS) as answer:
-            body = json.loads(answer.read())
-    except (OSError, ValueError):
-        return []
-    rows = body.get("data") if isinstance(body, dict) else None
-    return [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []
 
 
 def try_model(choice: ModelChoice) -> tuple[str, float]:
@@ -154,17 +135,15 @@ def command(
     if local:
         _local(context, as_json)
         return ExitCode.OK
-    options = ModelOptions(**given)
-    if not (options.provider or options.base_url or options.model):
+    if not any(given[name] for name in ("provider", "base_url", "model")):
         if sys.stdin.isatty():
             return _ask(context)
         note(f"Nothing was set up: this is not a terminal, and no option names a model.\n\n{WAYS}")
         return ExitCode.BAD_INPUT
-    choice = _from_options(context.settings, options)
+    choice = _from_options(context.settings, **given)
     if key_stdin:
-        choice = replace(
-            choice, key=decode_text(sys.stdin.buffer.readline(), "standard input").text.strip(), new_key=True
-        )
+        typed = decode_text(sys.stdin.buffer.readline(), "standard input").text.strip()
+        choice = replace(choice, key=typed, new_key=True)
     if not choice.key and choice.provider != OWN:
         raise InputError(f"There is no key for {choice.provider} yet. Pipe it in with --key-stdin.")
     answer, seconds = ("", 0.0) if no_test else try_model(choice)
@@ -176,15 +155,17 @@ def command(
     return ExitCode.OK
 
 
-def _from_options(settings: Settings, options: ModelOptions) -> ModelChoice:
-    if not options.model:
+def _from_options(
+    settings: Settings, provider: str | None, base_url: str | None, api: str, model: str | None
+) -> ModelChoice:
+    if not model:
         raise InputError("Name the model too: --model NAME.")
-    if options.base_url:
+    if base_url:
         known = settings.api_key(OWN) if OWN in settings.provider_names else None
-        return ModelChoice(OWN, options.base_url, options.api, options.model, key=known or "")
-    if not options.provider:
+        return ModelChoice(OWN, base_url, api, model, key=known or "")
+    if not provider:
         raise InputError("Name the provider: --provider NAME, or --base-url URL for your own server.")
-    return replace(known_choice(settings, options.provider), model=options.model)
+    return replace(known_choice(settings, provider), model=model)
 
 
 # -- asking
@@ -198,7 +179,11 @@ def _ask(context: CommandContext) -> ExitCode:
     if provider == NAME:
         _local(context, as_json=False)
         return ExitCode.OK
-    choice = _own_server() if provider == OWN else known_choice(settings, provider)
+    if provider == OWN:
+        address = click.prompt("Address", default="http://127.0.0.1:8080/v1")
+        choice = ModelChoice(OWN, address, click.prompt("Its API", type=click.Choice(API_MODES), default=API_MODES[0]))
+    else:
+        choice = known_choice(settings, provider)
     for _ in range(TRIES):
         choice = _with_key(settings, choice)
         choice = replace(choice, model=_ask_model(choice))
@@ -213,12 +198,6 @@ def _ask(context: CommandContext) -> ExitCode:
         return ExitCode.OK
     note("Nothing was saved.")
     return ExitCode.FAILED
-
-
-def _own_server() -> ModelChoice:
-    address = click.prompt("Address", default="http://127.0.0.1:8080/v1")
-    api = click.prompt("Its API", type=click.Choice(API_MODES), default=API_MODES[0])
-    return ModelChoice(OWN, address, api)
 
 
 def _with_key(settings: Settings, choice: ModelChoice) -> ModelChoice:
@@ -237,7 +216,7 @@ def _with_key(settings: Settings, choice: ModelChoice) -> ModelChoice:
 
 
 def _ask_model(choice: ModelChoice) -> str:
-    names = list_models(choice)
+    names = ask_models(choice.base_url, choice.api_mode, api_key=choice.key or "none", seconds=LIST_SECONDS)
     if names:
         say(f"{len(names)} models:")
         for name in names[:SHOWN_MODELS]:
@@ -295,3 +274,149 @@ class _Shown:
     def close(self) -> None:
         if self._line is not None:
             self._line.close()
+
+
+# -- showing
+
+_MOST_NEAR = 5
+_EXPLAINED = (
+    "context.engine",
+    "compression.enabled",
+    "compression.threshold",
+    "compression.target_ratio",
+    "compression.protect_last_n",
+    "compression.policy",
+    "model.context_length",
+    "model.max_output",
+)
+
+
+@click.command("config", short_help="Show every setting with its value and where it comes from.")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@json_option
+@pass_context
+def config(context: CommandContext, keys: tuple[str, ...], as_json: bool) -> None:
+    """Show every setting with its value and where it comes from, or only the KEYs named.
+
+    API keys are never shown, only where they are.
+    """
+    settings = context.settings
+    names = [name for key in keys for name in _named(settings, key)] if keys else list(settings)
+    shown = {name: masked_value(name, settings.get(name)) for name in names}
+    free = {
+        name: masked_value(name, dict(section))
+        for name, section in settings.free_sections.items()
+        if not keys or any(_is_below(name, key) for key in keys)
+    }
+    if as_json:
+        print_json(_document(settings, shown, free, whole=not keys))
+        return
+    print_table((key, _plain(value), dim(str(settings.source(key)))) for key, value in shown.items())
+    for name, section in free.items():
+        say(f"{name}: {_plain(section)}")
+    if keys:
+        return
+    say()
+    for name in settings.provider_names:
+        source = settings.api_key_source(name)
+        say(f"key of {name}: {source if source else 'not set'}")
+    say(dim(f"home: {settings.home.path}"))
+
+
+def _named(settings: Settings, key: str) -> list[str]:
+    """The settings that a key or the name of a section stands for; none when the section is a plugin's own."""
+    below = [name for name in settings if _is_below(name, key)]
+    if not below and not any(_is_below(name, key) for name in settings.free_sections):
+        near = _nearest(settings, key)
+        hint = f"Near it: {', '.join(near)}. " if near else ""
+        raise ConfigError(f"There is no setting `{key}`. {hint}`leporello config` shows them all.")
+    return below
+
+
+def _nearest(settings: Settings, key: str) -> list[str]:
+    """Settings and sections whose name, or a part of it, is like the key."""
+    sections = dict.fromkeys(name.rpartition(".")[0] for name in settings)
+    known = [*settings, *filter(None, sections)]
+    wanted = key.casefold()
+    parts = list(dict.fromkeys(part for name in known for part in name.split(".")))
+    alike = [part for part in parts if part == wanted] + get_close_matches(wanted, parts)
+    found = [name for part in alike for name in known if part in name.split(".")]
+    return list(dict.fromkeys([*get_close_matches(wanted, known), *found]))[:_MOST_NEAR]
+
+
+def _is_below(name: str, key: str) -> bool:
+    return name == key or name.startswith(f"{key}.")
+
+
+def _document(settings: Settings, shown: dict[str, Any], free: dict[str, Any], *, whole: bool) -> dict[str, Any]:
+    values = {key: {"value": value, "source": _place(settings.source(key))} for key, value in shown.items()}
+    if not whole:
+        return {"settings": values, **({"sections": free} if free else {})}
+    return {
+        "home": str(settings.home.path),
+        "settings": values,
+        "sections": free,
+        "keys": {name: _place(settings.api_key_source(name)) for name in settings.provider_names},
+    }
+
+
+def _place(source: SettingSource | None) -> dict[str, str] | None:
+    return {"origin": source.origin.value, "where": source.where} if source else None
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(value) + "]"
+    return str(value)
+
+
+@click.command("explain")
+@click.option("--model", metavar="NAME", help="The model to explain; the configured one when left out.")
+@json_option
+@pass_context
+def explain(context: CommandContext, model: str | None, as_json: bool) -> None:
+    """Show window, reserve, threshold and caps, and where each comes from."""
+    settings = context.settings
+    name = model or settings.model.default
+    resolved = limits_of(settings, model, served_window=own_window(name))
+    policy = settings.compression.policy
+    kept = ("depth_tokens", depth_of(resolved, 0, policy), f"what a compaction keeps: compression.policy {policy}")
+    limits = [*resolved.explain(), kept]
+    prices = price_table(model_facts(name, overrides=settings.get("models")), settings.prompt_caching.cache_ttl)
+    if as_json:
+        print_json(
+            {
+                "model": name,
+                "limits": {what: {"value": value, "source": why} for what, value, why in limits},
+                "prices": asdict(prices),
+                "settings": {
+                    key: {"value": settings.get(key), "source": str(settings.source(key))} for key in _EXPLAINED
+                },
+            }
+        )
+        return
+    say(f"model: {name or 'none configured'}")
+    print_table((what, f"{value:>9,}", dim(why)) for what, value, why in limits)
+    say()
+    say(_by_price(prices))
+    say()
+    print_table((key, str(settings.get(key)), dim(str(settings.source(key)))) for key in _EXPLAINED)
+    if not settings.compression.enabled:
+        warn("automatic compression is off (compression.enabled); only a manual one happens")
+
+
+def _by_price(prices: PriceTable) -> str:
+    """When a compaction is made below the threshold, in one sentence."""
+    base = prices.base
+    unit = "of a plain input token" + (f" (${prices.dollars:g} a million)" if prices.dollars else "")
+    warm = f"{prices.warm_seconds:,.0f} s" if prices.warm_seconds else "as long as the server runs"
+    return (
+        f"Below the threshold price decides: a cached token costs {base.read:g}, a written one {base.write:g} {unit}; "
+        f"the cache is warm for {warm}. A compaction is made when carrying what it would take away has cost as much "
+        "as making it, and before a request that finds the cache cold. The threshold is the latest moment; where "
+        "instructions, tools and what is kept stand above it, it is met once, and then price decides up to hard_tokens."
+    )

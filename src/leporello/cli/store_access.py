@@ -7,18 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Concatenate
 
 import click
 
-from leporello.cli.context import CommandContext
+from leporello.cli.context import CommandContext, P, R, pass_context
 from leporello.errors import InputError, NotFound
-from leporello.present.output import progress, warn
+from leporello.present.output import json_option, progress, warn
 from leporello.present.text import ELLIPSIS, plural, short
 from leporello.store import Store, StoreOptions, open_store, sqlite_path
 from leporello.store.records import ConversationFilter, ConversationRecord
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE = 500
 _LOOKED_AT = 2000
@@ -34,9 +32,12 @@ NONE_YET = (
 )
 
 
-def store_option(function: F) -> F:
-    """The `--store` option; the function receives it as `url`."""
-    return click.option("--store", "url", metavar="URL", help="The store, instead of the configured one.")(function)
+store_option = click.option("--store", "url", metavar="URL", help="The store, instead of the configured one.")
+
+
+def pass_store_options(function: Callable[Concatenate[CommandContext, P], R]) -> Callable[P, R]:
+    """What commands about the store take: `--store` as `url`, `--json` as `as_json`, and the context before them."""
+    return store_option(json_option(pass_context(function)))
 
 
 def open_existing(context: CommandContext, url: str | None = None, read_only: bool = False) -> Store:

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from leporello.adapters.hermes import findings as split_findings
+from leporello.adapters.hermes import join_split_logs
 from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.store_access import bring_index_up_to_date, conversations, file_of, open_existing, store_option
+from leporello.cli.store_access import bring_index_up_to_date, conversations, file_of, open_existing, pass_store_options
 from leporello.errors import InputError, StoreCorrupt
-from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong
+from leporello.lazy_regex import lazy_regex
+from leporello.present.output import (
+    json_option,
+    note,
+    print_json,
+    print_table,
+    progress,
+    say,
+    strong,
+)
 from leporello.present.text import plural, safe, short, size, words_of
 from leporello.store import Store, open_store
-from leporello.store.records import Checkup, Finding, Severity
+from leporello.store.sql.checkup import Checkup, Finding, Severity
 from leporello.store.sql.copying import copy_store
 
 _MOST_FINDINGS = 50
 _MOST_SIZES = 12
-_ADVICE = re.compile(r"\s{0,8}Run `leporello doctor`[^.]{0,400}\.")
+_ADVICE = lazy_regex(r"\s{0,8}Run `leporello doctor`[^.]{0,400}\.")
 
 
 @click.group("store", invoke_without_command=True)
@@ -37,9 +44,7 @@ def command(ctx: click.Context) -> None:
 
 
 @command.command("info")
-@store_option
-@json_option
-@pass_context
+@pass_store_options
 def info(context: CommandContext, url: str | None, as_json: bool) -> None:
     """Show where the store is, how much it holds and what takes the space."""
     with open_existing(context, url) as store:
@@ -98,15 +103,8 @@ def copy(context: CommandContext, source: str, target: str, as_json: bool) -> No
         bring_index_up_to_date(second)
         where = second.url
     if as_json:
-        print_json(
-            {
-                "target": where,
-                "conversations": copied.conversations,
-                "messages": copied.messages,
-                "already_there": copied.equal,
-                "verified": True,
-            }
-        )
+        told = {"conversations": copied.conversations, "messages": copied.messages, "already_there": copied.equal}
+        print_json({"target": where, **told, "verified": True})
         return
     already = f"; {copied.equal:,} were there already, equal in every row" if copied.equal else ""
     say(
@@ -124,70 +122,42 @@ def _same_file(source: str, target: str) -> bool:
 
 @command.command("backup")
 @click.argument("destination", type=click.Path(path_type=Path), metavar="DEST")
-@store_option
-@json_option
-@pass_context
+@pass_store_options
 def backup(context: CommandContext, destination: Path, url: str | None, as_json: bool) -> None:
     """Write a complete copy to the new SQLite file DEST, while the store is in use.
 
     The file appears when it is complete, never overwrites another, and can be read only by you.
     """
     if destination.exists():
-        raise _taken(destination)
+        raise InputError("The file exists. A backup never overwrites; choose another name.", str(destination))
     with open_existing(context, url) as store, progress("Backed up:") as line:
+        if not destination.parent.is_dir():
+            raise InputError("there is no such folder", str(destination.parent))
         try:
-            folder = Path(tempfile.mkdtemp(dir=destination.parent, prefix=f".{destination.name}."))
+            store.care.backup(str(destination), line.update)
+            written = destination.stat().st_size
         except OSError as error:
             raise InputError(error.strerror or str(error), str(destination)) from error
-        try:
-            store.care.backup(str(folder / "backup.db"), line.update)
-            written = _put_in_place(folder / "backup.db", destination)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
     if as_json:
         print_json({"backup": str(destination), "bytes": written})
     else:
         note(f"Backed up to {safe(str(destination))}, {size(written)}.")
 
 
-def _put_in_place(file: Path, destination: Path) -> int:
-    try:
-        file.chmod(0o600)
-        handle = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        try:
-            # Unlike a renaming, a link fails where a file has appeared meanwhile.
-            destination.hardlink_to(file)
-        except FileExistsError:
-            raise _taken(destination) from None
-        except OSError:
-            # Some disks know no links.
-            if destination.exists():
-                raise _taken(destination) from None
-            file.rename(destination)
-        return destination.stat().st_size
-    except OSError as error:
-        raise InputError(error.strerror or str(error), str(destination)) from error
-
-
-def _taken(destination: Path) -> InputError:
-    return InputError("The file exists. A backup never overwrites; choose another name.", str(destination))
-
-
 # -- checking
 
 
 @click.command("doctor")
-@click.option("--repair", is_flag=True, help="Rebuild the search indexes. Nothing else is ever changed.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Rebuild the search indexes, and join the logs of a Hermes conversation that version 0.1.0 split. "
+    "Nothing else is ever changed.",
+)
 @click.option("--quick", is_flag=True, help="Skip the checks that read every message: hashes and pages.")
-@store_option
-@json_option
-@pass_context
+@pass_store_options
 def doctor(context: CommandContext, repair: bool, quick: bool, url: str | None, as_json: bool) -> ExitCode:
-    """Check the store: every message and artifact against its hash, chains, views, indexes, sizes.
+    """Check the store: every message and artifact against its hash, chains, views, indexes, split logs, sizes.
 
     Exit codes: 0 no problems, 1 problems found.
     """
@@ -214,10 +184,17 @@ def doctor(context: CommandContext, repair: bool, quick: bool, url: str | None, 
 
 def _examine(store: Store, repair: bool, deep: bool) -> Checkup:
     if repair:
+        joined = join_split_logs(store)
+        if joined:
+            note(f"Joined {plural(joined, 'part')} of split logs with the rest of their conversations.")
         with progress("Indexing and checking, messages:") as line:
-            return store.care.repair(line.update)
-    with progress("Messages checked:") as line:
-        return store.care.checkup(deep, line.update)
+            found = store.care.repair(line.update)
+    else:
+        with progress("Messages checked:") as line:
+            found = store.care.checkup(deep, line.update)
+    if any(finding.severity is Severity.DAMAGE for finding in found.findings):
+        return found
+    return replace(found, findings=(*found.findings, *split_findings(store)))
 
 
 def _checkup_json(where: str, found: Checkup, opened: bool) -> dict[str, Any]:
@@ -235,12 +212,9 @@ def _checkup_json(where: str, found: Checkup, opened: bool) -> dict[str, Any]:
 
 
 def _print_checkup(found: Checkup) -> None:
-    counts = (
-        plural(found.conversations, "conversation"),
-        plural(found.messages, "message"),
-        plural(found.artifacts, "artifact"),
-    )
-    say(f"{', '.join(counts)}; {plural(found.pending, 'message')} not indexed yet")
+    held = {"conversation": found.conversations, "message": found.messages, "artifact": found.artifacts}
+    counts = ", ".join(plural(count, name) for name, count in held.items())
+    say(f"{counts}; {plural(found.pending, 'message')} not indexed yet")
     if found.sizes:
         say()
         _print_sizes(found.sizes)
@@ -258,5 +232,7 @@ def _print_checkup(found: Checkup) -> None:
     kinds = {finding.severity for finding in found.findings}
     if Severity.INDEX in kinds:
         note("`leporello doctor --repair` rebuilds damaged indexes.")
+    if Severity.SPLIT in kinds:
+        note("`leporello doctor --repair` joins split logs, where the parts have a message in common.")
     if Severity.DAMAGE in kinds:
         note("Damaged data can't be repaired. Restore a backup, or try to export it with `leporello sessions export`.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 from leporello.compaction.assemble import assemble, settle
@@ -28,9 +29,9 @@ from leporello.events import CompactionReport, Outcome, Span
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, is_instruction
 from leporello.models import Limits
-from leporello.policy import LEAST_SAVING, saves_enough
+from leporello.policy.decision import LEAST_SAVING, saves_enough
 from leporello.summaries import unverified
-from leporello.summaries.base import Summariser, Summary, SummaryTask
+from leporello.summaries.base import LivePrefix, Summariser, Summary, SummaryTask
 from leporello.summaries.deterministic import build
 from leporello.summaries.fold import Fold, SummaryTree, ViewFold, fold_message, fold_text
 from leporello.summaries.handoff import Handoff, Section
@@ -41,7 +42,7 @@ from leporello.turns import ViolationKind, validate
 CONTENT_SHARE = 0.20
 FOLD_SHARE_OF_CONTENT = 0.5
 LEAST_FOLD_SHARE = 0.075
-AIM_SHARE = 0.965
+AIM_SHARE = 0.95
 """A little less than the aim: what is sent as JSON weighs more than what is counted as text."""
 MOST_FOLD_TOKENS = 32_000
 FOLD_FRAME_TOKENS = 220
@@ -70,6 +71,14 @@ class CompactionTask:
     """Whether the model can call the recall tools; only then the fold names them."""
     key: bytes | None = None
     """What folds are signed with."""
+    live: Callable[[], LivePrefix | None] | None = None
+    """The conversation as its model has it in its cache, for a summary call that begins with it."""
+    depth: int = 0
+    """Foldable tokens that it aims to leave, as the policy says; 0: as the limits suggest."""
+
+    @property
+    def aim(self) -> int:
+        return self.depth or self.limits.aim_tokens
 
     @property
     def tail_chars(self) -> int:
@@ -127,7 +136,7 @@ def compact(job: CompactionTask, folder: Folder | None = None) -> CompactionResu
     error = too_large(job.limits.window, parts)
     if error is not None:
         return _refused(job, Outcome.BLOCKED, str(error), before, {"parts": error.parts})
-    folded = _fold_to_fit(job, replace(job, limits=fitted(job.limits, parts)), items, folder or fold_in_one)
+    folded = _fold_to_fit(job, replace(job, limits=fitted(job.limits, parts, job.aim)), items, folder or fold_in_one)
     if folded is None:
         reason = "The first and the newest messages always stay, and there is nothing between them."
         return _refused(job, Outcome.NOTHING_TO_DO, reason, before)
@@ -263,7 +272,9 @@ def _task(job: CompactionTask, middle: Sequence[Item], total: int) -> SummaryTas
     content = sum(job.measure(message) for _, message in messages)
     prose = max(job.limits.summary_floor, min(int(content * CONTENT_SHARE), job.limits.summary_ceiling))
     rules = tuple(rule.text for rule in job.ledger.active_rules)
-    return SummaryTask(messages, previous, min(prose, total // 2), job.focus, rules)
+    return SummaryTask(
+        messages, previous, min(prose, total // 2), job.focus, rules, given=job.ledger.given, live=job.live
+    )
 
 
 def fold_budget(job: CompactionTask, plan: CompactionPlan) -> int:
@@ -324,7 +335,8 @@ def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str
         details={
             "foldable_before": before,
             "foldable_after": after,
-            "above_aim": after > job.limits.aim_tokens,
+            "above_aim": after > job.aim,
+            "written": _written(job, messages),
             "fold_tokens": folded.tokens,
             "unverified": handoff.unverified,
             "sections": {section.value: len(lines) for section, lines in handoff.sections.items()},
@@ -332,6 +344,19 @@ def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str
         },
     )
     return CompactionResult(done, folded.shown, folded.fold, folded.folds)
+
+
+def _written(job: CompactionTask, messages: Sequence[Message]) -> int:
+    """Tokens behind the part of the view that stays as it was: what a prompt cache has to take in anew."""
+    old = [item.message for item in job.items]
+    same = next((k for k, (was, now) in enumerate(zip(old, messages, strict=False)) if was != now), len(messages))
+    written = sum(map(job.measure, messages[same:]))
+    if same < min(len(old), len(messages)):
+        was, now = old[same].get("content"), messages[same].get("content")
+        if isinstance(was, list) and isinstance(now, list):
+            stays = takewhile(lambda pair: pair[0] == pair[1], zip(was, now, strict=False))
+            written -= sum(job.counter.text(str(part.get("text", ""))) for part, _ in stays)
+    return max(0, written)
 
 
 TOLERATED = {ViolationKind.UNKNOWN_ROLE, ViolationKind.LATE_SYSTEM, ViolationKind.NO_USER}

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from leporello.compaction.view import Item
 from leporello.errors import FixedPartTooLarge
-from leporello.messages import Message, is_instruction, is_result, message_hash, role_of, text_of
+from leporello.ledger.calls import describe
+from leporello.messages import Message, calls_of, is_instruction, is_result, message_hash, role_of, text_of
 from leporello.models import Limits
 from leporello.turns import Group, groups, open_group, opening_role
 
@@ -17,6 +18,9 @@ ROOMY_TAIL_TOKENS = 16_000
 """A tail of at least this many tokens is shown whole: the fold beside it has room enough (decision 0023)."""
 NEAR_SHARE = 0.5
 """What the newest messages may take whole of a smaller tail; older ones are shown slim."""
+TALK_SHARE = 0.4
+"""Of the last messages that a smaller tail reaches back to, where nothing was called: there is nothing to show slim,
+and the fold keeps more of what was said for the same tokens (decision 0039)."""
 TAIL_STRETCH = 1.5
 """How far `protect_last_n` may stretch the tail's token budget."""
 SLIM_CHARS = 600
@@ -26,6 +30,9 @@ POINTER_TOKENS = 90
 """What a tool result costs once its body is a pointer (an upper bound for planning)."""
 PRUNE_ABOVE_CHARS = 200
 """A tool result up to this length is left as it is: a pointer would not be shorter."""
+
+LOOKING = ("read", "search", "list", "git_read", "web", "other")
+"""Kinds of calls that bring something and change nothing."""
 
 Measure = Callable[[Message], int]
 
@@ -101,7 +108,7 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
     lifted = newest if newest is not None and newest in between else None
     return CompactionPlan(
         items,
-        head=(*range(lead), *stays, *range(lead, head_stop)),
+        head=_ordered_head(messages, lead, head_stop, stays),
         middle=tuple(index for index in between if index != lifted and index not in stays),
         tail=tuple(range(tail.start, len(items))),
         lifted=lifted,
@@ -109,6 +116,12 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
         clipped=tail.clipped,
         open_calls=tuple(range(busy.start, busy.stop)) if busy else (),
     )
+
+
+def _ordered_head(messages: Sequence[Message], lead: int, stop: int, stays: Sequence[int]) -> tuple[int, ...]:
+    """Instructions that are moved to the front stand there in the order in which they were given."""
+    early = [index for index in range(lead, stop) if stays and is_instruction(messages[index])]
+    return (*range(lead), *early, *stays, *(index for index in range(lead, stop) if index not in early))
 
 
 def newest_user(items: Sequence[Item]) -> int | None:
@@ -148,26 +161,32 @@ def _tail(
 
     Slim means that results are pointers and long texts of the assistant are clipped. In a small window that begins
     early: the room is worth more in the fold, which is chosen line by line. Results at the very end are what the model
-    waits for: they are cut when they are long, never cleared, or it would only make the same call again. An unverified
-    summary is in the tail only as long as there is room for it.
+    waits for: they are cut when they are long, never cleared, or it would only make the same call again. What it looked
+    up just before, without having done anything with it, stays whole in all of the tail's tokens. An unverified summary
+    is in the tail only as long as there is room for it.
     """
     messages = [item.message for item in items]
+    talk = limits.tail_tokens < ROOMY_TAIL_TOKENS and not any(map(is_result, messages))
+    last = protection.last * TALK_SHARE if talk else protection.last
     start = len(messages)
     used = 0
     pointers: set[int] = set()
     clipped: set[int] = set()
+    in_hand = True
     for group in reversed(all_groups):
         if group.start < head_stop:
             break
         count = len(messages) - start
-        wanted = count < protection.last
+        wanted = count < last
         unverified = items[group.start].unverified is not None
         awaited = group is all_groups[-1] and not unverified
         most = limits.tail_tokens if awaited else sys.maxsize
         span = range(group.start, group.stop)
         sizes = {index: min(measure(messages[index]), most) for index in span}
         whole = sum(sizes.values())
-        if not (pointers or clipped) and used + whole <= _whole_tokens(limits, wanted=wanted):
+        in_hand = in_hand and wanted and _only_looks(messages[group.start])
+        near = max(_whole_tokens(limits, wanted=wanted), limits.tail_tokens if in_hand else 0)
+        if not (pointers or clipped) and used + whole <= near:
             used += whole
             start = group.start
             continue
@@ -190,6 +209,12 @@ def _whole_tokens(limits: Limits, *, wanted: bool) -> float:
     if limits.tail_tokens < ROOMY_TAIL_TOKENS:
         return limits.tail_tokens * NEAR_SHARE if wanted else 0
     return limits.tail_tokens * TAIL_STRETCH if wanted else limits.tail_tokens
+
+
+def _only_looks(message: Message) -> bool:
+    """Whether a message calls for things to read, and changes nothing."""
+    works = [describe(call).work for call in calls_of(message)]
+    return bool(works) and all(work in LOOKING for work in works)
 
 
 def can_be_clipped(message: Message) -> bool:
@@ -237,10 +262,10 @@ def too_large(window: int, parts: Mapping[str, int]) -> FixedPartTooLarge | None
     return FixedPartTooLarge(window, parts) if sum(parts.values()) > window else None
 
 
-def fitted(limits: Limits, parts: Mapping[str, int]) -> Limits:
-    """The limits for what the fixed part leaves of the window."""
+def fitted(limits: Limits, parts: Mapping[str, int], depth: int) -> Limits:
+    """The limits for what the fixed part leaves of the window, with every budget in proportion to what is kept."""
     left = max(0, limits.hard_tokens - sum(parts.values()))
-    return scaled(limits, min(1.0, left / (limits.window * USUAL_SHARE)))
+    return scaled(limits, min(1.0, left / (limits.window * USUAL_SHARE), depth / limits.aim_tokens))
 
 
 def scaled(limits: Limits, share: float) -> Limits:

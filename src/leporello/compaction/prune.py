@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leporello.ledger.calls import UNKNOWN_CALL, describe, ended
+from leporello.ledger.facts import told
 from leporello.ledger.units import CUT_MARK
 from leporello.messages import (
     Message,
@@ -24,11 +25,13 @@ from leporello.messages import (
     parts_of,
     text_of,
 )
-from leporello.redact.messages import masked_text
+from leporello.redact import redact
+from leporello.redact.messages import masked_arguments
 
 LONG_ARGUMENT_CHARS = 1_200
+MOST_NAMED = 3
 OMITTED_KEY = "_left_out"
-IMAGE_NOTE = "[image of an earlier turn]"
+IMAGE_NOTE = "[image of an earlier turn: "
 _WORDS = (PartKind.TEXT, PartKind.THINKING)
 _THINKING_KEYS = ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details", "provider_state")
 
@@ -51,7 +54,8 @@ def without_images(message: Message) -> Message:
     if not isinstance(content, list):
         return message
     parts = [
-        {"type": "text", "text": IMAGE_NOTE} if part.kind is PartKind.IMAGE else part.raw for part in parts_of(message)
+        {"type": "text", "text": f"{IMAGE_NOTE}{told(part)}]"} if part.kind is PartKind.IMAGE else part.raw
+        for part in parts_of(message)
     ]
     return {**message, "content": parts} if parts != content else message
 
@@ -61,17 +65,19 @@ def shorten_arguments(message: Message) -> Message:
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message
-    changed = [_shorten_call(item) for item in calls]
+    changed = [_shorten_call(item, call) for item, call in zip(calls, calls_of(message), strict=False)]
     return message if changed == calls else {**message, "tool_calls": changed}
 
 
-def _shorten_call(item: Any) -> Any:
+def _shorten_call(item: Any, call: ToolCall) -> Any:
     if not isinstance(item, dict) or not isinstance(item.get("function"), dict):
         return item
     arguments = item["function"].get("arguments")
     if not isinstance(arguments, str) or len(arguments) <= LONG_ARGUMENT_CHARS:
         return item
-    short = json.dumps(_lighter(_exact(masked_text(arguments)), len(arguments)), separators=(",", ":"))
+    edits = ", ".join(f"{path} {change}".strip() for path, change in describe(call).edits[:MOST_NAMED])
+    lighter = _lighter(_exact(masked_arguments(arguments)), len(arguments), f"; changes {edits}" if edits else "")
+    short = json.dumps(lighter, separators=(",", ":"))
     return {**item, "function": {**item["function"], "arguments": short}}
 
 
@@ -84,15 +90,16 @@ def _exact(arguments: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _lighter(arguments: Mapping[str, Any], size: int) -> dict[str, Any]:
+def _lighter(arguments: Mapping[str, Any], size: int, deed: str) -> dict[str, Any]:
     if not arguments:
-        return {OMITTED_KEY: f"{size:,} characters of arguments"}
+        return {OMITTED_KEY: f"{size:,} characters of arguments{deed}"}
     kept: dict[str, Any] = {}
     omitted: dict[str, str] = {}
     for key, value in arguments.items():
         length = len(value) if isinstance(value, str) else len(encode_json(value))
         if length > LONG_ARGUMENT_CHARS // 4:
-            omitted[key] = f"{length:,} characters"
+            omitted[key] = f"{length:,} characters{deed}"
+            deed = ""
         else:
             kept[key] = value
     return {**kept, OMITTED_KEY: omitted} if omitted else kept
@@ -134,10 +141,10 @@ def clipped(message: Message, max_chars: int, *, answered: bool = True) -> Messa
     slim = {key: value for key, value in message.items() if not answered or key not in _THINKING_KEYS}
     if len(text) > max_chars:
         front = max(1, max_chars * 2 // 3)
-        clean = masked_text(text)
+        clean = redact(text)
         cut = clean[:front] + f"\n{CUT_MARK.strip()}\n" + clean[-max(1, max_chars - front) :]
         parts = parts_of(without_images(message))
-        others = [part.raw for part in parts if part.kind not in _WORDS or part.text == IMAGE_NOTE]
+        others = [part.raw for part in parts if part.kind not in _WORDS or part.text.startswith(IMAGE_NOTE)]
         slim["content"] = [{"type": "text", "text": cut}, *others] if others else cut
     return shorten_arguments(slim)
 

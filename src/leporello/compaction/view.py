@@ -13,9 +13,8 @@ from typing import Generic, TypeVar
 from leporello.events import ViewEntry
 from leporello.fingerprint import fingerprints
 from leporello.messages import Message, Messages, is_instruction, role_of
-from leporello.summaries.fold import RunningState, ViewFold, blocks_of, read_fold
+from leporello.summaries.fold import RunningState, Trust, ViewFold, blocks_of, read_fold
 from leporello.summaries.handoff import Handoff
-from leporello.summaries.trust import Trust
 
 T = TypeVar("T")
 

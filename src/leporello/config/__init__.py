@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from leporello.config.catalogue import SETTINGS, Setting
-from leporello.config.edit import write_setting
 from leporello.config.home import Home, fold_key, load_keys, save_key
-from leporello.config.load import load_settings
-from leporello.config.settings import Settings
-from leporello.config.sources import SettingSource, can_redraw, colours_wanted
+from leporello.config.settings import Settings, load_settings
+from leporello.config.sources import SettingSource, can_redraw, colours_wanted, write_setting
 
 __all__ = [
     "SETTINGS",

@@ -1,11 +1,145 @@
-"""SETTINGS: every setting as data. Loading, checking, `leporello config` and the documentation all derive from it."""
+"""SETTINGS: every setting as data, with its kind of value; loading, checking, `leporello config` and docs follow it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from leporello.config.kinds import SettingKind, either, flag, named_tables, names, number, one_of, url, words
+
+@dataclass(frozen=True, slots=True)
+class SettingKind:
+    """What a setting may hold."""
+
+    allowed: str
+    """The allowed values in words, as an error and the documentation show them."""
+    check: Callable[[Any], Any]
+    """The value in its final type; `ValueError` when it is not allowed."""
+    from_text: Callable[[str], Any] = str
+    """The raw value that a variable's or flag's text stands for; still to be checked."""
+
+
+def _kind(
+    allowed: str,
+    fits: Callable[[Any], bool],
+    final: Callable[[Any], Any] = lambda value: value,
+    from_text: Callable[[str], Any] = str,
+) -> SettingKind:
+    def check(value: Any) -> Any:
+        if not fits(value):
+            raise ValueError
+        return final(value)
+
+    return SettingKind(allowed, check, from_text)
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def flag() -> SettingKind:
+    said = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+    kind = _kind("true or false", lambda value: isinstance(value, bool))
+    return replace(kind, from_text=lambda text: said.get(text.strip().lower(), text))
+
+
+def number(
+    least: float | None = None, most: float | None = None, *, whole: bool = False, unit: str = ""
+) -> SettingKind:
+    """A number within bounds, both included; `whole` ones have no fraction."""
+    allowed = ("a whole number" if whole else "a number") + (f" of {unit}" if unit else "")
+    if least is not None and most is not None:
+        allowed += f" from {least:g} to {most:g}"
+    elif least is not None:
+        allowed += f", at least {least:g}"
+    low, high = -math.inf if least is None else least, math.inf if most is None else most
+
+    def fits(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return False
+        return low <= value <= high and (not whole or value == int(value))
+
+    def from_text(text: str) -> Any:
+        cleaned = text.strip().replace("_", "")
+        for read in (int, float):
+            with contextlib.suppress(ValueError):
+                return read(cleaned)
+        return text
+
+    return _kind(allowed, fits, int if whole else float, from_text)
+
+
+def words(allowed: str) -> SettingKind:
+    """Text that is not empty."""
+    return _kind(allowed, _is_words, str.strip)
+
+
+def url() -> SettingKind:
+    """The base URL of an API."""
+    return _kind(
+        "a URL that begins with http:// or https://",
+        lambda value: isinstance(value, str) and value.strip().lower().startswith(("http://", "https://")),
+        lambda value: value.strip().rstrip("/"),
+    )
+
+
+def one_of(*choices: str) -> SettingKind:
+    listed = " or ".join(choices) if len(choices) < 3 else "one of " + ", ".join(choices)
+    return _kind(listed, lambda value: isinstance(value, str) and value in choices, from_text=str.strip)
+
+
+def names(allowed: str) -> SettingKind:
+    """A list of words; in a variable they are separated by commas."""
+    return _kind(
+        allowed,
+        lambda value: isinstance(value, list | tuple) and all(map(_is_words, value)),
+        lambda value: tuple(map(str.strip, value)),
+        lambda text: [item.strip() for item in text.split(",") if item.strip()],
+    )
+
+
+def either(word: str | None, other: SettingKind) -> SettingKind:
+    """A special word (`auto`), or null when `word` is None, or else a value of another kind."""
+
+    def from_text(text: str) -> Any:
+        cleaned = text.strip().lower()
+        if word is None and cleaned in ("", "null", "none", "~"):
+            return None
+        return word if cleaned == word else other.from_text(text)
+
+    def check(value: Any) -> Any:
+        return value if value == word else other.check(value)
+
+    return SettingKind(f"{word or 'null'} or {other.allowed}", check, from_text)
+
+
+def named_tables(*fields: str) -> SettingKind:
+    """A mapping from names to small mappings with known fields, such as one entry per model.
+
+    What the fields may hold is checked by whoever uses them.
+    """
+
+    def check(value: Any) -> dict[str, dict[str, Any]]:
+        if not isinstance(value, dict):
+            raise ValueError
+        for name, entry in value.items():
+            if not isinstance(entry, dict):
+                raise ValueError(f"{name} is not a mapping")
+            unknown = [str(key) for key in entry if key not in fields]
+            if unknown:
+                raise ValueError(f"{name} has no field {unknown[0]!r}")
+        return {str(name): dict(entry) for name, entry in value.items()}
+
+    def from_text(text: str) -> Any:
+        with contextlib.suppress(ValueError):
+            return json.loads(text)
+        return text
+
+    return SettingKind(f"a mapping from names to mappings with some of {', '.join(fields)}", check, from_text)
+
 
 AUTO = "auto"
 API_MODES = ("openai_chat", "openai_responses", "anthropic")
@@ -55,7 +189,14 @@ SETTINGS: tuple[Setting, ...] = (
         "compression.protect_last_n",
         20,
         _count,
-        "Least number of recent messages kept, while they fit 1.5 times the tail budget.",
+        "Least number of recent messages kept, while they fit 1.5 times the tail budget. Of a talk without tool"
+        " calls, in a small window, two fifths of it.",
+    ),
+    Setting(
+        "compression.policy",
+        "balanced",
+        one_of("economy", "balanced", "memory"),
+        "How much a compaction keeps: economy the least, memory as much as the window suggests. Price decides when.",
     ),
     Setting(
         "compression.deadline",
@@ -93,7 +234,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("prompt_caching.cache_ttl", "5m", one_of("5m", "1h"), "How long the provider keeps a cached prefix."),
     Setting(
         "prompt_caching.layout",
-        "system_and_3",
+        "anchored",
         one_of("system_and_3", "anchored"),
         "Where cache breakpoints stand in a request.",
     ),
@@ -112,20 +253,48 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("tools.paths", (), names("a list of folders"), "Folders outside the working directory tools may use."),
     Setting(
-        "recall.vectors",
-        False,
+        "tools.sandbox",
+        AUTO,
+        one_of(AUTO, "off"),
+        "Whether commands run in the system's sandbox (`bwrap`, `sandbox-exec`) where it has one.",
+    ),
+    Setting("tools.network", True, flag(), "Whether commands in the sandbox may use the network."),
+    Setting(
+        "tools.schema_share",
+        0.05,
+        number(0.0, 1.0),
+        "Share of the window that tool schemas may take; beyond it the agent's tools that were never used give way to "
+        "`find_tools` at a compaction. 1 keeps them all.",
+    ),
+    Setting("recall.vectors", False, flag(), "Search by meaning beside words; needs `leporello[vectors]`."),
+    Setting(
+        "recall.unasked",
+        True,
         flag(),
-        "Search by meaning beside words, in conversations of up to 4,000 messages; needs `leporello[vectors]`.",
+        "In a compacted conversation the agent sees, behind your message, what it may need of the compacted part: at "
+        "most 2% of the window, once, never stored.",
     ),
     Setting("plugins.enabled", (), names("a list of plugins"), "General plugins to load."),
     Setting(
         "plugins.allow_unsafe_folders", False, flag(), "Load plugins from folders that other users can write or own."
     ),
     Setting(
+        "plugins.isolation",
+        "none",
+        one_of("none", "process"),
+        "Where an engine of a plugin runs: in this program, or for each conversation in a process of its own.",
+    ),
+    Setting(
         "store.url",
         AUTO,
         either(AUTO, words("sqlite:///PATH or postgresql://...")),
         "Where conversations are kept; `auto` is leporello.db in the home folder.",
+    ),
+    Setting(
+        "store.retention_days",
+        0,
+        number(0, 100_000, whole=True, unit="days"),
+        "The gateway deletes ended conversations without pins after so long without activity; 0 keeps them.",
     ),
     Setting("gateway.host", "127.0.0.1", words("an address of this machine"), "Where `leporello serve` listens."),
     Setting("gateway.port", 8484, number(0, 65535, whole=True), "Its port; 0 takes any that is free."),
@@ -145,6 +314,10 @@ SETTINGS: tuple[Setting, ...] = (
         "gateway.max_body", 32_000_000, number(least=1_000, whole=True, unit="bytes"), "Largest request, unpacked too."
     ),
     Setting("gateway.rate", 600, _count, "Requests a minute that one key may send."),
+    Setting(
+        "gateway.tokens_per_day", 0, number(least=0, whole=True), "Tokens a day (UTC) of one key; 0 is any number."
+    ),
+    Setting("gateway.dollars_per_day", 0.0, number(least=0), "Money a day (UTC) of one key, by list prices; 0 is any."),
     Setting("gateway.streams", 128, _count, "Requests of one key at the same time."),
     Setting("gateway.connections", 256, _count, "Connections of one client address at the same time, for each worker."),
     Setting(
@@ -177,6 +350,20 @@ SETTINGS: tuple[Setting, ...] = (
         86_400.0,
         number(least=1, unit="seconds"),
         "An agent session nobody wrote to for so long is ended.",
+    ),
+    Setting(
+        "gateway.recall_unasked",
+        False,
+        flag(),
+        "Add to compacted requests what the user's newest message may need of the compacted part: at most 2% of the "
+        "window, behind that message, never stored.",
+    ),
+    Setting(
+        "gateway.find_tools",
+        False,
+        flag(),
+        "In compacted requests a client's tools that were never used give way to `find_tools`, which the gateway "
+        "answers, where they take more than `tools.schema_share` of the window.",
     ),
     Setting(
         "gateway.recall",

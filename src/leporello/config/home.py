@@ -86,6 +86,11 @@ class Home:
         return self.path / "models"
 
     @property
+    def history_file(self) -> Path:
+        """What was typed into the chat, newest last; readable by the owner only."""
+        return self.path / "history"
+
+    @property
     def limits_file(self) -> Path:
         """Context windows that providers stated in an error, remembered."""
         return self.path / "limits.json"

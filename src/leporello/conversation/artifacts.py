@@ -1,34 +1,38 @@
-"""What a conversation keeps beside its view: large outputs, results that calls wait for, pins.
+"""What a conversation has beside its view, and how all of it is removed.
 
-Also the archive that recall reads.
+Large outputs, results that calls wait for, pins, and the archive that recall reads. Whoever removes a conversation
+removes its rows and indexes, the outputs saved beside the store, what was typed, and the bytes of it all.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from leporello.config import Home
 from leporello.errors import InputError
 from leporello.events import Span
-from leporello.messages import Message, Messages, ToolCall, calls_of, text_of
+from leporello.files import open_atomically
+from leporello.lazy_regex import lazy_regex
+from leporello.messages import Message, Messages, ToolCall, calls_of, role_of, text_of
 from leporello.recall.base import ArchivedFold, RecallQuery, Window
 from leporello.recall.memory import MemoryRecall, StaticVectors
 from leporello.recall.paging import find
 from leporello.recall.stored import RecallScope, StoreRecall
 from leporello.redact import redact
 from leporello.store import Store
-from leporello.store.records import Pin
+from leporello.store.records import Pin, StatedValue
 from leporello.tokens import TokenCounter
 from leporello.tools.base import ToolResult
 from leporello.tools.sandbox import is_within, real
 from leporello.turns import open_group
 
-_SAFE = re.compile(r"[A-Za-z0-9._-]{1,80}")
+_SAFE = lazy_regex(r"[A-Za-z0-9._-]{1,80}")
 
 
 def outputs_folder(home: Home, conversation: str) -> Path:
@@ -163,16 +167,86 @@ class StoredArchive:
         found = self._store.views.folds(self._conversation)
         return [ArchivedFold(fold.id, fold.covered, fold.text, fold.children) for fold in found]
 
+    def values(self, span: Span) -> Sequence[StatedValue]:
+        """What was stored with the last compaction: a span that somebody asks about is folded."""
+        return self._store.values.all(self._conversation, span)
+
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first."""
         newest = self.newest()
+        embedding = StaticVectors.load() if self._by_meaning else None
         if newest > self._most_in_memory:
             self._recall = None
-            return StoreRecall(self._store, RecallScope(self._conversation)).search(query)
+            return StoreRecall(self._store, RecallScope(self._conversation), embedding=embedding).search(query)
         if self._recall is None:
-            self._recall = MemoryRecall(embedding=StaticVectors.load() if self._by_meaning else None)
+            self._recall = MemoryRecall(embedding=embedding)
             self._known = 0
         for number, message in self.read(Span(self._known + 1, newest)):
             self._recall.add(number, message)
             self._known = number
         return self._recall.search(query)
+
+
+TYPED_WITHIN = 5.0
+"""Seconds between the history's time of what was typed and the message's."""
+
+_ENTRY = lazy_regex(rb"(?m)^(?=# )")
+"""The beginning of an entry in the chat's history."""
+
+
+def delete_conversation(store: Store, home: Home, id: str) -> None:
+    """Remove a conversation with everything it has. Its bytes are overwritten by `Care.vacuum`."""
+    asked = [stored for stored in store.log.iterate(id) if role_of(stored.message) == "user"]
+    words = [_plain(text_of(stored.message)) for stored in asked]
+    times = [stored.created_at for stored in asked]
+
+    def is_of_it(typed: str, at: float) -> bool:
+        # What was typed may have become a longer message, with a file or a paste in it, or be a command beside one.
+        return any(typed in text for text in words) or any(abs(time - at) <= TYPED_WITHIN for time in times)
+
+    store.conversations.delete(id)
+    _remove_outputs(home, id)
+    _forget_typed(home, is_of_it)
+
+
+def prune_conversations(store: Store, home: Home, before: float) -> list[str]:
+    """Remove ended conversations without pins whose last activity is older, bytes included; returns their ids."""
+    gone = store.conversations.prune(before)
+    for id in gone:
+        _remove_outputs(home, id)
+    if gone:
+        _forget_typed(home, lambda _, at: at < before)
+        store.care.vacuum()
+    return gone
+
+
+def _forget_typed(home: Home, goes: Callable[[str, float], bool]) -> None:
+    """Take entries out of the chat's history: each is a line `# time` and the typed lines behind a `+`."""
+    try:
+        kept = home.history_file.read_bytes()
+    except OSError:
+        return
+    first, *entries = _ENTRY.split(kept)
+    left = [entry for entry in entries if not goes(*_typed(entry))]
+    if len(left) < len(entries):
+        with open_atomically(home.history_file, private=True) as file:
+            file.write(first + b"".join(left))
+
+
+def _typed(entry: bytes) -> tuple[str, float]:
+    stamp, *lines = entry.decode("utf-8", "replace").splitlines()
+    try:
+        at = datetime.fromisoformat(stamp.removeprefix("# ")).timestamp()
+    except ValueError:
+        at = 0.0
+    return _plain("\n".join(line[1:] for line in lines if line.startswith("+"))), at
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _remove_outputs(home: Home, id: str) -> None:
+    folder = outputs_folder(home, id)
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder)

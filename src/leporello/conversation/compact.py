@@ -8,20 +8,23 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
+from leporello.cancel import CancelToken
 from leporello.compaction.pipeline import CompactionResult
+from leporello.conversation.log import ledger_snapshot
 from leporello.errors import LeaseLost, StoreConflict, StoreError
-from leporello.events import CompactionReport, Outcome
-from leporello.ledger import ledger as snapshot
+from leporello.events import CompactionReport, Listener, Outcome
 from leporello.ledger.facts import ROLES, storable
 from leporello.ledger.ledger import Ledger, Pinned
 from leporello.messages import is_result, role_of, text_of
+from leporello.policy.state import GROWTH
 from leporello.redact.messages import masked
 from leporello.store import Store
 from leporello.store.records import CompactionRecord as StoredCompaction
-from leporello.store.records import Lease, LedgerSnapshot, StoredFold, View
+from leporello.store.records import Lease, StoredFold, View
+from leporello.summaries.base import LivePrefix, Summariser
 from leporello.summaries.handoff import to_json
 
 
@@ -38,6 +41,14 @@ class CompactionJob:
     recall: bool = False
     """Whether the model can call the recovery tools."""
     trigger: str = "threshold"
+    tokens: int = 0
+    """Of the request that made it due."""
+
+    def again(self, earlier: CompactionJob | None) -> bool:
+        """Whether it is worth trying after an earlier job: of another view, or of one that has grown much since."""
+        if earlier is None or earlier.generation != self.generation:
+            return True
+        return self.tokens >= earlier.tokens * (1 + GROWTH)
 
     @property
     def key(self) -> str:
@@ -54,6 +65,26 @@ class CompactionJob:
         return cls(**{name: value for name, value in data.items() if name in known})
 
 
+@dataclass(slots=True)
+class CompactionHooks:
+    """What a host hangs into the compactions of a conversation."""
+
+    summariser: Summariser | None = None
+    """Writes the summaries; None: they are made without a model."""
+    listeners: list[Listener] = field(default_factory=list)
+    """Told what came of a compaction."""
+    before: list[Callable[[str], None]] = field(default_factory=list)
+    """Told that a compaction begins, and why."""
+    cancel: CancelToken | None = None
+    """Stops a compaction that is under way; nothing is changed then, and `Cancelled` is raised."""
+    later: Callable[[CompactionJob], bool] | None = None
+    """Takes compactions that are due but can wait, to be done beside the conversation; False when it can't."""
+    live: Callable[[], LivePrefix | None] | None = None
+    """The conversation as its own model has it in its cache; a summary call may begin with it."""
+    closing: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the conversation is closed."""
+
+
 LEASE_SECONDS = 10.0
 HELD = "held"
 """In the details of a report: another process had the lease."""
@@ -63,9 +94,21 @@ Compact: TypeAlias = Callable[[View], CompactionResult]
 
 
 def fold_stored(
-    store: Store, conversation: str, ledger: Ledger, compact: Compact, *, engine: str, trigger: str
-) -> CompactionReport:
-    """One compaction of the stored view; the report says what came of it and is kept by the store."""
+    store: Store,
+    conversation: str,
+    ledger: Ledger,
+    compact: Compact,
+    *,
+    engine: str,
+    trigger: str,
+    state: Callable[[int], Mapping[str, Any]],
+    instead: View | None = None,
+) -> tuple[CompactionReport, View]:
+    """One compaction of the stored view: what came of it, kept by the store too, and the view there is then.
+
+    `state`: the values that go with a new generation, so that whoever sees the one sees the other. `instead`: the view
+    that the last compaction was made of, when this one is to stand in its place.
+    """
     with _leased(store, conversation) as lease:
         if lease is None:
             report = CompactionReport(
@@ -76,20 +119,24 @@ def fold_stored(
                 details={HELD: True},
             )
             store.views.record_attempt(conversation, report)
-            return report
+            return report, store.views.view(conversation)
         view = store.views.view(conversation)
+        base = instead or view
+        if instead is not None and view.generation != instead.generation + 1:
+            return CompactionReport(Outcome.BLOCKED, "Somebody compacted since.", engine, trigger=trigger), view
         ledger.pins = pinned(store, conversation)
-        done = compact(view)
+        done = compact(base)
         if not done.report.committed:
             store.views.record_attempt(conversation, done.report)
-            return done.report
+            return done.report, store.views.view(conversation)
         try:
-            store.views.commit(conversation, _stored(done, view, ledger), lease)
+            stored = stored_compaction(done, view.generation, base.last, ledger)
+            made = store.views.commit(conversation, replace(stored, state=state(view.generation + 1)), lease)
         except (StoreConflict, LeaseLost) as error:
             report = replace(done.report, outcome=Outcome.BLOCKED, reason=str(error))
             store.views.record_attempt(conversation, report)
-            return report
-        return done.report
+            return report, store.views.view(conversation)
+        return done.report, made
 
 
 def pinned(store: Store, conversation: str) -> dict[int, Pinned]:
@@ -103,17 +150,18 @@ def pinned(store: Store, conversation: str) -> dict[int, Pinned]:
     return found
 
 
-def _stored(done: CompactionResult, view: View, ledger: Ledger) -> StoredCompaction:
+def stored_compaction(done: CompactionResult, generation: int, last: int, ledger: Ledger) -> StoredCompaction:
+    """A result as the store takes it; made of the view of a generation, which accounts for messages up to `last`."""
     return StoredCompaction(
-        base_generation=view.generation,
-        base_last=view.last,
+        base_generation=generation,
+        base_last=last,
         entries=[item.entry for item in done.shown],
         report=done.report,
         folds=[
             StoredFold(new.fold.id, new.fold.span, new.text, to_json(new.fold.handoff), new.children)
             for new in done.folds
         ],
-        ledger=LedgerSnapshot(ledger.last, snapshot.VERSION, snapshot.save(ledger)),
+        ledger=ledger_snapshot(ledger),
     )
 
 

@@ -16,7 +16,7 @@ from leporello.errors import InputError
 from leporello.events import CompactionReport
 from leporello.messages import Message, decode_json, text_of
 from leporello.plugins.host import PluginHost
-from leporello.policy import Occasion
+from leporello.policy.decision import Occasion
 from leporello.providers.base import ModelReply
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.store import Store, find_or_create, open_store
@@ -149,10 +149,12 @@ class Conversation:
         reading = self.runtime.compactor.prepare(tools, words)
         model, messages = self.runtime.sizes.model, self.messages
         caching_settings = self.runtime.settings.prompt_caching
+        head = (first,) if words and first else ()
+        fold = self.runtime.log.last_fold
         return Request(
             conversation=self.id,
             model=model,
-            messages=(first, *messages) if words and first else tuple(messages),
+            messages=(*head, *messages),
             tools=tuple(dict(tool) for tool in tools),
             max_tokens=max_tokens,
             provider=provider,
@@ -160,6 +162,7 @@ class Conversation:
             ttl=caching_settings.cache_ttl,
             tokens=reading.tokens,
             room=self.runtime.sizes.limits.window - reading.tokens,
+            summary=None if fold is None else fold + len(head),
             options=caching.cache_options(caching.cache_use(model, provider), self.id),
         )
 
@@ -218,6 +221,9 @@ class Conversation:
 
     def close(self) -> None:
         """Release the engine, and the store if this conversation opened it."""
+        for closing in self.runtime.hooks.closing:
+            closing()
+        self.runtime.log.close()
         self.runtime.plugins.close()
         if self._owns_store:
             self._store.close()

@@ -2,7 +2,8 @@
 
 Input over the window: learn a limit that is stated, compact, send again. Output cap: lower the cap of this call only.
 Thinking blocks that the provider rejects: send the conversation without them. Each at most three times; nothing is ever
-guessed and kept. Everything else stands as it is. The callers carry out the step and come back with the next refusal.
+guessed and kept. The vendor's own search for tools that it refuses after all: ours takes its place. Everything else
+stands as it is. The callers carry out the step and come back with the next refusal.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from leporello.policy import DISABLED
+from leporello.policy.decision import DISABLED
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import ErrorVerdict
 
 MOST_RECOVERIES = 3
 LEAST_OUTPUT = 64
+TOOL_SEARCH_CAUSE = "tool_search"
 THINKING_CAUSES = ("stale_thinking", "missing_thinking")
 
 
@@ -27,6 +29,8 @@ class Remedy(StrEnum):
     COMPACT = "compact"
     LOWER_CAP = "lower cap"
     DROP_THINKING = "drop thinking"
+    OWN_TOOL_SEARCH = "own tool search"
+    """Hide unused tools behind `find_tools`, and no longer behind what the vendor documents and refuses."""
     EXHAUSTED = "exhausted"
     """Compacting would be the cure, but it is not allowed or was done often enough."""
 
@@ -87,6 +91,8 @@ class Facts:
     """`compression.enabled`."""
     output: OutputCap = field(default_factory=OutputCap)
     can_drop_thinking: bool = False
+    vendor_searches: bool = False
+    """The request left the search for tools to the vendor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,8 @@ def next_step(recovery: Recovery, verdict: ErrorVerdict, facts: Facts) -> Step:
         return _lower_cap(recovery, verdict, facts)
     if verdict.cause in THINKING_CAUSES and facts.can_drop_thinking and not recovery.spent(recovery.other):
         return Step(Remedy.DROP_THINKING, replace(recovery, other=recovery.other + 1))
+    if verdict.cause == TOOL_SEARCH_CAUSE and facts.vendor_searches:
+        return Step(Remedy.OWN_TOOL_SEARCH, recovery)
     if not verdict.foldable:
         return Step(Remedy.NONE, recovery)
     if recovery.spent(recovery.compactions):

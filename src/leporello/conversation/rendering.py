@@ -108,6 +108,8 @@ class RenderedView:
         self._settled: list[Item] = []
         self._lines = 0
         self._last: ViewLine | None = None
+        self.last_fold: int | None = None
+        """The place of the last fold in the messages that were rendered last."""
 
     def messages(self, view: View, recall: bool | None = None) -> list[Message]:
         """What is sent of a view. `recall`: whether the model can call the recall tools."""
@@ -125,7 +127,10 @@ class RenderedView:
         if cut:
             self._settle(new[:cut])
         open_end = repair(view_items(new[cut:], recall))
-        return [item.message for item in join_neighbours([*self._settled[-1:], *open_end], self._settled[:-1])]
+        sent = join_neighbours([*self._settled[-1:], *open_end], self._settled[:-1])
+        folds = (place for place in range(len(sent) - 1, -1, -1) if sent[place].fold is not None)
+        self.last_fold = next(folds, None)
+        return [item.message for item in sent]
 
     def _goes_on(self, view: View, recall: bool | None) -> bool:
         """Whether the view is the one followed so far, longer at its end."""
@@ -156,12 +161,15 @@ class Request:
     """The size of the whole request as the meter sees it."""
     room: int | None = None
     """What is left of the window for the answer."""
+    summary: int | None = None
+    """The place of the last fold in `messages`."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def marked(self, *, native: bool = True) -> list[Message]:
         """The messages with cache breakpoints in the internal form."""
-        lay = caching.anchored if self.layout == "anchored" else caching.system_and_3
-        return lay(self.messages, self.ttl, native=native)
+        if self.layout == "anchored":
+            return caching.anchored(self.messages, self.ttl, native=native, summary=self.summary)
+        return caching.system_and_3(self.messages, self.ttl, native=native)
 
     def anthropic(self) -> dict[str, Any]:
         """Keyword arguments for `client.messages.create`."""

@@ -1,20 +1,33 @@
-"""How large the next request of a conversation is, for which model and within which limits."""
+"""How large the next request of a conversation is, for which model and within which limits; what is remembered of it.
+
+What was measured and decided is stored with the conversation, so that another process goes on from there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leporello.config import Settings
+from leporello.conversation.compact import CompactionJob
+from leporello.conversation.log import ConversationLog
+from leporello.dialects.pieces import DEFERRED
 from leporello.messages import Message
-from leporello.models import Limits
+from leporello.models import Limits, model_facts
 from leporello.models.limits import limits_of
+from leporello.plugins.host import EngineSlot
+from leporello.policy.decision import CompactionState
+from leporello.policy.prices import PriceTable, price_table
+from leporello.policy.state import COLD, answered, kept_state, undone, with_kept
 from leporello.tokens import TokenCounter
 from leporello.tokens.meter import PromptMeter, PromptSize
 
 METER_KEY = "tokens.meter"
 """In the state of a conversation: what a process measured, so that the next one goes on from there."""
+ATTEMPTS_KEY = "compaction.attempts"
+POLICY_KEY = "policy"
+"""In what was measured: the state that the next decision starts from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,8 @@ class PromptSizes:
         self._settings = settings
         self.last_prompt_tokens = 0
         """As the provider counted the last request; 0: none went out from here."""
+        self.ephemeral = 0
+        """Tokens of the request under way that no later one will have."""
         self.fixed = FixedPart()
         self._tools: Sequence[Mapping[str, Any]] = ()
         self._system = ""
@@ -62,8 +77,8 @@ class PromptSizes:
         self.limits: Limits = limits_of(self._settings, self.model or None, served_window=window)
 
     def measure_fixed(self, tools: Sequence[Mapping[str, Any]], system: str) -> None:
-        """Count what stands before the messages."""
-        self._tools, self._system = tools, system
+        """Count what stands before the messages; not tools that the provider loads when they are looked for."""
+        self._tools, self._system = [tool for tool in tools if not tool.get(DEFERRED)], system
         names = {tool.get("name") or tool.get("function", {}).get("name") for tool in tools}
         self._count(recall="lcm_expand" in names)
 
@@ -90,7 +105,7 @@ class PromptSizes:
 
     def observe(self, prompt_tokens: int) -> None:
         self.last_prompt_tokens = prompt_tokens
-        self._meter.observe(prompt_tokens)
+        self._meter.observe(max(0, prompt_tokens - self.ephemeral))
 
     def forget_count(self) -> None:
         """The messages are others now: the provider's count no longer applies."""
@@ -113,3 +128,86 @@ class PromptSizes:
         self.fixed = FixedPart(system, tools, kept.get("recall"))
         if self._raw is None:
             self._raw = kept.get("fixed_raw")
+
+
+class CompactionMemory:
+    """What requests and compactions leave behind for the next decision, kept with the conversation."""
+
+    def __init__(self, log: ConversationLog, sizes: PromptSizes, plugins: EngineSlot, settings: Settings) -> None:
+        self._log = log
+        self._sizes = sizes
+        self._plugins = plugins
+        self._settings = settings
+        self.state = CompactionState()
+        self.put_off: CompactionJob | None = None
+        """What was left to others last."""
+        self.limits_changed()
+        self._restore()
+
+    def limits_changed(self) -> None:
+        """Another model or window: the engine learns of it, and what an attempt learned no longer holds."""
+        self._plugins.engine.update_model(self._sizes.model, self._sizes.limits.window)
+        facts = model_facts(self._sizes.model or None, overrides=self._settings.get("models"))
+        self.prices: PriceTable = price_table(facts, self._settings.prompt_caching.cache_ttl)
+        was = self.state
+        self.state = replace(self._stored_state(), sent_at=was.sent_at, dropped=was.dropped, saved=was.saved)
+
+    def model_changed(self) -> None:
+        """Another model has nothing of this conversation in its cache."""
+        self.limits_changed()
+        if self.state.sent_at:
+            self.state = replace(self.state, sent_at=COLD)
+
+    def _stored_state(self) -> CompactionState:
+        state = CompactionState(attempts=int(self._log.store.state.get(self._log.id, ATTEMPTS_KEY) or 0))
+        return undone(state, self._sizes.limits) if self._log.view.waits_for_hard_limit else state
+
+    def _restore(self) -> None:
+        """Go on from what was stored, if it was measured for this model."""
+        kept = self._log.store.state.get(self._log.id, METER_KEY)
+        if not isinstance(kept, dict) or kept.get("model") != self._sizes.model:
+            return
+        self._sizes.restore(kept)
+        here = self._log.view.generation
+        if kept.get("waits_at") == here:
+            self.state = replace(self.state, wait_for=int(kept.get("waits_for") or self._sizes.limits.hard_tokens))
+        self.state = with_kept(self.state, kept.get(POLICY_KEY), here)
+
+    def measured(self, generation: int | None = None) -> dict[str, Any]:
+        """What another process must know to go on from here, or from another generation of the view."""
+        shown = self._log.view.generation
+        generation = shown if generation is None else generation
+        exported = self._sizes.export()
+        if generation != shown:
+            # The provider's count of the old view says nothing of the new one.
+            exported["meter"] = {name: exported["meter"].get(name) for name in ("v", "hidden", "counter")}
+        return exported | {
+            "waits_at": generation if self.state.wait_for else None,
+            "waits_for": self.state.wait_for,
+            POLICY_KEY: kept_state(self.state, generation),
+        }
+
+    def keep(self) -> None:
+        self._log.store.state.set(self._log.id, METER_KEY, self.measured())
+
+    def take_over(self) -> None:
+        """Another process compacted or took a compaction back: go on from its measure, as after a restart."""
+        fixed = self._sizes.fixed
+        self.state = self._stored_state()
+        self._sizes.forget_count()
+        self._restore()
+        self._sizes.fixed = fixed
+
+    @property
+    def attempted(self) -> bool:
+        """Whether attempts may have been counted since the last answer: here, or by whoever does what was put off."""
+        return bool(self.state.attempts or self.put_off)
+
+    def answered(self) -> None:
+        """The model answered: automatic attempts count from zero again."""
+        self.count_from_zero()
+        self._log.store.state.remove(self._log.id, ATTEMPTS_KEY)
+
+    def count_from_zero(self) -> None:
+        """The same, where whoever calls stores it."""
+        self.state = answered(self.state)

@@ -22,7 +22,6 @@ def dialect_of_path(path: str) -> Dialect:
 
 
 def dialect_of_headers(names: Collection[str]) -> Dialect:
-    """The dialect of a client, by the headers it sends."""
     told = (dialect for dialect in DIALECTS.values() if dialect.api.headers)
     return next((dialect for dialect in told if all(name in names for name in dialect.api.headers)), OPENAI_CHAT)
 

@@ -59,14 +59,11 @@ class WireReply:
 
 
 ERROR_TYPES = {
-    400: "invalid_request_error",
+    **dict.fromkeys((400, 405, 409, 413, 415, 431), "invalid_request_error"),
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
     408: "timeout_error",
-    413: "invalid_request_error",
-    415: "invalid_request_error",
-    431: "invalid_request_error",
     429: "rate_limit_error",
 }
 """What the vendors call an error of a status."""
@@ -115,7 +112,6 @@ STATE = "provider_state"
 
 
 def new_state(message: Mapping[str, Any], dialect: str, target: Target, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The state to store in a message that was just decoded."""
     return {
         "dialect": dialect,
         "provider": target.provider,
@@ -191,7 +187,6 @@ class EventReader:
         self._after_return = False
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """The events that are complete now."""
         if self._after_return and data:
             data = data[1:] if data.startswith(b"\n") else data
             self._after_return = False

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, Protocol
 
 import msgspec
 import orjson
 
 from leporello.dialects.base import Assembler, Event, Target, Wire, WireReply
-from leporello.dialects.tools import as_chat_tool
+from leporello.dialects.pieces import as_chat_tool
 from leporello.messages import Message, Messages
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -130,7 +131,6 @@ class ReplyMerge(ABC):
         """An event of the model's server; what the client gets of it now."""
 
     def take(self, reply: Wire) -> None:
-        """An answer that did not stream."""
         self._replies.append(reply)
 
     def turn(self) -> ReplyTurn:
@@ -160,7 +160,6 @@ class ReplyMerge(ABC):
         """The result of a call, in the dialect's form."""
 
     def answered(self, results: Sequence[Wire]) -> list[Wire]:
-        """Results as items of the next request."""
         return list(results)
 
     @abstractmethod
@@ -177,10 +176,7 @@ class ReplyMerge(ABC):
 
 def summed(usages: Iterable[Any]) -> Any:
     """Several usages of one shape as one: numbers are added, also inside; of all else the newest stands."""
-    total: Any = None
-    for usage in usages:
-        total = _added(total, usage)
-    return total
+    return reduce(_added, usages, None)
 
 
 def _added(first: Any, second: Any) -> Any:
@@ -206,17 +202,22 @@ def with_calls(calls: Sequence[Any], hidden: Sequence[HiddenCall]) -> list[Any]:
     return made
 
 
+Tools = Sequence[Mapping[str, Any]]
+Options = Mapping[str, Any] | None
+"""Further fields of a request, in the chat form."""
+
+
 class EncodeRequest(Protocol):
     """Messages as the body of a request."""
 
     def __call__(
         self,
         messages: Messages,
-        tools: Sequence[Mapping[str, Any]] = (),
+        tools: Tools = (),
         *,
         target: Target,
         max_tokens: int | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Options = None,
     ) -> Wire: ...
 
 
@@ -234,22 +235,12 @@ class Api:
     count_path: str = ""
     """Where a request is counted, if anywhere."""
     models_path: str = "/v1/models"
-    versioned_base: bool = True
-    """Whether users write the version at the end of a base address, as OpenAI does."""
     bearer: bool = True
     """Whether a key is sent as a bearer token; else as `x-api-key`."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that every client of this API sends."""
 
-    def models_url(self, base_url: str) -> str:
-        """Where an endpoint lists its models."""
-        root = base_url.rstrip("/")
-        if self.versioned_base:
-            return root + self.models_path.removeprefix("/v1")
-        return root.removesuffix("/v1") + self.models_path
-
     def key_headers(self, key: str) -> dict[str, str]:
-        """Headers that identify a client."""
         return {**({"authorization": f"Bearer {key}"} if self.bearer else {"x-api-key": key}), **self.headers}
 
 
@@ -265,10 +256,6 @@ class FieldNames:
     """The list that every answer has."""
 
 
-def has_role(item: Mapping[str, Any]) -> bool:
-    return isinstance(item.get("role"), str)
-
-
 def lay_out(body: Body, items: Iterable[OverlayItem], start: int, mark: Wire | None) -> bytes:
     return body.with_items(item.text for item in items)
 
@@ -279,7 +266,7 @@ class ItemRules:
 
     encode: Callable[[Sequence[Message], Target], list[Wire]]
     """Messages as items, under the ids they have: their counterparts are sent as the client wrote them."""
-    is_item: Callable[[Mapping[str, Any]], bool] = has_role
+    is_item: Callable[[Mapping[str, Any]], bool] = lambda item: isinstance(item.get("role"), str)
     is_stateful: Callable[[Mapping[str, Any]], bool] = lambda fields: False
     """Whether the provider keeps (part of) the conversation, by a request's fields."""
     lay_out: Callable[[Body, Sequence[OverlayItem], int, Wire | None], bytes] = lay_out
@@ -314,7 +301,7 @@ class RecallRules:
     """One answer of several, given the names of the hidden tools and the fields of the request."""
     insert: Callable[[bytes, Mapping[str, list[HiddenCall]], list[HiddenCall]], list[bytes]]
     """An item with the hidden calls of its turn, given those of all turns; the list holds what waits for the next."""
-    encode_tools: Callable[[Iterable[Mapping[str, Any]]], list[Wire]]
+    encode_tool: Callable[[Mapping[str, Any]], Wire]
     can_call: Callable[[Mapping[str, Any]], bool]
     """Whether hidden calls are possible beside the fields of a request."""
     no_choice: Any = "none"
@@ -331,7 +318,7 @@ class Dialect:
     encode_request: EncodeRequest
     decode_request: Callable[[Mapping[str, Any], str], DecodedRequest]
     encode_reply: Callable[..., Wire]
-    """The body of an answer: `(message, *, target, finish_reason="stop", usage=None, id=...)`."""
+    """The body of an answer: `(message, *, target, finish_reason="stop", usage=None)`."""
     decode_reply: Callable[[Mapping[str, Any], Target], WireReply]
     is_reply: Callable[[Mapping[str, Any]], bool]
     """Whether a body is an answer in this dialect."""

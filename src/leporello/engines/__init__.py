@@ -6,6 +6,7 @@ from leporello.engines.compressor import COMPRESSOR, BuiltinEngine, ContextCompr
 from leporello.engines.lcm import LcmEngine, LcmSettings, lcm_engine
 from leporello.errors import InputError
 from leporello.models import Limits
+from leporello.policy.decision import MEMORY
 from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 
@@ -27,10 +28,11 @@ def make_builtin(
     counter: TokenCounter,
     summariser: Summariser | None,
     lcm: LcmSettings | None = None,
+    policy: str = MEMORY,
 ) -> ContextCompressor:
     """A new engine for plain lists; one instance serves one conversation."""
     if name == "compressor":
-        return ContextCompressor(limits=limits, counter=counter, summariser=summariser)
+        return ContextCompressor(limits=limits, counter=counter, summariser=summariser, policy=policy)
     if name == "lcm":
-        return LcmEngine(limits=limits, counter=counter, summariser=summariser, settings=lcm)
+        return LcmEngine(limits=limits, counter=counter, summariser=summariser, settings=lcm, policy=policy)
     raise InputError(f"there is no engine {name!r}; built in are: {', '.join(BUILTIN)}")

@@ -14,7 +14,7 @@ from typing import Any
 from leporello.compaction.pipeline import CompactionResult, CompactionTask
 from leporello.messages import Message
 from leporello.models import Limits
-from leporello.policy import Decision, Situation, decide
+from leporello.policy.decision import Decision, Situation, decide
 
 DEFAULT_THRESHOLD_PERCENT = 0.50
 DEFAULT_PROTECT_FIRST_N = 3

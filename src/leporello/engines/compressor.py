@@ -9,7 +9,7 @@ fold when it is signed with this engine's key; otherwise it is carried on as an 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +20,13 @@ from leporello.engines.base import CompactionEngine, ContextEngine
 from leporello.events import CompactionReport
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, Messages
-from leporello.models import Limits
-from leporello.policy import MANUAL, CompactionState, Occasion, Situation, after, answered, attempted
+from leporello.models import Limits, model_facts
+from leporello.policy.decision import MEMORY, CompactionState, Occasion, Situation, depth_of
+from leporello.policy.prices import PriceTable, price_table
+from leporello.policy.state import MANUAL, after, answered, attempted, sent
 from leporello.redact import redact
 from leporello.summaries.base import Summariser
-from leporello.summaries.fold import blocks_of
-from leporello.summaries.trust import Trust
+from leporello.summaries.fold import Trust, blocks_of
 from leporello.tokens import TokenCounter
 
 
@@ -60,8 +61,15 @@ class ContextCompressor(ContextEngine):
         summariser: Summariser | None = None,
         recall: bool = False,
         key: bytes | None = None,
+        policy: str = MEMORY,
+        prices: PriceTable | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """`policy`: how much a compaction keeps. `prices`: by them it decides when; None: by the threshold alone."""
         super().__init__(context_length)
+        self.policy = policy
+        self.prices = prices
+        self._clock = clock
         self.counter = counter or TokenCounter.for_model(None)
         self.summariser = summariser
         self.recall = recall
@@ -100,13 +108,29 @@ class ContextCompressor(ContextEngine):
         self.last_prompt_tokens = int(usage.get("prompt_tokens") or 0)
         self.last_completion_tokens = int(usage.get("completion_tokens") or 0)
         self.last_total_tokens = int(usage.get("total_tokens") or 0)
-        self.state = answered(self.state)
+        self.state = sent(replace(self._situation(self.last_prompt_tokens), state=answered(self.state)))
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
-        """Whether prompt tokens reach the threshold and an attempt could still help."""
+        """Whether the policy would compact a request of so many tokens now."""
         self._asked = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
-        asked = Situation(Occasion.TURN, self._in_force, self._asked, state=self.state)
-        return self._engine.decide(asked).compacts
+        return self._engine.decide(self._situation(self._asked)).compacts
+
+    def _situation(self, tokens: int) -> Situation:
+        return Situation(
+            Occasion.PREFLIGHT,
+            self._in_force,
+            tokens,
+            state=self.state,
+            fixed=self.system_tokens + self.tool_tokens,
+            depth=self._depth,
+            prices=self.prices,
+            summary_model=self.summariser is not None,
+            now=self._clock(),
+        )
+
+    @property
+    def _depth(self) -> int:
+        return depth_of(self.limits, self.system_tokens + self.tool_tokens, self.policy)
 
     def should_compress_preflight(self, messages: list[Message]) -> bool:
         """Whether the estimate of the whole request reaches the threshold."""
@@ -149,13 +173,14 @@ class ContextCompressor(ContextEngine):
                 protection=Protection(self.protect_first_n, self.protect_last_n),
                 summariser=self.summariser,
                 focus=redact(focus),
-                fold_number=max((item.fold.number for item in items if item.fold), default=0) + 1,
+                fold_number=self._next_fold(items),
                 engine=self.name,
                 trigger=trigger,
                 system_tokens=self.system_tokens,
                 tool_tokens=self.tool_tokens,
                 recall=self.recall,
                 key=self.trust.key,
+                depth=self._depth,
             )
         )
         self.last_report = done.report
@@ -181,6 +206,9 @@ class ContextCompressor(ContextEngine):
                 return number_messages(messages, self.trust)
         return items
 
+    def _next_fold(self, items: Sequence[Item]) -> int:
+        return max((item.fold.number for item in items if item.fold), default=0) + 1
+
     def on_session_reset(self) -> None:
         """A new conversation: nothing of the old one stays."""
         super().on_session_reset()
@@ -205,4 +233,6 @@ class ContextCompressor(ContextEngine):
         self._take_limits(
             Limits.for_window(context_length, self.threshold_percent, ratio, protect_last_n=self.protect_last_n)
         )
+        if self.prices is not None:
+            self.prices = price_table(model_facts(model, provider))
         self.state = replace(self.state, wait_for=0)

@@ -1,4 +1,8 @@
-"""`PluginGuard`: calls other people's code, with a time limit and with its output kept from standard output."""
+"""`PluginGuard`: calls other people's code, with a time limit, and undoes what it does to the program around it.
+
+What it prints is kept from standard output; the working directory, the environment and the standard streams are put
+back. What no thread can undo (`os._exit`, bytes written to a descriptor) needs `plugins.isolation: process`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,8 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from leporello.errors import EngineError
+from leporello.config.sources import ProcessState
+from leporello.errors import EngineError, LeporelloError
 from leporello.redact import redact
 
 _lock = threading.Lock()
@@ -59,6 +64,7 @@ T = TypeVar("T")
 
 LEAST_SECONDS = 0.05
 LONGEST_REASON = 300
+MOST_PRINTED = 80
 
 _log = logging.getLogger("leporello.plugins")
 
@@ -69,6 +75,8 @@ class _Outcome(NamedTuple):
     value: Any
     error: BaseException | None
     printed: str
+    changed: tuple[str, ...] = ()
+    """What of the program it changed; it is as before."""
 
 
 _Job: TypeAlias = tuple[Callable[[], Any], "Future[_Outcome]"]
@@ -76,15 +84,20 @@ _Job: TypeAlias = tuple[Callable[[], Any], "Future[_Outcome]"]
 
 def _run(function: Callable[[], Any]) -> _Outcome:
     value, error, text = None, None, ""
+    before, changed = ProcessState.now(), []
     try:
         with captured_output() as printed:
+            streams = sys.stdout, sys.stderr
             try:
                 value = function()
             finally:
                 text = printed.getvalue().decode("utf-8", "replace")
+                if (sys.stdout, sys.stderr) != streams:
+                    sys.stdout, sys.stderr = streams
+                    changed.append("the standard streams")
     except BaseException as raised:  # noqa: BLE001 - foreign code: even SystemExit must end here, as a message
         error = raised
-    return _Outcome(value, error, text)
+    return _Outcome(value, error, text, (*changed, *before.restore()))
 
 
 def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
@@ -102,6 +115,7 @@ class PluginGuard:
         self.hung = ""
         """The method that never came back; after that nothing of the plugin is called any more."""
         self.on_trouble = on_trouble
+        self.on_hung: Callable[[], None] | None = None
         self._said: set[str] = set()
         self._jobs: queue.SimpleQueue[_Job | None] | None = None
 
@@ -117,10 +131,17 @@ class PluginGuard:
         except FutureTimeout:
             self.hung = method
             self.close()
+            if self.on_hung is not None:
+                self.on_hung()
             raise EngineError(f"{self.who}: {method} did not end within {limit:g} s; it is not called again") from None
         if done.printed:
-            _log.info("%s: %s printed: %s", self.who, method, redact(done.printed.rstrip()))
-            self.note(f"{self.who}: {method} prints to standard output; it goes to the log instead.")
+            printed = redact(done.printed.rstrip())
+            _log.info("%s: %s printed: %s", self.who, method, printed)
+            said = f"{self.who}: {method} printed {' '.join(printed.split())[:MOST_PRINTED]!r}"
+            self.note(f"{said}; standard output is the program's.", once=f"{method} prints")
+        if done.changed:
+            what = " and ".join(done.changed)
+            self.note(f"{self.who}: {method} changed {what} of the program; that was put back.")
         if done.error is not None:
             _log.debug("%s: %s failed", self.who, method, exc_info=done.error)
             raise EngineError(f"{self.who}: {method} failed: {reason(done.error)}") from None
@@ -142,7 +163,8 @@ class PluginGuard:
         key = once or text
         if key not in self._said:
             self._said.add(key)
-            _log.warning("%s", text)
+            # Where nobody set up logging, warnings appear on the terminal: not beside what is told there anyway.
+            _log.log(logging.WARNING if self.on_trouble is None else logging.INFO, "%s", text)
             if self.on_trouble is not None:
                 self.on_trouble(text)
 
@@ -163,7 +185,8 @@ class PluginGuard:
 
 def reason(error: BaseException) -> str:
     """An exception in one line, secrets masked; copes with exceptions whose own text can't be made."""
-    text = " ".join("".join(traceback.format_exception_only(error)).split())
+    ours = isinstance(error, LeporelloError)
+    text = " ".join((str(error) if ours else "".join(traceback.format_exception_only(error))).split())
     text = redact(text)
     return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 1] + "…"
 

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,7 +18,8 @@ from typing import Any, Protocol, TypeAlias
 
 from leporello.agent.endpoints import choose_model, summariser_for
 from leporello.config import Settings
-from leporello.conversation import Conversation
+from leporello.conversation.artifacts import prune_conversations
+from leporello.conversation.background import run_job
 from leporello.conversation.compact import CompactionJob
 from leporello.errors import ConfigError, InputError, LeporelloError, NotFound
 from leporello.gateway.proxy import conversations as proxied
@@ -34,8 +34,9 @@ from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 
 EXPIRY = "expiry"
-MOST_REMEMBERED = 10_000
 INDEX_SECONDS = 30.0
+DAY_SECONDS = 86_400.0
+RETAIN_SECONDS = DAY_SECONDS / 4
 INDEX_BATCH = 100
 ENDING_SECONDS = 60.0
 PAGE = 100
@@ -135,44 +136,15 @@ class DeferredCompactions:
         self._queue = queue
         self._plugins = plugins
         self._choose = choose
-        self._queued: OrderedDict[str, int] = OrderedDict()
-        """Conversations, and the generation for which a job was queued."""
-        self._lock = threading.Lock()
 
     def later(self, job: CompactionJob) -> bool:
-        """Queue a compaction, once for each generation: when that brought nothing, the hard limit comes next."""
-        with self._lock:
-            if self._queued.get(job.conversation) == job.generation:
-                return True
-        if not self._queue.submit(QueuedJob("fold", f"fold:{job.key}", job.as_dict())):
-            return False
-        with self._lock:
-            self._queued[job.conversation] = job.generation
-            self._queued.move_to_end(job.conversation)
-            while len(self._queued) > MOST_REMEMBERED:
-                self._queued.popitem(last=False)
-        return True
+        """Queue a compaction; False when that is impossible now."""
+        return self._queue.submit(QueuedJob("fold", f"fold:{job.key}", job.as_dict()))
 
     def do(self, facts: Mapping[str, Any]) -> None:
         """Run a queued compaction, unless somebody did so already."""
         job = CompactionJob.from_dict(facts)
-        try:
-            record = self._store.conversations.resolve(job.conversation)
-        except NotFound:
-            return
-        if record.generation != job.generation:
-            return
-        with Conversation(
-            self._store,
-            record,
-            self._settings,
-            model=job.model,
-            window=job.window,
-            summariser=self._summariser(record, job.model),
-            plugins=self._plugins,
-            beside=True,
-        ) as conversation:
-            conversation.runtime.compactor.do(job)
+        run_job(self._store, self._settings, job, lambda record: self._summariser(record, job.model), self._plugins)
 
     def _summariser(self, record: ConversationRecord, model: str) -> Summariser | None:
         """The one that would have written the summary if the compaction had not been deferred."""
@@ -204,6 +176,7 @@ class BackgroundWork:
             "fold": deferred.do,
             "expire": lambda _: self.expire(),
             "index": lambda _: self.index(),
+            "retain": lambda _: self.retain(),
         }
 
     def attend(self) -> None:
@@ -216,7 +189,11 @@ class BackgroundWork:
         Several workers queue them; of each kind at most one waits.
         """
         self.attend()
-        due = {"index": INDEX_SECONDS, "expire": min(3600.0, max(1.0, self._idle / 10))}
+        due = {
+            "index": INDEX_SECONDS,
+            "expire": min(3600.0, max(1.0, self._idle / 10)),
+            "retain": RETAIN_SECONDS,
+        }
         last = dict.fromkeys(due, time.monotonic())
         while True:
             await asyncio.sleep(min(due.values()))
@@ -239,6 +216,14 @@ class BackgroundWork:
         """Index what is not indexed yet, a batch at a time, so that searches have little left to do."""
         while not self._stopping.is_set() and self._sessions.store.index.catch_up(INDEX_BATCH) >= INDEX_BATCH:
             pass
+
+    def retain(self) -> list[str]:
+        """Delete what is older than the settings keep; returns the ids. Open conversations and pins stay."""
+        days = self._sessions.settings.get("store.retention_days")
+        if not days:
+            return []
+        before = time.time() - days * DAY_SECONDS
+        return prune_conversations(self._sessions.store, self._sessions.settings.home, before)
 
     def expire(self) -> list[str]:
         """End all sessions that were not used for a while, whichever worker served them; returns their ids."""

@@ -8,14 +8,15 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 
 from leporello.config import Settings
-from leporello.config.kinds import url
+from leporello.config.catalogue import url
 from leporello.dialects import DIALECTS, Dialect
 from leporello.errors import ConfigError
 from leporello.gateway.auth import Origin
 from leporello.gateway.limits import Network
 
 _PLAIN = (
-    "host port max_body rate streams connections head_timeout body_timeout connect_timeout idle_timeout session_idle"
+    "host port max_body rate tokens_per_day dollars_per_day streams connections "
+    "head_timeout body_timeout connect_timeout idle_timeout session_idle"
 ).split()
 """Settings under `gateway.` that are taken as they are."""
 
@@ -43,6 +44,8 @@ class GatewayConfig:
     origins: tuple[Origin, ...] = ()
     max_body: int = 32_000_000
     rate: int = 600
+    tokens_per_day: int = 0
+    dollars_per_day: float = 0.0
     streams: int = 128
     connections: int = 256
     proxies: tuple[Network, ...] = ()
@@ -70,6 +73,11 @@ def upstream_of(upstreams: Sequence[Upstream], model: str, dialect: Dialect) -> 
         if upstream.serves(model) and not (upstream.name in others and upstream.models == ("*",)):
             return upstream
     return None
+
+
+def served_models(upstreams: Sequence[Upstream]) -> str:
+    """The patterns of what is served, for people."""
+    return ", ".join(dict.fromkeys(pattern for upstream in upstreams for pattern in upstream.models)) or "none"
 
 
 def window_of(upstreams: Sequence[Upstream], model: str) -> int | None:

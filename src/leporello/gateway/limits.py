@@ -1,4 +1,4 @@
-"""What one client may ask of the gateway: connections, requests at the same time, rate, size.
+"""What one client may ask of the gateway: connections, requests at the same time, rate, size, a day's tokens and money.
 
 A connection is counted when it is made, before anything was read from it. Connections of a trusted proxy are not: they
 carry the requests of many clients, and those are counted one by one, by the address that the proxy names.
@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import ipaddress
+import math
 import os
+import time
 import zlib
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
 import zstandard
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client
+from leporello.models import cost, model_facts
+from leporello.store import Store
+from leporello.store.records import InsightsQuery, UsageTotals
+from leporello.usage import CanonicalUsage
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -230,3 +239,100 @@ def unpack(data: bytes, encoding: str, most: int) -> bytes:
 
 def _too_large(most: int) -> RequestRefused:
     return refuse(413, "request_too_large", f"The request is larger than {most:,} bytes, which is the most taken here.")
+
+
+DAY = 86_400
+_NANOS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class DayLeft:
+    """What a client may still use today; infinite where nothing limits it."""
+
+    tokens: float
+    dollars: float
+
+
+@dataclass(frozen=True, slots=True)
+class DailyBudget:
+    """Refuses a client whose day is used up. What was begun is finished: its cost is known only afterwards."""
+
+    store: Store
+    tokens: int
+    """0 is any number."""
+    dollars: float
+    clock: Callable[[], float] = time.time
+    models: Mapping[str, Mapping[str, Any]] | None = None
+    """The user's own facts, which may state prices."""
+    _under_way: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def check(self, client: Client, model: str = "") -> DayLeft:
+        """What is left; raises `RequestRefused` (429) until the day ends when nothing is."""
+        key = client.key
+        tokens = (key.tokens_per_day if key.tokens_per_day is not None else self.tokens) or math.inf
+        dollars = (key.dollars_per_day if key.dollars_per_day is not None else self.dollars) or math.inf
+        if dollars < math.inf and model and model_facts(model, overrides=self.models).prices is None:
+            text = f"This key has a budget in dollars, and no price of {model[:100]!r} is known. "
+            raise refuse(400, "model_without_price", text + "An entry of its name under `models` can state its prices.")
+        if tokens == dollars == math.inf:
+            return DayLeft(tokens, dollars)
+        used, paid = self._spent(owner_of(client), int(self.clock()) // DAY * DAY)
+        if used >= tokens or paid >= dollars:
+            raise self._used_up(f"{tokens:,} tokens" if used >= tokens else f"{dollars:,} dollars")
+        return DayLeft(tokens - used, dollars - paid)
+
+    @contextmanager
+    def under_way(self, owner: str, left: DayLeft, model: str, usage: CanonicalUsage) -> Iterator[None]:
+        """Let a request pass that may use so much, or refuse it: others that are under way may use up what is left."""
+        if min(left.tokens, left.dollars) == math.inf:
+            yield
+            return
+        nanos = round((cost(usage, model_facts(model or None, overrides=self.models)) or 0.0) * _NANOS)
+        kept = {(owner, "tokens"): usage.total_tokens, (owner, "nanos"): nanos}
+        if left.tokens <= self._under_way[owner, "tokens"] or left.dollars * _NANOS <= self._under_way[owner, "nanos"]:
+            raise self._used_up("budget, counting the requests that are under way,")
+        self._under_way.update(kept)
+        try:
+            yield
+        finally:
+            self._under_way.subtract(kept)
+
+    def _used_up(self, what: str) -> RequestRefused:
+        now = self.clock()
+        midnight = (int(now) // DAY + 1) * DAY
+        until = datetime.fromtimestamp(midnight, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        text = f"This key has used its {what} of today. It can be used again at {until}."
+        return refuse(429, "daily_limit_exceeded", text, midnight - now)
+
+    def set_aside(self, owner: str, totals: UsageTotals) -> None:
+        """Remember today's usage that no conversation will show: of a deleted one, or of one the provider keeps."""
+        today = int(self.clock()) // DAY * DAY
+        for name, amount in (("tokens", totals.usage.total_tokens), ("nanos", round(totals.cost * _NANOS))):
+            if amount:
+                self.store.state.add(None, _counter(owner, today, name), amount)
+                self.store.state.remove(None, _counter(owner, today - DAY, name))
+
+    def set_aside_conversation(self, owner: str, id: str) -> None:
+        """Called before it is deleted: deleting gives nothing back."""
+        today = int(self.clock()) // DAY * DAY
+        used = self.store.usage.insights(InsightsQuery(since=today, conversation=id, catch_up=False))
+        self.set_aside(owner, used.totals)
+
+    def set_aside_calls(self, owner: str, model: str, usages: Iterable[CanonicalUsage]) -> None:
+        facts = model_facts(model or None, overrides=self.models)
+        for usage in usages:
+            self.set_aside(owner, UsageTotals(usage, 1, cost(usage, facts) or 0.0))
+
+    def _spent(self, owner: str, today: int) -> tuple[int, float]:
+        totals = self.store.usage.of_owner(owner, today)
+        aside = [self.store.state.get(None, _counter(owner, today, name)) or 0 for name in ("tokens", "nanos")]
+        return totals.usage.total_tokens + aside[0], totals.cost + aside[1] / _NANOS
+
+
+def owner_of(client: Client) -> str:
+    """The name under which a client's conversations are stored."""
+    return client.key.name or client.owner
+
+
+def _counter(owner: str, day: int, name: str) -> str:
+    return f"gateway.spent.{day // DAY}.{name}.{hashlib.blake2b(owner.encode(), digest_size=16).hexdigest()}"

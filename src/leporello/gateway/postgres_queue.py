@@ -24,13 +24,15 @@ from psycopg import sql
 
 from leporello.errors import LeporelloError
 from leporello.gateway.background import Handler, QueuedJob
+from leporello.store.postgres.database import network_options
 
 CONCURRENCY = 2
 BEAT_SECONDS = 2.0
 DEAD_SECONDS = 10.0
 POLL_SECONDS = 1.0
 PAUSE_SECONDS = 1.0
-SUBMIT_SECONDS = 10.0
+SUBMIT_SECONDS = 5.0
+CONNECT_SECONDS = 5
 MOST_ATTEMPTS = 4
 _LOCK = 0x4C455051
 log = logging.getLogger("leporello.jobs")
@@ -66,10 +68,15 @@ class PostgresQueue:
         logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         await asyncio.to_thread(self._prepare)
-        given = psycopg.conninfo.conninfo_to_dict(self._url).get("options") or ""
+        known = psycopg.conninfo.conninfo_to_dict(self._url)
+        given = known.get("options") or ""
         connector = procrastinate.PsycopgConnector(
             conninfo=self._url,
-            kwargs={"options": f"{given} -c search_path={self.schema},public"},
+            kwargs={
+                "options": f"{given} -c search_path={self.schema},public",
+                "connect_timeout": CONNECT_SECONDS,
+                **network_options(known, None),
+            },
             min_size=1,
             max_size=3,
         )
@@ -90,7 +97,7 @@ class PostgresQueue:
 
     def _prepare(self) -> None:
         """Make the tables where they are missing; several workers may come at the same time."""
-        with psycopg.connect(self._url) as connection:
+        with psycopg.connect(self._url, connect_timeout=CONNECT_SECONDS) as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             there = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (self.schema,)).fetchone()
             if there is None:

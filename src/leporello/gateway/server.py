@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -24,7 +25,7 @@ from starlette.routing import Route
 from leporello.agent.endpoints import choose_model
 from leporello.config import Home, Settings, load_settings
 from leporello.dialects import dialect_of_path
-from leporello.errors import InputError, LeporelloError
+from leporello.errors import InputError, LeporelloError, StoreUnreachable
 from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.auth import BrowserCheck, Keys, check_address, identify
 from leporello.gateway.background import BackgroundWork, DeferredCompactions, JobQueue, ThreadQueue, open_queue
@@ -42,9 +43,12 @@ from leporello.gateway.sessions.platforms import Platform, PlatformInbox
 from leporello.gateway.sessions.routes import session_routes
 from leporello.gateway.sessions.sessions import Chooser, Sessions
 from leporello.plugins.host import PluginHost
-from leporello.store import Store, open_store
+from leporello.store import Store, StoreOptions, open_store
 
 GRACE_SECONDS = 30
+STORE_SECONDS = 6.0
+"""How long a request waits for a connection, or for a lock; with the check of a connection it is below ten."""
+READY_SECONDS = 3.0
 BACKLOG = 2048
 
 
@@ -64,6 +68,8 @@ class Gateway:
     """Chat services whose messages the agent answers."""
     metrics: Metrics = field(default_factory=Metrics)
     ready: bool = False
+    _probe: asyncio.Future[bool] | None = None
+    _prober: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "leporello-ready"))
 
     def app(self) -> Starlette:
         """The ASGI application; its lifespan opens and closes what it needs."""
@@ -97,6 +103,7 @@ class Gateway:
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await sessions.close()
                 await proxy.drain()
+                self._prober.shutdown(wait=False)
 
         return Starlette(
             routes=[
@@ -116,14 +123,23 @@ class Gateway:
     async def _health(self, _: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    def _readiness(self, _: Request) -> Response:
+    async def _readiness(self, _: Request) -> Response:
         if not self.ready:
             return JSONResponse({"status": "starting"}, 503)
+        if self._probe is None or self._probe.done():
+            # On a thread of its own: those of the requests may all be waiting for the database.
+            self._probe = asyncio.get_running_loop().run_in_executor(self._prober, self._store_answers)
+        await asyncio.wait({self._probe}, timeout=READY_SECONDS)
+        if not self._probe.done() or not self._probe.result():
+            return JSONResponse({"status": "store unavailable"}, 503)
+        return JSONResponse({"status": "ok", "time": int(time.time())})
+
+    def _store_answers(self) -> bool:
         try:
             self.store.state.get(None, "gateway.ready")
         except LeporelloError:
-            return JSONResponse({"status": "store unavailable"}, 503)
-        return JSONResponse({"status": "ok", "time": int(time.time())})
+            return False
+        return True
 
     async def _document(self, _: Request) -> Response:
         return JSONResponse(document())
@@ -142,7 +158,10 @@ async def not_found(request: Request, error: Exception) -> Response:
     found = ApiError(404, "not_found", "There is no such path here.")
     if getattr(error, "status_code", 404) != 404:
         found = ApiError(405, "method_not_allowed", "This path does not take that method.")
-    return found.response(dialect_of_path(request.url.path))
+    reply = found.response(dialect_of_path(request.url.path))
+    # With a wrong method: those it takes.
+    reply.headers.update(getattr(error, "headers", None) or {})
+    return reply
 
 
 async def broken(request: Request, _: Exception) -> Response:
@@ -171,7 +190,7 @@ def run(setup: Setup) -> None:
     settings = setup.settings()
     config = GatewayConfig.read(settings)
     check_address(config.host, Keys.load(settings.home.path))
-    with open_store(settings.store_url) as store:
+    with open_when_there(settings.store_url) as store:
         listener = listen(config)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
@@ -181,6 +200,20 @@ def run(setup: Setup) -> None:
             serve(settings, store, listener)
             return
     _supervise(setup, listener)
+
+
+def open_when_there(url: str) -> Store:
+    """The store, as soon as its server is there: after a power cut it may come up last."""
+    said = ""
+    while True:
+        try:
+            return open_store(url, StoreOptions(wait_seconds=STORE_SECONDS, answer_seconds=STORE_SECONDS))
+        except StoreUnreachable as error:
+            if str(error) != said:
+                said = str(error)
+                sys.stderr.write(f"{said}\nWaiting for it.\n")
+                sys.stderr.flush()
+            time.sleep(1)
 
 
 def listen(config: GatewayConfig) -> socket.socket:
@@ -229,7 +262,7 @@ def server_options(app: Starlette, config: GatewayConfig) -> uvicorn.Config:
 
 def _worker(setup: Setup, listener: socket.socket) -> None:
     settings = setup.settings()
-    with open_store(settings.store_url) as store:
+    with open_when_there(settings.store_url) as store:
         serve(settings, store, listener)
 
 

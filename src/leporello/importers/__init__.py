@@ -12,16 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from leporello.errors import InputError
-from leporello.importers.aider import AIDER
-from leporello.importers.claude_code import CLAUDE_CODE
-from leporello.importers.codex import CODEX
-from leporello.importers.event_logs import ANTIGRAVITY, COPILOT, DROID, GROK, KIMI
-from leporello.importers.gemini import GEMINI
-from leporello.importers.openai_json import EXPORTED, HERMES, OPENAI
-from leporello.importers.opencode import OPENCODE
-from leporello.importers.pi import PI
+from leporello.importers.documents import AIDER, GEMINI, OPENCODE
+from leporello.importers.event_logs import ANTIGRAVITY, CODEX, COPILOT, DROID, GROK, KIMI
+from leporello.importers.linked_logs import CLAUDE_CODE, PI
+from leporello.importers.openai_json import EXPORTED, HERMES, MINI_SWE, OPENAI, SWE_AGENT, TAU
 from leporello.importers.source import CallUsage, Format, ImportedSession, SourceFile
-from leporello.importers.trajectories import MINI_SWE, SWE_AGENT, TAU
 
 __all__ = [
     "FORMATS",

@@ -126,7 +126,9 @@ class TranscriptBuilder:
 
         A result without an id answers the oldest open call.
         """
-        group = self._by_call.get(call_id) if call_id else self._oldest_open()
+        while self._open and not self._open[0].waiting:
+            self._open.pop(0)
+        group = self._by_call.get(call_id) if call_id else next(iter(self._open), None)
         if group is None or (call_id and call_id not in group.waiting):
             self.note(ADOPTED)
             call_id, group = self._adopt(call_id, name, {})
@@ -178,7 +180,10 @@ class TranscriptBuilder:
 
     def _finish(self, group: _Group, *, is_last: bool) -> None:
         if group.parts:
-            group.message["content"] = _content(group.parts)
+            # Text alone becomes a plain string, as most hosts write it; anything else stays a list of parts.
+            plain_text = all(mapping(part).kind == "text" and len(part) == 2 for part in group.parts)
+            joined = "\n\n".join(part["text"] for part in group.parts) if plain_text else group.parts
+            group.message["content"] = joined
         if is_last:
             return  # calls that wait at the very end are work in progress
         for call_id in group.waiting:
@@ -194,11 +199,6 @@ class TranscriptBuilder:
             message["name"] = name
         group.results.append(message)
         group.result_times.append(self._time)
-
-    def _oldest_open(self) -> _Group | None:
-        while self._open and not self._open[0].waiting:
-            self._open.pop(0)
-        return self._open[0] if self._open else None
 
     def _adopt(self, call_id: str, name: str, arguments: Any) -> tuple[str, _Group]:
         draft = self.assistant()
@@ -226,11 +226,6 @@ class AssistantDraft:
         """Whether results have arrived: a later part belongs to the next call of the model."""
         return bool(self.group.results)
 
-    @property
-    def is_metered(self) -> bool:
-        """Whether the usage of the call behind it is known already."""
-        return self.group.metered is not None
-
     def meter(self, usage: Any, model: str = "", cost: float | None = None) -> None:
         """Usage of the call that produced it, read or as reported; the latest word wins. Anything else is ignored."""
         if isinstance(usage, dict):
@@ -249,7 +244,6 @@ class AssistantDraft:
             self.group.parts.append({"type": "reasoning", "text": words})
 
     def content(self, content: Any) -> None:
-        """The content of an assistant message, whatever its dialect."""
         if isinstance(content, str):
             self.text(content)
         for block in sequence(content):
@@ -294,13 +288,6 @@ class AssistantDraft:
         return encode_json({"raw": arguments}).decode()
 
 
-def _content(parts: list[Any]) -> Any:
-    """Text alone becomes a plain string, as most hosts write it; anything else stays a list of parts."""
-    if all(mapping(part).kind == "text" and len(part) == 2 for part in parts):
-        return "\n\n".join(part["text"] for part in parts)
-    return parts
-
-
 _TEXT = frozenset(("text", "input_text", "output_text"))
 _CALLS = frozenset(("tool_use", "toolCall", "tool_call", "tool-call", "server_tool_use"))
 _RESULTS = frozenset(("tool_result", "toolResult", "tool-result"))
@@ -320,11 +307,8 @@ def is_result(block: Record) -> bool:
 def call_of(block: Record) -> tuple[str, str, Any]:
     """Id, name and arguments of a call block; the OpenAI form with a `function` inside included."""
     body = block.inner("functionCall") or block.inner("function") or block
-    arguments: Any = {}
-    for key in ("arguments", "input", "args", "parameters"):
-        if body.get(key) is not None:
-            arguments = body[key]
-            break
+    keys = ("arguments", "input", "args", "parameters")
+    arguments: Any = next((body[key] for key in keys if body.get(key) is not None), {})
     call_id = identifier(block.get("id") or block.get("toolCallId") or body.get("id") or block.get("call_id"))
     return call_id, text(body.get("name") or block.get("toolName")), arguments
 
@@ -357,7 +341,6 @@ def plain(content: Any) -> Any:
 
 
 def is_text(part: Any) -> bool:
-    """Whether a part is text and nothing else."""
     fields = mapping(part)
     return isinstance(fields.get("text"), str) and (fields.kind in _TEXT or not (fields.kind or "thought" in fields))
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import count, takewhile
+from itertools import accumulate, count, takewhile
 from pathlib import Path
 
 from leporello.importers.source import ImportedSession, moment
 from leporello.ledger.user_text import title_of
-from leporello.messages import Message, is_instruction, message_hash, role_of, text_of
+from leporello.messages import is_instruction, message_hash, role_of, text_of
 from leporello.store import Store
 from leporello.store.records import ConversationKind, Metadata, ModelCall
 
@@ -65,7 +65,9 @@ def import_session(store: Store, session: ImportedSession, path: Path, parent: s
     place = _place(store, conversation_id(session, path, hashes[0]), hashes)
     if place.change is Change.NEW:
         tip = store.conversations.resolve(parent).tip.id if parent else None
-        metadata = _metadata(session, messages)
+        title = title_of(session.title, *(text_of(message) for message in messages if role_of(message) == "user"))
+        model = session.models[-1] if session.models else ""
+        metadata = Metadata(title, platform=session.format, model=model, system_prompt=session.system or None)
         store.conversations.create(place.conversation, metadata, _KINDS[session.kind], tip, since)
     elif place.change is Change.BRANCHED:
         store.conversations.branch(place.origin, place.common, place.conversation, since)
@@ -104,7 +106,9 @@ def _place(store: Store, base: str, hashes: list[str]) -> _Place:
     for number in count(2):
         if not store.conversations.exists(name):
             break
-        common = _common(store, name, hashes)
+        # How many messages from the beginning are the same.
+        pairs = zip(store.log.iterate(name), hashes, strict=False)
+        common = sum(1 for _ in takewhile(lambda pair: message_hash(pair[0].message) == pair[1], pairs))
         if common == len(hashes):
             return _Place(name, common, Change.UNCHANGED)
         if common == store.log.count(name):
@@ -115,33 +119,13 @@ def _place(store: Store, base: str, hashes: list[str]) -> _Place:
     return _Place(name, shared, Change.BRANCHED if nearest else Change.NEW, nearest)
 
 
-def _common(store: Store, conversation: str, hashes: list[str]) -> int:
-    """How many messages from the beginning are the same."""
-    common = 0
-    for stored, expected in zip(store.log.iterate(conversation), hashes, strict=False):
-        if message_hash(stored.message) != expected:
-            break
-        common += 1
-    return common
-
-
-def _metadata(session: ImportedSession, messages: list[Message]) -> Metadata:
-    asked = (text_of(message) for message in messages if role_of(message) == "user")
-    model = session.models[-1] if session.models else ""
-    title = title_of(session.title, *asked)
-    return Metadata(title, platform=session.format, model=model, system_prompt=session.system or None)
-
-
 def _times(session: ImportedSession) -> list[float] | None:
     """A time for each message, never going back; None when the recording tells none at all."""
-    times: list[float] = []
-    latest = next((time for time in session.times if time is not None), moment(session.started))
-    if latest is None:
+    first = next((time for time in session.times if time is not None), moment(session.started))
+    if first is None:
         return None
-    for time in session.times or (None,) * len(session.messages):
-        latest = max(latest, time or latest)
-        times.append(latest)
-    return times
+    known = (time or first for time in session.times or (None,) * len(session.messages))
+    return list(accumulate(known, max))
 
 
 def _count_calls(store: Store, conversation: str, session: ImportedSession, times: list[float] | None) -> None:

@@ -30,7 +30,6 @@ class Record(dict[str, Any]):
         return next((value for key in keys if (value := text(self.get(key)))), "")
 
     def as_text(self, key: str) -> str:
-        """Any value as readable text."""
         return as_text(self.get(key))
 
     def id(self, *keys: str) -> str:
@@ -60,7 +59,6 @@ def mapping(value: Any) -> Record:
 
 
 def sequence(value: Any) -> list[Any]:
-    """The value when it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
@@ -70,19 +68,15 @@ def objects(value: Any) -> list[Record]:
 
 
 def text(value: Any) -> str:
-    """The value when it is a string, else nothing."""
     return value if isinstance(value, str) else ""
 
 
 def as_text(value: Any) -> str:
     """Any value as readable text: strings as they are, nothing for null, everything else as JSON."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else encode_json(value).decode()
+    return "" if value is None else value if isinstance(value, str) else encode_json(value).decode()
 
 
 def identifier(value: Any) -> str:
-    """An id that may be recorded as text or as a number."""
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
@@ -261,6 +255,11 @@ class ImportedSession:
 
 
 Reader: TypeAlias = Callable[[SourceFile], list[ImportedSession]]
+
+
+def any_line(looks_so: Callable[[Record], bool], first: int) -> Callable[[SourceFile], bool]:
+    """Recognises a format by one of the file's first lines."""
+    return lambda source: any(map(looks_so, source.records[:first]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,23 @@
 """What a tool call does, in a few words: kind of work, target, and how it ended. Works for the usual agents' tools.
 
 The same description serves the one-line form of a pruned result, the actions of the ledger and the index's headings.
+
+Records are what a call's answer in JSON says of a thing it names by an id, in one line each: orders, bookings, tickets.
+Their ids, states and amounts are what the next call needs, and they stand in no sentence. Of files and commands no
+records are read: their output is told line by line.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from leporello.lazy_regex import lazy_regex
+from leporello.ledger.commands import CommandFiles, FileEdit, counted, files_of, patched
 from leporello.messages import Message, PartKind, ToolCall, parse_json, parts_of, text_of
 from leporello.redact import redact
 from leporello.redact.messages import masked_call
@@ -19,59 +25,76 @@ from leporello.redact.messages import masked_call
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command")
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath")
 _OTHER_KEYS = ("pattern", "query", "url", "regex", "description", "prompt", "name", "id", "input", "q")
-_PATCH_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\+\+\+ (?:b/)?(\S+)", re.MULTILINE)
-_EXIT = re.compile(
+_EXIT = lazy_regex(
     r"\"?exit[_ ]?code\"?[:= ]+(-?\d+)|exited with (?:code|status) (\d+)|<returncode>(-?\d+)</returncode>"
     r"|exit status (\d+)|\"returncode\":\s*(-?\d+)",
     re.IGNORECASE,
 )
+_NEW_TEXT_KEYS = ("new_string", "new_str", "newText", "content", "file_text", "insert_text", "new_source", "contents")
+_OLD_TEXT_KEYS = ("old_string", "old_str", "oldText")
 _WRAPPER_KEYS = ("output", "stdout", "content", "result", "text")
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
-_SPACES = re.compile(r"\s+")
+_HEREDOC = lazy_regex(r"<<-?\s*['\"]?(\w+)['\"]?")
+_SPACES = lazy_regex(r"\s+")
 HEADING_CHARS = 72
 ROOT_SHARE = 0.75
+ARGUMENT_CHARS = 80
+_QUOTED = lazy_regex(r"'[^']{0,4000}'|\"[^\"]{0,4000}\"")
+_RUNS_TEXT = lazy_regex(r"\b(?:ba|z)?sh -l?c\b|\b(?:ssh|docker)\b")
+_MAY_EDIT = ("edit", "shell", "read", "list", "search", "other", "git_read")
 _I = re.IGNORECASE
 
 _COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "git_write",
-        re.compile(r"\bgit (?:-\S+ )*(?:commit|push|merge|tag|rebase|cherry-pick|revert)\b|\bgh pr (?:create|merge)"),
+        lazy_regex(r"\bgit (?:-\S+ )*(?:commit|push|merge|tag|rebase|cherry-pick|revert)\b|\bgh pr (?:create|merge)"),
     ),
-    ("git_read", re.compile(r"\b(?:git|gh|hg|svn)\b")),
-    ("search", re.compile(r"\b(?:rg|grep|ag|ack|findstr)\b")),
+    ("git_read", lazy_regex(r"\b(?:git|gh|hg|svn)\b")),
+    ("search", lazy_regex(r"\b(?:rg|grep|ag|ack|findstr)\b")),
     (
         "check",
-        re.compile(
+        lazy_regex(
             r"\b(?:pytest|jest|vitest|tox|nox|tsc|mypy|ruff|eslint|clippy|golangci-lint|unittest|ctest|phpunit|rspec)\b"
-            r"|\b(?:test|tests|lint|check|build|typecheck|compile|ci)\b|\b(?:make|cargo|gradle|mvn|bazel)\b"
+            r"|(?<![\w./-])(?:test|tests|lint|check|build|typecheck|compile|ci)(?![\w./-])|\b(?:make|cargo|gradle|mvn|bazel)\b"
+            r"|(?:^|[;&|]\s{0,9})\S{0,200}(?:test|check|lint|build)[\w-]{0,40}\.(?:sh|py|js|ts)\b"
         ),
     ),
     (
         "install",
-        re.compile(
+        lazy_regex(
             r"\b(?:pip3?|npm|pnpm|yarn|apt(?:-get)?|brew|uv|gem|go get)\b.{0,2000}\b(?:install|add|i|sync|get)\b"
         ),
     ),
-    ("read", re.compile(r"(?:^|[;&|]\s*)(?:cat|sed -n|head|tail|nl|less|bat|type)\b")),
-    ("list", re.compile(r"(?:^|[;&|]\s*)(?:ls|find|tree|fd|dir|du)\b")),
+    ("read", lazy_regex(r"(?:^|[;&|]\s*)(?:cat|sed -n|head|tail|nl|less|bat|type)\b")),
+    ("list", lazy_regex(r"(?:^|[;&|]\s*)(?:ls|find|tree|fd|dir|du)\b")),
 )
 
 _TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("other", re.compile(r"todo|plan", _I)),
-    ("read", re.compile(r"read|view|cat|open", _I)),
-    ("search", re.compile(r"grep|search|find|query", _I)),
-    ("list", re.compile(r"glob|^ls$|list|tree", _I)),
-    ("edit", re.compile(r"edit|write|patch|replace|create|insert|update|delete|apply", _I)),
-    ("agent", re.compile(r"task|agent|delegate", _I)),
-    ("web", re.compile(r"web|fetch|http|browse|url", _I)),
+    ("other", lazy_regex(r"todo|plan", _I)),
+    ("read", lazy_regex(r"read|view|(?<![a-z])cat(?![a-z])|open", _I)),
+    ("search", lazy_regex(r"grep|search|find|query", _I)),
+    ("list", lazy_regex(r"glob|^ls$|list|tree", _I)),
+    ("edit", lazy_regex(r"edit|write|patch|replace|create|insert|update|delete|apply", _I)),
+    ("other", lazy_regex(r"task_?(?:stop|output|get)", _I)),
+    ("agent", lazy_regex(r"task|agent|delegate", _I)),
+    ("web", lazy_regex(r"web|fetch|http|browse(?!r)|url", _I)),
+    (
+        "other",
+        lazy_regex(
+            r"get|show|check|calculat|think|describe|count|look|status|snapshot|screenshot|console|wait"
+            r"|sleep|notif|question|memory|skill|mode|output|^tool$",
+            _I,
+        ),
+    ),
+    ("act", lazy_regex(r"\w")),
 )
 
 
 def tool_class(name: str, command: str) -> str:
     """What kind of work a call does: by its command when it runs one, else by the tool's name."""
     if command:
+        shell = command if _RUNS_TEXT.search(command) else _QUOTED.sub("''", command)
         for label, pattern in _COMMANDS:
-            if pattern.search(command):
+            if pattern.search(shell):
                 return label
         return "shell"
     for label, pattern in _TOOL_NAMES:
@@ -90,6 +113,10 @@ class CallFacts:
     target: str
     path: str
     span: str = ""
+    edits: tuple[FileEdit, ...] = ()
+    """The files it changes, each with what: lines added and taken away, and what is defined in them."""
+    shown: str = ""
+    """The file that a command prints."""
 
     @property
     def heading(self) -> str:
@@ -108,24 +135,63 @@ UNKNOWN_CALL = CallFacts("tool", "other", "", "", "")
 @lru_cache(maxsize=4096)
 def describe(call: ToolCall) -> CallFacts:
     """What a call does, from its name and arguments; secrets are masked before anything is shortened."""
-    call = masked_call(call)
+    return describe_masked(masked_call(call))
+
+
+_masked_name = lru_cache(maxsize=2048)(redact)
+"""Files come up again and again."""
+
+
+def describe_masked(call: ToolCall) -> CallFacts:
+    """The same for a call without secrets."""
     arguments = call.parsed()
     raw = call.arguments if not arguments else ""
     command = _command(arguments)
     path = _first_text(arguments, _PATH_KEYS)
     patch = _patch_text(arguments, raw)
-    files = [one or two for one, two in _PATCH_FILE.findall(patch)] if patch else []
-    if files and not path:
-        path = files[0]
-    work = "edit" if files and not command else tool_class(call.name, command)
-    target = command or ", ".join(files[:3]) or path or _first_text(arguments, _OTHER_KEYS) or raw
-    if path and not command and not files:
-        target = path + _span_of(arguments)
-        pattern = _first_text(arguments, ("pattern", "query", "regex"))
-        if pattern:
-            target = f"{pattern} in {path}"
+    files = files_of(command) if command else CommandFiles(dict(patched(patch)) if patch else {})
+    work = tool_class(call.name, command)
+    if files.edits and work in _MAY_EDIT:
+        work = "edit"
+    edits = files.edits or ({path: _change(arguments)} if path and work == "edit" else {})
+    if work == "edit" and not edits and call.name:
+        work = "act"  # something is changed that is no file
+    span = files.span if files.read else _span_of(arguments)
     # Joining the words of a command can make a secret's shape of them.
-    return CallFacts(call.name or "tool", work, redact(command), redact(target), redact(path), _span_of(arguments))
+    masked = redact(command)
+    return CallFacts(
+        call.name or "tool",
+        work,
+        masked,
+        masked or redact(_target(arguments, raw, list(files.edits), path)),
+        _masked_name(path if command or path else next(iter(edits), "")),
+        span,
+        tuple((_masked_name(file), _masked_name(change)) for file, change in edits.items()),
+        _masked_name(files.read),
+    )
+
+
+def _target(arguments: Mapping[str, Any], raw: str, edited: Sequence[str], path: str) -> str:
+    """What a call is about: its files, else the first of its arguments that says so, else all of them."""
+    if edited:
+        return ", ".join(edited[:3])
+    if path:
+        pattern = _first_text(arguments, ("pattern", "query", "regex"))
+        return f"{pattern} in {path}" if pattern else path + _span_of(arguments)
+    said = _first_text(arguments, _OTHER_KEYS) or raw
+    return said or ", ".join(text for text in _plain(arguments) if len(text) <= ARGUMENT_CHARS)
+
+
+def _plain(arguments: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in arguments.items():
+        if isinstance(value, str | int | float):
+            yield f"{key}={value}"
+        elif isinstance(value, list) and all(isinstance(item, str | int) for item in value):
+            yield f"{key}={','.join(map(str, value))}"
+
+
+def _change(arguments: Mapping[str, Any]) -> str:
+    return counted(*(_first_text(arguments, keys) for keys in (_NEW_TEXT_KEYS, _OLD_TEXT_KEYS)))
 
 
 def _command(arguments: Mapping[str, Any]) -> str:
@@ -205,13 +271,15 @@ def result_text(message: Message) -> str:
 def exit_code(text: str) -> int | None:
     """The exit code a result states, looked for at both ends."""
     for piece in (text[:300], text[-300:]):
-        match = _EXIT.search(piece)
+        folded = piece.lower()
+        # Nearly no output says so: two plain words are looked for first. Other alphabets have letters that pass for i.
+        match = _EXIT.search(piece) if "exit" in folded or "returncode" in folded or not folded.isascii() else None
         if match:
             return int(next(group for group in match.groups() if group is not None))
     return None
 
 
-_FAILED = re.compile(
+_FAILED = lazy_regex(
     r"^\s*(?:<tool_use_error>|Error\b|error:|Traceback|fatal:|.{0,40}(?:not found|No such file|failed))", re.I
 )
 
@@ -236,3 +304,73 @@ def ended(message: Message, text: str | None = None) -> str:
 def looks_failed(text: str) -> bool:
     code = exit_code(text)
     return code not in (None, 0) or bool(_FAILED.match(text[:200]))
+
+
+RECORD_CHARS = 360
+VALUE_CHARS = 40
+PLAIN_CHARS = 80
+MOST_RECORDS = 12
+MOST_GROUPS = 8
+MOST_VALUES = 6
+MOST_WORDS = 4
+LARGEST = 200_000
+_ID = lazy_regex(r"(?:^|_)(?:id|number|code|key)$|[a-z]Id$")
+_SENTENCE = lazy_regex(r"\s\S{1,40}\s[^\n]{0,40}[.!?]$|[。！？]$|\n")
+"""What is said, perhaps to whoever reads it; a record has values."""
+_NAMES = lazy_regex(r"(?=\D*\d)\S+")
+
+RecordFacts = tuple[str, str]
+"""What a record is about, and what it says."""
+
+
+def records_of(text: str, call: CallFacts) -> tuple[RecordFacts, ...]:
+    """The records of an answer; a short plain answer to a question with arguments is one too."""
+    if call.command or call.path or call.work in ("agent", "web"):
+        return ()
+    about = f"{call.name} {call.target}".strip()
+    if text[:1] not in ("{", "["):
+        said = text.strip() if len(text) <= PLAIN_CHARS else ""
+        return ((about[:PLAIN_CHARS], said),) if call.target and call.work != "act" and _NAMES.fullmatch(said) else ()
+    value = parse_json(text) if len(text) < LARGEST else None
+    rows = value if isinstance(value, list) else [value]
+    return tuple(_record(row, about) for row in rows[:MOST_RECORDS] if isinstance(row, dict) and row)
+
+
+def state_of(record: RecordFacts) -> str:
+    """What a record says of how things stand now."""
+    parts = record[1].split("; ")
+    return next((part for part in parts if part.startswith(("status ", "message ", "result "))), "")
+
+
+def _record(row: Mapping[str, Any], about: str) -> RecordFacts:
+    named = next((key for key, value in row.items() if _ID.search(key) and isinstance(value, str | int)), "")
+    plain = [f"{key} {value}" for key, value in row.items() if key != named and _is_short(value)]
+    nested = [
+        f"{key} {', '.join(groups)}"
+        for key, value in row.items()
+        if isinstance(value, dict | list) and (groups := list(_groups(value)))
+    ]
+    told = ""
+    for part in [*plain, *nested]:
+        if len(told) + len(part) <= RECORD_CHARS:
+            told += f"; {part}" if told else part
+    return f"{named} {row[named]}" if named else about[:PLAIN_CHARS], told
+
+
+def _is_short(value: object) -> bool:
+    """Whether a value is a name, an id, an amount or a state; sentences are no record, whoever wrote them."""
+    said = str(value) if isinstance(value, int | float | str) and value is not False else ""
+    return 0 < len(said) <= VALUE_CHARS and len(said.split()) <= MOST_WORDS and not _SENTENCE.search(said)
+
+
+def _groups(value: dict[str, Any] | list[Any]) -> Iterator[str]:
+    """What a list or an object inside a record holds: the values of each of its own objects together."""
+    inner = list(value.values()) if isinstance(value, dict) else value
+    objects = [item for item in inner if isinstance(item, dict)]
+    if not objects:
+        yield from (str(item) for item in inner[:MOST_GROUPS] if _is_short(item))
+    told = (
+        " ".join(str(leaf) for leaf in list(item.values())[: 2 * MOST_VALUES] if _is_short(leaf))[:PLAIN_CHARS]
+        for item in objects[:MOST_GROUPS]
+    )
+    yield from filter(None, told)

@@ -1,24 +1,92 @@
-"""The facts of one message, extracted when it arrives; and lines of earlier summaries that nobody vouches for."""
+"""The facts of one message, its media among them, read when it arrives; and lines of summaries nobody vouches for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import binascii
+import hashlib
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from leporello.ledger.calls import UNKNOWN_CALL, CallFacts, describe, ended, looks_failed, result_text
+import msgspec
+
+from leporello.lazy_regex import lazy_regex
+from leporello.ledger.calls import (
+    UNKNOWN_CALL,
+    CallFacts,
+    RecordFacts,
+    describe_masked,
+    ended,
+    looks_failed,
+    records_of,
+    result_text,
+)
 from leporello.ledger.importance import Source, Vocabulary, score_units
-from leporello.ledger.units import lines_of, placed_sentences
-from leporello.ledger.user_text import strip_injected
-from leporello.messages import Message, ToolCall, is_result, role_of, text_of
+from leporello.ledger.rule_phrases import CODE_LIKE
+from leporello.ledger.rules import read
+from leporello.ledger.units import lines_of, placed_sentences, sentences_of
+from leporello.ledger.user_text import carries_output, prose, strip_injected
+from leporello.messages import Message, Part, PartKind, ToolCall, is_result, parts_of, role_of, text_of
+from leporello.redact import redact
+
+NAME_CHARS = 120
+_MEDIA = (PartKind.IMAGE, PartKind.AUDIO, PartKind.FILE)
+_DATA_URL = lazy_regex(r"data:([\w.+/-]{0,100})(?:;[\w=-]{1,40}){0,4},")
+_DATA_KEYS = ("data", "file_data", "url", "image_url")
+_NAME_KEYS = ("filename", "name", "title", "file_id")
+_TYPE_KEYS = ("media_type", "mime_type", "format")
+
+
+def media_of(message: Message) -> tuple[str, ...]:
+    """What each picture, document or recording of a message is."""
+    return tuple(told(part) for part in parts_of(message) if part.kind in _MEDIA)
+
+
+def told(part: Part) -> str:
+    """A part in a few words; of bytes that are not in the message, where they are."""
+    fields = dict(_fields(part.raw))
+    name = next((redact(fields[key])[:NAME_CHARS] for key in _NAME_KEYS if fields.get(key)), "")
+    kind = next((fields[key] for key in _TYPE_KEYS if fields.get(key)), "")
+    data = next((fields[key] for key in _DATA_KEYS if fields.get(key)), "")
+    words = [part.kind.value, *([f"“{name}”"] if name else [])]
+    match = _DATA_URL.match(data)
+    if match is None and "://" in data[:12]:
+        return ", ".join([*words, f"at {redact(data)[:NAME_CHARS]}"])
+    body = data[match.end() :] if match else data
+    kind = match[1] if match and match[1] else kind
+    content = _bytes(body)
+    size = f"{max(1, len(content) // 1024):,} KB" if content else ""
+    digest = f"sha256 {hashlib.sha256(content).hexdigest()[:12]}" if content else ""
+    return ", ".join(filter(None, [*words, kind, size, digest]))
+
+
+def _bytes(body: str) -> bytes:
+    try:
+        return b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        return body.encode("utf-8", "replace")
+
+
+def _fields(raw: Any) -> Iterator[tuple[str, str]]:
+    """The texts of a part, of the inner objects too; the outermost come last and win."""
+    if not isinstance(raw, Mapping):
+        return
+    for value in raw.values():
+        yield from _fields(value)
+    yield from ((key, value) for key, value in raw.items() if isinstance(value, str))
+
 
 UNITS_PER_RESULT = 48
 UNITS_PER_TEXT = 240
 ROLES = ("user", "assistant", "tool")
 
 
-@dataclass(frozen=True, slots=True)
-class UnitFacts:
-    """A piece of a message, where it stands among the others, and how much it tells for what it costs."""
+class UnitFacts(msgspec.Struct, frozen=True, gc=False):
+    """A piece of a message, where it stands among the others, and how much it tells for what it costs.
+
+    There are dozens for each message: they are made in C, and left out by the collector.
+    """
 
     text: str
     position: int
@@ -34,7 +102,12 @@ class MessageFacts:
     """For a result: the call it answers."""
     ended: str = ""
     failed: bool = False
-    chars: int = 0
+    media: tuple[str, ...] = ()
+    """Images, documents and sound in it, in a few words."""
+    records: tuple[RecordFacts, ...] = ()
+    """For a result: what it says of things that have an id."""
+    quoted: tuple[int, ...] = ()
+    """The places of pieces that a user only pasted: nobody says what they say."""
 
 
 def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None = None) -> MessageFacts:
@@ -43,26 +116,45 @@ def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None =
     if role not in ROLES:
         return MessageFacts("")
     if role == "tool":
-        return _result_facts(message, vocabulary, describe(answers) if answers else UNKNOWN_CALL)
+        return _result_facts(message, vocabulary, describe_masked(answers) if answers else UNKNOWN_CALL)
     text = storable(text_of(message))
     if role == "user":
-        text = strip_injected(text)
+        said = strip_injected(text)
+        if not said.strip() and carries_output(text):
+            return _result_facts(message, vocabulary, UNKNOWN_CALL)
+        text = said
     units = placed_sentences(text)[:UNITS_PER_TEXT]
     source = Source(role, len(text), units[-1][1] + 1 if units else 0)
-    return MessageFacts(role, scored_units(vocabulary, source, units), chars=len(text))
+    quoted = _quoted(text, units) if role == "user" else ()
+    # An order that somebody else gives is shown as a quotation.
+    units = [
+        (f"> {said}" if place in quoted and said[0] != ">" and read(said, small_talk=False).rule else said, place)
+        for said, place in units
+    ]
+    return MessageFacts(role, scored_units(vocabulary, source, units), media=media_of(message), quoted=quoted)
+
+
+def _quoted(text: str, units: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+    """The places of what a user pasted: code, logs, and what somebody else wrote."""
+    own = set(sentences_of(prose(text)))
+    return tuple(place for said, place in units if said not in own or CODE_LIKE.search(said))
 
 
 def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> MessageFacts:
     text = storable(result_text(message))
+    failed = looks_failed(text)
     lines = [(line.strip(), position) for line, position, _ in lines_of(text)]
-    units = scored_units(vocabulary, Source("tool", len(text), len(lines), call.work), lines)
+    scores = score_units(vocabulary, Source("tool", len(text), len(lines), call.work), lines)
+    places = range(len(lines))
+    best = sorted(sorted(places, key=lambda place: (-scores[place], place))[:UNITS_PER_RESULT])
     return MessageFacts(
         role="tool",
-        units=_best(units, UNITS_PER_RESULT),
+        units=tuple(UnitFacts(*lines[place], scores[place]) for place in best),
         answers=call,
         ended=ended(message, text),
-        failed=looks_failed(text),
-        chars=len(text),
+        failed=failed,
+        media=media_of(message),
+        records=() if failed else records_of(text, call),
     )
 
 
@@ -70,13 +162,6 @@ def scored_units(vocabulary: Vocabulary, source: Source, units: Sequence[tuple[s
     """The pieces of one message with their scores; its words are counted into the vocabulary."""
     scores = score_units(vocabulary, source, units)
     return tuple(UnitFacts(text, position, score) for (text, position), score in zip(units, scores, strict=True))
-
-
-def _best(units: tuple[UnitFacts, ...], most: int) -> tuple[UnitFacts, ...]:
-    if len(units) <= most:
-        return units
-    best = sorted(units, key=lambda unit: (-unit.score, unit.position))[:most]
-    return tuple(sorted(best, key=lambda unit: unit.position))
 
 
 def storable(text: str) -> str:

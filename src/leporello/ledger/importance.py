@@ -9,36 +9,22 @@ sessions and public chat data. No feature knows a project, a file or a question.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import chain
 from operator import mul
 
 import orjson
 
-FEATURES = (
-    "information",
-    "length",
-    "rarest_word",
-    "mean_rarity",
-    "new_words",
-    "number",
-    "opening",
-    "closing",
-    "user",
-    "tool",
-    "error",
-    "number_in_output",
-    "from_read",
-    "from_edit",
-    "from_check",
-    "from_history",
-    "long_message",
-    "courtesy",
-    "first_person",
-)
+from leporello.lazy_regex import lazy_regex
+
+_OF_ALL = ("information", "length", "rarest_word", "mean_rarity", "new_words", "number", "opening")
+_OF_OUTPUT = ("error", "number_in_output")
+_OF_SPEECH = ("closing", "first_person", "name", "time")
+_OF_MESSAGE = ("user", "tool", "from_read", "from_edit", "from_check", "from_history", "long_message")
+FEATURES = (*_OF_ALL, *_OF_OUTPUT, *_OF_SPEECH, *_OF_MESSAGE)
 
 CHARS_PER_TOKEN = 3.2
 LINE_OVERHEAD = 2
@@ -48,8 +34,11 @@ PRIOR_MESSAGES = 50
 
 # Chinese, Japanese and Thai don't put spaces between words: pairs of characters stand for them.
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\W{_UNSPACED}]+")
-_DIGIT = re.compile(r"\d")
+_IS_UNSPACED = lazy_regex(f"[{_UNSPACED}]")
+_WORD = lazy_regex(rf"[{_UNSPACED}]{{1,2}}|[^\W{_UNSPACED}]+")
+_SPACED_WORD = lazy_regex(r"\w+")
+"""The same where no such character stands, in half the time."""
+_DIGIT = lazy_regex(r"\d")
 
 _ERROR_WORDS = frozenset(
     "fail fails failed failing failure failures fatal panic denied refused cannot unable invalid traceback abort"
@@ -67,12 +56,33 @@ _FIRST_PERSON = frozenset(
     " 나는 내가 저는 제가 우리".split()
 )
 _FIRST_PERSON_CHARS = frozenset("我私僕俺")
-_WORK_FEATURES = {"read": "from_read", "edit": "from_edit", "check": "from_check", "git_read": "from_history"}
+_TIMES = frozenset(
+    "yesterday today tomorrow tonight last next ago since until week weekend month year years monday tuesday"
+    " wednesday thursday friday saturday sunday january february march april june july august september october"
+    " november december gestern heute morgen letzte letzten letztes nächste nächsten nächstes seit woche"
+    " wochenende monat jahr jahre jahren montag dienstag mittwoch donnerstag freitag samstag sonntag januar"
+    " februar märz mai juni juli oktober dezember hier aujourd demain dernier dernière prochain prochaine depuis"
+    " semaine mois an ans année années lundi mardi mercredi jeudi vendredi samedi dimanche janvier février avril"
+    " juin juillet août septembre octobre novembre décembre ayer hoy mañana pasado pasada próximo próxima desde"
+    " semana mes año años lunes martes miércoles jueves viernes sábado domingo enero febrero marzo abril mayo"
+    " junio julio agosto septiembre octubre noviembre diciembre ontem hoje amanhã passado passada mês meses ano"
+    " anos segunda terça quarta quinta sexta janeiro fevereiro março maio junho julho setembro outubro novembro"
+    " dezembro ieri oggi domani scorso scorsa prossimo prossima settimana mese anno anni lunedì martedì mercoledì"
+    " giovedì venerdì sabato domenica gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre"
+    " вчера сегодня завтра прошлом прошлой прошлый следующий следующей неделе неделю неделя месяц месяце год года"
+    " году лет назад понедельник вторник среду четверг пятницу субботу воскресенье января февраля марта апреля мая"
+    " июня июля августа сентября октября ноября декабря 어제 오늘 내일 지난 다음 작년 내년 올해 주말"
+    " 지난주 다음주".split()
+)
+_TIME_CHARS = frozenset("年月昨週周")
+_NAME = lazy_regex(r"(?<=[^\W\d_]\s|,\s)[A-Z\u00c0-\u00de\u0401\u0410-\u042f]\w")
+"""A capital in the middle of a sentence."""
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text as they are counted, in order."""
-    return _WORD.findall(text.lower())
+    (words,) = _words_of_units([text])
+    return words
 
 
 @dataclass(slots=True)
@@ -82,16 +92,24 @@ class Vocabulary:
     messages: int = 0
     frequency: dict[str, int] = field(default_factory=dict)
 
-    def add(self, words: Iterable[str]) -> dict[str, float]:
-        """Count a message in; returns how rare each of its words is now."""
+    def add(self, words: Collection[str]) -> dict[str, float]:
+        """Count a message in by its words, each once; returns how rare each of them is now."""
         self.messages += 1
-        frequency = self.frequency
-        total = self.messages + PRIOR_MESSAGES + 1
-        found: dict[str, float] = {}
-        for word in words:
-            count = frequency[word] = frequency.get(word, 0) + 1
-            found[word] = math.log(total / (count + 0.5))
-        return found
+        so_far = self.frequency.get
+        counts = [so_far(word, 0) + 1 for word in words]
+        self.frequency.update(zip(words, counts, strict=True))
+        return dict(zip(words, map(_Rarity(self.messages).__getitem__, counts), strict=True))
+
+
+class _Rarity(dict[int, float]):
+    """How rare a word is that stood in so many of the messages."""
+
+    def __init__(self, messages: int) -> None:
+        self._total = messages + PRIOR_MESSAGES + 1
+
+    def __missing__(self, count: int) -> float:
+        rarity = self[count] = math.log(self._total / (count + 0.5))
+        return rarity
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,81 +123,129 @@ class Source:
     work: str = ""
 
     @property
-    def long(self) -> float:
-        return max(0.0, math.log(max(1.0, self.chars / CHARS_PER_TOKEN) / SHORT_MESSAGE_TOKENS))
+    def features(self) -> tuple[float, ...]:
+        """Those that all its units have alike, in the order of `_OF_MESSAGE`."""
+        return (
+            1.0 if self.role == "user" else 0.0,
+            1.0 if self.role == "tool" else 0.0,
+            *(1.0 if self.work == work else 0.0 for work in ("read", "edit", "check", "git_read")),
+            max(0.0, math.log(max(1.0, self.chars / CHARS_PER_TOKEN) / SHORT_MESSAGE_TOKENS)),
+        )
 
 
 @cache
-def weights() -> tuple[float, ...]:
+def weights(names: tuple[str, ...] = FEATURES) -> tuple[float, ...]:
     data = orjson.loads(files("leporello.ledger").joinpath("weights.json").read_bytes())
-    return tuple(float(data["weights"][name]) for name in FEATURES)
+    return tuple(float(data["weights"][name]) for name in names)
+
+
+def user_weight() -> float:
+    """What the user's words are worth more than others: in work, where they are requests; not between two people."""
+    return weights(("user",))[0]
 
 
 def score_units(vocabulary: Vocabulary, source: Source, units: Sequence[tuple[str, int]]) -> list[float]:
     """The scores of a message's units (text, position), counted into the vocabulary as one message."""
-    table = weights()
-    return [sum(map(mul, table, row)) for row in features_of(vocabulary, source, units)]
+    alike = sum(map(mul, weights(_OF_MESSAGE), source.features))
+    table = weights((*_OF_ALL, *(_OF_OUTPUT if source.role == "tool" else _OF_SPEECH)))
+    return [sum(map(mul, table, row), alike) for row in _own_features(vocabulary, source, units)]
 
 
 def features_of(
     vocabulary: Vocabulary, source: Source, units: Sequence[tuple[str, int]]
 ) -> Iterable[tuple[float, ...]]:
     """The features of each unit, in the order of `FEATURES`."""
-    words = [set(words_of(text)) for text, _ in units]
-    # In a fixed order: sums of floats must not depend on how a set happens to be laid out.
-    rarity = vocabulary.add(sorted(set().union(*words)))
-    newest = {word for word in rarity if vocabulary.frequency[word] == 1}
-    highest = math.log(vocabulary.messages + PRIOR_MESSAGES)
-    return [
-        _features(text, position, found, rarity, newest, highest, source)
-        for (text, position), found in zip(units, words, strict=True)
-    ]
+    before, after = ((), _OF_SPEECH) if source.role == "tool" else (_OF_OUTPUT, ())
+    shared = len(_OF_ALL)
+    for row in _own_features(vocabulary, source, units):
+        yield (*row[:shared], *(0.0 for _ in before), *row[shared:], *(0.0 for _ in after), *source.features)
 
 
-def _features(
-    text: str,
-    position: int,
-    words: Set[str],
-    rarity: Mapping[str, float],
-    newest: Set[str],
-    highest: float,
-    source: Source,
-) -> tuple[float, ...]:
-    # fsum: the same to the last bit in whatever order a set hands out its words.
-    values = [rarity[word] for word in words]
-    total = math.fsum(values)
-    tool = source.role == "tool"
-    number = 1.0 if _DIGIT.search(text) else 0.0
+def _own_features(vocabulary: Vocabulary, source: Source, units: Sequence[tuple[str, int]]) -> list[tuple[float, ...]]:
+    """The features of each unit that differ within a message: those of all, then those of output or of speech."""
+    found = _words_of_units([text for text, _ in units])
+    # In the order in which they stand: how a set happens to be laid out must decide nothing.
+    rare = vocabulary.add(dict.fromkeys(chain.from_iterable(found)))
+    rarity = rare.__getitem__
+    # A word that never stood before is as rare as any can be.
+    newest, highest = _Rarity(vocabulary.messages)[1], math.log(vocabulary.messages + PRIOR_MESSAGES)
+    output, last = source.role == "tool", source.total - 1
+    telling = output and _tells_error("\n".join(text for text, _ in units).lower(), rare.keys())
+    with_digit = {word for word in rare if not word.isalpha() and _DIGIT.search(word)}
+    rows = []
+    for (text, position), order in zip(units, found, strict=True):
+        words = set(order)
+        values = list(map(rarity, words))
+        # fsum: the same to the last bit in whatever order a set hands out its words.
+        total = math.fsum(values)
+        number = 0.0 if words.isdisjoint(with_digit) else 1.0
+        if not output:
+            own = _of_speech(text, position == last, words)
+        elif telling:
+            own = (_tells_error(text.lower(), words), number)
+        else:
+            own = (0.0, number)
+        rows.append(
+            (
+                math.log(0.1 + total),
+                _log_of_length(len(text)),
+                max(values) / highest if values else 0.0,
+                total / (len(values) or 1),
+                _log_of_new(values.count(newest), newest),
+                number,
+                0.0 if position else 1.0,
+                *own,
+            )
+        )
+    return rows
+
+
+_NO_WORD = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "_\n")}
+_SIGNS = "→—–’‘“”…•·│├└─✓✗⎿"
+"""Signs of no word that stand in much ASCII, the first before every line of a file that an agent reads."""
+
+
+def _words_of_units(texts: Sequence[str]) -> list[list[str]]:
+    """The words of each text, in order. What is ASCII is taken apart without a pattern, in a fifth of the time."""
+    whole = "\n".join(texts).lower()
+    if not whole.isascii():
+        for sign in _SIGNS:
+            whole = whole.replace(sign, " ")
+    if whole.isascii():
+        return _apart(whole.translate(_NO_WORD), texts)
+    word = _WORD if _IS_UNSPACED.search(whole) else _SPACED_WORD
+    lines = whole.split("\n") if whole.count("\n") < len(texts) else [text.lower() for text in texts]
+    return [line.translate(_NO_WORD).split() if line.isascii() else word.findall(line) for line in lines]
+
+
+def _apart(whole: str, texts: Sequence[str]) -> list[list[str]]:
+    lines = (
+        whole.split("\n") if whole.count("\n") < len(texts) else [text.lower().translate(_NO_WORD) for text in texts]
+    )
+    return [line.split() for line in lines]
+
+
+@lru_cache(maxsize=1024)
+def _log_of_length(chars: int) -> float:
+    return math.log(chars / CHARS_PER_TOKEN + LINE_OVERHEAD)
+
+
+@lru_cache(maxsize=1024)
+def _log_of_new(count: int, rarity: float) -> float:
+    return math.log1p(count * rarity)
+
+
+def _of_speech(text: str, closing: bool, words: Set[str]) -> tuple[float, ...]:
     return (
-        math.log(0.1 + total),
-        math.log(len(text) / CHARS_PER_TOKEN + LINE_OVERHEAD),
-        max(values, default=0.0) / highest,
-        total / max(1, len(values)),
-        math.log1p(math.fsum(rarity[word] for word in words & newest)),
-        number,
-        1.0 if position == 0 else 0.0,
-        1.0 if position == source.total - 1 and not tool else 0.0,
-        1.0 if source.role == "user" else 0.0,
-        1.0 if tool else 0.0,
-        1.0 if tool and _tells_error(text, words) else 0.0,
-        number if tool else 0.0,
-        1.0 if source.work == "read" else 0.0,
-        1.0 if source.work == "edit" else 0.0,
-        1.0 if source.work == "check" else 0.0,
-        1.0 if source.work == "git_read" else 0.0,
-        source.long,
-        0.0 if tool or words.isdisjoint(COURTESY) else 1.0,
-        1.0 if not tool and _first_person(text, words) else 0.0,
+        closing,
+        not words.isdisjoint(_FIRST_PERSON) or not _FIRST_PERSON_CHARS.isdisjoint(text),
+        _NAME.search(text) is not None,
+        not (words.isdisjoint(_TIMES) and _TIME_CHARS.isdisjoint(text)),
     )
 
 
-def _tells_error(text: str, words: Set[str]) -> bool:
-    folded = text.lower()
+def _tells_error(folded: str, words: Set[str]) -> bool:
     return "error" in folded or "exception" in folded or "not found" in folded or not words.isdisjoint(_ERROR_WORDS)
-
-
-def _first_person(text: str, words: Set[str]) -> bool:
-    return not words.isdisjoint(_FIRST_PERSON) or not _FIRST_PERSON_CHARS.isdisjoint(text)
 
 
 def explain(features: Sequence[float]) -> list[tuple[str, float]]:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import msgspec
 import zstandard
 
 from leporello.fingerprint import is_stored_as, stored_fingerprint
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
-from leporello.ledger.calls import CallFacts, one_line
+from leporello.ledger.calls import CallFacts, one_line, state_of
 from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
 from leporello.ledger.importance import Vocabulary, words_of
-from leporello.ledger.line_patterns import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
+from leporello.ledger.units import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import prose, strip_injected
 from leporello.ledger.values import Values
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
-from leporello.redact.messages import masked, masked_call
+from leporello.redact.messages import Given, given_after, masked, masked_call
 
+LONG_MESSAGE, AROUND = 60, 5
+"""Sentences of a message beyond which only its first and last ones are read for rules, and how many."""
 MOST_COMPARED = 200
+MOST_CHANGES = 3
+_COMMIT = lazy_regex(r"\bgit (?:-\S+ )*commit\b")
+_ADDED = lazy_regex(r"\bgit (?:-\S+ )*add ([^;&|\n]{1,2000})")
+_ADDS_ALL = lazy_regex(r"\bgit (?:-\S+ )*(?:add (?:-A|--all|-u|\.(?:\s|$))|commit (?:-\S+ )*-\w{0,9}a)")
 OUTCOME_CHARS = 90
 SPOKEN_CHARS = 20_000
 MOST_SETTINGS = 400
@@ -67,6 +75,14 @@ class FileFacts:
     edits: int = 0
     last: int = 0
     spans: list[str] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    """What the newest edits changed, in a few words."""
+    edited: int = 0
+    """The message of the newest edit."""
+    first: int = 0
+    """The message it came up in."""
+    committed: int = 0
+    """The message of the newest commit since its first edit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +110,12 @@ class Ledger:
         self.spoken: dict[str, int] = {}
         """The last message in which the assistant used a word, in what it said or in the arguments of a call."""
         self.waiting: list[ToolCall] = []
-        self.values = Values()
-        """What was said about things, and what replaced it."""
+        self.expected = Given.NOTHING
+        """What the next message may give of secrets, bare."""
+        self.given: dict[int, Given] = {}
+        """Messages that were read as giving what was asked for."""
+        self.stated = Values()
+        """What was said about things; `values` has noted what changed."""
         self.pins: dict[int, Pinned] = {}
         """Messages that are kept word for word, whatever they are worth."""
         self.earlier: dict[int, tuple[EarlierLine, ...]] = {}
@@ -113,6 +133,9 @@ class Ledger:
 
         With `read` false nothing is taken from its text: what it says is told by somebody else.
         """
+        given, self.expected = self.expected, given_after(message, self.expected)
+        if given:
+            self.given[number] = given
         if not read:
             self._put(number, stored_fingerprint(message), MessageFacts(""))
             return
@@ -120,17 +143,20 @@ class Ledger:
             self._follow_calls(message)
             return
         digest = stored_fingerprint(message)
-        message = masked(message)
+        message = masked(message, given)
         call = self._take_call(message) if is_result(message) else None
         facts = self._extract(digest, message, call)
         self._put(number, digest, facts)
-        self.values.add(number, facts.role, (unit.text for unit in facts.units))
+        if facts.role != "assistant":
+            # What an assistant writes in its answers are examples; what it does stands in its calls.
+            self.stated.set(number, (unit.text for unit in facts.units))
         if facts.role == "user":
             self._note_user(number, storable(text_of(message)))
         elif facts.role == "assistant":
             self._note_assistant(number, message)
         elif facts.role == "tool":
             self._note_result(number, facts)
+        self.stated.read_ahead(self.facts, number)
 
     def _put(self, number: int, digest: str, facts: MessageFacts) -> None:
         self.hashes[number] = digest
@@ -168,8 +194,13 @@ class Ledger:
             self.asks.append(Ask(number, words, answered_by=number, cancelled=True))
             return
         self.asks.append(Ask(number, words))
-        for sentence in phrasing.rule_sentences(prose(words)):
-            said = phrasing.read(sentence)
+        small_talk = phrasing.is_small_talk([ask.text for ask in self.asks[-phrasing.MESSAGES_LOOKED_AT :]])
+        sentences = phrasing.rule_sentences(prose(words))
+        if len(sentences) > LONG_MESSAGE:
+            # Most of it was written by somebody else, for other readers; what is asked stands around it.
+            sentences = [*sentences[:AROUND], *sentences[-AROUND:]]
+        for sentence in sentences:
+            said = phrasing.read(sentence, small_talk=small_talk)
             ended = self._end_rules(number, sentence, said) if said.rule or said.revokes else False
             # What only takes a rule back is no rule itself: the rule it ended says so.
             if said.rule and not (ended and said.kind is phrasing.RuleKind.CONSTRAINT and said.revokes):
@@ -185,7 +216,8 @@ class Ledger:
         most = len(self.rules) if said.revokes or phrasing.permits(sentence) else MOST_COMPARED
         for index in range(len(self.rules) - 1, -1, -1):
             rule = self.rules[index]
-            if rule.ended_by is not None or rule.text == sentence:
+            # Two sentences of one message rarely contradict each other; a word that takes back means an earlier one.
+            if rule.ended_by is not None or rule.text == sentence or (rule.number == number and not said.revokes):
                 continue
             compared += 1
             if compared > most:
@@ -217,9 +249,10 @@ class Ledger:
     def _note_assistant(self, number: int, message: Message) -> None:
         self.waiting = list(calls_of(message))
         texts = [text_of(message), *(call.arguments for call in self.waiting)]
-        self.spoken.update((word, number) for text in texts for word in words_of(storable(text[:SPOKEN_CHARS])))
+        for text in texts:
+            self.spoken.update(dict.fromkeys(words_of(storable(text[:SPOKEN_CHARS])), number))
         for call in self.waiting:
-            self.values.add(number, "tool", _settings(call))
+            self.stated.set(number, _settings(call))
             if "todo" in call.name.casefold() or call.name == "update_plan":
                 self.todo = (number, call)
         if not self.waiting and text_of(message).strip() and self.asks and self.asks[-1].answered_by is None:
@@ -240,25 +273,68 @@ class Ledger:
             self.asks[index] = replace(ask, cancelled=True) if cancelled else replace(ask, answered_by=number)
             following = ask.number
 
+    def _note_commit(self, number: int) -> None:
+        """Files that a commit took in: those that were added by name since the commit before, or else all changed."""
+        added: list[str] = []
+        for earlier in range(number, 0, -1):
+            answers = self.facts[earlier].answers if earlier in self.facts else None
+            command = answers.command if answers else ""
+            if earlier < number and _COMMIT.search(command):
+                break
+            if _ADDS_ALL.search(command):
+                added = []
+                break
+            added += [
+                word.strip("'\"").removeprefix("./") for named in _ADDED.findall(command) for word in named.split()
+            ]
+        for file in self.files.values():
+            if file.edits and (not added or any(_names(word, file.path) for word in added)):
+                file.committed = number
+
     def _note_result(self, number: int, facts: MessageFacts) -> None:
         call = facts.answers
         if call is None:
             return
-        if call.work in ("edit", "git_write", "check", "install", "agent"):
+        if call.work == "git_write" and not facts.failed and _COMMIT.search(call.command):
+            self._note_commit(number)
+        if call.work in ("edit", "git_write", "check", "install", "agent", "act"):
             self.actions.append(Action(number, call, facts.ended, facts.failed, _outcome(facts)))
-        if call.path and not facts.failed:
-            known = self.files.setdefault(call.path, FileFacts(call.path))
-            known.last = number
-            if call.work == "edit":
-                known.edits += 1
-            else:
-                known.reads += 1
-                if call.span and call.span not in known.spans:
-                    known.spans.append(call.span)
+        if facts.failed:
+            return
+        for path, change in call.edits:
+            file = self._file(path, number)
+            file.edits += 1
+            file.edited = number
+            file.changes = [*(told for told in file.changes if told != change), change][-MOST_CHANGES:]
+        if (call.path or call.shown) and not call.edits:
+            file = self._file(call.path or call.shown, number)
+            file.reads += 1
+            if call.span and call.span not in file.spans:
+                file.spans.append(call.span)
+
+    def _file(self, path: str, number: int) -> FileFacts:
+        known = self.files.get(path)
+        if known is None and not path.startswith("/"):
+            known = next((file for file in self.files.values() if file.path.endswith(f"/{path}")), None)
+        if known is None:
+            known = self.files[path] = FileFacts(path, first=number)
+        known.last = number
+        return known
+
+    @property
+    def values(self) -> Values:
+        """What was said about things, and what replaced it."""
+        self.stated.read_on(self.facts, self.last)
+        return self.stated
 
     @property
     def active_rules(self) -> list[Rule]:
         return [rule for rule in self.rules if rule.ended_by is None]
+
+
+def _names(word: str, path: str) -> bool:
+    """Whether a word of `git add` names a file: itself, its end, or a folder it lies in."""
+    return path.endswith(word) or f"/{word.rstrip('/')}/" in f"/{path}"
 
 
 def _settings(call: ToolCall) -> Iterator[str]:
@@ -270,16 +346,19 @@ def _settings(call: ToolCall) -> Iterator[str]:
 
 def _outcome(facts: MessageFacts) -> str:
     """The newest line that sums a run up; for a failure without one, the first that names what failed."""
-    if facts.answers is None or facts.answers.work not in ("check", "git_write"):
+    if facts.answers is None or facts.answers.work not in ("check", "git_write", "act"):
         return ""
+    if facts.records:
+        return one_line(state_of(facts.records[0]), OUTCOME_CHARS)
     summed = [unit.text for unit in facts.units if SUMMARY_LINE.search(unit.text) or COMMITTED.search(unit.text)]
     broken = [unit.text for unit in facts.units if FAILED_TEST.search(unit.text) or EXCEPTION.search(unit.text)]
     chosen = summed[-1:] or (broken[:1] if facts.failed else [])
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 
-VERSION = 4
-"""Since 2 of masked messages, since 3 with a vocabulary, since 4 with values; earlier ones are made anew."""
+VERSION = 9
+"""Since 5 with values by subject, since 6 with names and times, since 8 with the files of commands and with records,
+since 9 with what was spoken of again; earlier ones are made anew."""
 
 
 @dataclass(slots=True)
@@ -297,13 +376,28 @@ class _State:
     vocabulary: Vocabulary
     spoken: dict[str, int]
     waiting: list[ToolCall]
-    values: Values
+    stated: Values
+    expected: Given = Given.NOTHING
+    given: dict[int, Given] = field(default_factory=dict)
 
 
 def save(ledger: Ledger) -> bytes:
     """The ledger as compressed bytes of this version."""
     state = {stored.name: getattr(ledger, stored.name) for stored in fields(_State)}
-    return zstandard.compress(msgspec.msgpack.encode(state))
+    try:
+        encoded = msgspec.msgpack.encode(state)
+    except UnicodeEncodeError:
+        # Half a character in what a message gave, a tool's arguments for example.
+        encoded = msgspec.msgpack.encode(_whole_characters(msgspec.to_builtins(state)))
+    return zstandard.compress(encoded)
+
+
+def _whole_characters(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
+    return [_whole_characters(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def load(data: bytes) -> Ledger:

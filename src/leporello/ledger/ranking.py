@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heapify, heappop
+
+import msgspec
 
 from leporello.ledger.calls import common_folder
 from leporello.ledger.facts import EarlierLine, UnitFacts
+from leporello.ledger.importance import user_weight
 from leporello.ledger.ledger import Ledger
+from leporello.ledger.units import INTENT
+
+NEWER_VALUE = 1.0
+"""What a sentence is worth beside its score that says something else about a thing than an earlier one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,11 @@ class RankedUnit:
         return self.unit.position
 
 
+def is_talk(ledger: Ledger) -> bool:
+    """Without a single tool call it is a talk: nobody's words are requests, and nothing is done."""
+    return not any(facts.role == "tool" for facts in ledger.facts.values())
+
+
 class Ranking:
     """The units of some messages of a ledger by score, taken one by one as far as somebody reads."""
 
@@ -38,15 +50,37 @@ class Ranking:
         self._headings: dict[int, str] = {}
         self._ranked: list[RankedUnit] = []
         covered = sorted(number for number in numbers if number in ledger.facts)
-        own = ((number, unit, None) for number in covered for unit in ledger.facts[number].units)
+        anew = ledger.values.told_anew()
+        own = (
+            (
+                number,
+                msgspec.structs.replace(unit, score=unit.score + NEWER_VALUE)
+                if unit.text in anew.get(number, ())
+                else unit,
+                None,
+            )
+            for number in covered
+            for unit in self._telling(number)
+        )
         earlier = (
             (number, line.unit, line) for number in covered for line in ledger.earlier.get(number, ()) if line.role
         )
+        bonus = user_weight() if is_talk(ledger) else 0.0
         # Units of one score come in the order of the conversation: their place in this list is theirs alone.
         self._waiting: list[tuple[float, int, int, UnitFacts, EarlierLine | None]] = [
-            (-unit.score, place, number, unit, line) for place, (number, unit, line) in enumerate((*own, *earlier))
+            (bonus * ((line or ledger.facts[number]).role == "user") - unit.score, place, number, unit, line)
+            for place, (number, unit, line) in enumerate((*own, *earlier))
         ]
         heapify(self._waiting)
+
+    def _telling(self, number: int) -> Iterator[UnitFacts]:
+        """The units of a message; what the assistant says it will call for is told by the calls themselves."""
+        facts = self._ledger.facts[number]
+        following = self._ledger.facts.get(number + 1)
+        if facts.role != "assistant" or following is None or following.role != "tool":
+            yield from facts.units
+        else:
+            yield from (unit for unit in facts.units if not INTENT.search(unit.text))
 
     def __iter__(self) -> Iterator[RankedUnit]:
         """Reading it again ranks nothing again."""
@@ -65,8 +99,10 @@ class Ranking:
         heading = self._headings.get(number)
         if heading is None:
             heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
-        text = self._ledger.values.marked(number, unit.text)
-        return RankedUnit(number, facts.role, unit if text == unit.text else replace(unit, text=text), heading)
+        text = self._ledger.values.marked(number, unit.text, is_output=facts.role == "tool")
+        return RankedUnit(
+            number, facts.role, unit if text == unit.text else msgspec.structs.replace(unit, text=text), heading
+        )
 
     def _earlier(self, number: int, line: EarlierLine) -> RankedUnit:
         return RankedUnit(number, line.role, line.unit, section=line.section)

@@ -11,19 +11,20 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rules
 from leporello.ledger.rules import RuleKind
 from leporello.text_features.words import STOP_WORDS, stem
 
 _I = re.IGNORECASE
 # One start per run of name characters: a run that holds no name from its first character holds none from a later one.
-_NAME = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<![\w./:@-])[^\W_]*+[./_:@-][\w./:@-]*\w|(?<![A-Za-z_])[A-Za-z_]*+\d[\w.]*")
-_WORD = re.compile(r"[A-Za-z][A-Za-z'+#]+|[\u3400-\u9fff]+")
-_LETTERS = re.compile(r"[a-z]+")
-_CLAUSE_END = re.compile(r"[,.;，。；](?:\s|$)")
-_DIGITS = re.compile(r"\d+(?:\.\d+)*")
-_HAN = re.compile(r"[\u3400-\u9fff]+")
-_LATIN_IN_HAN = re.compile(r"[A-Za-z][\w./-]+")
+_NAME = lazy_regex(r"`[^`]+`|\"[^\"]+\"|(?<![\w./:@-])[^\W_]*+[./_:@-][\w./:@-]*\w|(?<![A-Za-z_])[A-Za-z_]*+\d[\w.]*")
+_WORD = lazy_regex(r"[A-Za-z][A-Za-z'+#]+|[\u3400-\u9fff]+")
+_LETTERS = lazy_regex(r"[a-z]+")
+_CLAUSE_END = lazy_regex(r"[,.;，。；](?:\s|$)")
+_DIGITS = lazy_regex(r"\d+(?:\.\d+)*")
+_HAN = lazy_regex(r"[\u3400-\u9fff]+")
+_LATIN_IN_HAN = lazy_regex(r"[A-Za-z][\w./-]+")
 _NUMBER_WORDS = {
     word: str(value)
     for value, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
@@ -41,7 +42,7 @@ _MANNER = """
 """
 """Words that say how something is ordered or allowed, not what it is about."""
 _COMMON = STOP_WORDS | frozenset(_MANNER.split()) | {stem(word) for word in _MANNER.split()} | frozenset(_NUMBER_WORDS)
-_HAN_MANNER = re.compile(
+_HAN_MANNER = lazy_regex(
     "不要|不用再|不用|不得|不能|不准|不许|不可以|不再|必须|禁止|务必|严禁|请勿|请|始终|总是|永远|一定要|一定|以后|今后|从现在开始"
     "|从现在起|现在|可以|允许|了|的|都|所有|每个|每次|任何|直接|使用|用|先|再|之前|之后|在|里|把|就|要|取消|限制|规则|忽略|作废|需要"
     "|改成|改为|换成|应该|还是|我们|统一|优先|只能|只|别|也|和|与|吧|啊|呢"
@@ -57,41 +58,41 @@ _SAME_ACT = {
     for word in group.split()
 }
 
-_BAN = re.compile(
+_BAN = lazy_regex(
     r"\b(?:never|do not|don'?t|dont|must not|mustn'?t|may not|should not|shouldn'?t|shall not|not to|avoid|stop|no"
     r"|without|refrain from|under no circumstances|hold off|quit)\b"
     r"|不要|别|禁止|不得|不准|不许|严禁|请勿|勿|不能|不可以?|避免|停止",
     _I,
 )
-_NOT_A_BAN = re.compile(r"^\W*no[,.!]?\s+(?!\w+s\b)|\bwithout\b", _I)
-_CLOSED = re.compile(
+_NOT_A_BAN = lazy_regex(r"^\W*no[,.!]?\s+(?!\w+s\b)|\bwithout\b", _I)
+_CLOSED = lazy_regex(
     r"\b(?:off[- ]limits|read-only|frozen|forbidden|prohibited|protected|out of scope|not allowed|only|ask|wait|at most"
     r"|under \d|within \d|no more than|limit\w*)\b|只|不超过|最多",
     _I,
 )
 """Other ways to close something than a ban: an approval opens it again."""
-_LIFTS = re.compile(
+_LIFTS = lazy_regex(
     r"\b(?:now|again|any ?more|any longer|no longer|from (?:now|here) on|after all|in (?:the )?future|henceforth|always"
     r"|allowed|permitted|acceptable|lifted|fine to|okay to|ok to|feel free|no need|outside|elsewhere|anywhere|too)\b"
     r"|现在|以后|今后|从现在|允许|不用再|不再|取消|可以.{0,2000}了",
     _I,
 )
 """What makes an approval a general one: it changes what holds from here on, and not only answers a question."""
-_ADDS = re.compile(
+_ADDS = lazy_regex(
     r"(?:^|\b(?:always|please|must|should|to)\s+)"
     r"(?:(?:support|test|document|include|cover|handle|translate|export|maintain)\b|keep (?:the|all|both)\b)",
     _I,
 )
 """Orders of which several stand side by side: supporting one version does not end the support of another."""
-_ASSENT = re.compile(r"\W*(?:yes|yeah|yep|yup|ok|okay|sure|fine|alright|all right|please do|good)\b|[好行嗯]", _I)
+_ASSENT = lazy_regex(r"\W*(?:yes|yeah|yep|yup|ok|okay|sure|fine|alright|all right|please do|good)\b|[好行嗯]", _I)
 _BEYOND = frozenset(map(stem, ("outside", "elsewhere", "anywhere")))
-_HAS_SUBJECT = re.compile(r"\W*(?:the|all|our|my|every|each|these|those)\b", _I)
-_SCOPE = re.compile(
+_HAS_SUBJECT = lazy_regex(r"\W*(?:the|all|our|my|every|each|these|those)\b", _I)
+_SCOPE = lazy_regex(
     r"\b(?:in|for|inside|within|when|while|during|across|except|outside|under(?! \d))\s+"
     r"((?:(?:the|this|that|these|those|all|any|our|my|your|new)\s+)*[\w`./-]+(?:\s+[\w`./-]+)?)",
     _I,
 )
-_UNWANTED = re.compile(
+_UNWANTED = lazy_regex(
     r"(?:\binstead of|\brather than|\b(?:and|but) not|,\s*not|\bover|\bno longer|\bnot(?= [\w`./:-]+[.!]?$)"
     r"|而不是|，不是|不是|[，,]\s*(?:不要|别)用)"
     r"\s*(?:with |on |in |the |a |用)?([\w`./:-]+)",

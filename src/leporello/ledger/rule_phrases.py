@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import re
 
+from leporello.lazy_regex import lazy_regex
+
 
 def any_of(block: str, before: str = "", after: str = "") -> re.Pattern[str]:
     lines = (line.strip() for line in block.splitlines())
     alternatives = "|".join(line for line in lines if line and not line.startswith("# "))
-    return re.compile(f"{before}(?:{alternatives}){after}", re.IGNORECASE)
+    return lazy_regex(f"{before}(?:{alternatives}){after}", re.IGNORECASE)
 
 
-CODE_LIKE = re.compile(
+CODE_LIKE = lazy_regex(
     "|".join(
         (
-            r"^\s*(?:[>|$#%](?!\s?\d)|```|\+|at \S+:\d|File \"|\d{4}-\d\d-\d\d|\[\w+\]|</?\w[^>]*>\s*$)",
+            r"^\s*(?:[>|$#%](?!\s?\d)|```|\+|at \S+:\d|File \"|\[\w+\]|</?\w[^>]*>\s*$)",
+            r"^\W{0,4}(?:\d{4}[-/.]\d\d[-/.]\d\d|\d\d[-/.]\d\d[-/.]\d{4}|\d\d:\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d)|\blevel=\w",
             r"^\s*(?:(?:async )?def |class \w+[:(]|(?:import|from) [\w.]+( import|$|;)|(?:const|let|var) \w+\s*=)",
             r"^\s*(?:raise|return|assert) [\w.]+[(\s]|^\s*\w+ = [\w.\"'\[{(]|^\s*[\w.]+\([^)]*\)\s*$|[{};]\s*$",
             r"^\s*[\w./-]+: (?:error|warning|fatal)\b|^\w+(?:Error|Exception): |\bTraceback \(most",
             r"^\s*(?:(?:FATAL|ERROR|WARN(?:ING)?|INFO|DEBUG|FAILED|PASSED|FEHLER|WARNUNG|ERREUR|ERRO|ERRORE|AVISO|ОШИБКА)\b|(?:错误|警告|エラー|警告|오류|경고) ?[:：])",
             r"^\(?[\w.-]{1,40}\)? ?[\w.-]{1,40}@[\w.-]{1,60}[:~]",
+            r"^\s*\*\*[^*]{1,200}\*\*:?\s*$",
             # Columns, and listings with line numbers.
             r"\t|^\s*\d+\s*[█│┃|]|^\s*\d+:\s{2,}",
         )
@@ -32,7 +36,7 @@ CODE_LIKE = re.compile(
 """Pasted code, logs and tables: nobody says them."""
 
 
-CLAUSE = re.compile(
+CLAUSE = lazy_regex(
     r"(?<=[\w\"'`)\]*])[.;:!?]+\s+|,\s*|\s(?:[-–—>]+|→)\s|—|\s{0,99}[()]\s*"
     r"|\s{1,99}(?:but|and|so|then|because|since|or|though|as long as)\s+",
     re.IGNORECASE,
@@ -60,7 +64,7 @@ LEAD_IN = any_of(
 """What may stand before an order without changing it."""
 
 
-YES = re.compile(
+YES = lazy_regex(
     r"^\W*(?:yes|yep|yeah|yup|sure|ok|okay|fine|approved|agreed|lgtm|sounds good|correct|exactly|right)\b[,.! ]+(?:please )?"
     r"(?:you (?:can|may)|go|do|proceed|delete|push|merge|deploy|commit|remove|drop|ship|release|overwrite|cancel|install|send"
     r"|i(?:'d| would) like to proceed)\b",
@@ -68,7 +72,40 @@ YES = re.compile(
 )
 
 
-BARE_ASSENT = re.compile(
+OWN_DOING = any_of(
+    r"""
+    i(?:'m| am) (?!on\b|using\b|not (?:allowed|able)|the\b|a\b|an\b|in\b)
+    i(?:'ll| will)\b
+    i(?:'ve| have) (?!no\b|only\b|to\b)
+    i(?:'d| would) (?:like (?:to(?! (?:keep|avoid|stick|see (?:no|only|every)))|some|help|an?\b|more)|love|appreciate|be )
+    i (?:just |also |really |definitely |still |currently |now )*(?:want to (?!keep|avoid|stick)|need(?! every| all| each| no| you)|have to|plan|hope|aim|try|tried|decided|noticed|started|think i|guess|feel|wonder|can|could|might|was|got|had|saw|ran|did|made|set|went|know|see|found|completed|implemented|scheduled|finished)\b
+    (?:that|it|this|everything) (?:would|makes|sounds|looks|seems|should give|should help)\b
+    (?:yeah|yes|ok|okay|sure)?,? ?(?:these|those) (?:are|were|sound|look) (?:good|great|really|all|some|nice|helpful)\b
+    let'?s (?:focus|get|set|schedule|aim|phase|proceed|go ahead|dive|break|make sure|start|plan|review|discuss|send|begin|see|do|move on|talk)\b
+    it'?s only when\b
+    if you don'?t have\b
+    (?:ich (?:bin (?:gerade|dabei|noch)|werde|muss|versuche|überlege|glaube|denke|plane|wollte|hatte|war|habe (?!kein)|kann|mache|möchte (?!kein|nur|dass|immer|nie)|will (?!kein|nur|dass|immer|nie)))\b
+    (?:je (?:suis en|vais|voudrais|dois|pense|crois|cherche|essaie|peux|veux (?!pas|que|aucun|toujours|des))|j['’](?:ai|essaie|aimerais(?! que| mieux)|étais|avais))\b
+    (?:estoy \w+ndo|voy a|necesito (?!que)|tengo que|quisiera|me gustaría(?! que)|he \w+[aidot]o|creo|pienso|intento|quiero (?!que|siempre|solo|todo)\w+r)\b
+    (?:estou \w+ndo|vou|preciso (?!que)|tenho que|gostaria de|acho|tentei|estava|quero (?!que|sempre|só|tudo)\w+r)\b
+    (?:sto \w+ndo|vorrei (?!che)|devo|ho \w+[aiu]to|penso|credo|voglio (?!che|sempre|solo|tutt)\w+re)\b
+    (?:я (?:пытаюсь|буду|думаю|собираюсь|должен|должна|сделал\w*|попробовал\w*|могу|хочу (?!чтобы))|мне (?:нужно|надо|бы))\b
+    我(?:想(?!让你|要你)|正在|打算|准备|已经|觉得|试了|试过|刚刚?|会)
+    """,
+    before=r"^\W*(?:\[[^\]\n]{1,24}\] )?(?:however,? |plus,? |also,? |and |but |so |yeah,? |sure,? )*",
+)
+"""What the user does, wants to do or thinks himself."""
+
+
+REASON = lazy_regex(
+    r",? (?:because|since|weil|denn|parce qu\w*|car|puisqu\w*|porque|ya que|pois|já que|perch[éè]|poiché|потому что|так как"
+    r"|поскольку)\b.{0,2000}$|[，,；;]? ?(?:因为|毕竟|不然|否则).{0,2000}$|^[^。]{1,80}?(?:ので|ため|から)、|^[^.]{1,80}?(?:니까|때문에|므로|라서),? ",
+    re.IGNORECASE,
+)
+"""Why something is so: at the end of a sentence, in Japanese and Korean at its beginning."""
+
+
+BARE_ASSENT = lazy_regex(
     r"\b(?:yes|yep|yeah|yup|sure|ok|okay|fine|please|pls|go|ahead|do|did|proceed|with|and|it|that|this|those|these|them|so|the|all"
     r"|you|can|may|start|process|changes?|steps?|now|thanks|for|me|then|just|of|make|i|am|i'm|is|sounds|good)\b|\W",
     re.IGNORECASE,
@@ -76,10 +113,66 @@ BARE_ASSENT = re.compile(
 """Words of assent that don't say to what."""
 
 
-POLITE = re.compile(r"^\W*(?:can|could|would|will) (?:you|we)\b", re.IGNORECASE)
+POLITE = lazy_regex(r"^\W*(?:can|could|would|will) (?:you|we)\b", re.IGNORECASE)
 
 
-SUBJECT = re.compile(r"^\W*(?:i|we|they|he|she|it|this|that|there)\b", re.IGNORECASE)
+NEGATED = lazy_regex(
+    r"\b(?:no|not|nobody|nothing|none|nor|never|kein\w*|nicht\w*|niemand|nie|ne|pas|aucun\w*|personne|rien|jamais|nadie|nada"
+    r"|ning[uú]n\w*|nunca|não|ninguém|nenhum\w*|non|nessun\w*|niente|mai|не|нет|нельзя|никто|ничего|никогда)\b|n['’]t\b"
+    r"|[不没沒别別勿無]|ない|ません|なし|않|못|없|안 ",
+    re.IGNORECASE,
+)
+
+
+SINGLE = lazy_regex(
+    r"\b(?:(?:just|only) (?:this|the|that) (?:once|one time|time)|just once|this one time|nur (?:dies(?:es)?|das) (?:eine )?mal|ausnahmsweise"
+    r"|(?:rien que|juste|seulement)(?: pour)? cette fois|solo(?: por)? esta vez|só (?:desta|dessa|esta) vez|solo (?:questa|stavolta)\w*"
+    r"|solo per (?:questa volta|stavolta)|только (?:в )?(?:этот|один) раз|в этот раз|на этот раз)\b|[就只]这一?次|这一?次(?:就|先)|今回(?:だけ|のみ|に限り)"
+    r"|이번(?:만|에만|한 번만)",
+    re.IGNORECASE,
+)
+"""What is asked for once and not again."""
+
+
+PASTED = lazy_regex(
+    r"\b(?:logs?|log ?file|output|console|terminal|stack ?trace|traceback|error|warning|message|readme|docs?|documentation|wiki"
+    r"|manual|article|e?mail|ticket|comment|page|sign|protokoll|ausgabe|konsole|fehler(?:meldung)?|anleitung|meldung|journal|sortie|erreur"
+    r"|notice|registro|salida|consola|manual|saída|erro|mensagem|mensaje|messaggio|registro|uscita|errore|журнал\w*|лог\w*|вывод\w*|ошибк\w*"
+    r"|сообщени\w*|инструкци\w*|вики)\b|日志|输出|报错|错误|文档|说明书|维基|ログ|出力|エラー|ドキュメント|ウィキ|説明書|로그|출력|오류|문서",
+    re.IGNORECASE,
+)
+"""What one pastes from. A line with such a word and a colon at its end is followed by what somebody else wrote."""
+
+
+HABIT = lazy_regex(
+    r"\b(?:(?:is|are|gets?) \w+(?:ed|en)|(?:wird|werden) (?:\w+ ){0,6}\w+(?:t|en)|(?:est|sont) \w+(?:ée?s?|ies?|is|us?)"
+    r"|s[ei] \w+(?:an|en|a|e|ano|ono)|(?:é|são) \w+[dt][oa]s?|(?:è|sono|viene|vengono) \w+[aeiou]t[oaie]|\w{3,}(?:ется|ются|ится|ятся))\b"
+    r"|\b(?:nous|on ne|vous) \w+(?:ons|ez)\b|\b\w{2,}(?:amos|emos|imos|iamo)\b|\bwir \w+en\b|\b\w+en wir\b|\b\w{3,}(?:аем|яем|уем|ием|еем|дим|тим|вим|сим|зим)\b"
+    r"|一律|统一|都是?用|(?:ます|ません|です|である)。?$|(?:합니다|됩니다|습니다|않습니다|둡니다)\.?$",
+    re.IGNORECASE,
+)
+"""How something is done, said of now and in general: the present, mostly in the passive or of "we"."""
+
+
+WEEKLY = lazy_regex(
+    r"\bon (?:mon|tues|wednes|thurs|fri|satur|sun)days\b|\bon (?:mon|tues|wednes|thurs|fri|satur|sun)day (?:morning|evening|night|afternoon)s\b|\b(?:mon|diens|donners|frei|sams|sonn)tags\b|\bmittwochs\b"
+    r"|\b(?:le|chaque) (?:lun|mar|mercre|jeu|vendre|same)di\b|\blos (?:lunes|martes|miércoles|jueves|viernes|sábados|domingos)\b"
+    r"|\b(?:às|nas) (?:segundas|terças|quartas|quintas|sextas)\b|\b(?:il|ogni) (?:lun|mart|mercol|giov|ven)edì\b"
+    r"|\bпо (?:понедельник|вторник|сред|четверг|пятниц|суббот|воскресень)\w{1,2}\b|每周|毎週|매주"
+    r"|\bevery (?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
+    re.IGNORECASE,
+)
+
+
+ASIDE = lazy_regex(
+    r"\b(?:by the way|btw|fyi|just so you know|for your information|heads[- ]up|übrigens|zur info|nebenbei|au fait|pour info|sache que|por cierto"
+    r"|para que (?:lo )?sepas|aliás|a propósito|só para saber|a proposito|per inciso|кстати|к слову|имей в виду)\b|顺便|另外|ちなみに|なお、|참고로|그나저나",
+    re.IGNORECASE,
+)
+"""How one tells something in passing."""
+
+
+SUBJECT = lazy_regex(r"^\W*(?:i|we|they|he|she|it|this|that|there)\b", re.IGNORECASE)
 
 
 REVOKES = any_of(
@@ -115,11 +208,11 @@ CANCEL = any_of(
 )
 
 
-BAN_HEADING = re.compile(
+BAN_HEADING = lazy_regex(
     r"^\W*(?:never|don'?ts?|do not|avoid|must not|forbidden|not allowed|red flags|anti-?patterns|不要|禁止|避免)(?: do)?\W*$",
     re.IGNORECASE,
 )
 """A heading that turns the list below it into bans."""
 
 
-LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s")
+LIST_ITEM = lazy_regex(r"^\s*(?:[-*•]|\d+[.)])\s")

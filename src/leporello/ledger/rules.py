@@ -9,11 +9,12 @@ weigh is in one table, fitted to sentences in ten languages and to recorded sess
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rule_phrases as phrases
 from leporello.ledger import rule_words as words
 from leporello.ledger.units import clip, sentences_of
@@ -22,64 +23,104 @@ MAX_RULE_CHARS = 2_000
 LONGEST_BLOCK = 4_000
 MOST_CLAUSES = 40
 LEAST_NAMED_CHARS = 3
-_QUESTION = re.compile(r"[?？]\W*$")
-_PIECE = re.compile(r"(?<=\w[.!?])\s+(?=\w)")
-_TAIL_QUESTION = re.compile(
+LEAST_CLAUSE = 6
+MESSAGES_LOOKED_AT = 20
+CHARS_LOOKED_AT = 1_000
+_QUESTION = lazy_regex(r"[?？]\W*$")
+_PIECE = lazy_regex(r"(?<=\w[.!?])\s+(?=\w)")
+_TAIL_QUESTION = lazy_regex(
     r"[,;] (?:and |then |but |so )*(?:(?:can|could|would|will|do|does|is|are|what|how|why|should|couldn't) [^,;]*"
     r"|(?:right|ok|okay|correct|oder|ja|non|no|verdad|né|certo|vero|да|верно) ?\?\W*)$",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"(?<!\w)[\"“„«‘][^\"”“»’\s]{1,60} [^\"”“»’]{4,400}[\"”“»’]|[“「『][^”」』]{4,400}[”」』]")
-_NAME = re.compile(r"`\w|\w[/_]\w|[a-z][A-Z]|\b[A-Z]{2}|\d\.\d|\w\.[a-z]{1,4}\b")
-_OF_ONESELF = re.compile(r"\b(?:i|i'\w{1,2}|my|me|us|yes|please|let's)\b", re.IGNORECASE)
-_LATIN = re.compile(r"[A-Za-z]{2}")
-_LATIN_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_QUOTED = lazy_regex(r"(?<!\w)[\"“„«‘][^\"”“»’\s]{1,60} [^\"”“»’]{4,400}[\"”“»’]|[“「『][^”」』]{4,400}[”」』]")
+_LONG_QUOTE = lazy_regex(
+    r"(?<!\w)[\"“„«][^\"”“»\n]{0,300}[.!?。！？] ?[^\"”“»\n]{0,300}[\"”“»]|「[^「」\n]{0,300}。[^「」\n]{0,300}」"
+)
+"""A quotation of whole sentences."""
+_NAME = lazy_regex(r"`\w|\w[/_]\w|[a-z][A-Z]|\b[A-Z]{2}|\d\.\d|\w\.[a-z]{1,4}\b")
+_OF_ONESELF = lazy_regex(r"\b(?:i|i'\w{1,2}|my|me|us|yes|please|let's)\b", re.IGNORECASE)
+_LATIN = lazy_regex(r"[A-Za-z]{2}")
+_LATIN_WORD = lazy_regex(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_PATTERNS = {
+    "permits": phrases.YES,
+    "self": phrases.OWN_DOING,
+    "polite": phrases.POLITE,
+    "negated": phrases.NEGATED,
+    "habit": phrases.HABIT,
+    "single": phrases.SINGLE,
+    "weekly": phrases.WEEKLY,
+    "aside": phrases.ASIDE,
+    "exclaims": lazy_regex(r"[!！]"),
+}
 _SCRIPTS = (
-    (re.compile(r"[\u3040-\u30ff]"), "ja"),
-    (re.compile(r"[\uac00-\ud7af]"), "ko"),
-    (re.compile(r"[\u3400-\u9fff]"), "zh"),
-    (re.compile(r"[\u0400-\u04ff]"), "ru"),
+    (lazy_regex(r"[\u3040-\u30ff]"), "ja"),
+    (lazy_regex(r"[\uac00-\ud7af]"), "ko"),
+    (lazy_regex(r"[\u3400-\u9fff]"), "zh"),
+    (lazy_regex(r"[\u0400-\u04ff]"), "ru"),
 )
 _KNOWN_BY = {language: frozenset(known.split()) for language, known in words.LATIN.items()}
+_TELLING_WORDS = frozenset().union(*_KNOWN_BY.values())
 
-WEIGHTS: dict[str, int] = {
-    "keeps": 9,
-    "near": 8,
-    "binds": 13,
-    "ban": 16,
-    "must": 8,
-    "always": 3,
-    "every": 3,
-    "only": 1,
-    "contrast": 7,
-    "condition": 1,
-    "prefers": 12,
-    "decides": 7,
-    "permits": 12,
-    "order": 2,
-    "no": 1,
-    "corrects": 10,
-    "work": 33,
-    "name": 3,
-    "plain": -33,
-    "task": -15,
-    "asks": -1,
-    "report": -7,
-    "past": -20,
-    "guess": -28,
-    "hypothetical": -30,
-    "says": -36,
-    "once": -13,
-    "feels": -17,
-    "trade": -13,
-    "heads": -30,
-    "quoted": -8,
-    "polite": -25,
+WEIGHTS: dict[str, tuple[int, int]] = {
+    "keeps": (9, 9),
+    "near": (8, 8),
+    "binds": (13, 15),
+    "ban": (16, 14),
+    "must": (8, 8),
+    "always": (3, 4),
+    "throughout": (3, 7),
+    "every": (3, 0),
+    "only": (1, 6),
+    "contrast": (7, 7),
+    "condition": (1, 0),
+    "prefers": (12, 11),
+    "decides": (7, 7),
+    "permits": (12, 4),
+    "order": (2, 4),
+    "no": (1, 1),
+    "corrects": (10, 10),
+    "work": (33, 21),
+    "name": (3, 3),
+    "plain": (-33, -35),
+    "task": (-15, -17),
+    "asks": (-1, -1),
+    "report": (-7, -20),
+    "past": (-20, -20),
+    "guess": (-28, -28),
+    "hypothetical": (-30, -30),
+    "single": (-40, -40),
+    "weekly": (0, 4),
+    "aside": (0, 3),
+    "says": (-36, -36),
+    "once": (-13, -13),
+    "feels": (-17, -24),
+    "trade": (-13, -6),
+    "heads": (-30, -30),
+    "quoted": (-8, -8),
+    "polite": (-25, -25),
+    "self": (-20, -34),
+    "fact": (-33, 5),
+    "negated": (0, 3),
+    "habit": (0, 2),
+    "states": (0, 1),
+    "reason": (0, 2),
+    "policy": (0, 4),
+    "exclaims": (0, -8),
 }
-"""How much a feature speaks for a rule, or against it."""
-THRESHOLD = 17
-FORCE = frozenset("ban keeps must always every only contrast prefers decides permits corrects binds no".split())
+"""How much a feature speaks for a rule, or against it: in small talk, and in every other conversation.
+
+In small talk only what is about work can be a rule: people tell each other what to do all the time.
+"""
+THRESHOLDS = (17, 6)
+FORCE = frozenset(
+    "ban keeps must always throughout every only contrast prefers decides permits corrects binds no weekly"
+    " policy".split()
+)
 """Of these a rule has at least one; the others only add to them."""
+FACT = frozenset("ours states reason negated habit aside".split())
+"""Two of these make a fact that may bind later work, without a word of ordering."""
+NO_FACT = frozenset("task asks report past guess once condition polite self feels".split())
 ASKED = frozenset(("ban", "keeps"))
 """The same for what is asked politely: everything else asked so is work for this turn."""
 
@@ -107,29 +148,37 @@ class RuleReading:
 
 
 @lru_cache(maxsize=8192)
-def read(sentence: str) -> RuleReading:
+def read(sentence: str, *, small_talk: bool = True) -> RuleReading:
     """Whether a sentence of the user states a rule, takes one back, or asks something."""
     if "\n" in sentence and phrases.BAN_HEADING.match(sentence.split("\n", 1)[0]):
         return RuleReading(RuleKind.CONSTRAINT)
     if len(sentence) > MAX_RULE_CHARS or phrases.CODE_LIKE.search(sentence):
         return RuleReading()
     question = bool(_QUESTION.search(sentence))
-    kind = next(filter(None, map(_kind, _said(sentence))), None)
+    # What stands before a question is mostly why it is asked: it is read as strictly as small talk.
+    kinds = (_kind(said, small_talk=small_talk or question) for said in _said(sentence))
+    kind = next(filter(None, kinds), None)
     return RuleReading(kind, not question and bool(phrases.REVOKES.search(sentence)), question)
 
 
 def _said(sentence: str) -> Iterator[str]:
-    """The pieces of a sentence that say something: what only asks is left out, and so is a question at the end."""
+    """The pieces of a sentence that say something: what only asks is left out, and so is a question at the end.
+
+    What gives a reason may tell of the past or of people; the rule beside it is read for itself too.
+    """
     for piece in _PIECE.split(sentence):
         if not _QUESTION.search(piece) or phrases.POLITE.search(piece):
             yield piece
+            if (main := phrases.REASON.sub("", piece)) != piece and len(main) >= LEAST_CLAUSE:
+                yield main
         elif (match := _TAIL_QUESTION.search(piece)) and match.start() > 0:
             yield piece[: match.start()]
 
 
+@lru_cache(maxsize=8192)
 def features(sentence: str) -> frozenset[str]:
     """The features of a sentence, of those that `WEIGHTS` names."""
-    said = _QUOTED.sub(" ", sentence).replace("’", "'")
+    said = _own_words(sentence)
     language = _language(said)
     known = words.words_of(language)
     found = {str(match.lastgroup) for match in known.anywhere.finditer(said)}
@@ -138,45 +187,82 @@ def features(sentence: str) -> frozenset[str]:
             if match := known.start.match(opening):
                 found.add(str(match.lastgroup))
     found |= {str(match.lastgroup) for match in known.topic.finditer(said)}
-    if phrases.YES.search(said):
-        found.add("permits")
-    if "permits" in found:
-        found -= {"task", "once"}
-    if not _OF_ONESELF.search(said):
-        found.discard("trade")
+    found |= {name for name, pattern in _PATTERNS.items() if pattern.search(said)}
+    _weigh_up(found, said)
     if _NAME.search(said) or (language not in _KNOWN_BY and _LATIN.search(said)):
         found.add("name")
     if said.rstrip().endswith((":", "：")):
         found.add("heads")
     if len(said) + 8 < len(sentence):
         found.add("quoted")
-    if phrases.POLITE.search(said):
-        found.add("polite")
-    if not found & (ASKED if "polite" in found else FORCE - {"every"} if "task" in found else FORCE):
-        found.add("plain")
+    if not found & (ASKED if "polite" in found else FORCE - {"every", "only"} if "task" in found else FORCE):
+        found.add("fact" if len(found & FACT) > 1 and not found & NO_FACT else "plain")
     return frozenset(found)
+
+
+def _weigh_up(found: set[str], said: str) -> None:
+    """Leave out what says nothing beside something else."""
+    if "permits" in found:
+        found -= {"task", "once"}
+    if "decides" in found:  # what was decided holds from then on
+        found.discard("past")
+    if not _OF_ONESELF.search(said):
+        found.discard("trade")
+    if found & {"ours", "habit"} and found & {"always", "every", "weekly", "only"} and not found & NO_FACT:
+        found.add("policy")
 
 
 def _language(text: str) -> str:
     for script, language in _SCRIPTS:
         if script.search(text):
             return language
-    spoken = {word.casefold() for word in _LATIN_WORD.findall(text.replace("’", "'"))}
+    spoken = _TELLING_WORDS.intersection(map(str.casefold, _LATIN_WORD.findall(text.replace("’", "'"))))
+    letters = set(text.casefold())
     known = {
-        language: 2 * len(known & spoken) - len(known & spoken & words.SHARED) for language, known in _KNOWN_BY.items()
+        language: 2 * len(known & spoken)
+        - len(known & spoken & words.SHARED)
+        + (not letters.isdisjoint(words.LETTERS.get(language, ())))
+        for language, known in _KNOWN_BY.items()
     }
     best = max(known, key=known.__getitem__)
     return best if known[best] else "en"
 
 
-def score(found: frozenset[str]) -> int:
-    return sum(WEIGHTS.get(feature, 0) for feature in found)
+def margin(found: frozenset[str], *, small_talk: bool = True) -> int:
+    """How far features speak for a rule; none below zero."""
+    column = 0 if small_talk else 1
+    return sum(WEIGHTS[feature][column] for feature in found if feature in WEIGHTS) - THRESHOLDS[column]
 
 
-def _kind(sentence: str) -> RuleKind | None:
+def is_small_talk(messages: Sequence[str]) -> bool:
+    """Whether the user talks about life rather than about work, by the newest messages."""
+    newest = messages[-MESSAGES_LOOKED_AT:]
+    return 2 * (1 + sum(map(_chats, newest))) >= 2 + len(newest)
+
+
+@lru_cache(maxsize=2048)
+def _chats(message: str) -> bool:
+    """Whether a message is about feelings or a purchase, and about nothing that one works on."""
+    sentences = sentences_of(message[:CHARS_LOOKED_AT])
+    if any(map(_names_work, sentences)):
+        return False
+    return any(not features(sentence).isdisjoint(("feels", "exclaims", "trade")) for sentence in sentences)
+
+
+def _names_work(sentence: str) -> bool:
+    """Whether `features` has "work": most messages do in their first sentences, and need not be read further."""
+    said = _own_words(sentence)
+    return any(match.lastgroup == "work" for match in words.words_of(_language(said)).topic.finditer(said))
+
+
+def _own_words(sentence: str) -> str:
+    return _QUOTED.sub(" ", sentence).replace("’", "'")
+
+
+def _kind(sentence: str, *, small_talk: bool) -> RuleKind | None:
     """What sort of rule it is, if it is one; assent that does not say to what is none."""
     found = features(sentence)
-    if score(found) < THRESHOLD:
+    if margin(found, small_talk=small_talk) < 0:
         return None
     if "no" in found and found & {"ban", "order", "keeps"}:
         return RuleKind.REFUSAL
@@ -192,22 +278,45 @@ _KINDS = {"corrects": RuleKind.CORRECTION, "decides": RuleKind.DECISION, "prefer
 
 
 def rule_sentences(text: str) -> list[str]:
-    """The sentences of a text, one by one; a list under a heading such as "Never:" is one sentence with its heading."""
+    """The sentences of a text that its writer says himself, one by one; a list under a heading such as "Never:" is one.
+
+    Left out are those inside a longer quotation, those pasted below a line that says so, and what follows from a
+    hypothesis.
+    """
     found: list[str] = []
     plain: list[str] = []
     banned: list[str] = []
-    for line in text.split("\n"):
+    for line in _own_lines(text):
         if banned and (phrases.LIST_ITEM.match(line) or (len(banned) == 1 and not line.strip())):
             banned.append(line)
             continue
         found.extend(_block(banned))
         banned = []
         if phrases.BAN_HEADING.match(line):
-            found.extend(sentences_of("\n".join(plain), MAX_RULE_CHARS))
+            found.extend(_own_sentences(plain))
             plain, banned = [], [line]
         else:
             plain.append(line)
-    return [*found, *_block(banned), *sentences_of("\n".join(plain), MAX_RULE_CHARS)]
+    return [*found, *_block(banned), *_own_sentences(plain)]
+
+
+def _own_lines(text: str) -> Iterator[str]:
+    """The lines without those pasted below a line that says where they are from, up to an empty line or a question."""
+    pasted = False
+    for line in _LONG_QUOTE.sub(" ", text).split("\n"):
+        bare = line.strip()
+        pasted = pasted and bool(bare) and not _QUESTION.search(bare)
+        if not pasted:
+            yield line
+        pasted = pasted or (bare.endswith((":", "：")) and bool(phrases.PASTED.search(bare)))
+
+
+def _own_sentences(lines: Sequence[str]) -> Iterator[str]:
+    supposed = False
+    for sentence in sentences_of("\n".join(lines), MAX_RULE_CHARS):
+        if not supposed:
+            yield sentence
+        supposed = not supposed and len(sentence) <= MAX_RULE_CHARS and "hypothetical" in features(sentence)
 
 
 def _block(lines: list[str]) -> list[str]:

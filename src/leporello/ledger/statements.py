@@ -1,25 +1,23 @@
-"""What a sentence states: the values in it, and the words it gives them for."""
+"""What a sentence says about which thing: the words of its subject and the values it gives, read in one pass."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
 
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger import value_patterns as patterns
+from leporello.ledger.sentence_pieces import MONEY, UNSPACED, Piece, Sign, Sort, pieces_of, plain_words, without_tail
 from leporello.ledger.value_patterns import ValueKind
-from leporello.text_features.words import stem
 
-_WORD = re.compile(
-    r"[\u3400-\u9fff]+|[\u30a0-\u30ff]{2,}|[\uac00-\ud7a3]+|[^\W\d_\u3400-\u9fff\u3040-\u30ff\uac00-\ud7a3]+"
-)
-_HAN = re.compile(r"[\u3400-\u9fff]")
-_HANGUL_TAIL = re.compile(
-    r"(?:으로|에서|부터|까지|에게|입니다|합니다|했습니다|됩니다|은|는|이|가|을|를|에|의|로|도|와|과|만)$"
-)
-_GERMAN = re.compile(r"\b(?:der|das|ist|und|nicht|wir|auf|mit|dem|ein|eine|im|für|wird|wurde)\b|[äöüß]", re.IGNORECASE)
+FIGURES = (ValueKind.NUMBER, ValueKind.TIME, ValueKind.DATE, ValueKind.COLOUR)
+PERHAPS, PLAINLY = 1, 2
+THIN = 3
+"""A sentence with fewer words goes on about what was said before."""
+LAST_HOUR, YEAR_DIGITS, MONTH_NEAR, LONGEST_VALUE = 24, 4, 6, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,235 +28,329 @@ class Value:
     text: str
     plain: str
     """The same for two spellings of one value."""
-    key: str = ""
-    """The word before it, in its plain form."""
     unit: str = ""
-    """For a number, what is counted."""
-    given_up: bool = False
-    """Whether it is named as what was before: "from X to Y"."""
+    """For a number, what it is of."""
+    words: tuple[str, ...] = ()
+    """For a name its words: where another value is given, they belong to what the sentence is about."""
+    key: str = ""
+    """The word directly before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence that gives values, and the words it gives them for."""
-
     number: int
+    role: str
     text: str
-    values: tuple[Value, ...]
-    words: frozenset[str]
+    order: tuple[str, ...]
+    """The words it has, in plain forms, without small ones."""
+    values: tuple[Value, ...] = ()
     labels: frozenset[str] = frozenset()
-    """Words with the number that belongs to them: "chapter 3"."""
+    """Words with the number that says which one: "chapter 3"."""
     before: frozenset[tuple[str, str]] = frozenset()
     """A word and the one directly before it."""
     after: frozenset[tuple[str, str]] = frozenset()
-    """A word and the one that is tied to it by a small word: "port of the worker"."""
-    subject: str = ""
-    """The words as they were written."""
-    says_change: bool = False
+    """A word and the one that a small word ties to it: "port of the worker"."""
+    contrasts: frozenset[tuple[int, str]] = frozenset()
+    """Words that name one of a row of things, with the row: staging and production."""
+    opening: Value | None = None
+    """The word it begins with, which may be a name: every sentence begins with a capital letter."""
+    own: bool = False
+    """Whether it speaks of whoever says it: two people's own things are two things."""
+    changes: int = 0
+    """How plainly it says that something changes: not at all, perhaps, plainly."""
+    negates: bool = False
+    cancels: str = ""
+    context: frozenset[str] = frozenset()
+    """The words of the sentence before, where this one goes on about the same."""
+    about_change: frozenset[str] = frozenset()
+    """Its words that say that something changes: they say nothing about what it is."""
+    asks: bool = False
+    """Whether it is a question: it states nothing, but speaks of things as they are."""
+    words: frozenset[str] = field(default=frozenset(), init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", frozenset(self.order))
 
 
-@lru_cache(maxsize=16_384)
-def stated(sentence: str, *, is_output: bool) -> tuple[Statement, ...]:
-    """What a sentence states; nothing when it gives no value for anything, asks, or supposes."""
-    settings = tuple(_settings(sentence)) if "_" in sentence else ()
-    if settings or is_output or patterns.UNSURE.search(sentence) or patterns.CODE.search(sentence):
-        return settings
-    said = _prose(sentence)
-    return (said,) if said else ()
-
-
-def _settings(sentence: str) -> Iterator[Statement]:
-    """Settings of programs; several may stand in one line."""
-    found = list(patterns.SAID_SETTING.finditer(sentence))
-    setting = patterns.SETTING.match(sentence)
+def settings(line: str) -> Iterator[tuple[str, str, str]]:
+    """The settings of programs in a line: the text that sets, the key, the value."""
+    if "_" not in line or not patterns.HOLDS_SETTING.search(line):
+        return
+    found = list(patterns.SAID_SETTING.finditer(line))
+    setting = patterns.SETTING.match(line)
     while setting is not None:
         found.append(setting)
-        setting = patterns.NEXT_SETTING.match(sentence, setting.end())
+        setting = patterns.NEXT_SETTING.match(line, setting.end())
     for match in found:
-        key = match["key"]
-        yield Statement(0, match["set"], (_value(ValueKind.NAME, match["value"]),), frozenset({key}), subject=key)
+        yield match["set"], match["key"], match["value"]
 
 
-def _prose(sentence: str) -> Statement | None:
-    said = patterns.LIST_MARK.sub(_blank, sentence)
-    spans = _values(said)
-    cancelled = patterns.CANCEL.search(said)
-    if not spans and cancelled is None:
+def read(sentence: str, number: int, role: str, before: str = "") -> Statement | None:
+    """What a sentence states; nothing when it supposes, quotes code, or says nothing about anything.
+
+    `before` is the sentence before it in the same message. Of an assistant only figures are taken: it names one thing
+    after another; and no questions.
+    """
+    by_user = role == "user"
+    tail = patterns.ASKING_TAIL.search(sentence) if by_user and sentence.endswith("?") else None
+    said = sentence[: tail.start()] if tail else sentence
+    asks = patterns.asks(said)
+    if not (by_user or (patterns.MAY_TELL_FIGURES.search(said) and not asks)) or patterns.is_no_statement(said):
         return None
-    words = _Words()
-    words.read(patterns.CHANGE.sub(_blank, patterns.CANCEL.sub(_blank, said)), spans)
-    values = tuple(words.values)
-    if cancelled is not None:
-        values += (_value(ValueKind.CANCELLED, cancelled[0]),)
-    if not values or not words.plain:
+    reader = _Reader(said)
+    signs = reader.read()
+    if not (reader.words or (before and reader.values)) or not (
+        by_user or any(value.kind in FIGURES for value in reader.values)
+    ):
         return None
+    if signs & Sign.UNSURE and patterns.SUPPOSED.search(sentence):
+        return None
+    if signs & Sign.UNSURE and not by_user and patterns.IN_CASE.search(sentence):
+        return None
+    changes, cancels, about = _changes(sentence) if signs & Sign.CHANGE else (0, "", frozenset[str]())
+    thin = reader.values and (len(reader.words) < THIN or patterns.GOES_ON.match(sentence))
     return Statement(
-        0,
+        number,
+        role,
         sentence,
-        values,
-        frozenset(words.plain),
-        frozenset(words.labels),
-        frozenset(words.before),
-        frozenset(words.after),
-        " ".join(words.written),
-        patterns.CHANGE.search(said) is not None,
+        tuple(reader.words),
+        tuple(reader.values),
+        frozenset(reader.labels),
+        frozenset(reader.before),
+        frozenset(reader.after),
+        frozenset(reader.contrasts),
+        reader.opening,
+        own=bool(signs & Sign.OWN),
+        changes=changes,
+        negates=bool(signs & Sign.NEGATION),
+        cancels=cancels,
+        context=frozenset(word for piece in pieces_of(before) for word in piece.words) if thin else frozenset(),
+        about_change=about,
+        asks=asks,
     )
 
 
-def _blank(match: re.Match[str]) -> str:
-    """What says that something changed says nothing about what it is."""
-    return " " * len(match[0])
+def _changes(sentence: str) -> tuple[int, str, frozenset[str]]:
+    """How plainly a sentence says that something changes, that it is cancelled, and the words for it."""
+    phrases = [match[0] for match in patterns.CHANGE.finditer(sentence)]
+    plainly = any(not patterns.WEAK_CHANGE.fullmatch(phrase) for phrase in phrases)
+    cancelled = patterns.CANCEL.search(sentence)
+    spoken = [*phrases, cancelled[0]] if cancelled else phrases
+    about = frozenset(plain for phrase in spoken for word in phrase.split() for plain in plain_words(word))
+    return PLAINLY if plainly else PERHAPS if phrases else 0, cancelled[0] if cancelled else "", about
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    start: int
-    end: int
-    kind: ValueKind
-    text: str
-    bare: bool = False
-    """A number that may be a label of the word before it."""
-    given_up: bool = False
+@dataclass(slots=True)
+class _Reader:
+    """Goes through the pieces of a sentence, once."""
+
+    sentence: str
+    words: dict[str, None] = field(default_factory=dict)
+    values: list[Value] = field(default_factory=list)
+    labels: set[str] = field(default_factory=set)
+    before: set[tuple[str, str]] = field(default_factory=set)
+    after: set[tuple[str, str]] = field(default_factory=set)
+    following: set[tuple[str, str]] = field(default_factory=set)
+    """A word and the one directly behind it: where adjectives stand in Romance languages."""
+    contrasts: list[tuple[int, str]] = field(default_factory=list)
+    opening: Value | None = None
+    last: str = ""
+    """The word that stands directly before, or before the small word in between."""
+    direct: bool = False
+    linked: bool = False
+
+    def read(self) -> int:
+        """Read the whole sentence; returns the signs of its pieces."""
+        pieces = pieces_of(self.sentence)
+        signs = place = 0
+        while place < len(pieces):
+            piece = pieces[place]
+            sort = piece.sort
+            self.contrasts.extend(piece.contrasts)
+            signs |= piece.signs
+            if sort is Sort.WORD or sort is Sort.ACRONYM:
+                self._word(piece, named=self._called(piece))
+            elif sort is Sort.SMALL or sort is Sort.LINK:
+                self.linked = self.linked or sort is Sort.LINK
+                self.direct = False
+            elif sort is Sort.PAUSE:
+                self.direct = self.linked = False
+                self.last = ""
+            elif sort is Sort.CAPITAL:
+                place = self._capitals(pieces, place)
+            elif sort is Sort.FIGURE:
+                place = self._figure(pieces, place)
+            else:
+                place = self._other(pieces, place)
+            place += 1
+        if signs & Sign.ROMANCE:
+            self.after |= self.following
+        return signs
+
+    def _word(self, piece: Piece, *, named: bool = False) -> None:
+        if not piece.words:
+            self.direct = False
+            return
+        self._follow(piece.words[0])
+        for one, other in pairwise(piece.words):
+            if one[-1] != other[0]:  # not two pairs of one run: a small word stands between
+                self.before.add((other, one))
+        if named:
+            self._value(ValueKind.NAME, piece.start, piece.end, words=piece.words)
+        self._take(piece.words)
+
+    def _follow(self, word: str) -> None:
+        """Note which word a word stands behind."""
+        if self.last and self.direct:
+            self.before.add((word, self.last))
+            self.following.add((self.last, word))
+        elif self.last and self.linked:
+            self.after.add((self.last, word))
+
+    def _take(self, words: Sequence[str]) -> None:
+        self.words.update(dict.fromkeys(words))
+        self.last, self.direct, self.linked = words[-1], True, False
+
+    def _called(self, piece: Piece) -> bool:
+        """Whether a plain word is a name, because of what stands around it."""
+        before = self.sentence[max(0, piece.start - 14) : piece.start]
+        behind = self.sentence[piece.end : piece.end + 1]
+        if piece.sort is Sort.ACRONYM:
+            return patterns.BEFORE_ACRONYM.search(before) is not None or behind > "\uabff"
+        unspaced = self.sentence[piece.start] > UNSPACED
+        return patterns.NAMING.search(before) is not None or (
+            unspaced and patterns.IS_THAT.match(self.sentence, piece.end) is not None
+        )
+
+    def _capitals(self, pieces: Sequence[Piece], place: int) -> int:
+        """Words with capital letters: a name, unless the sentence begins there, or German makes them of any noun."""
+        said = self.sentence
+        first = pieces[place]
+        before = said[: first.start].rstrip(" \"'(*_-#>")
+        begins = not before or (before[-1] in ".!?:。！？" and not patterns.TITLE.search(before))
+        german = patterns.GERMAN.search(said) is not None
+        stop = place
+        while said[first.start] <= UNSPACED and self._goes_on(pieces, stop) and not (german and stop > place):
+            stop += 1
+        if stop == place and (begins or (german and patterns.BEFORE_NAME.search(before) is None)):
+            self._word(first)
+            if not before and not german:
+                self.opening = _value(ValueKind.NAME, said[first.start : first.end], words=first.words)
+            return place
+        if german and stop > place:
+            self._word(first)
+            place += 1
+        words = tuple(word for piece in pieces[place : stop + 1] for word in piece.words)
+        if self.linked:
+            self._follow(words[0])
+        self._value(ValueKind.NAME, pieces[place].start, pieces[stop].end, words=words)
+        self._take(words)
+        return stop
+
+    def _goes_on(self, pieces: Sequence[Piece], place: int) -> bool:
+        """Whether another word with a capital letter follows."""
+        if place + 1 >= len(pieces) or pieces[place + 1].sort is not Sort.CAPITAL:
+            return False
+        return not self.sentence[pieces[place].end : pieces[place + 1].start].strip()
+
+    def _figure(self, pieces: Sequence[Piece], place: int) -> int:
+        """A number with what follows it: a unit, a month, the hand of a clock."""
+        said = self.sentence
+        start, end = pieces[place].start, pieces[place].end
+        text = said[start:end]
+        month = next((k for k in range(place + 1, min(place + 4, len(pieces))) if pieces[k].sort is Sort.MONTH), 0)
+        if month and pieces[month].start - end < MONTH_NEAR:
+            self._value(ValueKind.DATE, start, pieces[month].end)
+            return month
+        if found := patterns.CLOCK_UNIT.match(said, end):
+            self._value(ValueKind.TIME, start, found.end())
+            return place + 1
+        if self.direct and self.last in _counted() and (text.isalpha() or text.replace(".", "").isdigit()):
+            self.labels.add(f"{self.last} {text}")
+            self.direct = False
+            return place
+        unit, stop = self._unit(pieces, place)
+        moment = _moment(text, said[max(0, start - 6) : start]) if not unit and text.isdigit() else None
+        self._value(moment or ValueKind.NUMBER, start, stop, unit=unit)
+        self.direct = self.linked = False
+        # The word of a unit says nothing about what is measured, but who or what is counted does.
+        measured = unit in patterns.MEASURES or (unit in patterns.units().values() and unit != "people")
+        return place + (bool(unit) and measured and stop > end and stop == pieces[place + 1].end)
+
+    def _unit(self, pieces: Sequence[Piece], place: int) -> tuple[str, int]:
+        """What a number is of, and where it ends: a sign at it, or the word behind it."""
+        said, end = self.sentence, pieces[place].end
+        text = said[pieces[place].start : end]
+        rows = patterns.units()
+        if text[0] in MONEY:
+            return "money", end
+        if text[0].isdigit() and (tail := text.lstrip("0123456789.,:万億千百만억천 ").casefold()):
+            return rows.get(tail, tail), end
+        behind = pieces[place + 1] if place + 1 < len(pieces) else None
+        if behind is None or behind.sort is Sort.PAUSE or said[end : behind.start].strip(" -\u00a0"):
+            return "", end
+        word = said[behind.start : behind.end]
+        if word[0] > UNSPACED:
+            measure = word[0] in patterns.MEASURES or word[0] > "\uabff"
+            size = next((size for size in (3, 2, 1) if word[:size] in rows), int(measure))
+            return rows.get(without_tail(word), rows.get(word[:size], word[:size])), behind.start + size
+        if row := rows.get(word.casefold()):
+            return row, behind.end
+        counts = behind.sort is Sort.WORD or behind.sort is Sort.CAPITAL
+        if not counts or ("." in text and self.direct):  # a version: "Python 3.12 everywhere"
+            return "", end
+        return behind.words[0], behind.end
+
+    def _other(self, pieces: Sequence[Piece], place: int) -> int:
+        piece = pieces[place]
+        start, end, sort = piece.start, piece.end, piece.sort
+        if sort is Sort.OWNER:
+            words = piece.words or (self.sentence[start : end - 2].casefold(),)
+            self._value(ValueKind.NAME, start, end - 2, words=words)
+            self._take(words)
+            return place
+        behind = pieces[place + 1] if place + 1 < len(pieces) else piece
+        if sort is Sort.MONTH and behind.sort is Sort.FIGURE and not self.sentence[end : behind.start].strip():
+            place += 1
+            end = behind.end
+        if end - start < LONGEST_VALUE:
+            self._value(_KINDS[sort], start, end, words=piece.words)
+        self.words.update(dict.fromkeys(piece.words))
+        self.direct = self.linked = False
+        return place
+
+    def _value(self, kind: ValueKind, start: int, end: int, *, unit: str = "", words: tuple[str, ...] = ()) -> None:
+        key = self.last if self.direct else ""
+        self.values.append(_value(kind, self.sentence[start:end], unit=unit, words=words, key=key))
 
 
-def _span(sentence: str, start: int, end: int, kind: ValueKind) -> _Span:
-    text = sentence[start:end]
-    return _Span(start, end, kind, text, text.isdigit(), patterns.given_up(sentence, start, end))
+_NO_DIGIT = lazy_regex(r"[^\d.万億千百만억천]")
+_KINDS = {
+    Sort.MONTH: ValueKind.DATE,
+    Sort.DATE: ValueKind.DATE,
+    Sort.TIME: ValueKind.TIME,
+    Sort.COLOUR: ValueKind.COLOUR,
+    Sort.CODE: ValueKind.CODE,
+}
 
 
-def _values(sentence: str) -> list[_Span]:
-    """The values of a sentence in order."""
-    found = [
-        _span(sentence, match.start(), match.end(), patterns.KINDS[match.lastgroup or "number"])
-        for match in patterns.VALUE.finditer(sentence)
-        if "{" not in match[0] and "<" not in match[0]
-    ]
-    taken = [(span.start, span.end) for span in found]
-    german = _GERMAN.search(sentence) is not None
-    for match in patterns.NAME.finditer(sentence):
-        if not any(match.start() < end and start < match.end() for start, end in taken):
-            found.extend(_name(sentence, match, german=german))
-    # What is named as given up has something that takes its place.
-    staying = {span.kind for span in found if not span.given_up}
-    found = [span if span.kind in staying else replace(span, given_up=False) for span in found]
-    return sorted(found, key=lambda span: span.start)
-
-
-def _name(sentence: str, match: re.Match[str], *, german: bool) -> list[_Span]:
-    """The name among words with capital letters; the first of a sentence, and German nouns, have one anyway."""
-    start, text = match.start(), match[0]
-    first, _, rest = text.partition(" ")
-    begins = (
-        start < 2 or sentence[start - 1] != " " or not (sentence[start - 2].isalnum() or sentence[start - 2] == ",")
-    )
-    owner = sentence[match.end() :].startswith(("'s ", "’s "))
-    if (begins and not owner) or first.casefold() in patterns.STOP or german:
-        if not rest or (german and first.casefold() in patterns.STOP):
-            return []
-        start, text = start + len(first) + 1, rest
-    # Short capitals are words of the trade: an API is an API.
-    no_name = text.casefold() in patterns.STOP or (text.isupper() and len(text) < 6)
-    return [] if no_name else [_span(sentence, start, match.end(), ValueKind.NAME)]
-
-
-def _value(kind: ValueKind, text: str, key: str = "", unit: str = "", given_up: bool = False) -> Value:
-    text = text.strip('`"“”„«»「」『』 ').rstrip(".,")
+def _value(kind: ValueKind, text: str, *, unit: str = "", words: tuple[str, ...] = (), key: str = "") -> Value:
+    text = text.strip('`"“”„«»「」『』 ').rstrip(".,。，")
     plain = unicodedata.normalize("NFKC", text).casefold().replace(" ", "")
     if kind is ValueKind.NUMBER:
-        plain = plain.lstrip("v").replace(",", ".")
-    plain = plain.removeprefix("http://").removeprefix("https://")
-    return Value(kind, text, plain, key, unit, given_up)
+        plain = _NO_DIGIT.sub("", plain.replace(",", "")) or plain
+    elif words and kind is ValueKind.NAME:
+        plain = words[-1]
+    return Value(kind, text, plain, unit, words, key)
 
 
-class _Words:
-    """Goes through a sentence: words of the subject, values with the words beside them."""
-
-    def __init__(self) -> None:
-        self.plain: dict[str, None] = {}
-        self.written: list[str] = []
-        self.values: list[Value] = []
-        self.labels: set[str] = set()
-        self.before: set[tuple[str, str]] = set()
-        self.after: set[tuple[str, str]] = set()
-        self._last = ""
-        self._direct = False
-        self._linked = False
-
-    def read(self, sentence: str, spans: Sequence[_Span]) -> None:
-        """Read the whole sentence, once."""
-        position = 0
-        for place, span in enumerate(spans):
-            self._take_words(sentence[position : span.start])
-            rest = sentence[span.end : spans[place + 1].start if place + 1 < len(spans) else len(sentence)]
-            key = self._last if self._direct else ""
-            if span.bare and key and (key in _counted() or _other_figures(spans, span)):
-                self.labels.add(f"{key} {span.text}")
-            else:
-                unit = _unit(rest) if span.kind is ValueKind.NUMBER else ""
-                self.values.append(_value(span.kind, span.text, self._last, unit, span.given_up))
-            self._direct = self._linked = False
-            position = span.end
-        self._take_words(sentence[position:])
-
-    def _take_words(self, text: str) -> None:
-        for match in _WORD.finditer(text):
-            written = match[0]
-            if match.start() and text[: match.start()].rstrip()[-1:] in tuple(",;:.()，。；：、"):
-                self._direct = self._linked = False
-            found = plain_words(written)
-            if not found:
-                self._linked = self._linked or written.casefold() in patterns.LINKS
-                self._direct = False
-                continue
-            if self._last and self._direct:
-                self.before.add((found[0], self._last))
-            if self._last and self._linked:
-                self.after.add((self._last, found[0]))
-            if any(word not in self.plain for word in found):
-                self.written.append(written)
-            self.plain.update(dict.fromkeys(found))
-            self._last = found[-1]
-            self._direct, self._linked = True, False
-
-
-def _other_figures(spans: Sequence[_Span], span: _Span) -> bool:
-    return any(other is not span and other.kind is not ValueKind.NAME for other in spans)
+def _moment(text: str, before: str) -> ValueKind | None:
+    """Whether a bare number is a year or an hour."""
+    if len(text) == YEAR_DIGITS and text.startswith(("19", "20")):
+        return ValueKind.DATE
+    return ValueKind.TIME if int(text) <= LAST_HOUR and patterns.AT_HOUR.search(before) else None
 
 
 @cache
 def _counted() -> frozenset[str]:
-    return frozenset(plain for word in patterns.COUNTED for plain in plain_words(word))
-
-
-def _unit(rest: str) -> str:
-    match = _WORD.match(rest.lstrip(" -"))
-    if match is None:
-        return ""
-    if match[0][0] > "\u3000":
-        return match[0][0]
-    found = plain_words(match[0])
-    return found[0] if found else ""
-
-
-def plain_words(word: str) -> list[str]:
-    """A word as it is compared: without endings; of Chinese the pairs of characters; empty for small words."""
-    if _HAN.match(word):
-        runs = patterns.UNSPACED_STOP.sub(" ", word).split()
-        return [run[k : k + 2] for run in runs for k in range(max(1, len(run) - 1))]
-    if "\u30a0" <= word[0] <= "\u30ff":
-        return [word]
-    if "\uac00" <= word[0] <= "\ud7a3":
-        bare = _HANGUL_TAIL.sub("", word)
-        return [] if patterns.CHANGE.match(word) or len(word) < 2 else [bare if len(bare) > 1 else word]
-    folded = word.casefold()
-    if (
-        folded in patterns.STOP
-        or len(folded) < 2
-        or patterns.CHANGE.fullmatch(folded)
-        or patterns.CANCEL.fullmatch(folded)
-    ):
-        return []
-    if "\u0400" <= folded[0] <= "\u04ff":
-        return [folded[:5]]
-    letters = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    return [stem(letters)[:7]]
+    return frozenset(plain for word in patterns.words("counted") for plain in plain_words(word))

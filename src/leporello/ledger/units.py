@@ -1,24 +1,74 @@
-"""Units, the smallest pieces of a message that can be kept on their own: lines of output, sentences of prose."""
+"""Units, the smallest pieces of a message that can be kept on their own, and what they look like.
+
+Units are lines of output and sentences of prose; the patterns know the few shapes that a handoff asks for.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from leporello.lazy_regex import lazy_regex
+
+_I = re.IGNORECASE
+
+ERROR = lazy_regex(
+    r"\b(?:errors?|fail(?:s|ed|ure|ures|ing)?|fatal|panic|exception|traceback|cannot|can't|couldn't|unable|undefined|denied"
+    r"|refused|not found|no such|timed? ?out|invalid|unexpected|mismatch|abort(?:ed)?|missing|unknown|conflict|rejected"
+    r"|killed|broken|E[A-Z]{5,}|TS\d{4})\b|\w(?:Error|Exception)\b|[✗✘❌]|错误|失败|异常|无法|エラー|失敗|ошибк",
+    _I,
+)
+COMMITTED = lazy_regex(r"^\s*\[[\w./() -]+ [0-9a-f]{7,}\] |^[0-9a-f]{7,12} \S|^commit [0-9a-f]{40}")
+FAILED_TEST = lazy_regex(r"^\s*(?:FAILED|FAIL|ERROR|--- FAIL:?|✗|✕|×|not ok)\s+\S+")
+EXCEPTION = lazy_regex(
+    r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Exit)\b:? |^panic: |^fatal: |^npm ERR|^error\b", _I
+)
+SUMMARY_LINE = lazy_regex(
+    r"\b\d+ files? changed|\b\d+ (?:passed|failed)\b|^ok\s+\S+\s|^Ran \d+|^Tests?:|^Total\b|^Found \d+", _I
+)
+DECISION = lazy_regex(
+    r"\b(?:because|instead|rather than|decid(?:e|ed|ing)|decision|chose|chosen|recommend(?:ed)?|prefer|cleaner|cleanest"
+    r"|simpler|simplest|trade-?offs?|conclu(?:de|ded|sion)|therefore|makes? sense|root cause|turns out|by design"
+    r"|on purpose|deliberate(?:ly)?|intentional(?:ly)?|no longer|not needed|(?:doesn't|don't) need|adds? complexity"
+    r"|so (?:we|i)|since (?:we|i|it|they|the|this|that)|(?:is|are) (?:sufficient|safe|correct|optional)"
+    r"|(?:the|this) (?:fix|change) (?:ensures|preserves|keeps|makes|is)|preserv(?:es|ing)|ignor(?:es|ing)"
+    r"|the (?:\w{1,30} )?(?:issue|problem|bug|fix|reason|cause) (?:is|was|would)"
+    r"|we (?:keep|use|store|skip|drop|only|never))\b"
+    r"|\b(?:issue|problem|fix|reason|cause|my take)\b\*{0,2}:"
+    r"|因为|所以|决定|选择|采用|改用|建议|原因|而不是|方案",
+    _I,
+)
+OFFER = lazy_regex(
+    r"^[-*\d.\s]{0,9}(?:if (?:you|helpful|needed|not)|once you|to (?:resume|run|see|use|get)|tip\b|try\b|wait\b|`/)"
+    r"|\b(?:let me|tell me|would you|could you|do you|did you|i can|can you|you can|please)\b"
+    r"|\byou (?:should|may|might|see)\b|我可以|请",
+    _I,
+)
+"""What is held out to the user, asked of them or tried: nothing is settled by it."""
+INTENT = lazy_regex(
+    r"^(?:\*\*)?(?:now,? |ok(?:ay)?[,.]? |good[,.!]? |great[,.!]? |perfect[,.!]? |excellent[,.!]? |then,? |finally,? )*"
+    r"(?:let me|let['’]s|i['’]ll|i will|i need to|i['’]m going to|next,? i|first,? i|now i|我来|让我|接下来)\b",
+    _I,
+)
+QUESTION = lazy_regex(r"[?？]\W*$")
+
+
 CUT_MARK = " […] "
 MAX_UNIT_CHARS = 420
 MAX_LINES_READ = 6_000
 """A huge output is read at both ends; the middle of it is in the log and in the search index."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f\u0400-\u04ff])|(?<=[。！？；])\s*")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f\u0400-\u04ff])|(?<=[。！？；])\s*")
 _UNSPACED_ENDS = ("。", "！", "？", "；")
-_BLANK_OR_RULE = re.compile(r"^[\s\-=_*#|+~.>`]*$")
-_MARKUP_NOISE = re.compile(r"^</?[\w-]+>(?:</[\w-]+>)?$")
+_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
+_RULE_CHARS = f"{_SPACES}-=_*#|+~.>`"
+"""A line of nothing else is blank or draws a rule."""
+_MARKUP_NOISE = lazy_regex(r"^</?[\w-]+>(?:</[\w-]+>)?$")
 
 
 def lines_of(text: str) -> Iterator[tuple[str, int, int]]:
     """The non-empty lines of tool output with their position and the total number."""
-    lines = [line for line in text.split("\n") if not _BLANK_OR_RULE.match(line)]
+    lines = [line for line in text.split("\n") if line.strip(_RULE_CHARS)]
     total = len(lines)
     if total > MAX_LINES_READ:
         half = MAX_LINES_READ // 2
@@ -40,7 +90,7 @@ def placed_sentences(text: str, limit: int = MAX_UNIT_CHARS) -> list[tuple[str, 
     place = 0
     for line in text.split("\n"):
         bare = line.strip()
-        if not bare or _BLANK_OR_RULE.match(bare) or _MARKUP_NOISE.match(bare):
+        if not bare.strip(_RULE_CHARS) or (bare[0] == "<" and _MARKUP_NOISE.match(bare)):
             continue
         pieces = _SENTENCE_END.split(bare) if len(bare) > 60 else [bare]
         for piece in pieces:

@@ -3,28 +3,62 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 
+from leporello.lazy_regex import lazy_regex
 from leporello.redact import PLACEHOLDER, redact
 
-_OPEN = re.compile(r"^[ \t]*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?>", re.MULTILINE)
-_CARRIES_WORDS = re.compile(
+_OPEN = lazy_regex(r"^[ \t]*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?>", re.MULTILINE)
+_CARRIES_WORDS = lazy_regex(
     r"(?:^|[-_:])(?:args|arguments|ask|description|feedback|goal|instructions?|issue|objective|prompt|problem|query|question"
     r"|request|requirements?|rules?|task)\Z",
     re.IGNORECASE,
 )
-_OUTPUT = re.compile(
+_OUTPUT = lazy_regex(
     r"(?:^|[-_:])(?:std(?:out|err)|output|result|results|returncode|observation|log|logs|diff|file|files|document|documents"
-    r"|contents?|page|snippet|selection)\Z",
+    r"|contents?|page|snippet|selection|context|e?mail|article|transcript|quote|attachment|website|webpage)\Z",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE = lazy_regex(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 # A program's notice; a masked secret that stands alone is still the user's.
-_BRACKETED = re.compile(rf"\A\s*(?!{re.escape(PLACEHOLDER)})\[[^\[\]\n]{{1,120}}\]\s*\Z")
+_BRACKETED = lazy_regex(rf"\A\s*(?!{re.escape(PLACEHOLDER)})\[[^\[\]\n]{{1,120}}\]\s*\Z")
+
+_NOTICE = lazy_regex(r"^Read the output file to retrieve the result: \S{1,500}$", re.MULTILINE)
+"""What stands behind the block that tells of a finished background command."""
+
+
+_CARRIED = lazy_regex(
+    r"""^[ \t]{0,8}(?:
+      \[[^\[\]\n]{1,200}\][ \t]{0,4}(?:result|output)s?:?[ \t]{0,4}$
+    | \[(?:tool|function|command)[ _-](?:result|output|response)[^\[\]\n]{0,80}\]
+    | \[(?:tool|function)s?:[ ][^\[\]\n]{1,80}\][ \t]{0,4}$
+    | (?:the[ ])?(?:tool|function|command)(?:[ ]call)?[ ](?:returned|printed|responded)[ \t]{0,4}[:：]
+    | (?:observation
+        |(?:tool|function|command|terminal|shell|bash|execution|action|api)[ _](?:output|results?|response|observation)
+        |response[ ]from[ ][\w./-]{1,60}|stdout|stderr)[ \t]{0,4}\d{0,3}[ \t]{0,4}
+      (?:\([^()\n]{1,80}\)[ \t]{0,4}|(?:for|of|from)[ ]\S{1,80}[ \t]{0,4})?(?:[:：]|[>»=-]{2,40}[ \t]{0,4}$)
+    | I[ ]ran[ ]this[ ]command:[ \t]{0,4}$
+    )
+    | \A\s{0,8}(?:output|results?)[ \t]{0,4}:[ \t]{0,4}$""",
+    re.MULTILINE | re.IGNORECASE | re.VERBOSE,
+)
+"""How agents that know no role for results say, in the user's role, that the output of a tool follows."""
+_CARRIES = (
+    *"bservation BSERVATION esult ESULT utput UTPUT esponse RESPONSE std STD eturned esponded printed".split(),
+    *("I ran this", "[Tool", "[tool", "[TOOL", "[Function", "[function"),
+)
+
+
+def carries_output(text: str) -> bool:
+    """Whether a user message holds a tool's output, by what stands before it."""
+    return any(word in text for word in _CARRIES) and _CARRIED.search(text) is not None
 
 
 def strip_injected(text: str) -> str:
-    """The text without the blocks that a program put there; empty when nothing else is in it."""
+    """The text without what a program put there; empty when nothing else is in it."""
+    if carries_output(text):
+        text = text[: _CARRIED.search(text).start()]  # type: ignore[union-attr]  # it was found just before
     if _BRACKETED.match(text):
         return ""
     if "<" not in text:
@@ -46,12 +80,47 @@ def strip_injected(text: str) -> str:
             position = end
     kept.append(text[position:])
     words = "".join(kept)
-    return words.strip() if len(words) < len(text) else text
+    return _NOTICE.sub("", words).strip() if len(words) < len(text) else text
 
 
 def prose(text: str) -> str:
-    """The text without fenced code: what is quoted as code is not said."""
-    return _FENCE.sub("\n", text) if "```" in text or "~~~" in text else text
+    """The text without what is quoted: fenced code, mails, files, and what stands below a line that says so."""
+    text = _FENCE.sub(f"\n{_FENCED}\n", text) if "```" in text or "~~~" in text else text
+    text = "\n".join(_unquoted(text.split("\n"))) if "\n" in text else text
+    return (
+        _SAID.sub(lambda said: said["asked"] or said["given"] or "", text)
+        if any(sign in text for sign in ':："“„«')
+        else text
+    )
+
+
+def _unquoted(lines: list[str]) -> Iterator[str]:
+    """The lines somebody wrote himself: what is brought reaches to the end, to a question, or to where a file ends."""
+    quoted = file = short = False
+    for place, line in enumerate(lines):
+        bare = line.strip()
+        if bare == _FENCED:
+            quoted = file
+            continue
+        if file and _FILE_END.match(bare):
+            file = quoted = False
+            continue
+        if quoted and not file and (bare.endswith(("?", "？")) or (short and not bare)):
+            quoted = False
+        if not quoted and (_FILE_HEAD.match(bare) or _is_mail(lines, place)):
+            file = quoted = True
+        if not quoted and not (bare[:1] in _TIMED and _TRANSCRIPT.match(bare)):
+            yield line
+            quoted = bare.endswith((":", "：", ".")) and _BROUGHT.search(bare[-_LONGEST_HEADING:]) is not None
+            quoted = quoted or ((bare[:1] in _PROMPTS or "@" in bare[:40]) and _PROMPT.match(bare) is not None)
+            # Without an empty line behind its heading it is one paragraph.
+            short = quoted and bool("".join(lines[place + 1 : place + 2]).strip())
+
+
+def _is_mail(lines: list[str], place: int) -> bool:
+    """Whether the head of a mail begins in a line."""
+    head = [line.strip() for line in lines[place : place + _HEAD_LINES]]
+    return len([line for line in head if _MAIL_HEAD.match(line)]) > 1 and _MAIL_HEAD.match(head[0]) is not None
 
 
 def _is_machine_made(name: str) -> bool:
@@ -84,14 +153,74 @@ def _block_end(text: str, name: str, start: int) -> int | None:
     return last if end is None else end
 
 
+_MAIL_HEAD = lazy_regex(
+    r"(?:from|to|cc|date|sent|subject|von|an|gesendet|betreff|de|à|objet|envoyé|para|asunto|assunto|enviado|da|a|oggetto"
+    r"|от|кому|тема|发件人|收件人|主题|差出人|宛先|件名|보낸 ?사람|받는 ?사람|제목)[ ]?[:：][ ]?\S",
+    re.IGNORECASE,
+)
+_FENCED = "\0"
+"""Stands where a block of code was: what a line announced is over."""
+_HEAD_LINES, _LONGEST_HEADING = 4, 160
+_FILE_HEAD = lazy_regex(
+    r"(?:[-=#*]{2,}>? ?(?:file|begin|contents? of)?:?|[#/]{1,6} ?file:) ?[\w./-]{1,200}\.\w{1,8}(?: ?<?[-=#*]{2,})?$",
+    re.IGNORECASE,
+)
+_FILE_END = lazy_regex(r"(?:[-=#*]{2,} ?(?:end|eof|ende|fin)\b|# ?end of file)[^\n]{0,80}$", re.IGNORECASE)
+_PROMPT = lazy_regex(r"(?:[$❯➜%]|PS [A-Za-z]:[^\n>]{0,80}>|[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^\n$#]{0,80}[$#]) \S")
+"""A command at a shell's prompt: what follows is its output."""
+_PROMPTS, _TIMED = frozenset("$❯➜%P"), frozenset("[0123456789")
+_TRANSCRIPT = lazy_regex(
+    r"\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?\]?[ ,-]{0,3}<?[\w.@-]{1,30}(?: [\w.-]{1,20})?>?: ", re.IGNORECASE
+)
+"""`[10:32] bob: ...`"""
+_QUOTATION = r'(?:"[^"\n]{1,600}+"|“[^”\n]{1,600}+”|„[^“”\n]{1,600}+[“”]|«[^»\n]{1,600}+»)[.!]?'
+_SAID = lazy_regex(
+    rf"""(?:(?<![^\n])|(?<=[.!?][ ]))(?!(?:do|follow|use|as|like|what|i)[ ])(?:[\w'’@.-]{{1,30}}[ ]){{1,3}}
+      (?:wrote|writes|said|says|states|reads|commented|schrieb|schreibt|sagte?|écrit|dit|dice|dijo|escribi[óo]|disse
+        |scrive|написал\w?|пишет|говорит)(?:[ ][\w-]{{1,20}}){{0,3}}[:,]?[ ]{_QUOTATION}
+    | (?P<asked>\b(?:this|my|our)[ ](?:system[ ])?prompt\b[^\n"“„«]{{0,30}}[?:][ ]){_QUOTATION}
+    | (?P<given>^[ \t]{{0,8}}(?:please[ ]|bitte[ ])?(?:translate|übersetze?|tradui[st]|traduce|traduza|traduci|переведи
+        |proofread|rephrase|paraphrase|summari[sz]e)\b[^\n:：]{{0,40}}[:：][ ])\S[^\n]{{0,2000}}+""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+"""A sentence that gives somebody else's words, and the text that a line asks to be worked on."""
+_BROUGHT = lazy_regex(
+    r"""(?:^|\W)(?:(?:here(?:'s|[ ]is|[ ]are)|this|these|following|got|received|below|summari[sz]e|translate
+      |forwarded|dies\w{0,2}|folgende\w?|hier[ ]ist
+      |voici|ce(?:tte|t)?|est[ea]|aqu[ií][ ]está|ecco|quest[oa]|вот|эт\w{1,2})
+      [ ](?:[\w'-]{1,24}[ ]){0,3}?
+      (?:e-?mail|mail|letter|(?:web[ ]?)?page|website|article|post|issue|ticket|pull[ ]request|pr|comment|thread
+        |transcript|chat|conversation|minutes|contents?|output|logs?|readme|file|text|message|snippet|document|review
+        |seite|artikel|nachricht|inhalt|ausgabe|protokoll|brief|courriel|contenu|texte|lettre|sortie|correo|página
+        |contenido|texto|carta|salida|conteúdo|saída|pagina|contenuto|testo|lettera|письмо|страниц\w|содержим\w{2}
+        |текст\w?|сообщени\w|вывод)\b[^\n:]{0,60}
+    | https?://\S{1,200} | (?:issue|pr|ticket)[ ]\#?\d{1,8}[^\n]{0,60} | \(author:[^()\n]{1,60}\)
+    | (?:improve|rewrite|review|rate|shorten|proofread|rephrase|polish|critique)[ ][^\n:]{0,40}?
+      (?:prompt|instructions|paragraph|policy|guidelines|spec)\b[^\n:]{0,30}
+    | (?:output|contents?)[ ]of[ ][^\n:]{1,80})
+    [:：]$
+    | ^(?!I[ ])@?[\w.-]{1,40}[ ](?:[\w.-]{1,20}[ ])?(?:wrote|said|says|commented|replied|posted|schrieb|écrit|escribió)
+      [^\n:]{0,40}[:：]$
+    | \b(?:e-?mail|mail|page|article|document|text|message|transcript|log|ticket|review|spec\w{0,10})
+      [ ](?:follows|is[ ]below)[.:：]$
+    | (?:这|以下|下面|总结|翻译)[^\n:：]{0,12}(?:邮件|网页|网站|文章|内容|聊天记录|会议记录|文件|输出|日志|文本|段落)
+      [^\n:：]{0,12}[:：]$
+    | (?:この|以下の|次の)[^\n:：]{0,12}(?:メール|ページ|記事|内容|議事録|ファイル|出力|ログ|文章|テキスト|文書)
+      [^\n:：]{0,12}[:：]$
+    | (?:이|다음|아래)[ ][^\n:：]{0,12}(?:메일|페이지|기사|내용|대화|파일|출력|로그|글|텍스트|문서)
+      [^\n:：]{0,12}[:：]$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A line that says that what follows was written by somebody else."""
+
 TITLE_CHARS = 80
 _LOOKED_AT = 20
 _ENOUGH = 100_000
 """Characters of one message that are looked at: a title is at its beginning, or it has none."""
-_TAG = re.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>\n]{0,200})?/?>")
-_REQUEST = re.compile(r"^#+ My request\b[^\n]*\n", re.MULTILINE)
+_TAG = lazy_regex(r"</?[A-Za-z][\w:.-]*(?:\s[^<>\n]{0,200})?/?>")
+_REQUEST = lazy_regex(r"^#+ My request\b[^\n]*\n", re.MULTILINE)
 """Editors put what they have open before the question, under headings."""
-_WORD = re.compile(r"[^\W\d_]{2}")
+_WORD = lazy_regex(r"[^\W\d_]{2}")
 
 
 def title_of(*texts: str, most: int = TITLE_CHARS) -> str:
@@ -115,7 +244,11 @@ def _user_words(text: str) -> str:
     while (less := strip_injected(words)) != words:  # blocks that stood in one line with another
         words = less
     asked = _REQUEST.search(words)
-    return _TAG.sub(" ", words[asked.end() :] if asked else words)
+    return without_tags(words[asked.end() :] if asked else words)
+
+
+def without_tags(text: str) -> str:
+    return _TAG.sub(" ", text)
 
 
 def one_line(text: str, most: int) -> str:

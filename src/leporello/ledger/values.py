@@ -1,37 +1,34 @@
-"""Values over time: what the conversation says about a thing, since when, and what it replaced.
-
-A sentence that gives a value states something about the words around it. A later sentence about the same thing with
-another value of the same kind replaces it, whether or not it says that something changed. Replacing wrongly is worse
-than not noticing, so the two must share most of their rarer words, and nothing may tell their subjects apart: another
-name, another label ("chapter 3", "chapter 4"), another word before the same noun ("worker timeout", "client timeout").
-"""
+"""Values over time: what the conversation says about a thing, since when, and what it replaced."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import islice
 
-from leporello.ledger import value_patterns as patterns
-from leporello.ledger.statements import Statement, Value, plain_words, stated
-from leporello.ledger.value_patterns import ValueKind
+from leporello.lazy_regex import lazy_regex
+from leporello.ledger.facts import MessageFacts
+from leporello.ledger.mentions import Mention, are_short, excerpt, speaks_again
+from leporello.ledger.sentence_pieces import plain_words, words_in
+from leporello.ledger.statements import FIGURES, Statement, read, settings
+from leporello.ledger.value_matching import RARE, replaced
 
-MOST_OPEN = 1_500
+MOST_OPEN = 2_000
 """Statements that a later one can replace; of more the oldest are let go."""
 MOST_PER_MESSAGE = 40
-MOST_COMPARED = 30
-MARK = " (was; since m"
-LONGEST = 300
-"""Characters of a sentence that states a value; longer ones are listings."""
-SHARED, SHARED_IF_CHANGED, SHARED_IF_NAMED = 0.6, 0.5, 0.3
-"""How much of the rarer words two sentences share: silently, with a word of change, with the old value named."""
-SHARED_OF_LONGER, SHARED_BY_NAMES = 0.3, 0.65
-NAMING = (ValueKind.NAME, ValueKind.PLACE)
-
-Weight = Callable[[str], float]
+MOST_POSTED = 12
+"""For one word so many of the newest statements are looked at, ..."""
+MOST_COMPARED = 8
+"""... and of all of them those that share most."""
+PRIOR = 20
+_WRITTEN = lazy_regex(r"[^\W\d_]+")
+_TOKEN = lazy_regex(r"[0-9a-z\u00c0-\u024f\u0400-\u04ff]+|[\u3041-\u9fff\uac00-\ud7a3]")
+LONGEST_VALUE, SHORTEST_VALUE, LONGEST_ECHO = 60, 3, 120
+MARK, LATER = " (was; since m", " (later m"
+SHORTEST, LONGEST = 5, 300
+"""Characters of a sentence that states something about a thing; longer ones are listings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +44,26 @@ class Change:
     text: str
     """The sentence that gives the new value."""
     was_text: str
+    certain: bool = True
+    """Whether it may be stated; a guess only says what to show first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedRow:
+    """A value as a sentence gives it, and the message that replaced it."""
+
+    subject: str
+    value: str
+    since: int
+    text: str
+    replaced_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    value: str
+    since: int
+    text: str
 
 
 @dataclass
@@ -54,52 +71,168 @@ class Values:
     """What was stated so far and holds, and what was replaced."""
 
     open: dict[int, Statement] = field(default_factory=dict)
+    echoes: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    """Sentences of the assistant that repeat the value of an open statement, with their messages."""
+    settings: dict[str, Setting] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
+    mentions: dict[int, dict[str, Mention]] = field(default_factory=dict)
+    """For messages their sentences whose subject the user spoke of again, with the newest mention."""
+    frequency: dict[str, int] = field(default_factory=dict)
+    """How many sentences hold a word."""
+    sentences: int = 0
     next: int = 0
+    last: int = 0
+    """The message read last."""
+    ahead: list[Change] = field(default_factory=list)
+    """Changes of messages that were read when they came; they are noted when somebody asks (`read_on`)."""
+    among_hits: bool = False
+    """Whether these are the hits of a search: its words are common among them, and tell most all the same."""
 
     def __post_init__(self) -> None:
         self._places: dict[str, dict[int, None]] = {}
         """For each word the open statements it stands in, oldest first."""
         for place, statement in self.open.items():
             self._index(place, statement)
+        self._heard: list[int] = []
+        """The statements of the user's last message: the answer may repeat them."""
         self._later: dict[tuple[int, str], Change] = {(c.was_since, c.was_text): c for c in self.changes}
         """What replaced a sentence of a message."""
         self._replaced: dict[int, list[Change]] = defaultdict(list)
+        self._gone: dict[str, list[Change]] = defaultdict(list)
+        """Replaced values by their first word."""
         for change in self.changes:
             self._replaced[change.was_since].append(change)
+            self._forget(change)
+
+    def read_on(self, facts: Mapping[int, MessageFacts], last: int) -> None:
+        """Read the messages up to `last` that came since the last time, and note what changed."""
+        self.read_ahead(facts, last)
+        for change in self.ahead:
+            self.note(change)
+        self.ahead = []
+
+    def read_ahead(self, facts: Mapping[int, MessageFacts], last: int) -> None:
+        for number in range(self.last + 1, last + 1):
+            if number in facts:
+                told = facts[number]
+                self._read(number, told.role, (unit.text for unit in told.units if unit.position not in told.quoted))
 
     def add(self, number: int, role: str, sentences: Iterable[str]) -> None:
         """Take in the sentences of a message; they come in the order of the conversation."""
-        readable = (text for text in sentences if len(text) <= LONGEST and MARK not in text)
-        said = (statement for text in readable for statement in stated(text, is_output=role == "tool"))
-        told = (statement for statement in said if role == "user" or _tells_figures(statement))
-        for statement in islice(told, MOST_PER_MESSAGE):
-            self._take(replace(statement, number=number))
+        self._read(number, role, sentences)
+        self.read_on({}, self.last)
 
-    def replaced_in(self, number: int) -> list[Change]:
+    def _read(self, number: int, role: str, sentences: Iterable[str]) -> None:
+        self.last = max(self.last, number)
+        if role == "user":
+            self._heard = []
+        before = ""
+        said_before: list[Statement] = []
+        # The output of programs states nothing; its settings are taken in by `set`.
+        for text in islice(sentences, MOST_PER_MESSAGE) if role != "tool" else ():
+            if SHORTEST <= len(text) <= LONGEST and MARK not in text and LATER not in text:
+                said = read(text, number, role, before)
+                if said is not None:
+                    said_before.append(said)
+                if role == "assistant":
+                    self._hear(number, text, first=not before)
+            before = text
+        around = frozenset(word for said in said_before for word in said.words)
+        for said in said_before:
+            self._take(said, around)
+        self._heard = [] if role == "assistant" else self._heard
+
+    def set(self, number: int, lines: Iterable[str]) -> None:
+        """Take in the settings of programs in these lines."""
+        for line in lines:
+            for text, key, value in settings(line) if "_" in line else ():
+                known = self.settings.get(key)
+                if known is not None and known.value != value and known.since != number:
+                    self.note(Change(key, value, number, known.value, known.since, text, known.text))
+                self.settings[key] = Setting(value, number, text)
+
+    def replaced_in(self, number: int, *, guesses: bool = False) -> list[Change]:
         """The values of a message that hold no longer, each with the newest that took its place."""
         found = []
         for change in self._replaced.get(number, ()):
+            if not (change.certain or guesses):
+                continue
             newest = self._newest(change)
             if newest.value.casefold() != change.was.casefold():
                 found.append(replace(change, value=newest.value, since=newest.since, text=newest.text))
         return found
 
-    def marked(self, number: int, text: str) -> str:
-        """A text of a message with a mark behind every sentence whose value was replaced."""
+    def marked(self, number: int, text: str, *, is_output: bool = False) -> str:
+        """A text of a message with a mark behind every sentence whose value was replaced.
+
+        What somebody said by the way with a value that was replaced later is marked too, the output of programs is not.
+        """
         for change in self.replaced_in(number):
             if change.was_text and change.was_text in text and change.was_text + MARK not in text:
                 mark = f"{change.was_text}{MARK}{change.since}: {change.value})"
                 text = text.replace(change.was_text, mark, 1)
+        if MARK in text or is_output:
+            return text
+        for gone in self.repeated_in(number, text):
+            return f"{text}{MARK}{gone.since}: {gone.value})"
+        for said, later in self.mentions.get(number, {}).items():
+            if said in text:
+                return text.replace(said, f"{said}{LATER}{later.since}: {later.text})", 1)
         return text
+
+    def repeated_in(self, number: int, text: str) -> Iterator[Change]:
+        """Replaced values that a text repeats while they held, speaking of the same thing, with the newest of each."""
+        folded = text.casefold()
+        said: frozenset[str] | None = None
+        for token in sorted(self._gone.keys() & set(_TOKEN.findall(folded))):
+            for change in self._gone[token]:
+                if not change.was_since <= number < change.since or change.was.casefold() not in folded:
+                    continue
+                newest = self._newest(change)
+                said = said or frozenset(words_in(text))
+                subject = frozenset(words_in(change.was_text)) - frozenset(words_in(change.was))
+                if said & subject and newest.value.casefold() not in folded:
+                    yield replace(change, value=newest.value, since=newest.since, text=newest.text)
 
     def latest(self) -> list[Change]:
         """What changed, newest first: once for each new value, with the value that held before it."""
         found: dict[tuple[int, str], Change] = {}
         for change in reversed(self.changes):
-            if (change.since, change.text) not in self._later:
+            if change.certain and (change.since, change.text) not in self._later:
                 found.setdefault((change.since, change.text), change)
         return list(found.values())
+
+    def told_anew(self) -> Mapping[int, Sequence[str]]:
+        """For messages their sentences that say something else about a thing than was said before."""
+        found: dict[int, list[str]] = defaultdict(list)
+        for change in self.latest():
+            found[change.since].append(change.text)
+        for mention in (mention for told in self.mentions.values() for mention in told.values()):
+            found[mention.since].append(mention.sentence)
+        return found
+
+    def rows(self) -> list[StatedRow]:
+        """What the user said and what programs were set to, with what was replaced: once for each sentence."""
+        said = [s for s in self.open.values() if s.role == "user" and s.values]
+        given = {(change.since, change.text): change.value for change in self.changes}
+        found = [StatedRow(_subject(s, s), given.get((s.number, s.text)) or _told(s), s.number, s.text) for s in said]
+        found += [StatedRow(key, setting.value, setting.since, setting.text) for key, setting in self.settings.items()]
+        found += [StatedRow(c.subject, c.was, c.was_since, c.was_text, c.since) for c in self.changes if c.was_text]
+        rows = {(row.since, row.text): row for row in found}
+        return sorted(rows.values(), key=lambda row: (row.since, row.text))
+
+    def note(self, change: Change) -> None:
+        """Take in that a value was replaced."""
+        self.changes.append(change)
+        self._later[change.was_since, change.was_text] = change
+        self._replaced[change.was_since].append(change)
+        self._forget(change)
+
+    def _forget(self, change: Change) -> None:
+        tokens = _TOKEN.findall(change.was.casefold()) if len(change.was) < LONGEST_VALUE else []
+        # A bare small number stands for too many things.
+        if change.certain and tokens and not (len(change.was) < SHORTEST_VALUE and change.was.isdigit()):
+            self._gone[tokens[0]].append(change)
 
     def _newest(self, change: Change) -> Change:
         for _ in range(len(self.changes)):
@@ -109,179 +242,118 @@ class Values:
             change = later
         return change
 
-    def _take(self, said: Statement) -> None:
-        for place in self._alike(said):
+    def _take(self, said: Statement, around: frozenset[str]) -> None:
+        if not said.asks:
+            self.sentences += 1
+            for word in said.words:
+                self.frequency[word] = self.frequency.get(word, 0) + 1
+        weigh = _alike if self.among_hits else _Weights(self.frequency, self.sentences + PRIOR).__getitem__
+        for place in self._alike(said, weigh):
             earlier = self.open[place]
-            pair = replaced(earlier, said, self._weight)
+            pair = replaced(earlier, said, weigh) if self._may_replace(earlier, said) else None
+            if earlier.role == "user" == said.role and earlier.number != said.number and not (pair and pair.certain):
+                gone = speaks_again(earlier, said, around, weigh)
+                if pair and are_short(earlier, said):
+                    gone = gone or frozenset(words_in(pair.was))
+                self._mention(place, gone, said)
             if pair is None:
                 continue
             if earlier.number != said.number:
-                old, new = pair
-                self.note(Change(said.subject, new, said.number, old, earlier.number, said.text, earlier.text))
+                old, subject = pair.was, _subject(earlier, said)
+                echoes = (echo for echo in self.echoes.get(place, ()) if old.casefold() in echo[1].casefold())
+                for number, text in ((earlier.number, earlier.text), *echoes):
+                    self.ahead.append(
+                        Change(subject, pair.now, said.number, old, number, said.text, text, pair.certain)
+                    )
             self._drop(place)
+        if not said.asks:
+            self._open(said)
+
+    @staticmethod
+    def _may_replace(earlier: Statement, said: Statement) -> bool:
+        takes_back = bool(said.changes or said.negates or said.cancels)
+        gives = (earlier.values and said.values) or takes_back or (earlier.opening and said.values)
+        return bool(gives) and not said.asks
+
+    def _mention(self, place: int, gone: frozenset[str], said: Statement) -> None:
+        """Note that the user spoke of an open statement again, and does without some of its words."""
+        earlier = self.open[place]
+        named = {value.text.casefold() for value in earlier.values if value.text in said.text}
+        later = Mention(said.number, excerpt(earlier, said), said.text, tuple(sorted(gone | named)))
+        echoes = (echo for echo in self.echoes.get(place, ()) if len(echo[1]) <= LONGEST_ECHO)
+        repeated = ((number, text) for number, text in echoes if any(word in text.casefold() for word in gone))
+        for number, text in ((earlier.number, earlier.text), *repeated) if gone else ():
+            self.mentions.setdefault(number, {})[text] = later
+
+    def _open(self, said: Statement) -> None:
         self.open[self.next] = said
         self._index(self.next, said)
+        if said.role == "user":
+            self._heard.append(self.next)
         self.next += 1
         while len(self.open) > MOST_OPEN:
             self._drop(next(iter(self.open)))
 
-    def note(self, change: Change) -> None:
-        """Take in that a value was replaced."""
-        self.changes.append(change)
-        self._later[change.was_since, change.was_text] = change
-        self._replaced[change.was_since].append(change)
+    def _hear(self, number: int, text: str, *, first: bool) -> None:
+        """Note where the assistant repeats what the user just said: a value anywhere, other words as it begins."""
+        folded = text.casefold()
+        for place in self._heard:
+            said = self.open.get(place)
+            if said is None:
+                continue
+            repeats = any(value.text.casefold() in folded for value in said.values)
+            if repeats or (len(text) <= LONGEST_ECHO and first and any(word in folded for word in said.words)):
+                self.echoes.setdefault(place, []).append((number, text))
 
-    def _alike(self, said: Statement) -> list[int]:
-        """The open statements that share most words, newest first."""
+    def _alike(self, said: Statement, weigh: Callable[[str], float]) -> list[int]:
+        """The open statements that share most, newest first."""
         shared: dict[int, float] = defaultdict(float)
-        for word in said.words:
-            weight = self._weight(word)
-            for place in islice(reversed(self._places.get(word, {})), MOST_COMPARED):
-                shared[place] += weight
-        least = 0.0 if said.says_change else SHARED_OF_LONGER * sum(map(self._weight, said.words))
-        close = [place for place, weight in shared.items() if weight >= least]
-        return sorted(sorted(close, key=lambda place: (-shared[place], -place))[:MOST_COMPARED], reverse=True)
-
-    def _weight(self, word: str) -> float:
-        """Rare words tell more about what is meant."""
-        return 1.0 / (1.0 + math.log(max(1, len(self._places.get(word, ())))))
+        for word in sorted(said.words | said.context):
+            places = self._places.get(word)
+            if places:
+                weight = weigh(word)
+                for place in islice(reversed(places), MOST_POSTED):
+                    shared[place] += weight
+        best = sorted((-weight, -place) for place, weight in shared.items() if weight >= RARE)[:MOST_COMPARED]
+        return sorted((-place for _, place in best), reverse=True)
 
     def _index(self, place: int, statement: Statement) -> None:
-        for word in statement.words:
+        for word in statement.words | statement.context:
             self._places.setdefault(word, {})[place] = None
 
     def _drop(self, place: int) -> None:
-        for word in self.open.pop(place).words:
+        self.echoes.pop(place, None)
+        gone = self.open.pop(place)
+        for word in gone.words | gone.context:
             places = self._places.get(word, {})
             places.pop(place, None)
             if not places:
                 self._places.pop(word, None)
 
 
-def replaced(old: Statement, new: Statement, weight: Weight) -> tuple[str, str] | None:
-    """The old and the new value, when a later statement is about the same thing and gives it another value."""
-    if _different(old, new):
-        return None
-    pair = _pair(old, new)
-    if pair is None:
-        return None
-    before, after = (said.words if pair[1].kind in NAMING else said.words | _names(said) for said in (old, new))
-    common = before & after
-    shared, ours, theirs = (sum(map(weight, words)) for words in (common, before, after))
-    shorter, longer = min(ours, theirs), max(ours, theirs)
-    if pair[1].kind is ValueKind.CANCELLED:
-        enough = shared >= SHARED * theirs and shared >= SHARED_IF_NAMED * ours
-    elif new.says_change and any(value.given_up and value.plain == pair[0].plain for value in new.values):
-        enough = shared >= SHARED_IF_NAMED * shorter
-    elif pair[1].kind in NAMING:
-        # Anything can have a name: the two must say the same but for it.
-        alone = old.words == new.words and (new.says_change or _is_setting(new))
-        enough = shared >= SHARED_BY_NAMES * longer and (len(common) > 1 or alone)
-    elif new.says_change:
-        enough = shared >= SHARED_IF_CHANGED * shorter
-    else:
-        enough = shared >= max(SHARED * shorter, SHARED_OF_LONGER * longer) and (
-            len(common) > 1 or old.words == new.words
-        )
-    return (pair[0].text, pair[1].text) if enough else None
+def _subject(earlier: Statement, said: Statement) -> str:
+    """What both speak of, as it was written; else the later sentence."""
+    written = (word for word in _WRITTEN.findall(said.text) if not earlier.words.isdisjoint(plain_words(word)))
+    return " ".join(dict.fromkeys(written)) or said.text
 
 
-def _names(said: Statement) -> frozenset[str]:
-    """The names in a sentence as words: where the value is something else, they belong to what it is about."""
-    names = (value.text for value in said.values if value.kind is ValueKind.NAME)
-    return frozenset(plain for name in names for word in name.split() for plain in plain_words(word))
+def _told(said: Statement) -> str:
+    """The value a statement gives: a figure rather than a name."""
+    return next((value.text for value in said.values if value.kind in FIGURES), said.values[0].text)
 
 
-def _tells_figures(said: Statement) -> bool:
-    """Whether a statement gives more than names: the lists of an assistant name one thing after another."""
-    return said.says_change or _is_setting(said) or any(value.kind not in NAMING for value in said.values)
+class _Weights(dict[str, float]):
+    """How much words tell about what is meant, from 0 to 1: rare ones more."""
+
+    def __init__(self, frequency: Mapping[str, int], total: int) -> None:
+        super().__init__()
+        self._frequency = frequency
+        self._total = math.log(total)
+
+    def __missing__(self, word: str) -> float:
+        weight = self[word] = max(0.05, 1.0 - math.log(self._frequency.get(word, 0) + 1) / self._total)
+        return weight
 
 
-def _is_setting(said: Statement) -> bool:
-    return said.subject.isupper() and "_" in said.subject
-
-
-def _different(old: Statement, new: Statement) -> bool:
-    """Whether something tells the two subjects apart."""
-    if old.labels != new.labels and old.labels and new.labels:
-        return True
-    one, other = old.words - new.words, new.words - old.words
-    table = _contrasts()
-    rows = {row for word in one for row in table.get(word, ())}
-    if rows and any(row in rows for word in other for row in table.get(word, ())):
-        return True
-    named, renamed = ({(v.plain, v.key) for v in said.values if v.kind is ValueKind.NAME} for said in (old, new))
-    return any(
-        _other_beside(was, now, one, other)
-        for was, now in ((old.before, new.before), (old.after, new.after), (named, renamed))
-    )
-
-
-def _other_beside(
-    old: Iterable[tuple[str, str]], new: Iterable[tuple[str, str]], one: frozenset[str], other: frozenset[str]
-) -> bool:
-    """Whether a common word has a companion of its own in each of the two."""
-    theirs = {head for head, beside in new if beside in other and head not in other}
-    return any(beside in one and head in theirs for head, beside in old)
-
-
-def _pair(old: Statement, new: Statement) -> tuple[Value, Value] | None:
-    """The one value that differs. Two that differ name two things, unless they are a date and its time."""
-    here = {value.plain for value in new.values}
-    there = {value.plain for value in old.values}
-    given_up = {value.plain for value in new.values if value.given_up}
-    gone = [value for value in old.values if value.plain not in here or (new.says_change and value.plain in given_up)]
-    come = [value for value in new.values if value.plain not in there and not (new.says_change and value.given_up)]
-    if _other_names(gone, come, here):
-        return None
-    cancelled = next((value for value in come if value.kind is ValueKind.CANCELLED), None)
-    if cancelled is not None:
-        planned = next((value for value in old.values if value.kind is not ValueKind.NAME), old.values[0])
-        return (planned, cancelled) if old.values[-1].kind is not ValueKind.CANCELLED else None
-    for value in come:
-        fitting = [was for was in gone if _fits(was, value)] or _only_numbers(gone, come, old.words & new.words)
-        alike = [v for v in come if v.kind is value.kind and _fits(value, v)]
-        if len(alike) == 1 and fitting:
-            named = [was for was in fitting if was.plain in here]
-            if len(fitting) == 1 or len(named) == 1:
-                return (named or fitting)[0], value
-    return None
-
-
-def _fits(was: Value, value: Value) -> bool:
-    """Whether one may stand for the other: of the same kind, and numbers of the same thing."""
-    if was.kind is not value.kind:
-        return False
-    if was.kind is not ValueKind.NUMBER:
-        return True
-    if was.unit and value.unit:
-        return was.unit == value.unit
-    return was.key == value.key != ""
-
-
-def _only_numbers(gone: Sequence[Value], come: Sequence[Value], shared: frozenset[str]) -> list[Value]:
-    """The old number where each gives just one, without a unit, for something both speak of."""
-    was, now = ([value for value in values if value.kind is ValueKind.NUMBER] for values in (gone, come))
-    if len(was) != 1 or len(now) != 1 or was[0].unit or now[0].unit:
-        return []
-    return was if was[0].key in shared and now[0].key in shared else []
-
-
-def _other_names(gone: Sequence[Value], come: Sequence[Value], here: set[str]) -> bool:
-    """Whether each names something that the other does not, and gives another figure for it."""
-    ours = [value for value in gone if value.kind in NAMING and value.plain not in here]
-    theirs = [value for value in come if value.kind in NAMING]
-    if not ours or not theirs:
-        return False
-    figures = any(value.kind not in NAMING for value in come) and any(value.kind not in NAMING for value in gone)
-    return figures or len(ours) > 1 or len(theirs) > 1
-
-
-@cache
-def _contrasts() -> Mapping[str, frozenset[int]]:
-    table: dict[str, set[int]] = defaultdict(set)
-    for number, row in enumerate(patterns.CONTRASTS):
-        for word in row.split():
-            for plain in plain_words(word) or [word]:
-                table[plain].add(number)
-    return {word: frozenset(rows) for word, rows in table.items()}
+def _alike(word: str) -> float:
+    return 0.8

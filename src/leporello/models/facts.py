@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from leporello.errors import ConfigError
+from leporello.lazy_regex import lazy_regex
 from leporello.usage import CanonicalUsage
 
 _PROVIDERS = {
@@ -34,19 +35,19 @@ _PROVIDERS = {
     "vercel": "vercel_ai_gateway",
 }
 
-_REGION = re.compile(r"^(?:us-gov|us|eu|apac|global|au|jp|ca|sa|me)\.(?=[a-z0-9-]+\.)")
-_VENDOR = re.compile(r"^(?:anthropic|meta|mistral|amazon|cohere|ai21|deepseek|openai|qwen|writer|minimax|zai|google)\.")
-_LONG_CONTEXT = re.compile(r"\[(\d{1,2})m\]$")
-_BEDROCK_VERSION = re.compile(r"-v\d+$")
-_DATE = re.compile(r"-(?:20\d{6}|20\d{2}-\d{2}-\d{2}|\d{4}|\d{2}-20\d{2}|\d{2}-\d{2})$")
-_TAG = re.compile(r"-(?:latest|default|preview|beta|free|exp|experimental|thinking|think|instruct|hf|fp8)$")
-_PACKAGING = re.compile(r"(?<=\d)-v\d+(?::\w+)*$")
-_HAS_POINT = re.compile(r"-v\dp\d")
-_POINT = re.compile(r"(?<=\d)p(?=\d)")
-_V = re.compile(r"-v(?=\d-)")
-_REVISION = re.compile(r"(-v\d+):\d+(?::\w+)?$")
-_JOINTS = re.compile(r"[\s._@:]+")
-_CLAUDE_ORDER = re.compile(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku)(?=-|$)")
+_REGION = lazy_regex(r"^(?:us-gov|us|eu|apac|global|au|jp|ca|sa|me)\.(?=[a-z0-9-]+\.)")
+_VENDOR = lazy_regex(r"^(?:anthropic|meta|mistral|amazon|cohere|ai21|deepseek|openai|qwen|writer|minimax|zai|google)\.")
+_LONG_CONTEXT = lazy_regex(r"\[(\d{1,2})m\]$")
+_BEDROCK_VERSION = lazy_regex(r"-v\d+$")
+_DATE = lazy_regex(r"-(?:20\d{6}|20\d{2}-\d{2}-\d{2}|\d{4}|\d{2}-20\d{2}|\d{2}-\d{2})$")
+_TAG = lazy_regex(r"-(?:latest|default|preview|beta|free|exp|experimental|thinking|think|instruct|hf|fp8)$")
+_PACKAGING = lazy_regex(r"(?<=\d)-v\d+(?::\w+)*$")
+_HAS_POINT = lazy_regex(r"-v\dp\d")
+_POINT = lazy_regex(r"(?<=\d)p(?=\d)")
+_V = lazy_regex(r"-v(?=\d-)")
+_REVISION = lazy_regex(r"(-v\d+):\d+(?::\w+)?$")
+_JOINTS = lazy_regex(r"[\s._@:]+")
+_CLAUDE_ORDER = lazy_regex(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku)(?=-|$)")
 
 
 def provider_name(provider: str) -> str:
@@ -138,10 +139,7 @@ _VENDORS: tuple[tuple[str, str], ...] = (
 def vendor_of(name: str) -> str:
     """Who made the model, whoever serves it; an empty string when the name doesn't say."""
     own = fold(name)
-    for pattern, vendor in _VENDORS:
-        if re.search(pattern, own):
-            return vendor
-    return ""
+    return next((vendor for pattern, vendor in _VENDORS if re.search(pattern, own)), "")
 
 
 Row: TypeAlias = dict[str, Any]
@@ -171,9 +169,8 @@ def _override(name: str, overrides: Mapping[str, Mapping[str, Any]]) -> tuple[st
     key: str | None = name
     if name not in overrides:
         by_fold = {fold(key): key for key in overrides}
-        key = (
-            next((by_fold[candidate] for candidate in candidates(name) if candidate in by_fold), None) if name else None
-        )
+        known = (by_fold[candidate] for candidate in candidates(name) if candidate in by_fold)
+        key = next(known, None) if name else None
     return (key, _checked(key, overrides[key])) if key is not None else None
 
 
@@ -201,7 +198,6 @@ def _size(key: str, field: str, value: Any) -> int:
 
 
 def _given_prices(where: str, value: Any) -> tuple[float | None, ...]:
-    """By position as in the table, or by name."""
     if isinstance(value, Mapping):
         for field in value:
             if field not in PRICE_FIELDS:
@@ -225,8 +221,17 @@ def _given_steps(key: str, value: Any) -> tuple[tuple[int, tuple[float | None, .
 
 
 DEFAULT_WINDOW = 128_000
-_GPT_VERSION = re.compile(r"gpt-(\d+)(?:-(\d+))?")
+_GPT_VERSION = lazy_regex(r"gpt-(\d+)(?:-(\d+))?")
 _VENDOR_WINDOWS = {"anthropic": 200_000}
+_TOOL_SEARCH: Mapping[str, tuple[re.Pattern[str], Mapping[str, str], tuple[int, int]]] = {
+    "anthropic": (
+        lazy_regex(r"claude-[a-z]+-(\d)(?:-(\d)(?!\d))?"),
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+        (4, 5),
+    ),
+    "openai": (_GPT_VERSION, {"type": "tool_search"}, (5, 4)),
+}
+"""By vendor: how a name states its version, the tool, and since which version there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +262,10 @@ class CacheRules:
     """Explicit breakpoints a request may carry; 0: the vendor places them."""
     ttl_seconds: int = 300
     long_ttl_seconds: int | None = None
+    step: int = 128
+    """Automatic caches read in multiples of so many tokens."""
+    keeps_answers: bool = False
+    """Whether an answer is in the cache as soon as it is written, beside the request it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +288,13 @@ class ModelFacts:
     window_assumed: bool = False
     """Whether nothing at all is known about the window."""
 
+    @property
+    def tool_search(self) -> Mapping[str, str] | None:
+        """The vendor's own tool that finds tools whose loading is put off (`defer_loading`); None: it has none."""
+        found = _TOOL_SEARCH.get(self.vendor)
+        version = found and found[0].search(self.id)
+        return found[1] if found and version and (int(version[1]), int(version[2] or 0)) >= found[2] else None
+
     def prices_at(self, prompt_tokens: int) -> Prices | None:
         found = self.prices
         for step in self.steps:
@@ -295,9 +311,8 @@ def model_facts(
     facts = _look_up(name, provider)
     asked = long_context(name)
     if asked:
-        facts = replace(
-            facts, window=asked, max_input=asked, source=f"stated in the name {name!r}", window_assumed=False
-        )
+        source = f"stated in the name {name!r}"
+        facts = replace(facts, window=asked, max_input=asked, source=source, window_assumed=False)
     override = _override(name, overrides or {})
     return _overridden(facts, *override) if override else facts
 
@@ -306,16 +321,12 @@ def _look_up(name: str, provider: str) -> ModelFacts:
     data = table()
     hints = _hints(name, provider)
     for candidate in candidates(name):
-        for hint in hints:
-            row = data.rows.get(f"{hint}/{candidate}")
-            if row is not None:
-                return _facts(name, f"{hint}/{candidate}", row, f"model table of {data.as_of}")
-        row = data.rows.get(candidate)
-        if row is not None:
-            return _facts(name, candidate, row, f"model table of {data.as_of}")
+        for key in (*(f"{hint}/{candidate}" for hint in hints), candidate):
+            if key in data.rows:
+                return _facts(name, key, data.rows[key], f"model table of {data.as_of}")
     for candidate in shorter_names(name):
-        row = data.rows.get(candidate)
-        if row is not None:
+        if candidate in data.rows:
+            row = data.rows[candidate]
             near = _facts(name, candidate, row, f"not in the model table of {data.as_of}; taken from {candidate!r}")
             # A relative's window is a fair guess; its prices would be a claim.
             return replace(near, id="", prices=None, steps=(), known=False)
@@ -340,17 +351,13 @@ def _facts(name: str, row_id: str, row: Row, source: str) -> ModelFacts:
         window=window,
         max_input=int(row.get("max_input", window)),
         max_output=row.get("max_output"),
-        prices=_prices(row.get("prices")),
+        prices=Prices(*row["prices"]) if row.get("prices") else None,
         steps=tuple(_steps(row.get("steps", ()))),
         cache=cache_rules(row_id, vendor, row.get("cache_min")),
         vendor=vendor,
         source=source,
         known=True,
     )
-
-
-def _prices(row: Any) -> Prices | None:
-    return Prices(*row) if row else None
 
 
 def _steps(rows: Any) -> list[PriceStep]:
@@ -371,7 +378,7 @@ def _overridden(facts: ModelFacts, key: str, given: Row) -> ModelFacts:
     prices, steps = facts.prices, facts.steps
     if "prices" in given:
         # The table's steps belong to the table's prices.
-        prices, steps = _prices(given["prices"]), ()
+        prices, steps = Prices(*given["prices"]), ()
     return replace(
         facts,
         window=window,
@@ -393,7 +400,11 @@ def cache_rules(name: str, vendor: str, min_prefix: int | None) -> CacheRules:
         newer = _GPT_VERSION.search(name)
         if newer and (int(newer[1]), int(newer[2] or 0)) >= (5, 6):
             return CacheRules(min_prefix or 1_024, breakpoints=4, ttl_seconds=1_800)
-        return CacheRules(min_prefix or 1_024, ttl_seconds=300, long_ttl_seconds=86_400)
+        # Documented: 5 to 10 minutes, at most an hour. Recorded sessions were read after 12 minutes, never after 20.
+        return CacheRules(min_prefix or 1_024, ttl_seconds=1_200, long_ttl_seconds=86_400)
+    if vendor == "deepseek":
+        # On disk, "a few hours to a few days".
+        return CacheRules(min_prefix or 64, ttl_seconds=7_200, step=64, keeps_answers=True)
     return CacheRules(min_prefix or 1_024)
 
 

@@ -1,7 +1,8 @@
 """One resolver for every limit: window, reserve, threshold, budgets and caps, each with where it came from.
 
 Windows that a provider stated in an error are remembered per provider, endpoint and model (`LearnedLimits`), guesses
-never. Reading them is forgiving but not silent: what can't be used is left out and named in `problems`.
+never; so is that it refused to search tools. Reading them is forgiving but not silent: a window that can't be used is
+left out and named in `problems`.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ class LearnedLimits:
     """A small mutable book; times are seconds since the epoch and come from the caller."""
 
     entries: dict[str, tuple[int, float]] = field(default_factory=dict)
+    refused_searches: dict[str, float] = field(default_factory=dict)
+    """When a provider refused to search tools whose loading is put off."""
     problems: list[str] = field(default_factory=list)
 
     def window(self, model: str, provider: str = "", base_url: str = "", *, now: float) -> int | None:
         """The remembered window, unless it is too old to be believed."""
         entry = self.entries.get(_key(model, provider, base_url))
-        if entry is None or now - entry[1] > STALE_SECONDS:
-            return None
-        return entry[0]
+        return entry[0] if entry is not None and now - entry[1] <= STALE_SECONDS else None
 
     def learn(self, window: int, model: str, provider: str = "", base_url: str = "", *, now: float) -> bool:
         """Remember a stated window; False when the number can't be one. A newer statement replaces an older."""
@@ -47,12 +48,16 @@ class LearnedLimits:
         self.entries[_key(model, provider, base_url)] = (int(window), float(now))
         return True
 
-    def forget(self, model: str, provider: str = "", base_url: str = "") -> bool:
-        """Drop what was learned, for example when the user changed the endpoint."""
-        return self.entries.pop(_key(model, provider, base_url), None) is not None
+    def refused_search(self, model: str, provider: str = "", base_url: str = "") -> bool:
+        """Whether its provider refused to search tools, not too long ago."""
+        return _key(model, provider, base_url) in self.refused_searches
+
+    def learn_refused_search(self, model: str, provider: str = "", base_url: str = "", *, now: float) -> None:
+        self.refused_searches[_key(model, provider, base_url)] = float(now)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"v": VERSION, "windows": {key: [window, when] for key, (window, when) in self.entries.items()}}
+        windows = {key: [window, when] for key, (window, when) in self.entries.items()}
+        return {"v": VERSION, "windows": windows, "refused_searches": self.refused_searches}
 
     @classmethod
     def from_dict(cls, data: Any, *, now: float) -> LearnedLimits:
@@ -68,6 +73,10 @@ class LearnedLimits:
                 book.problems.append(f"learned limit for {key!r}: {problem}; it was ignored")
             else:
                 book.entries[str(key)] = (int(value[0]), float(value[1]))
+        refused = data.get("refused_searches", {})
+        for key, when in refused.items() if isinstance(refused, Mapping) else ():
+            if isinstance(when, int | float) and now - STALE_SECONDS <= when <= now + 86_400:
+                book.refused_searches[str(key)] = float(when)
         return book
 
     @classmethod
@@ -160,17 +169,14 @@ class Limits:
         ceiling, ceiling_why = _ceiling(window, trigger)
         floor = min(SUMMARY_FLOOR, ceiling)
         by_output = f"max_output {max_output:,}" if max_output and reserve == max_output else "10% of the window"
+        floor_why = "2,000" if floor == SUMMARY_FLOOR else "lowered to summary_ceiling (small window)"
         rows: tuple[tuple[str, int, str], ...] = (
             ("window", window, window_source),
             ("output_reserve", reserve, by_output),
             ("hard_tokens", hard, "largest input the model takes" if hard == max_input else "window - output_reserve"),
             ("threshold_tokens", trigger, why),
             ("tail_tokens", max(1, int(trigger * target_ratio)), f"threshold_tokens x target_ratio {target_ratio:g}"),
-            (
-                "summary_floor",
-                floor,
-                "2,000" if floor == SUMMARY_FLOOR else "lowered to summary_ceiling (small window)",
-            ),
+            ("summary_floor", floor, floor_why),
             ("summary_ceiling", ceiling, ceiling_why),
             ("head_message_tokens", max(1, window // 20), "5% of the window"),
             ("head_tokens", tenth, "10% of the window"),
@@ -222,8 +228,6 @@ def resolve_limits(
     target_ratio: float = TARGET_RATIO,
     protect_last_n: int = PROTECT_LAST_N,
     max_output: int | None = None,
-    largest_turn: int = 0,
-    cross_price_steps: bool = False,
     overrides: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Limits:
     """The limits of a model: the smallest of what the user declared, the endpoint serves, and an error taught."""
@@ -231,37 +235,28 @@ def resolve_limits(
     window, source, from_table = _window(facts, declared_window, served_window, learned_window)
     # A step below a tenth of the window would leave no room to work in: it is crossed, the next one counts.
     steps = [step.above for step in facts.steps if step.above * 10 >= window]
-    step = steps[0] if steps and not cross_price_steps else None
     return Limits.for_window(
         window,
         threshold,
         target_ratio,
         protect_last_n,
         max_output if max_output is not None else facts.max_output,
-        largest_turn,
         max_input=facts.max_input if from_table and facts.max_input < window else None,
-        price_step=step,
+        price_step=steps[0] if steps else None,
         window_source=source,
         window_assumed=from_table and facts.window_assumed,
     )
 
 
 def _window(facts: ModelFacts, declared: int | None, served: int | None, learned: int | None) -> tuple[int, str, bool]:
-    known: list[tuple[int, str, bool]] = []
-    if declared:
-        known.append((declared, "declared by the user", False))
-    if served:
-        known.append((served, "served by the endpoint", False))
-    if not known:
-        known.append((facts.window, facts.source, True))
+    told = ((declared, "declared by the user"), (served, "served by the endpoint"))
+    known = [(window, source, False) for window, source in told if window] or [(facts.window, facts.source, True)]
     if learned:
         known.append((learned, "learned from a provider's error", False))
     return min(known, key=lambda item: item[0])
 
 
-def limits_of(
-    settings: Settings, model: str | None = None, *, served_window: int | None = None, largest_turn: int = 0
-) -> Limits:
+def limits_of(settings: Settings, model: str | None = None, *, served_window: int | None = None) -> Limits:
     """Window, reserve, threshold and caps for a model (the configured one when none is named)."""
     name = model or settings.model.default
     # The configured window and output cap describe the configured model, not another one somebody asks about.
@@ -280,6 +275,5 @@ def limits_of(
         target_ratio=settings.compression.target_ratio,
         protect_last_n=settings.compression.protect_last_n,
         max_output=settings.model.max_output if is_configured else None,
-        largest_turn=largest_turn,
         overrides=settings.get("models"),
     )

@@ -16,7 +16,16 @@ from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.summaries.model import SummaryModel
 from leporello.usage import CanonicalUsage
 
-HOOKS = ("pre_compaction", "post_compaction", "session_start", "session_end")
+HOOKS = (
+    "session_start",
+    "pre_llm_call",
+    "pre_tool_call",
+    "post_tool_call",
+    "post_llm_call",
+    "pre_compaction",
+    "post_compaction",
+    "session_end",
+)
 _OTHER_NAMES = {
     "pre_compress": "pre_compaction",
     "post_compress": "post_compaction",
@@ -39,7 +48,7 @@ class PluginTool:
 
     def __call__(self, arguments: dict[str, Any]) -> str:
         """The answer as text; an `EngineError` names the plugin."""
-        return _text(self.guard.call(f"tool {self.name}", _run, self.handler, arguments, seconds=SECONDS))
+        return _text(self.guard.call(f"tool {self.name}", run_to_its_end, self.handler, arguments, seconds=SECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ class PluginCommand:
 
     def __call__(self, argument: str) -> str:
         """The answer as text; an `EngineError` names the plugin."""
-        answer = self.guard.call(f"/{self.name}", _run, self.handler, argument, seconds=SECONDS)
+        answer = self.guard.call(f"/{self.name}", run_to_its_end, self.handler, argument, seconds=SECONDS)
         return _text(answer) if answer is not None else ""
 
 
@@ -64,9 +73,11 @@ class PluginHook:
     name: str
     callback: Callable[..., Any]
 
-    def __call__(self, facts: dict[str, Any]) -> None:
-        """Tell it; nothing that it does or raises has any effect."""
-        self.guard.ask(f"hook {self.name}", _run, None, self.callback, **accepted(self.callback, facts))
+    def __call__(self, facts: dict[str, Any]) -> Any:
+        """Its answer; None when it fails."""
+        return self.guard.ask(
+            f"hook {self.name}", run_to_its_end, None, self.callback, **accepted(self.callback, facts)
+        )
 
 
 @dataclass(slots=True)
@@ -86,7 +97,9 @@ class PluginSummariser:
         """One summary; a failure is a `ProviderError`, so that the next one on the ladder is asked."""
         prompt = "\n\n".join(text_of(message) for message in request.messages)
         try:
-            answer = self.guard.call("summariser", _run, self.write, prompt, request.max_tokens or self.context_length)
+            answer = self.guard.call(
+                "summariser", run_to_its_end, self.write, prompt, request.max_tokens or self.context_length
+            )
         except EngineError as error:
             raise ProviderError(str(error)) from None
         if not isinstance(answer, str):
@@ -94,7 +107,7 @@ class PluginSummariser:
         return ModelReply({"role": "assistant", "content": answer}, CanonicalUsage(), model=self.name, has_usage=False)
 
 
-def _run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def run_to_its_end(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call it; what is a coroutine is run to its end."""
     answer = function(*args, **kwargs)
     return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
@@ -135,7 +148,8 @@ class PluginExtras:
 class Registered:
     """Everything one call of `register` brought."""
 
-    engine: ContextEngine | None = None
+    engine: Any = None
+    """A `ContextEngine`, or an object with its methods."""
     extras: PluginExtras = PluginExtras()
     remarks: list[str] = field(default_factory=list)
     """What was refused or is not offered here."""
@@ -156,7 +170,7 @@ class PluginContext:
         if self.registered.engine is not None:
             name = engine_name(engine) or type(engine).__name__
             self._remark(f"register_context_engine() was called twice; {name} is left out")
-        elif not isinstance(engine, ContextEngine):
+        elif not is_engine(engine):
             self._remark(f"register_context_engine() was given a {type(engine).__name__}, which is no ContextEngine")
         else:
             self.registered.engine = engine
@@ -188,7 +202,7 @@ class PluginContext:
         self._add(commands=(PluginCommand(self._guard, clean, handler, str(description), str(args_hint)),))
 
     def register_hook(self, name: str, callback: Callable[..., Any], **_: Any) -> None:
-        """Be told of compactions and sessions; what a hook returns or raises changes nothing."""
+        """Be told of sessions, turns, tool calls and compactions; what a hook raises changes nothing."""
         known = _OTHER_NAMES.get(name, name)
         if known not in HOOKS:
             self._remark(f"there is no hook {str(name)[:40]!r} here (there are {', '.join(HOOKS)})")
@@ -217,6 +231,12 @@ class PluginContext:
 
     def _remark(self, text: str) -> None:
         self.registered.remarks.append(f"plugin {self.plugin}: {text}.")
+
+
+def is_engine(engine: object) -> bool:
+    """Whether it is an engine or behaves like one: some wrap another engine instead of deriving from the class."""
+    required = ("update_from_response", "should_compress", "compress")
+    return isinstance(engine, ContextEngine) or all(callable(getattr(engine, name, None)) for name in required)
 
 
 def engine_name(engine: object) -> str:

@@ -8,7 +8,6 @@ import importlib.util
 import inspect
 import itertools
 import os
-import re
 import stat
 import sys
 import threading
@@ -24,10 +23,11 @@ from typing import Any
 import yaml
 
 from leporello.config import Home
-from leporello.config.load import ENGINE_ENTRY_POINTS
+from leporello.config.settings import ENGINE_ENTRY_POINTS
 from leporello.engines.base import ContextEngine
 from leporello.engines.guard import PluginGuard
 from leporello.errors import PluginError
+from leporello.lazy_regex import lazy_regex
 from leporello.plugins.context import PluginContext, Registered
 from leporello.plugins.hermes import HostFacts, stand_ins
 
@@ -38,7 +38,9 @@ GENERAL_ENTRY_POINTS = "leporello.plugins"
 PACKAGE_PLUGINS = Path(__file__).parent
 FLAG = "plugins.allow_unsafe_folders"
 PREFIX = "_leporello_plugin_"
-_ODD = re.compile(r"[^0-9a-zA-Z_]")
+HOST_PACKAGES = "hermes_"
+"""Installed packages that begin so are written for Hermes: imported by a plugin, they see the stand-ins too."""
+_ODD = lazy_regex(r"[^0-9a-zA-Z_]")
 _numbers = itertools.count(1)
 _lock = threading.Lock()
 
@@ -194,7 +196,8 @@ def load_folder(folder: Path, stand_ins: Mapping[str, ModuleType]) -> ModuleType
         raise PluginError(f"{folder} has no __init__.py")
     with _lock:
         name = f"{PREFIX}{next(_numbers)}_{_ODD.sub('_', folder.name)}"
-        own = {**builtins.__dict__, "__import__": _importer(stand_ins)}
+        own = {**builtins.__dict__}
+        own["__import__"] = _importer(stand_ins, own)
         _finder.known[name] = own
         if _finder not in sys.meta_path:
             sys.meta_path.insert(0, _finder)
@@ -218,7 +221,7 @@ def forget(name: str) -> None:
     _finder.known.pop(name, None)
 
 
-def _importer(stand_ins: Mapping[str, ModuleType]) -> Callable[..., ModuleType]:
+def _importer(stand_ins: Mapping[str, ModuleType], own_builtins: dict[str, Any]) -> Callable[..., ModuleType]:
     def plugin_import(
         name: str,
         globals: Mapping[str, object] | None = None,
@@ -229,6 +232,10 @@ def _importer(stand_ins: Mapping[str, ModuleType]) -> Callable[..., ModuleType]:
         if level == 0 and name in stand_ins:
             # `import a.b` binds `a`; `from a.b import c` wants `a.b`.
             return stand_ins[name] if fromlist else stand_ins[name.partition(".")[0]]
+        top = name.partition(".")[0]
+        if level == 0 and top.startswith(HOST_PACKAGES) and top not in sys.modules:
+            # Many a plugin folder only imports an installed package, which then is the plugin.
+            _finder.known.setdefault(top, own_builtins)
         return builtins.__import__(name, globals, locals, fromlist, level)
 
     return plugin_import

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
 from leporello.events import Span
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, PartKind, calls_of, is_result, parse_json, parts_of, result_id, role_of
+from leporello.present.listing import conversation_json
 from leporello.present.output import dim, json_text, print_table, say, strong
 from leporello.present.records import (
     attempt_json,
-    conversation_json,
     fold_json,
     message_json,
     message_line,
@@ -21,6 +21,7 @@ from leporello.present.records import (
     usage_line,
 )
 from leporello.present.text import iso, moment, safe, safe_block, short, size, words_of
+from leporello.recall.tools import value_json
 from leporello.store import Store
 from leporello.store.records import (
     ArtifactInfo,
@@ -28,6 +29,7 @@ from leporello.store.records import (
     ConversationRecord,
     Pin,
     SessionRecord,
+    StatedValue,
     StoredFold,
     StoredMessage,
     UsageTotals,
@@ -35,7 +37,7 @@ from leporello.store.records import (
 )
 
 _MOST_ATTEMPTS = 1000
-_TICKS = re.compile(r"`{3,}")
+_TICKS = lazy_regex(r"`{3,}")
 _LONGEST_TITLE = 500
 
 
@@ -81,7 +83,6 @@ def read_details(store: Store, record: ConversationRecord, last: int) -> Convers
 
 
 def details_json(details: ConversationDetails) -> dict[str, Any]:
-    """The page for programs, nothing cut."""
     record = details.record
     return {
         **conversation_json(record),
@@ -104,13 +105,38 @@ def details_json(details: ConversationDetails) -> dict[str, Any]:
     }
 
 
+def state_json(values: Iterable[StatedValue]) -> list[dict[str, Any]]:
+    return [{**value_json(said), "since": None if said.since is None else iso(said.since)} for said in values]
+
+
+def print_state(values: Sequence[StatedValue]) -> None:
+    """What holds, the newest first, then what was replaced."""
+    holding = [said for said in reversed(values) if said.replaced_by is None]
+    replaced = [said for said in reversed(values) if said.replaced_by is not None]
+    _heading("Values")
+    if not values:
+        say(dim("none yet"))
+    print_table(
+        [(f"m{said.message}", short(said.value, 40), words_of(said.text, _LINE)) for said in holding],
+        ("since", "value", "said as"),
+    )
+    if replaced:
+        _heading("Replaced values")
+        print_table(
+            [
+                (f"m{said.message}", f"m{said.replaced_by}", short(said.value, 40), words_of(said.text, _LINE))
+                for said in replaced
+            ],
+            ("since", "until", "value", "said as"),
+        )
+
+
 _LINE = 100
 _MESSAGE = 300
 _MOST_ROWS = 12
 
 
 def print_details(details: ConversationDetails) -> None:
-    """The page for people."""
     record = details.record
     say(strong(short(record.metadata.title, _LINE) or "(no title)"))
     print_table(_facts(details))

@@ -7,9 +7,9 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing
+from typing import Any
 
 import click
 import orjson
@@ -17,16 +17,12 @@ import orjson
 from leporello.config import colours_wanted
 from leporello.present.text import as_json, breadth, cut, escaped
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 GAP = "  "
 LEAST_COLUMN = 12
 """The least width of a column that is cut."""
 
 
-def json_option(function: F) -> F:
-    """The `--json` flag; the function receives it as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(function)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
 def print_json(value: Any) -> None:
@@ -152,10 +148,5 @@ class Progress:
             click.echo("\r\x1b[2K", err=True, nl=False)
 
 
-@contextmanager
-def progress(label: str) -> Iterator[Progress]:
-    line = Progress(label)
-    try:
-        yield line
-    finally:
-        line.close()
+def progress(label: str) -> closing[Progress]:
+    return closing(Progress(label))

@@ -15,7 +15,6 @@ from leporello.redact import redact
 from leporello.redact.messages import masked
 from leporello.store.records import (
     Attempt,
-    ConversationRecord,
     Hit,
     Insights,
     SessionRecord,
@@ -31,27 +30,6 @@ _REPEATED = 2
 _UNKNOWN_MODEL = ("model_not_found", "not_found_error", "model_not_supported", "invalid_model")
 
 # -- JSON
-
-
-def conversation_json(record: ConversationRecord) -> dict[str, Any]:
-    metadata = record.metadata
-    return {
-        "id": record.id,
-        "title": metadata.title,
-        "kind": record.kind.value,
-        "platform": metadata.platform,
-        "model": metadata.model,
-        "owner": metadata.owner,
-        "open": record.open,
-        "end_reason": record.tip.end_reason,
-        "created_at": iso(record.created_at),
-        "updated_at": iso(record.updated_at),
-        "messages": record.messages,
-        "sessions": record.tip.ordinal,
-        "tip": record.tip.id,
-        "generation": record.generation,
-        "custom": dict(metadata.custom),
-    }
 
 
 def message_json(stored: StoredMessage) -> dict[str, Any]:

@@ -7,24 +7,24 @@ are half of a character. Terminals show them as escapes (`\\x1b`), pages as sign
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from unicodedata import combining, east_asian_width
 
 from leporello.errors import InputError
+from leporello.lazy_regex import lazy_regex
 
 ELLIPSIS = "…"
 
-_DANGEROUS = re.compile(
+_DANGEROUS = lazy_regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
 # Colours of a program's output say little without the rest of its screen: they are removed, not shown as escapes.
-_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
+_COLOURS = lazy_regex(r"\x1b\[[0-9;:]*m")
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_AGE = re.compile(r"([0-9]{1,40})\s*([a-z]+)")
+_AGE = lazy_regex(r"([0-9]{1,40})\s*([a-z]+)")
 _DAY = 86_400.0
 _UNITS = {"h": 3_600.0, "d": _DAY, "w": 7 * _DAY, "m": 30 * _DAY, "y": 365 * _DAY}
 _LONGEST_AGE = 1_000_000 * _DAY

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from leporello.conversation import Conversation
+from leporello.conversation.sizes import PromptSizes
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
-from leporello.models import Limits
-from leporello.policy import due_at
 from leporello.store.records import FoldLine, ViewLine
 from leporello.summaries.handoff import Section
 from leporello.tokens import TokenCounter
+from leporello.tokens.meter import PromptSize
 
 
 class WindowPart(StrEnum):
@@ -47,51 +48,33 @@ class WindowUse:
     measured: bool
     """Whether a real count is part of `used`."""
     window_assumed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class WindowContext:
-    """What must be known to say where a window goes; a conversation need not be open for it."""
-
-    lines: tuple[ViewLine, ...]
-    counter: TokenCounter
-    limits: Limits
-    system: int
-    """Tokens of the system prompt."""
-    tools: int
-    """Tokens of the tools."""
-    used: int
-    measured: bool
-    folds: int
-    waits_for: int = 0
-    """Tokens below which nothing is folded by itself, when that is more than the threshold."""
+    outlook: tuple[str, ...] = ()
+    """What the policy says about the next request, and what was saved so far."""
 
 
 def window_use(talk: Conversation) -> WindowUse:
-    runtime = talk.runtime
-    reading, sizes = runtime.compactor.reading, runtime.sizes
-    return divide(
-        WindowContext(
-            runtime.log.view.lines,
-            sizes.counter,
-            sizes.limits,
-            sizes.fixed.system_tokens,
-            sizes.fixed.tool_tokens,
-            reading.tokens,
-            reading.measured,
-            runtime.log.compactions,
-            runtime.compactor.state.wait_for,
-        )
-    )
+    log, compactor = talk.runtime.log, talk.runtime.compactor
+    outlook = (*compactor.outlook(), *talk.runtime.tools.told())
+    return divide(log.view.lines, talk.runtime.sizes, compactor.reading, log.compactions, compactor.due_at, outlook)
 
 
-def divide(room: WindowContext) -> WindowUse:
-    """Tokens by part. A message counts here what it counts everywhere; what the whole has beyond that is overhead."""
-    lines, counter = room.lines, room.counter
-    first_of_tail = _tail_start(room)
+def divide(
+    lines: Sequence[ViewLine],
+    sizes: PromptSizes,
+    reading: PromptSize,
+    folds: int,
+    due: int,
+    outlook: tuple[str, ...] = (),
+) -> WindowUse:
+    """Tokens by part. A message counts here what it counts everywhere; what the whole has beyond that is overhead.
+
+    `due` is at how many tokens the next compaction is made, whatever it costs. A conversation need not be open for it.
+    """
+    counter, limits = sizes.counter, sizes.limits
+    first_of_tail = _tail_start(lines, sizes)
     parts = dict.fromkeys(WindowPart, 0)
-    parts[WindowPart.SYSTEM] = room.system
-    parts[WindowPart.TOOLS] = room.tools
+    parts[WindowPart.SYSTEM] = sizes.fixed.system_tokens
+    parts[WindowPart.TOOLS] = sizes.fixed.tool_tokens
     for position, line in enumerate(lines):
         size = counter.message(line.message)
         if line.fold:
@@ -104,29 +87,29 @@ def divide(room: WindowContext) -> WindowUse:
             parts[WindowPart.TAIL] += size
         else:
             _split(counter, line.message, size, parts)
-    parts[WindowPart.OVERHEAD] = room.used - sum(parts.values())
-    parts[WindowPart.FREE] = max(0, room.limits.window - room.used)
+    parts[WindowPart.OVERHEAD] = reading.tokens - sum(parts.values())
+    parts[WindowPart.FREE] = max(0, limits.window - reading.tokens)
     return WindowUse(
         parts,
-        room.limits.window,
-        room.used,
-        due_at(room.limits, room.waits_for),
-        room.limits.output_reserve,
+        limits.window,
+        reading.tokens,
+        due,
+        limits.output_reserve,
         len(lines) - first_of_tail,
         sum(line.shortened for line in lines[first_of_tail:]),
-        room.folds,
-        room.measured,
-        room.limits.window_assumed,
+        folds,
+        reading.measured,
+        limits.window_assumed,
+        outlook,
     )
 
 
-def _tail_start(room: WindowContext) -> int:
+def _tail_start(lines: Sequence[ViewLine], sizes: PromptSizes) -> int:
     """Where the newest messages begin that a folding would leave as they are."""
-    lines = room.lines
-    left = room.limits.tail_tokens
+    left = sizes.limits.tail_tokens
     start = len(lines)
     while start > 0 and not lines[start - 1].fold:
-        left -= room.counter.message(lines[start - 1].message)
+        left -= sizes.counter.message(lines[start - 1].message)
         if left < 0 and len(lines) - start >= 1:
             break
         start -= 1
@@ -152,8 +135,9 @@ def _split(counter: TokenCounter, message: Message, size: int, parts: dict[Windo
 
 def rows(use: WindowUse) -> list[tuple[WindowPart, int, str]]:
     """Part, tokens and a remark, without the empty ones."""
+    shortened = f"{use.tail_shortened} of them shortened" if use.tail_shortened else "kept as they are"
     remarks = {
-        WindowPart.TAIL: _tail_remark(use),
+        WindowPart.TAIL: f"the newest {use.tail_messages}, {shortened}",
         WindowPart.OVERHEAD: _overhead_remark(use),
         WindowPart.SUMMARY: f"folded {use.folds}×" if use.folds else "",
         WindowPart.RULES: "yours, word for word",
@@ -169,12 +153,6 @@ def _overhead_remark(use: WindowUse) -> str:
     return "what the provider counted " + (
         "beyond these" if use.parts.get(WindowPart.OVERHEAD, 0) > 0 else "less than these"
     )
-
-
-def _tail_remark(use: WindowUse) -> str:
-    if not use.tail_shortened:
-        return f"the newest {use.tail_messages}, kept as they are"
-    return f"the newest {use.tail_messages}, {use.tail_shortened} of them shortened"
 
 
 def headline(use: WindowUse) -> str:
@@ -211,10 +189,13 @@ def draw(use: WindowUse, width: int) -> str:
         filled = max(1, round(room * tokens / max(1, use.window))) if tokens > 0 else 0
         drawn = ("░" if part is WindowPart.FREE else "█") * min(room, filled)
         lines.append(f"{part.value:{name_width}} {tokens:>9,} {share_of(use, tokens)} {drawn:{room}} {remark}".rstrip())
-    return "\n".join(lines)
+    return "\n".join((*lines, *use.outlook))
 
 
 def explain(talk: Conversation) -> str:
-    listed = talk.runtime.sizes.limits.explain()
+    compactor = talk.runtime.compactor
+    policy = talk.runtime.settings.compression.policy
+    listed = [*talk.runtime.sizes.limits.explain(), ("depth_tokens", compactor.depth, f"compression.policy {policy}")]
     width = max(len(name) for name, _, _ in listed)
-    return "\n".join(f"{name:{width}} {value:>10,}  {why}" for name, value, why in listed)
+    rows = [f"{name:{width}} {value:>10,}  {why}" for name, value, why in listed]
+    return "\n".join((*rows, *compactor.outlook()))

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from leporello.lazy_regex import lazy_regex
+
 
 class ErrorKind(StrEnum):
     INPUT_OVERFLOW = "input_overflow"
@@ -46,12 +48,12 @@ class SizePattern:
     pattern: re.Pattern[str]
 
 
-_NUMBER = re.compile(r"<(limit|input|least|output|cap|total|count)>")
+_NUMBER = lazy_regex(r"<(limit|input|least|output|cap|total|count)>")
 
 
 def _re(pattern: str) -> re.Pattern[str]:
     """A pattern in which `<limit>` and the like stand for numbers."""
-    return re.compile(_NUMBER.sub(r"(?P<\1>\\d[\\d,]{0,29})", pattern), re.IGNORECASE | re.DOTALL)
+    return lazy_regex(_NUMBER.sub(r"(?P<\1>\\d[\\d,]{0,29})", pattern), re.IGNORECASE | re.DOTALL)
 
 
 def _phrases(*rows: tuple[ErrorKind, str, str, *tuple[str, ...]]) -> tuple[Phrase, ...]:
@@ -67,6 +69,7 @@ CODES: dict[str, tuple[ErrorKind, str]] = {
     "exceed_context_size_error": (ErrorKind.INPUT_OVERFLOW, "llamacpp-exceed-500"),
     "model_max_prompt_tokens_exceeded": (ErrorKind.INPUT_OVERFLOW, "copilot-prompt-token-count-code"),
     "tokens_limit_reached": (ErrorKind.INPUT_OVERFLOW, "github-models-body-too-large"),
+    "1261": (ErrorKind.INPUT_OVERFLOW, "zhipu-1261"),
     "request_too_large": (ErrorKind.PAYLOAD_TOO_LARGE, "anthropic-413-bytes"),
     "rate_limit_error": (ErrorKind.RATE_LIMIT, "anthropic-rate-limit"),
     "rate_limit_exceeded": (ErrorKind.RATE_LIMIT, "openai-tpm-too-large"),
@@ -97,6 +100,9 @@ CATALOGUE: dict[str, ErrorKind] = {
     "bio_policy": ErrorKind.CONTENT_POLICY,
     "misalignment_policy_violation": ErrorKind.CONTENT_POLICY,
     "request_body_too_large_after_decoding": ErrorKind.PAYLOAD_TOO_LARGE,
+    "336103": ErrorKind.INPUT_OVERFLOW,
+    "336007": ErrorKind.INPUT_OVERFLOW,
+    "10907": ErrorKind.INPUT_OVERFLOW,
 }
 
 OVERRIDES = _phrases(
@@ -104,6 +110,11 @@ OVERRIDES = _phrases(
     (ErrorKind.PAYLOAD_TOO_LARGE, "openai-tpm-too-large", r"request too large for .{0,200}tokens per min"),
     (ErrorKind.PAYLOAD_TOO_LARGE, "openai-string-too-long", r"'(?:messages|input)\b[^']*': string too long"),
     (ErrorKind.PAYLOAD_TOO_LARGE, "openai-array-too-long", r"'(?:messages|input)': array too long"),
+    (
+        ErrorKind.INPUT_OVERFLOW,
+        "llamacpp-context-size-500",
+        r"context size has been exceeded|exceeds the available context size",
+    ),
     (ErrorKind.TRANSIENT, "omlx-memory-guard", r"prefill memory guard|prefill_memory_exceeded", "memory"),
 )
 
@@ -116,6 +127,8 @@ OUTPUT_CAPS = _sizes(
     ("groq-max-tokens", r"max_tokens`? must be less than or equal to `?<cap>"),
     ("litellm-server-limit", r"max_tokens exceeds server limit \(<cap>\)"),
     ("tgi-max-new-tokens", r"error: `max_new_tokens` must be <= <cap>"),
+    ("cohere-max-output", r"max tokens must be less than or equal to <cap>"),
+    ("databricks-max-tokens", r"max_tokens \(<output>\) cannot exceed <cap>"),
 )
 
 SUMS = _sizes(
@@ -141,6 +154,17 @@ SUMS = _sizes(
         "vllm-passed-input",
         r"passed <input> input tokens and requested <output> output tokens.{0,80}context length is only <limit>",
     ),
+    (
+        "vllm-input-characters",
+        r"requested <output> output tokens.{0,60}length is only <limit> tokens, resulting in a "
+        r"maximum input length of 0 ",
+    ),
+    (
+        "sambanova-generation",
+        r"prompt is <input> tokens long, so generating <output> tokens.{0,120}sequence length is just <limit>",
+    ),
+    ("tabbyapi-request-length", r"request length <input> \+ <output> is greater than max_seq_len <limit>"),
+    ("ai21-sum", r"too many tokens: <input> \+ <output> > <limit>"),
 )
 
 BREAKDOWN = _re(
@@ -160,25 +184,35 @@ INPUTS = _sizes(
         r"input token count \(<input>\) exceeds the maximum number of tokens allowed \(<limit>\)",
     ),
     ("gemini-input-token-count-bare", r"input token count exceeds the maximum number of tokens allowed \(<limit>\)"),
-    ("siliconflow-max-prompt-tokens", r"input tokens \(<input>\) has exceeded max_prompt_tokens \(<limit>\)"),
     ("xai-prompt-length", r"maximum prompt length is <limit> but the request contains <input> tokens"),
-    ("copilot-prompt-token-count", r"prompt token count of <input> exceeds the limit of <limit>"),
+    ("copilot-prompt-token-count", r"prompt token count of <input> exceeds (?:the limit|max token count) of <limit>"),
     ("github-models-body-too-large", r"request body too large for .{1,80} max size: <limit> tokens"),
     ("vllm-decoder-prompt-500", r"\(length <input>\) is longer than the maximum model length of <limit>"),
     ("llamacpp-exceed-measured", r"request \(<input> tokens\) exceeds the available context size \(<limit> tokens\)"),
-    ("llamacpp-python-requested", r"requested tokens \(<input>\) exceed context window of <limit>"),
     ("lmstudio-keep-first", r"keep the first <input> tokens .{0,90}context length of only <limit> tokens"),
     ("omlx-prompt-too-long", r"<input> tokens exceeds max context window of <limit>"),
-    ("mistral-too-large", r"prompt contains <input> tokens.{0,60}too large for model with <limit> maximum context"),
-    ("kimi-token-limit", r"exceeded model token limit: <limit> \(requested: <input>\)"),
     ("cerebras-while-limit", r"current length is <input> while limit is <limit>"),
     ("fireworks-model-maximum", r"prompt is too long: <input>, model maximum context length: <limit>"),
-    ("sglang-longer", r"input \(<input> tokens\) is longer than the model's context length \(<limit>"),
     (
-        "variant-input-exceeds-length",
-        r"(?:input|prompt|messages) \(<input> tokens\) exceeds? (?:the )?(?:model's )?(?:maximum |max )?"
-        r"context (?:length|window|size)(?: of| is|:)? \(?<limit>",
+        "poolside-allowed-input",
+        r"(?:input|prompt) length \(?<input>\)? exceeds (?:the |model's )?(?:maximum )?(?:allowed )?"
+        r"(?:input |context |sequence )?length (?:of )?\(?<limit>",
     ),
+    ("vertex-input-token-count-is", r"input token count is <input> but (?:the )?model only supports up to <limit>"),
+    ("yandex-no-more-than", r"input tokens must be no more than <limit>, got <input>"),
+    ("trtllm-max-num-tokens", r"prompt length \(<input>(?:\.\d)?\).{0,60} not exceed max_num_tokens \(<limit>\)"),
+    ("titan-too-many-input", r"max input tokens: <limit>, request input token count: <input>"),
+    (
+        "cloudflare-estimated",
+        r"input and maximum output tokens \(<total>\) exceeded this model context window limit \(<limit>\)",
+    ),
+    ("cohere-prompt-and-prediction", r"tokens \(prompt and prediction\) cannot exceed <limit>"),
+    ("cohere-total-max", r"total tokens exceeds? the model's max of <limit>"),
+    ("dashscope-input-range", r"range of input length should be \[\d{1,9}, ?<limit>\]"),
+    ("huggingface-less-than", r"`inputs` must have less than <limit> tokens\. given: <input>"),
+    ("ds4-configured-size", r"prompt has <input> tokens, but the configured context size is <limit>"),
+    ("novelai-requested", r"has <limit> tokens maximum, <input> tokens context requested"),
+    ("snowflake-max-tokens", r"max tokens of <limit> exceeded(?! per)"),
     # Only the window, and no word about the answer: what asks for too large an answer says so.
     (
         "variant-maximum-context-length",
@@ -212,16 +246,19 @@ PHRASES = _phrases(
         "missing_thinking",
     ),
     (ErrorKind.MALFORMED, "gemini-thought-signature", r"missing a thought_signature", "missing_thinking"),
+    (ErrorKind.MALFORMED, "anthropic-defer-loading-extra", r"\bdefer_loading\b", "tool_search"),
+    (ErrorKind.MALFORMED, "anthropic-tool-tag", r"input tag 'tool_search\w{0,60}' found", "tool_search"),
+    (ErrorKind.MALFORMED, "kimi-tool-search-type", r"tool type \W{0,2}tool_search\W{0,2} is not", "tool_search"),
+    (ErrorKind.MALFORMED, "openai-tool-search-value", r"invalid value: 'tool_search'", "tool_search"),
     (ErrorKind.MALFORMED, "openai-max-tokens-unsupported", r"unsupported parameter"),
     (ErrorKind.PAYLOAD_TOO_LARGE, "qwen-string-length", r"string value length \(\d+\) exceeds"),
     (ErrorKind.PAYLOAD_TOO_LARGE, "bedrock-max-length", r"expected maxlength: \d+, actual: \d+"),
     (ErrorKind.MALFORMED, "bedrock-not-less-or-equal", r"malformed input request"),
+    (ErrorKind.PAYLOAD_TOO_LARGE, "yandex-text-length", r"text length is \d{1,20}, which is outside the range"),
+    (ErrorKind.PAYLOAD_TOO_LARGE, "google-payload-size", r"request payload size exceeds the limit"),
     (ErrorKind.PAYLOAD_TOO_LARGE, "openresty-413-buffer", r"buffer the request body: length limit"),
-    (ErrorKind.INPUT_OVERFLOW, "anthropic-413-window", r"exceeds (?:the context window|model context window)"),
     (ErrorKind.INPUT_OVERFLOW, "bedrock-input-too-long", r"input is too long for requested model"),
-    (ErrorKind.INPUT_OVERFLOW, "lmstudio-exceeded", r"context size has been exceeded"),
-    (ErrorKind.INPUT_OVERFLOW, "minimax-window-exceeds", r"context window exceeds limit"),
-    (ErrorKind.INPUT_OVERFLOW, "lmstudio-keep-greater", r"greater than the context length"),
+    (ErrorKind.INPUT_OVERFLOW, "volcengine-total-tokens", r"tokens of image and text exceed max message tokens"),
     # The answer's limit is judged before the vaguer sentences: it may be the reason for them.
     (
         ErrorKind.OUTPUT_CAP,
@@ -233,15 +270,53 @@ PHRASES = _phrases(
     (
         ErrorKind.INPUT_OVERFLOW,
         "variant-input-too-long",
-        r"""(?:^|\n|[.!-] |["']|(?:errors?|exception): )(?:the |your )?input (?:is |was )?too long""",
-    ),
-    (
-        ErrorKind.INPUT_OVERFLOW,
-        "variant-context-length-exceeded",
-        r"context (?:length|window|size) (?:limit )?(?:is |was |has been )?exceeded",
+        r"""(?:^|\n|[.!-] |["']|(?:errors?|exception): )(?:the |your )?input (?:text )?(?:is |was )?too long""",
     ),
     (ErrorKind.INPUT_OVERFLOW, "variant-reduce", r"reduce the length of (?:the|your) (?:messages|prompt|input)"),
 )
+
+OVERFLOW_WORDS = tuple(
+    lazy_regex("|".join(words), re.IGNORECASE)
+    for words in (
+        # Something is more ...
+        (
+            r"exceed|too (?:long|large|big|many)|(?:longer|greater|larger|bigger|more) than|no more than|at most|>=",
+            r"must (?:be|have) (?:less|fewer|<)|limit (?:is |was )?(?:reached|exceeded)|token limit is|reached context",
+            r"maximum (?:allowed )?is|\bfull\b",
+        ),
+        # ... of what a request consists of ...
+        (
+            r"\b(?:input|prompt|messages?|conversation|context|history|tokens?|request|sequence|session|question)",
+            r"[`\"']inputs",
+        ),
+        # ... than a window takes.
+        (
+            r"\btokens?\b|context|n_ctx|max_(?:seq|model|input|context)|session (?:max )?length|\bkv size",
+            r"(?:input|prompt|maximum|max|conversation|question) (?:\w{1,20} ){0,3}(?:length|limit|tokens)",
+            r"conversation is too|max (?:length|input)|too large to process|physical batch",
+        ),
+    )
+)
+"""A sentence in which all of them are found says that a request was too large, however a server puts it."""
+OTHER_LIMITS = lazy_regex(
+    r"per[- ](?:sec|min|hour|day|week|month)|\b[tr]p[mhd]\b|\brate\b|quota|daily|today|monthly|credit|balance|\bplan\b"
+    r"|usage|subscription|concurren|try again (?:in|later|after)|too many (?:requests|inputs|tools)|images?\b|bytes"
+    r"|\b[mk]b\b|\b(?:tool|function|file|user|field|key|schema|property|access|api|auth\w*)s?\b|\w_key\b|expired"
+    r"|\b(?:names?|ids?|url|stop|seconds|characters?)\b|max_(?:completion_|output_|new_)?tokens|\boutput|thinking"
+    r"|completion|invalid token|每分钟|速率|频率|额度|余额",
+    re.IGNORECASE,
+)
+"""... unless it speaks of another limit."""
+OVERFLOW_ELSEWHERE = lazy_regex(
+    r"(?:输入|輸入|上下文|对话|對話|提示词|prompt|tokens?).{0,20}(?:超过|超過|超出|超长|超長|超限|过长|過長)"
+    r"|(?:入力|トークン|コンテキスト|プロンプト).{0,20}(?:超え|超過|長すぎ)"
+    r"|(?:입력|토큰|컨텍스트|프롬프트).{0,20}(?:초과|너무 깁|너무 길)"
+    r"|превы[а-я]{1,20}.{0,40}(?:контекст|токен|длин)|(?:контекст|токен|промпт)[а-я]{0,9}.{0,30}превы",
+    re.IGNORECASE,
+)
+SENTENCE_END = lazy_regex(r"[.!?;。！](?=\s|$)|\n")
+COUNT = lazy_regex(r"(?<![\w.])\d[\d,]{2,15}(?![\w.]?\w)")
+"""A number of tokens in a sentence, not one in a version or an id."""
 
 STATUSES: dict[int, ErrorKind] = {
     400: ErrorKind.MALFORMED,
@@ -259,3 +334,5 @@ STATUSES: dict[int, ErrorKind] = {
     429: ErrorKind.RATE_LIMIT,
 }
 """What a status means when the body proves nothing. 5xx is transient."""
+NEVER_OVERFLOW = frozenset((401, 402, 403, 404, 408, 409, 429))
+"""Statuses of other limits: their words are not read for a window's."""

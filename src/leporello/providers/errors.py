@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from leporello.errors import Cancelled, ConfigError, ProviderError
+from leporello.lazy_regex import lazy_regex
 from leporello.providers import error_rules as rules
 from leporello.providers.error_rules import ErrorKind, SizePattern
 from leporello.redact import redact
@@ -19,13 +20,25 @@ MAX_DEPTH = 8
 MAX_TEXT = 20_000
 """An error page can be long; what matters stands at its beginning."""
 
-_CODE_KEYS = ("code", "type", "status", "reason", "error_code", "omlx_code", "name", "errorType", "__type")
-_TEXT_KEYS = ("message", "msg", "errorMessage", "status_msg", "detail", "details", "raw", "param")
+# Some servers write `Message` and `Code`.
+_CODE_KEYS = ("code", "type", "status", "reason", "error_code", "omlx_code", "name", "errortype", "__type")
+_TEXT_KEYS = (
+    "message",
+    "msg",
+    "errormessage",
+    "status_msg",
+    "error_msg",
+    "error_message",
+    "detail",
+    "details",
+    "raw",
+    "param",
+)
 _NUMBER_KEYS = ("n_ctx", "n_prompt_tokens", "retry_after")
 # Words that every refusal of that API carries: they say nothing about the cause.
 _EMPTY_CODES = frozenset(("", "none", "null", "error", "invalid_request_error", "badrequest", "badrequesterror"))
-_TITLE = re.compile(r"<title>(.{0,2000}?)</title>", re.IGNORECASE | re.DOTALL)
-_FIRST_BRACE = re.compile(r"[{\[]")
+_TITLE = lazy_regex(r"<title>(.{0,2000}?)</title>", re.IGNORECASE | re.DOTALL)
+_FIRST_BRACE = lazy_regex(r"[{\[]")
 
 
 @dataclass(slots=True)
@@ -73,7 +86,8 @@ class ErrorFacts:
         elif isinstance(value, Mapping):
             self._visit_object(value, depth)
 
-    def _visit_object(self, value: Mapping[str, Any], depth: int) -> None:
+    def _visit_object(self, raw: Mapping[str, Any], depth: int) -> None:
+        value = {str(key).lower(): inner for key, inner in raw.items()}
         for key in _CODE_KEYS:
             code = value.get(key)
             if isinstance(code, str | int) and not isinstance(code, bool):
@@ -82,7 +96,7 @@ class ErrorFacts:
             number = value.get(key)
             if isinstance(number, int | float) and not isinstance(number, bool):
                 self.numbers[key] = number
-        delay = value.get("retryDelay")
+        delay = value.get("retrydelay")
         if isinstance(delay, str):
             self.retry_delay = delay
         for key in _TEXT_KEYS:
@@ -122,7 +136,8 @@ class ErrorVerdict:
 
     kind: ErrorKind
     cause: str = ""
-    """A finer word: `stale_thinking`, `missing_thinking`, `memory`, `connection`, `timeout`, `stream_cut`."""
+    """A finer word: `stale_thinking`, `missing_thinking`, `tool_search`, `memory`, `connection`, `timeout`,
+    `stream_cut`."""
     stated_limit: int | None = None
     """The window (or the largest input) the provider stated; the only thing that may shrink the recorded one."""
     requested: int | None = None
@@ -174,6 +189,9 @@ def classify(
     text = facts.text
     sized = _sized(facts, text)
     kind, code, cause = _judge(facts, text, sized)
+    if sized is None and kind in (None, ErrorKind.TRANSIENT) and not cause and status not in rules.NEVER_OVERFLOW:
+        sized = _by_words(text)
+        kind = None if sized else kind
     verdict = ErrorVerdict(
         kind or (sized.kind if sized else _by_status(status, facts)),
         cause,
@@ -200,20 +218,30 @@ def _judge(facts: ErrorFacts, text: str, sized: ErrorVerdict | None) -> tuple[Er
     for phrase in rules.OVERRIDES:
         if phrase.pattern.search(text):
             return phrase.kind, "", phrase.cause
-    known = next((code for code in rules.CODES if code in facts.codes), "")
-    if known:
-        return rules.CODES[known][0], known, ""
-    listed = next((code for code in rules.CATALOGUE if code in facts.codes), "")
-    decided = rules.CATALOGUE.get(listed)
-    # `api_error` is what some servers call everything: words beat it.
+    named = next((code for code in (*rules.CODES, *rules.CATALOGUE) if code in facts.codes), "")
+    decided = rules.CODES[named][0] if named in rules.CODES else rules.CATALOGUE.get(named)
+    # `api_error` and `server_error` are what some servers call everything: words beat them.
     if decided not in (None, ErrorKind.TRANSIENT):
-        return decided, listed, ""
+        return decided, named, ""
     if sized is not None:
-        return None, listed, ""
+        return None, named, ""
     for phrase in rules.PHRASES:
         if phrase.pattern.search(text):
             return phrase.kind, "", phrase.cause
-    return decided, listed, ""
+    return decided, named, ""
+
+
+def _by_words(text: str) -> ErrorVerdict | None:
+    """An overflow that no line of the tables knows; of two numbers the smaller one is the limit."""
+    for sentence in rules.SENTENCE_END.split(text):
+        told = all(words.search(sentence) for words in rules.OVERFLOW_WORDS) or rules.OVERFLOW_ELSEWHERE.search(
+            sentence
+        )
+        if told and not rules.OTHER_LIMITS.search(sentence):
+            counts = sorted({_number(found[0]) for found in rules.COUNT.finditer(sentence)})
+            limit, used = counts if len(counts) == 2 else (None, None)
+            return ErrorVerdict(ErrorKind.INPUT_OVERFLOW, stated_limit=limit, requested=used)
+    return None
 
 
 def _by_status(status: int | None, facts: ErrorFacts) -> ErrorKind:
@@ -272,10 +300,10 @@ def _number(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-_IN_TEXT = re.compile(
+_IN_TEXT = lazy_regex(
     r"(?:try again in|retry after) ((?:\d+(?:\.\d+)?\s*(?:ms|seconds?|s|minutes?|m|hours?|h)\s*)+)", re.I
 )
-_SPAN = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)\s{0,30}(ms|s|m|h)", re.IGNORECASE)
+_SPAN = lazy_regex(r"(\d{1,30}(?:\.\d{1,30})?)\s{0,30}(ms|s|m|h)", re.IGNORECASE)
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -312,7 +340,7 @@ def _date(value: str) -> float | None:
         return None
 
 
-_KEY = re.compile(r"(?i)(api key provided: )\S+|\b(sk|fk|gsk|xai)-[\w*-]{8,}")
+_KEY = lazy_regex(r"(?i)(api key provided: )\S+|\b(sk|fk|gsk|xai)-[\w*-]{8,}")
 
 
 def _shown(message: str) -> str:

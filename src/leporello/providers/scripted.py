@@ -10,242 +10,25 @@ beyond the window is refused as a provider would refuse it.
 
 from __future__ import annotations
 
-import hashlib
+import json
 import threading
 import time
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate, repeat
-from typing import Any, TypeAlias
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from importlib import resources
+from itertools import repeat
+from typing import TypeAlias
 
-from leporello.caching import MARK
-from leporello.errors import ProviderError
-from leporello.messages import Message, calls_of, encode_json, is_instruction, text_of
-from leporello.models.facts import CacheRules, ModelFacts, model_facts
+from leporello.billing import CacheMarksRefused, CacheSim, PromptReader
+from leporello.errors import ConfigError, ProviderError
+from leporello.messages import Message, calls_of, is_result, role_of, text_of
+from leporello.models.facts import ModelFacts, model_facts
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.error_rules import ErrorKind
-from leporello.providers.errors import CallFailed, ErrorVerdict
+from leporello.providers.errors import CallCancelled, CallFailed, ErrorVerdict
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
-
-STEP_TOKENS = 128
-SHORT, LONG = "5m", "1h"
-
-
-class CacheMarksRefused(ValueError):
-    """The vendor would refuse the request: too many marks, or a long-lived one behind a short-lived one."""
-
-
-@dataclass(frozen=True, slots=True)
-class CacheBlock:
-    """One content block of a request as sent. `mark` is the time to live asked for at its end, or None."""
-
-    data: bytes
-    tokens: int
-    mark: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CacheBill:
-    """How the prompt tokens of one request are billed. `long_write` is the share of `write` at the long-lived rate."""
-
-    read: int = 0
-    write: int = 0
-    uncached: int = 0
-    long_write: int = 0
-
-    def usage(self, output: int = 0, reasoning: int = 0) -> CanonicalUsage:
-        return CanonicalUsage(self.uncached, output, self.read, self.write, reasoning)
-
-
-@dataclass(slots=True)
-class _Entry:
-    expires: float
-    ttl: float
-
-
-@dataclass(slots=True)
-class CacheSim:
-    """One account's cache for one model."""
-
-    rules: CacheRules
-    _entries: dict[bytes, _Entry] = field(default_factory=dict)
-    _children: dict[bytes, list[bytes]] = field(default_factory=dict)
-
-    def bill(self, blocks: Sequence[CacheBlock], now: float) -> CacheBill:
-        """Send a request at a time (seconds; never going back) and get its bill."""
-        if not blocks:
-            return CacheBill()
-        prefixes = _prefixes(blocks)
-        totals = list(accumulate(block.tokens for block in blocks))
-        if not self.rules.breakpoints:
-            return self._automatic(blocks, prefixes, totals, now)
-        marks = self._marks(blocks)
-        found = self._read(prefixes, totals, marks, now)
-        return self._write(blocks, prefixes, totals, marks, found, now)
-
-    # --- marked caches ------------------------------------------------------------------------------------------
-
-    def _marks(self, blocks: Sequence[CacheBlock]) -> list[int]:
-        marks = [index for index, block in enumerate(blocks) if block.mark]
-        if len(marks) > self.rules.breakpoints:
-            raise CacheMarksRefused(f"{len(marks)} cache marks, at most {self.rules.breakpoints} are allowed")
-        lives = [blocks[index].mark for index in marks]
-        if self.rules.lookback is not None:
-            if LONG in lives[lives.index(SHORT) :] if SHORT in lives else False:
-                raise CacheMarksRefused("a 1h cache mark stands behind a 5m mark")
-            return marks
-        # Without a lookback rule the end of the request is marked by the vendor itself.
-        return marks if marks and marks[-1] == len(blocks) - 1 else [*marks, len(blocks) - 1]
-
-    def _read(self, prefixes: list[bytes], totals: list[int], marks: list[int], now: float) -> int | None:
-        """The block up to which the prompt is read from the cache."""
-        for mark in reversed(marks):
-            reach = -1 if self.rules.lookback is None else max(-1, mark - self.rules.lookback)
-            for index in range(mark, reach, -1):
-                entry = self._alive(prefixes[index], now)
-                if entry is not None and totals[index] >= self.rules.min_prefix:
-                    entry.expires = now + entry.ttl
-                    return index
-        return None
-
-    def _write(
-        self,
-        blocks: Sequence[CacheBlock],
-        prefixes: list[bytes],
-        totals: list[int],
-        marks: list[int],
-        found: int | None,
-        now: float,
-    ) -> CacheBill:
-        read = totals[found] if found is not None else 0
-        written = long = read
-        for mark in marks:
-            if totals[mark] < self.rules.min_prefix:
-                continue
-            asked = blocks[mark].mark or SHORT
-            ttl = self._ttl(asked)
-            known = self._alive(prefixes[mark], now)
-            if known is None or known.ttl < ttl or mark == found:
-                self._entries[prefixes[mark]] = _Entry(now + ttl, ttl)
-            written = max(written, totals[mark])
-            if asked == LONG:
-                long = max(long, totals[mark])
-        return CacheBill(read, written - read, totals[-1] - written, long - read)
-
-    def _ttl(self, mark: str) -> float:
-        if mark == LONG and self.rules.long_ttl_seconds is not None:
-            return self.rules.long_ttl_seconds
-        return self.rules.ttl_seconds
-
-    # --- automatic cache ----------------------------------------------------------------------------------------
-
-    def _automatic(
-        self, blocks: Sequence[CacheBlock], prefixes: list[bytes], totals: list[int], now: float
-    ) -> CacheBill:
-        common = 0
-        parent = b""
-        for index, block in enumerate(blocks):
-            if self._alive(prefixes[index], now) is None:
-                common += self._shared(parent, block)
-                break
-            common = totals[index]
-            parent = prefixes[index]
-        read = common // STEP_TOKENS * STEP_TOKENS
-        if read < self.rules.min_prefix:
-            read = 0
-        self._remember(blocks, prefixes, now)
-        return CacheBill(read, 0, totals[-1] - read)
-
-    def _shared(self, parent: bytes, block: CacheBlock) -> int:
-        """Tokens of a new block whose beginning was seen before at the same place."""
-        longest = max((_common(block.data, other) for other in self._children.get(parent, ())), default=0)
-        return block.tokens * longest // max(1, len(block.data))
-
-    def _remember(self, blocks: Sequence[CacheBlock], prefixes: list[bytes], now: float) -> None:
-        parent = b""
-        for block, prefix in zip(blocks, prefixes, strict=True):
-            if prefix not in self._entries:
-                self._children.setdefault(parent, []).append(block.data)
-            self._entries[prefix] = _Entry(now + self.rules.ttl_seconds, self.rules.ttl_seconds)
-            parent = prefix
-
-    def _alive(self, prefix: bytes, now: float) -> _Entry | None:
-        entry = self._entries.get(prefix)
-        return entry if entry is not None and entry.expires > now else None
-
-
-def _prefixes(blocks: Sequence[CacheBlock]) -> list[bytes]:
-    """A hash per block over everything up to its end."""
-    found: list[bytes] = []
-    for block in blocks:
-        found.append(hashlib.blake2b((found[-1] if found else b"") + block.data, digest_size=16).digest())
-    return found
-
-
-def _common(one: bytes, other: bytes) -> int:
-    lengths = range(1, min(len(one), len(other)) + 1)
-    return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])
-
-
-def blocks_of(request: ModelRequest, counter: TokenCounter) -> list[CacheBlock]:
-    """The blocks of a request; their tokens add up to the counter's count of the request."""
-    ordered = sorted(request.messages, key=lambda message: not is_instruction(message))
-    blocks = [*_tools(request.tools, counter), *(block for message in ordered for block in _message(message, counter))]
-    missing = counter.request(request.messages, request.tools) - sum(block.tokens for block in blocks)
-    if blocks and missing:
-        # Framing of the request as a whole belongs to nobody in particular.
-        blocks[0] = CacheBlock(blocks[0].data, blocks[0].tokens + missing, blocks[0].mark)
-    return blocks
-
-
-def _tools(schemas: Sequence[Mapping[str, Any]], counter: TokenCounter) -> Iterator[CacheBlock]:
-    for schema in schemas:
-        bare = _unmarked(schema)
-        yield CacheBlock(encode_json(bare), counter.tools([bare]), _mark(schema))
-
-
-def _message(message: Message, counter: TokenCounter) -> Iterator[CacheBlock]:
-    pieces = _pieces(message)
-    bare = [_unmarked(piece) for piece in pieces]
-    sizes = [counter.message(piece) for piece in bare]
-    # The framing of the message is counted once, with its first piece.
-    sizes[0] += counter.message(_unmarked(message)) - sum(sizes)
-    for index, (piece, whole, size) in enumerate(zip(bare, pieces, sizes, strict=True)):
-        own = _mark(message) if index == len(pieces) - 1 else None
-        yield CacheBlock(encode_json(piece), max(0, size), _part_mark(whole) or own)
-
-
-def _pieces(message: Message) -> list[Message]:
-    """The message as messages of one block each: content parts first, then tool calls."""
-    context = {key: value for key, value in message.items() if key not in ("content", "tool_calls", MARK)}
-    content, calls = message.get("content"), message.get("tool_calls")
-    if isinstance(content, list) and context.get("role") != "tool":
-        pieces: list[Message] = [{"content": [part]} for part in content]
-    else:
-        pieces = [{"content": content}] if content or not calls else []
-    pieces += [{"tool_calls": [call]} for call in (calls if isinstance(calls, list) else ())]
-    return [{**context, **piece} for piece in pieces or [{"content": content}]]
-
-
-def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
-    bare = {key: item for key, item in value.items() if key != MARK}
-    content = bare.get("content")
-    if isinstance(content, list):
-        bare["content"] = [_unmarked(part) if isinstance(part, Mapping) else part for part in content]
-    return bare
-
-
-def _part_mark(piece: Message) -> str | None:
-    content = piece.get("content")
-    return _mark(content[-1]) if isinstance(content, list) and content else None
-
-
-def _mark(value: Any) -> str | None:
-    control = value.get(MARK) if isinstance(value, Mapping) else None
-    return str(control.get("ttl") or SHORT) if isinstance(control, Mapping) else None
-
 
 STREAM_CHARS = 24
 _NO_USAGE = CanonicalUsage()
@@ -354,7 +137,8 @@ class ScriptedProvider:
         reply = _capped(reply, request.max_tokens, model.counter)
         output = model.counter.message(reply.message)
         try:
-            bill = model.cache.bill(blocks_of(request, model.counter), self._clock())
+            prompt = PromptReader(model.counter).read(request.messages, request.tools)
+            bill = model.cache.bill(prompt, self._clock())
         except CacheMarksRefused as error:
             verdict = ErrorVerdict(ErrorKind.MALFORMED, status=400, message=str(error))
             raise CallFailed(verdict, self.name, request.model) from error
@@ -380,3 +164,77 @@ def _capped(reply: ModelReply, most: int | None, counter: TokenCounter) -> Model
         return reply
     stop = bisect_right(range(1, len(text) + 1), most, key=lambda length: counter.text(text[:length]))
     return replace(reply, message={**reply.message, "content": text[:stop]}, finish_reason="length")
+
+
+SCRIPTED = "scripted"
+SCRIPTED_PREFIX = f"{SCRIPTED}:"
+DEMO_WINDOW = 16_000
+PACE = 0.02
+"""Seconds between two pieces of text."""
+_CALLS: tuple[tuple[set[str], str, dict[str, str]], ...] = (
+    ({"file", "list", "look", "folder", "ls"}, "terminal", {"command": "ls -la"}),
+    ({"count", "long", "output"}, "terminal", {"command": "seq 1 400"}),
+    ({"wait", "slow", "sleep"}, "terminal", {"command": "sleep 60"}),
+    ({"write", "note", "save"}, "write_file", {"path": "note.md", "content": "# A note\n\nwritten.\n"}),
+)
+"""Words of the user, and the call they lead to."""
+
+
+class PacedProvider:
+    """A scripted model that writes at a speed one can watch, and stops when it is told to."""
+
+    def __init__(self, inner: ScriptedProvider, pace: float = PACE) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._pace = pace
+
+    def complete(self, request: ModelRequest, on_text: Delta | None = None) -> ModelReply:
+        """The scripted answer, piece by piece."""
+
+        def paced(text: str) -> None:
+            if request.cancel is not None and request.cancel.wait(self._pace):
+                raise CallCancelled("The call was cancelled.")
+            if request.cancel is None:
+                time.sleep(self._pace)
+            if on_text is not None:
+                on_text(text)
+
+        return self._inner.complete(request, paced if on_text is not None else None)
+
+
+def demo_provider(name: str) -> PacedProvider:
+    """The model behind `scripted:NAME`."""
+    if name != f"{SCRIPTED_PREFIX}demo":
+        raise ConfigError(f"There is no scripted model {name!r}. There is one: {SCRIPTED_PREFIX}demo.")
+    return PacedProvider(ScriptedProvider(_answer, name=SCRIPTED, window=DEMO_WINDOW))
+
+
+def _answer(request: ModelRequest) -> Step:
+    newest = request.messages[-1]
+    if not request.tools:
+        # Summaries are made without a model here.
+        return "The scripted model writes no summaries."
+    if is_result(newest):
+        return _about(text_of(newest))
+    asked = next((text_of(m) for m in reversed(request.messages) if role_of(m) == "user"), "")
+    words = {word.strip(".,!?").lower() for word in asked.split()}
+    for triggers, name, arguments in _CALLS:
+        if words & triggers:
+            return _call(f"call_{len(request.messages)}", name, arguments)
+    return _page("story" if words & {"tell", "story", "explain", "page"} else "hello")
+
+
+def _call(id: str, name: str, arguments: dict[str, str]) -> Message:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"role": "assistant", "content": "", "tool_calls": [{"id": id, "type": "function", "function": function}]}
+
+
+def _about(output: str) -> str:
+    count = output.count("\n") + 1
+    lines = f"{count:,} lines" if count > 1 else "one line"
+    ending = output.strip().splitlines()[-1][:60] if output.strip() else "nothing"
+    return f"The tool came back with **{lines}**. The last one is:\n\n```\n{ending}\n```\n"
+
+
+def _page(name: str) -> str:
+    return (resources.files("leporello.providers") / "demo_pages" / f"{name}.md").read_text("utf-8")

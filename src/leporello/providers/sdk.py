@@ -18,9 +18,9 @@ from typing import Any
 import orjson
 
 from leporello.cancel import CancelToken
-from leporello.dialects import Dialect, StreamIncomplete, Target, WireReply
+from leporello.dialects import Dialect, StreamIncomplete, Target
 from leporello.dialects.base import drop_state, state_keys
-from leporello.dialects.tools import own_names
+from leporello.dialects.pieces import own_names
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.error_rules import ErrorKind
@@ -270,7 +270,13 @@ class SdkProvider(ABC):
                 raise self._failure(error, guard, request) from error
         if guard.fired == "cancelled":
             raise CallCancelled(f"{self.name}: the call was cancelled.")
-        return self._as_reply(reply, shown, own_names(request.tools))
+        names = own_names(request.tools)
+        usage = CanonicalUsage.parse(reply.usage)
+        message = _named(reply.message, names) if names else reply.message
+        if shown.on_text is not None and not shown.text and isinstance(reply.message.get("content"), str):
+            # The endpoint can't stream: the text comes at once.
+            shown.add(reply.message["content"])
+        return ModelReply(message, usage, reply.finish_reason, reply.model, has_usage=usage.total_tokens > 0)
 
     def _whole(self, body: dict[str, Any], request: ModelRequest) -> Mapping[str, Any]:
         wire = self._post(body, request, stream=False)
@@ -323,14 +329,6 @@ class SdkProvider(ABC):
                     default_headers=dict(self.endpoint.headers),
                 )
             return self._made
-
-    def _as_reply(self, reply: WireReply, shown: _Shown, names: Mapping[str, str]) -> ModelReply:
-        usage = CanonicalUsage.parse(reply.usage)
-        message = _named(reply.message, names) if names else reply.message
-        if shown.on_text is not None and not shown.text and isinstance(reply.message.get("content"), str):
-            # The endpoint can't stream: the text comes at once.
-            shown.add(reply.message["content"])
-        return ModelReply(message, usage, reply.finish_reason, reply.model, has_usage=usage.total_tokens > 0)
 
     def close(self) -> None:
         """Give the connections back; the next call opens new ones."""

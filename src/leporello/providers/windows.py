@@ -25,13 +25,14 @@ from urllib.parse import quote, urlsplit
 
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT
 from leporello.dialects.base import at, objects
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import encode_json, parse_json
 
 ASK_SECONDS = 3.0
 MAX_ANSWER = 8_000_000
 """OpenRouter's list of models is large; anything larger is not an answer to this question."""
-_VERSION_PATH = re.compile(r"/(?:api/)?v\d+$")
-_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+_VERSION_PATH = lazy_regex(r"/(?:api/)?v\d+$")
+_NUM_CTX = lazy_regex(r"^num_ctx\s+(\d+)", re.MULTILINE)
 _LISTED = ("max_model_len", "top_provider.context_length", "context_length", "context_window", "max_context_length")
 
 
@@ -59,6 +60,18 @@ def ask_window(
             return answer
         best = best or answer
     return best
+
+
+def ask_models(
+    base_url: str, dialect: str = OPENAI_CHAT.name, *, api_key: str = "", seconds: float = ASK_SECONDS
+) -> list[str]:
+    """The names of the models an endpoint serves, in its order; empty when it does not tell within so many seconds."""
+    root = _VERSION_PATH.sub("", base_url.rstrip("/"))
+    address = base_url.rstrip("/") if base_url.rstrip("/") != root else f"{root}/v1"
+    models = DIALECTS.get(dialect, OPENAI_CHAT).api.models_path
+    answer = _Http(api_key, dialect, seconds)(address + models.removeprefix("/v1"), None)
+    lines = objects(at(answer, "data") or at(answer, "models"))
+    return [str(line.get("id") or line.get("name") or line.get("model")) for line in lines]
 
 
 def _answers(base_url: str, model: str, dialect: str, ask: Ask) -> Iterator[WindowAnswer]:
@@ -111,7 +124,8 @@ def _ollama(shown: Any) -> Iterator[WindowAnswer]:
 class _Http:
     """Questions over HTTP. No redirects to other hosts: a key goes to its own endpoint only."""
 
-    def __init__(self, api_key: str, dialect: str) -> None:
+    def __init__(self, api_key: str, dialect: str, seconds: float = ASK_SECONDS) -> None:
+        self._seconds = seconds
         api = DIALECTS.get(dialect, OPENAI_CHAT).api
         self._headers = {"accept": "application/json", **(api.key_headers(api_key) if api_key else {})}
         self._opener = urllib.request.build_opener(_SameHost)
@@ -123,7 +137,7 @@ class _Http:
         headers = {**self._headers, **({"content-type": "application/json"} if data is not None else {})}
         request = urllib.request.Request(url, data, headers)
         try:
-            with self._opener.open(request, timeout=ASK_SECONDS) as answer:
+            with self._opener.open(request, timeout=self._seconds) as answer:
                 text = answer.read(MAX_ANSWER + 1)
         except (OSError, HTTPException, ValueError):
             return None

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from leporello.events import Span
 from leporello.messages import Message
+from leporello.store.records import StatedValue
 
 DEFAULT_TOKENS = 4_000
 """What one search may bring back, in o200k tokens."""
@@ -40,6 +41,12 @@ class RecallQuery:
     """At most so many windows; None leaves it to the tokens."""
     roles: tuple[str, ...] = ()
     """Only messages of these roles (`user`, `assistant`, `tool`, `system`); empty for all."""
+    last: int | None = None
+    """Only messages up to this number; None for all."""
+
+    def admits(self, role: str, number: int) -> bool:
+        """Whether a message may be shown."""
+        return (not self.roles or role in self.roles) and (self.last is None or number <= self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +110,6 @@ class Archive(Recall, Protocol):
 
     def folds(self) -> Sequence[ArchivedFold]:
         """All folds, oldest first."""
+
+    def values(self, span: Span) -> Sequence[StatedValue]:
+        """What messages of a span say about things, oldest first, and what replaced it."""

@@ -15,8 +15,9 @@ from enum import IntFlag, auto
 from functools import cache
 from typing import Any
 
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import calls_of, is_result, parse_json, result_id, role_of, text_of
-from leporello.redact.messages import masked
+from leporello.redact.messages import Given, given_after, masked
 from leporello.text_features.words import index_words
 
 
@@ -44,6 +45,8 @@ class LineFeature(IntFlag):
     COMMAND = auto()
     FLAG = auto()
     RULE = auto()
+    STANDING = auto()
+    """What holds whenever it comes up: an instruction or a preference."""
 
 
 _EXTENSIONS = (
@@ -59,15 +62,15 @@ _UNITS = (
 _PATTERNS: tuple[tuple[LineFeature, re.Pattern[str]], ...] = (
     (
         LineFeature.PLACE,
-        re.compile(
+        lazy_regex(
             r"(?<![\w./-])[\w./-]+\.[A-Za-z]\w{0,5}(?::\d+|[\"']?, line \d+|#L\d+|\(\d+[,)])|\bline \d+|^\s*\d+[:→|-]"
         ),
     ),
-    (LineFeature.PATH, re.compile(rf"[\w.@~-]/[\w./@-]|(?<![\w-])-*+\w[\w-]*+\.(?:{_EXTENSIONS})\b")),
-    (LineFeature.COMMIT, re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b|\b[0-9]{7}\b")),
+    (LineFeature.PATH, lazy_regex(rf"[\w.@~-]/[\w./@-]|(?<![\w-])-*+\w[\w-]*+\.(?:{_EXTENSIONS})\b")),
+    (LineFeature.COMMIT, lazy_regex(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b|\b[0-9]{7}\b")),
     (
         LineFeature.ERROR,
-        re.compile(
+        lazy_regex(
             r"error|fail|panic|cannot|can't|could ?n[o']t|undefined|exception|fatal|not found|refused|denied|traceback|"
             r"invalid|unable|unexpected|mismatch|no such|missing|expected|must be|does ?n[o']t|outside|already exists|"
             r"unknown|warning|conflict|rejected|forbidden|unauthori[sz]ed|timed? ?out|abort|illegal|not allowed|"
@@ -75,11 +78,11 @@ _PATTERNS: tuple[tuple[LineFeature, re.Pattern[str]], ...] = (
             re.IGNORECASE,
         ),
     ),
-    (LineFeature.NUMBER, re.compile(r"\d")),
-    (LineFeature.AMOUNT, re.compile(rf"\b\d[\d,.]{{0,40}}\s?(?:{_UNITS})(?!\w)", re.IGNORECASE)),
+    (LineFeature.NUMBER, lazy_regex(r"\d")),
+    (LineFeature.AMOUNT, lazy_regex(rf"\b\d[\d,.]{{0,40}}\s?(?:{_UNITS})(?!\w)", re.IGNORECASE)),
     (
         LineFeature.TALLY,
-        re.compile(
+        lazy_regex(
             r"files? changed|insertions?\(|\d (?:passed|failed|errors?|passing|failing|skipped)\b|^\s*\d+ total\b|"
             r"^(?:ok|FAIL|PASS|Tests?|Suites?|Ran|Total)\b[:\s]|\bin \d+\.\d+ ?s|^real\s|^\s*\d+\s+[\w./~-]+$",
             re.IGNORECASE,
@@ -87,43 +90,52 @@ _PATTERNS: tuple[tuple[LineFeature, re.Pattern[str]], ...] = (
     ),
     (
         LineFeature.ADDRESS,
-        re.compile(r"https?://|\b\d+\.\d+\.\d+\.\d+\b|\blocalhost\b|:\d{4,5}\b|(?<![\w.-])[.-]*+\w[\w.-]*+@[\w-]+\.\w"),
+        lazy_regex(r"https?://|\b\d+\.\d+\.\d+\.\d+\b|\blocalhost\b|:\d{4,5}\b|(?<![\w.-])[.-]*+\w[\w.-]*+@[\w-]+\.\w"),
     ),
-    (LineFeature.VERSION, re.compile(r"\bv?\d+\.\d+\.\d+")),
-    (LineFeature.COLOUR, re.compile(r"#[0-9a-f]{6}\b|#[0-9a-f]{3}\b|\brgba?\(", re.IGNORECASE)),
+    (LineFeature.VERSION, lazy_regex(r"\bv?\d+\.\d+\.\d+")),
+    (LineFeature.COLOUR, lazy_regex(r"#[0-9a-f]{6}\b|#[0-9a-f]{3}\b|\brgba?\(", re.IGNORECASE)),
     (
         LineFeature.DATE,
-        re.compile(r"\d{4}-\d\d-\d\d|\b\d\d?:\d\d\b|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w* \d"),
+        lazy_regex(r"\d{4}-\d\d-\d\d|\b\d\d?:\d\d\b|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w* \d"),
     ),
     (
         LineFeature.DEFINITION,
-        re.compile(r"\b(?:func|def|class|type|const|interface|struct|function|fn|enum|export|var|let)\b"),
+        lazy_regex(r"\b(?:func|def|class|type|const|interface|struct|function|fn|enum|export|var|let)\b"),
     ),
-    (LineFeature.NAME, re.compile(r"\b[A-Za-z]+[a-z0-9][A-Z]\w*|\b\w+_\w+\b")),
-    (LineFeature.QUOTED, re.compile(r"[`\"“]\S")),
+    (LineFeature.NAME, lazy_regex(r"\b[A-Za-z]+[a-z0-9][A-Z]\w*|\b\w+_\w+\b")),
+    (LineFeature.QUOTED, lazy_regex(r"[`\"“]\S")),
     (
         LineFeature.REASON,
-        re.compile(
+        lazy_regex(
             r"\b(?:because|since|so that|due to|therefore|reason|otherwise|which means|rather than|instead|so it|avoid|"
             r"makes|would|should|need|better|simpler|cleaner|that's why|the (?:problem|issue)|turns out|means that)\b|"
             r"因为|所以|由于|原因",
             re.IGNORECASE,
         ),
     ),
-    (LineFeature.TEST, re.compile(r"\b[Tt]est|_test|\bTest[A-Z]|\bspec\b|FAIL|PASS|测试")),
+    (LineFeature.TEST, lazy_regex(r"\b[Tt]est|_test|\bTest[A-Z]|\bspec\b|FAIL|PASS|测试")),
     (
         LineFeature.COMMAND,
-        re.compile(
+        lazy_regex(
             r"^\s*(?:command|cmd|script): |^\s*[$>] |\b(?:git|npm|npx|pnpm|yarn|go|python3?|pip|cargo|make|docker|"
             r"kubectl|curl|uv|pytest|mvn|gradle) +[\w-]"
         ),
     ),
-    (LineFeature.FLAG, re.compile(r"(?<![\w-])--[a-z]")),
+    (LineFeature.FLAG, lazy_regex(r"(?<![\w-])--[a-z]")),
     (
         LineFeature.RULE,
-        re.compile(
+        lazy_regex(
             r"\b(?:must|never|always|do ?n[o']t|should|only|please|make sure|be sure|instead|prefer|want|need|use|"
             r"let's|no need)\b|不要|必须|只能|总是|请",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        LineFeature.STANDING,
+        lazy_regex(
+            r"\b(?:always|never|prefer|whenever|every time|from now on|when I ask|immer|niemals|bevorzuge|toujours|"
+            r"jamais|préfère|siempre|nunca|prefiero|sempre|prefiro|preferisco)\b|всегда|никогда|предпочитаю|总是|从不|以后|いつも|"
+            r"必ず|항상|절대",
             re.IGNORECASE,
         ),
     ),
@@ -148,11 +160,13 @@ def line_features(line: str, wanted: int = ANY) -> int:
 
 
 LONGEST_LINE = 240
+SPOKEN_LINE = 50
+"""Of what people and models say, sentences are lines of their own; shorter ones stay with the next."""
 _DEEPEST = 20
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])")
-_DATA_URI = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};base64,[A-Za-z0-9+/=_-]*")
+_SENTENCE = lazy_regex(r"(?<=[.!?;])\s+|(?<=[。！？；])")
+_DATA_URI = lazy_regex(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};base64,[A-Za-z0-9+/=_-]*")
 # Longer than any identifier: an encoded file, which says nothing to a reader.
-_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{400,}")
+_BLOB = lazy_regex(r"[A-Za-z0-9+/=_-]{400,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +189,8 @@ def chunks_of(message: Mapping[str, Any], tool: str = "") -> list[Chunk]:
     if is_result(message):
         text = _inside_json(text)
         tool = tool or str(message.get("name") or "")
-    found = [Chunk(role, tool, False, 0, tuple(lines_of(text)))]
+    lines = lines_of(text) if is_result(message) else lines_of(text, SPOKEN_LINE)
+    found = [Chunk(role, tool, False, 0, tuple(lines))]
     for call in calls_of(message):
         value = parse_json(call.arguments)
         body = call.arguments if value is None else "\n".join(_named_texts(value))
@@ -183,26 +198,26 @@ def chunks_of(message: Mapping[str, Any], tool: str = "") -> list[Chunk]:
     return [passage for passage in found if passage.lines]
 
 
-def lines_of(text: str) -> Iterator[str]:
-    """Short lines with something in them; encoded files are taken out."""
+def lines_of(text: str, enough: int = LONGEST_LINE) -> Iterator[str]:
+    """Short lines with something in them, cut at ends of sentences once they are long enough; no encoded files."""
     if len(text) > LONGEST_LINE:
         if "base64," in text:
             text = _DATA_URI.sub(" ", text)
         text = _BLOB.sub(" ", text)
     for line in text.splitlines():
         line = line.strip()
-        if len(line) <= LONGEST_LINE:
+        if len(line) <= enough:
             if line:
                 yield line
         else:
-            yield from _sentences(line)
+            yield from _sentences(line, enough)
 
 
-def _sentences(line: str) -> Iterator[str]:
+def _sentences(line: str, enough: int) -> Iterator[str]:
     """A long line as pieces that end where sentences end, else at a blank, else anywhere."""
     piece = ""
     for sentence in _SENTENCE.split(line):
-        if piece and len(piece) + 1 + len(sentence) > LONGEST_LINE:
+        if piece and (len(piece) >= enough or len(piece) + 1 + len(sentence) > LONGEST_LINE):
             yield piece
             piece = ""
         while len(sentence) > LONGEST_LINE:
@@ -255,6 +270,9 @@ class MessageOrigin:
 
 
 HERE = MessageOrigin()
+LEAST_SAID = 3
+"""A name that fewer messages begin with is no speaker."""
+_SPEAKER = lazy_regex(r"(?:\[[^\]]{0,60}\] )?([A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2}): ")
 _NOTHING_KNOWN = (0, 0)
 Shorten = Callable[[Chunk], Chunk]
 """What of a passage is taken in."""
@@ -297,16 +315,20 @@ class MemoryIndex:
         """For each word the lines that hold it, in order."""
         self.spread: dict[str, int] = {}
         """For each word how many entries hold it."""
+        self._said: dict[str, list[int]] = {}
+        """For each name (as words) the entries that it stands before: `Ann: I'm here`, or a message's `name`."""
+        self._spoken = 0
         self._signs: list[tuple[int, int]] = []
         """For each line the signs that were looked for, and those of them that it carries."""
         self._seen: set[str] = set()
+        self._given = Given.NOTHING
         self._waiting: dict[str, deque[tuple[str, int | None]]] = {}
 
     def add(
         self, number: int, message: Mapping[str, Any], origin: MessageOrigin = HERE, shorten: Shorten | None = None
     ) -> None:
         """Take in the next message, secrets masked; `number` is its id in the log."""
-        message = masked(dict(message))
+        message, self._given = masked(dict(message), self._given), given_after(dict(message), self._given)
         tool, call_entry = "", None
         if is_result(message):
             queue = self._waiting.get(result_id(message))
@@ -325,8 +347,23 @@ class MemoryIndex:
             elif call_entry is not None:
                 self.partners[place] = call_entry
                 self.partners[call_entry] = place
+            else:
+                self._note_speaker(message, passage, place)
         for call in calls_of(message):
             self._waiting[call.id or call.name].append((call.name, calls.get(call.index)))
+
+    def _note_speaker(self, message: Mapping[str, Any], passage: Chunk, place: int) -> None:
+        if passage.role in ("user", "assistant"):
+            self._spoken += 1
+            labelled = _SPEAKER.match(passage.lines[0])
+            name = message.get("name") or (labelled[1] if labelled else "")
+            if name:
+                self._said.setdefault(" ".join(index_words(str(name))), []).append(place)
+
+    def speakers(self) -> dict[str, list[int]]:
+        """Entries by the name of who said them, in a conversation of named people; else nothing."""
+        known = {name: places for name, places in self._said.items() if len(places) >= LEAST_SAID}
+        return known if 2 * sum(map(len, known.values())) >= self._spoken else {}
 
     def part(self) -> None:
         """What comes next doesn't stand beside what is there: messages between them are missing."""

@@ -9,17 +9,23 @@ that the two scales need not agree.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from leporello.errors import ConfigError
 from leporello.events import Span
-from leporello.messages import Message
+from leporello.ledger.units import sentences_of
+from leporello.ledger.values import Values
+from leporello.messages import Message, role_of, text_of
 from leporello.recall.base import DEFAULT_TOKENS, ArchivedFold, RecallMode, RecallQuery, Window
 from leporello.recall.chunks import MemoryIndex
-from leporello.recall.question import understand
-from leporello.recall.ranking import Count, ScoredLine, choose, containing, rank, render
+from leporello.recall.hops import find_lines, lifted
+from leporello.recall.question import is_question
+from leporello.recall.ranking import Count, choose, render
+from leporello.redact.messages import masked
+from leporello.store.records import StatedValue
 from leporello.tokens import TokenCounter
 
 if TYPE_CHECKING:
@@ -28,9 +34,6 @@ if TYPE_CHECKING:
 _EXTRA = ("numpy", "safetensors", "tokenizers")
 NEAREST = 120
 """Lines that the vectors may name for one question."""
-WEIGHT = 0.7
-"""What the first place of the vectors is worth beside the score by words."""
-RANK_OFFSET = 20
 LEAST_LETTERS = 12
 """Shorter lines have no meaning of their own."""
 
@@ -50,6 +53,7 @@ class StaticVectors:
         self._tokenizer = tokenizer
 
     @classmethod
+    @cache
     def load(cls) -> StaticVectors:
         """The weights of the installed package; `ConfigError` says how to get them."""
         found = find_spec("wordllama")
@@ -112,18 +116,6 @@ class LineVectors:
             self._rows.append(self._embedding.embed([collection.lines[line] for line in new]))
 
 
-def fused(scored: list[ScoredLine], nearest: list[int]) -> list[ScoredLine]:
-    """Lines found by words and lines found by meaning as one list, best first."""
-    if not nearest:
-        return scored
-    bonus = {line: WEIGHT * RANK_OFFSET / (RANK_OFFSET + place) for place, line in enumerate(nearest)}
-    floor = scored[len(scored) // 2].score if scored else 0.0
-    known = {found.line for found in scored}
-    lifted = [found._replace(score=found.score + bonus.get(found.line, 0.0)) for found in scored]
-    lifted += [ScoredLine(floor + more, line, 0.0) for line, more in bonus.items() if line not in known]
-    return sorted(lifted, reverse=True)
-
-
 class MemoryRecall:
     def __init__(
         self,
@@ -144,15 +136,13 @@ class MemoryRecall:
 
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first."""
-        question = understand(query.text, plainly=query.mode is RecallMode.WORDS)
-        scored = rank(self._collection, question)
-        if not scored and not question.is_question:
-            scored = containing(self._collection, query.text)
-        if self._vectors is not None and question.is_question:
-            scored = fused(scored, self._vectors.nearest(self._collection, query.text))
-        if query.roles:
-            entries, entry_of = self._collection.entries, self._collection.entry_of
-            scored = [found for found in scored if entries[entry_of[found.line]].passage.role in query.roles]
+        scored = find_lines(self._collection, query.text, query.mode)
+        if self._vectors is not None and query.mode is RecallMode.HYBRID and is_question(query.text):
+            scored = lifted(scored, self._vectors.nearest(self._collection, query.text))
+        if query.roles or query.last is not None:
+            places = enumerate(self._collection.entries)
+            admitted = {place for place, entry in places if query.admits(entry.passage.role, entry.message)}
+            scored = [found for found in scored if self._collection.entry_of[found.line] in admitted]
         return choose(self._collection, scored, self._count, query.max_tokens, query.limit)
 
     def answer(self, text: str, max_tokens: int = DEFAULT_TOKENS) -> str:
@@ -167,6 +157,7 @@ class MemoryArchive:
         self._messages: list[Message] = []
         self._folds: list[ArchivedFold] = []
         self._recall = MemoryRecall()
+        self._stated = Values()
         for message in messages:
             self.append(message)
 
@@ -191,6 +182,13 @@ class MemoryArchive:
     def folds(self) -> Sequence[ArchivedFold]:
         """All folds, oldest first."""
         return tuple(self._folds)
+
+    def values(self, span: Span) -> Sequence[StatedValue]:
+        """What messages of a span say about things, oldest first, and what replaced it."""
+        for number, message in self.read(Span(self._stated.last + 1, len(self._messages))):
+            self._stated.add(number, role_of(message), sentences_of(text_of(masked(message))))
+        rows = (row for row in self._stated.rows() if span.first <= row.since <= span.last)
+        return [StatedValue(row.subject, row.value, row.since, row.text, row.replaced_by) for row in rows]
 
     def search(self, query: RecallQuery) -> list[Window]:
         """Windows around the evidence, best first."""

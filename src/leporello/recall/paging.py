@@ -10,6 +10,7 @@ from typing import Any
 
 from leporello.errors import InputError
 from leporello.events import Span
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import (
     Message,
     PartKind,
@@ -23,10 +24,10 @@ from leporello.messages import (
 )
 from leporello.recall.base import ArchivedFold
 from leporello.recall.chunks import chunks_of, lines_of
-from leporello.redact.messages import masked
+from leporello.redact.messages import Given, given_after, masked
 
-_MESSAGES = re.compile(r"\[?\s*+m?(\d{1,12})\s*+(?:(?:-|–|\.\.|to)\s*+m?(\d{1,12}))?\s*+\]?", re.IGNORECASE)
-_FOLD = re.compile(r"\[?\s*(f\w{1,64})\s*\]?", re.IGNORECASE)
+_MESSAGES = lazy_regex(r"\[?\s*+m?(\d{1,12})\s*+(?:(?:-|–|\.\.|to)\s*+m?(\d{1,12}))?\s*+\]?", re.IGNORECASE)
+_FOLD = lazy_regex(r"\[?\s*(f\w{1,64})\s*\]?", re.IGNORECASE)
 
 
 def find(id: object, newest: int, folds: Sequence[ArchivedFold]) -> tuple[Span, ArchivedFold | None]:
@@ -60,7 +61,7 @@ def _span(found: re.Match[str], text: str, newest: int) -> Span:
 
 
 Count = Callable[[str], int]
-_LONE = re.compile("[\ud800-\udfff]")
+_LONE = lazy_regex("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +161,9 @@ def _cut_before(text: str, size: int) -> int:
 
 MOST_LISTED = 12
 LONGEST_QUOTE = 160
-_FILE_KEY = re.compile(r"^(?:\w*path|file|files|filename|notebook\w*): (\S+)$", re.IGNORECASE)
-_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/])")
-_FAILURE = re.compile(r"\b(?:\w*Error|\w*Exception|FAILED|FAIL|fatal|panic|error)\b[:\s]")
+_FILE_KEY = lazy_regex(r"^(?:\w*path|file|files|filename|notebook\w*): (\S+)$", re.IGNORECASE)
+_FILE = lazy_regex(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/])")
+_FAILURE = lazy_regex(r"\b(?:\w*Error|\w*Exception|FAILED|FAIL|fatal|panic|error)\b[:\s]")
 
 
 class _Digest:
@@ -173,10 +174,11 @@ class _Digest:
         self.files: Counter[str] = Counter()
         self.asks: list[tuple[int, str]] = []
         self.failures: list[tuple[int, str]] = []
+        self._given = Given.NOTHING
 
     def take(self, number: int, message: Message, count: Count) -> None:
         self.tokens += count(full_text(message))
-        message = masked(message)
+        message, self._given = masked(message, self._given), given_after(message, self._given)
         self.roles[role_of(message)] += 1
         if role_of(message) == "user":
             self._first_line(self.asks, number, lines_of(text_of(message)))

@@ -8,21 +8,32 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
+from leporello.lazy_regex import lazy_regex
 from leporello.text_features.words import index_words, query_words, stem
+
+RELATIVE = 0.6
+"""What a relative of a word counts for, beside 1 for the word itself."""
+MEMBER = 0.35
+"""What a thing of the kind that was asked for counts: `pottery` for `hobby`."""
 
 
 @cache
-def _groups() -> dict[str, tuple[str, ...]]:
-    related: dict[str, dict[str, None]] = {}
+def _groups() -> dict[str, tuple[tuple[str, float], ...]]:
+    related: dict[str, dict[str, float]] = {}
     for line in files(__package__).joinpath("relatives.txt").read_text("utf-8").splitlines():
-        words = query_words(line.partition("#")[0])
+        left, kind, right = line.partition("#")[0].partition(">")
+        words = query_words(left)
+        others = query_words(right) if kind else words
         for word in words:
-            related.setdefault(word, {}).update(dict.fromkeys(other for other in words if other != word))
-    return {word: tuple(others) for word, others in related.items()}
+            known = related.setdefault(word, {})
+            for other in others:
+                if other != word:
+                    known[other] = max(known.get(other, 0.0), MEMBER if kind else RELATIVE)
+    return {word: tuple(others.items()) for word, others in related.items()}
 
 
-def synonyms_of(word: str) -> tuple[str, ...]:
-    """The words (as the index spells them) that may stand for this one."""
+def synonyms_of(word: str) -> tuple[tuple[str, float], ...]:
+    """The words (as the index spells them) that may stand for this one, and what they count for."""
     return _groups().get(word, ())
 
 
@@ -48,11 +59,20 @@ class AnswerType(StrEnum):
 
 
 def _pattern(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.IGNORECASE)
+    return lazy_regex("|".join(alternatives), re.IGNORECASE)
 
 
 _WANTS: tuple[tuple[AnswerType, re.Pattern[str]], ...] = (
-    (AnswerType.USER, _pattern(r"\b(?:users?|he|she|his|her|him|customer)\b", "用户")),
+    (
+        AnswerType.USER,
+        _pattern(
+            # Who asks in the first person asks about what they said themselves.
+            r"\b(?:users?|customer|my|me|mine|myself|ich|mein\w*|mir|mich|je|mon|mes|yo|eu|meu|minha|mio|mia)\b",
+            r"(?<![\w/.])I(?![\w/.])",
+            r"\b(?:я|мой|моя|моё|мои|мне|меня)\b",
+            "用户|我|私|僕|제가|내가",
+        ),
+    ),
     (AnswerType.AGENT, _pattern(r"\b(?:agent|assistant)\b", "助手")),
     (
         AnswerType.ERROR,
@@ -151,7 +171,7 @@ _WANTS: tuple[tuple[AnswerType, re.Pattern[str]], ...] = (
         ),
     ),
 )
-_SHAPE = re.compile(
+_SHAPE = lazy_regex(
     r"\?|？|^\s*(?:who|whom|whose|what|which|when|where|why|how|did|does|do|is|are|was|were|can|could|should|according)\b|"
     r"\b(?:what|which|why|how|where) (?:did|does|do|is|was|were|are|the|should|many|long|large)\b|什么|为何|多少|哪",
     re.IGNORECASE,
@@ -170,8 +190,6 @@ def answer_types(text: str) -> frozenset[AnswerType]:
     return frozenset(want for want, pattern in _WANTS if pattern.search(text))
 
 
-RELATIVE = 0.6
-"""What a relative of a word counts for, beside 1 for the word itself."""
 ANSWER_WORD = 0.5
 """`file`, `line`, `hash`, `error` say what is asked for more than what it is about."""
 QUOTED = 1.3
@@ -203,8 +221,8 @@ _ANSWER_WORDS = frozenset(
         "reason method function helper command step user agent assistant"
     ).split()
 )
-_SPOKEN = re.compile(r"(?<![\w./:@-])(?:[A-Z]?[a-z]+|[A-Z]+)(?:-[a-z]+)*(?![\w/:@]|\.\w|-\w)")
-_QUOTATION = re.compile(r"`([^`]+)`|\"([^\"]+)\"|“([^“”]+)”|(?<!\w)'([^']+)'(?!\w)")
+_SPOKEN = lazy_regex(r"(?<![\w./:@-])(?:[A-Z]?[a-z]+|[A-Z]+)(?:-[a-z]+)*(?![\w/:@]|\.\w|-\w)")
+_QUOTATION = lazy_regex(r"`([^`]+)`|\"([^\"]+)\"|“([^“”]+)”|(?<!\w)'([^']+)'(?!\w)")
 
 
 def understand(text: str, plainly: bool = False) -> Question:
@@ -222,4 +240,4 @@ def _term(word: str, quoted: bool, spoken: bool) -> Term:
     weight = QUOTED if quoted else ANSWER_WORD if word in _ANSWER_WORDS else 1.0
     # Names in code and quotations mean exactly what they say.
     others = synonyms_of(word) if spoken and not quoted else ()
-    return Term(weight, ((word, 1.0), *((other, RELATIVE) for other in others)))
+    return Term(weight, ((word, 1.0), *others))

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from leporello.recall.base import GAP, Window
 from leporello.recall.chunks import Chunk, LineFeature, MemoryIndex
@@ -45,6 +45,8 @@ CROWD = 0.3
 """Taken off a line, times the logarithm of how many lines of its passage are shown already."""
 REPEATED = -2.2
 """The same line stood in the conversation before."""
+LATER = -0.7
+"""Where the user is asked about, of their messages all but the first line: they open with what they are about."""
 
 USER = 1.95
 ASSISTANT = 1.15
@@ -60,7 +62,12 @@ ROLE_WANTS: dict[AnswerType, dict[str, float]] = {
     AnswerType.COMMIT: {"tool": 0.3},
     AnswerType.EVENT: {"tool": 0.2},
 }
+SPOKEN = 1.5
+"""Among named people: said by one of them, instead of the weights of user and assistant."""
+NAMED = 2.0
+"""Said by somebody whom the question names."""
 SIGN_WANTS: dict[AnswerType, dict[LineFeature, float]] = {
+    AnswerType.USER: {LineFeature.STANDING: 1.8},
     AnswerType.ERROR: {LineFeature.ERROR: 2.2},
     AnswerType.EVENT: {LineFeature.ERROR: 0.1},
     AnswerType.PLACE: {LineFeature.PLACE: 1.3, LineFeature.PATH: 1.5},
@@ -111,10 +118,20 @@ class ScoredLine(NamedTuple):
     words: float
 
 
-def rank(collection: MemoryIndex, question: Question, rare: Rarity | None = None) -> list[ScoredLine]:
+def rank(
+    collection: MemoryIndex, question: Question, rare: Rarity | None = None, known: KnownEvidence | None = None
+) -> list[ScoredLine]:
+    """The lines that answer a question, best first; `known` keeps what was found out about its terms."""
+    known = {} if known is None else known
     rare = rare or (lambda word: rarity(len(collection.entries), collection.spread.get(word, 0)))
-    evidence = [found for term in question.terms if (found := _Evidence(collection, term, rare)).hits]
-    liking = _Liking(question)
+    named = _named_speakers(collection, question)
+    # Who speaks is told by the entry; the name itself stands in every greeting.
+    terms = [term for term in question.terms if term.words[0][0] not in named] or question.terms
+    for term in terms:
+        if term not in known:
+            known[term] = _Evidence(collection, term, rare)
+    evidence = [known[term] for term in terms if known[term].hits]
+    liking = _Liking(question, frozenset(itertools.chain.from_iterable(named.values())))
     places = _best_passages(collection, evidence, liking)
     bases = {place: sum(found.around(place, collection.entries[place].step) for found in evidence) for place in places}
     gains = _gains(collection, evidence, bases)
@@ -123,6 +140,13 @@ def rank(collection: MemoryIndex, question: Question, rare: Rarity | None = None
     )
     best = [ScoredLine(*found) for found in heapq.nlargest(MOST_LINES, scored)]
     return best if question.is_question else _close_to_best(best)
+
+
+def _named_speakers(collection: MemoryIndex, question: Question) -> dict[str, list[int]]:
+    """For each word of the question that names a speaker, what they said."""
+    asked = {term.words[0][0] for term in question.terms}
+    speakers = collection.speakers().items()
+    return {word: places for name, places in speakers for word in name.split() if word in asked}
 
 
 class _Evidence:
@@ -171,11 +195,16 @@ class _Evidence:
         return max(self.steps.get(step, 0.0), self.partners.get(place, 0.0))
 
 
+KnownEvidence: TypeAlias = dict[Term, _Evidence]
+
+
 class _Liking:
     """What speaks for a line beside the words: who wrote it, and what it looks like."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, spoken: frozenset[int]) -> None:
         self._roles = {"user": USER, "assistant": ASSISTANT, "call": CALL}
+        self._spoken = spoken
+        """What those have said whom the question names; empty when it names nobody."""
         for want in question.wants:
             for role, weight in ROLE_WANTS.get(want, {}).items():
                 self._roles[role] = self._roles.get(role, 0.0) + weight
@@ -189,7 +218,9 @@ class _Liking:
         self._known: dict[int, float] = {0: 0.0}
         self._asks_user = AnswerType.USER in question.wants
 
-    def role(self, passage: Chunk) -> float:
+    def role(self, place: int, passage: Chunk) -> float:
+        if self._spoken and not passage.is_call and passage.role in ("user", "assistant"):
+            return SPOKEN + (NAMED if place in self._spoken else 0.0)
         return self._roles.get("call" if passage.is_call else passage.role, 0.0)
 
     def signs(self, signs: int) -> float:
@@ -225,7 +256,7 @@ def _best_passages(collection: MemoryIndex, evidence: list[_Evidence], liking: _
         for place, value in found.passages.items():
             extra[place] += max(0.0, value * OWN - found.around(place, entries[place].step))
     scores = (
-        (words + liking.role(entry.passage), place)
+        (words + liking.role(place, entry.passage), place)
         for place, entry in enumerate(entries)
         if (words := steps.get(entry.step, 0.0) + extra.get(place, 0.0)) > 0.0 or liking.admits(entry.passage)
     )
@@ -265,16 +296,18 @@ def _score_lines(
     collection: MemoryIndex, place: int, base: float, gains: dict[int, float], liking: _Liking
 ) -> Iterator[tuple[float, int, float]]:
     entry = collection.entries[place]
-    liked = base + liking.role(entry.passage)
+    liked = base + liking.role(place, entry.passage)
     least = -1.0 if liking.admits(entry.passage) else 0.0
     # In a long passage a line must have a word near it or look like an answer.
     any_line = base > least and len(entry.passage.lines) <= SHORT_PASSAGE
     any_sign = liking.any_sign if base > least else 0
+    later = LATER if liking.admits(entry.passage) else 0.0
     lengths, repeated = collection.lengths, collection.repeated
     for line, signs in enumerate(collection.signs(entry.first, entry.stop, liking.any_sign), entry.first):
         gain = gains.get(line, 0.0)
         if gain or any_line or signs & any_sign:
             score = liked + gain + liking.signs(signs) + _BY_LENGTH[min(lengths[line], _LONGEST)]
+            score += later if line > entry.first else 0.0
             yield score + REPEATED if repeated[line] else score, line, base + gain
 
 

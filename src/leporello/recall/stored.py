@@ -21,8 +21,10 @@ from leporello.errors import NotFound
 from leporello.messages import calls_of, is_result, role_of, text_of
 from leporello.recall.base import RecallMode, RecallQuery, Window
 from leporello.recall.chunks import Chunk, MemoryIndex, MessageOrigin, lines_of
+from leporello.recall.hops import find_lines, lifted
+from leporello.recall.memory import Embedding, LineVectors
 from leporello.recall.question import AnswerType, Question, understand
-from leporello.recall.ranking import Count, choose, containing, rank
+from leporello.recall.ranking import Count, choose
 from leporello.redact.messages import masked
 from leporello.store import Store
 from leporello.store.records import Hit, SearchMode, SearchQuery, StoredMessage
@@ -58,8 +60,15 @@ class RecallScope:
 class StoreRecall:
     """The conversations of a store, searchable. Nothing is kept between two searches."""
 
-    def __init__(self, store: Store, scope: RecallScope | None = None, count: Count | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        scope: RecallScope | None = None,
+        count: Count | None = None,
+        embedding: Embedding | None = None,
+    ) -> None:
         self._store = store
+        self._embedding = embedding
         self._scope = scope or RecallScope()
         self._count = count or TokenCounter.for_model(None).text
 
@@ -73,9 +82,9 @@ class StoreRecall:
             # All passages were found by these words, so that none of them is rare here; none may count for nothing.
             return max(_LEAST_RARITY, rarity(len(collection.entries), collection.spread.get(word, 0)))
 
-        scored = rank(collection, question, rare)
-        if not scored and not question.is_question:
-            scored = containing(collection, query.text)
+        scored = find_lines(collection, query.text, query.mode, rare)
+        if self._embedding is not None and question.is_question:
+            scored = lifted(scored, LineVectors(self._embedding).nearest(collection, query.text))
         admitted = self._admitted(query, hits, collection)
         scored = [found for found in scored if collection.entry_of[found.line] in admitted]
         windows = choose(collection, scored, self._count, query.max_tokens, query.limit, collection.about)
@@ -103,13 +112,13 @@ class StoreRecall:
         """Entries that may be shown: all, or where the search is narrowed only those of the hits themselves."""
         scope, entries = self._scope, collection.entries
         if not (query.roles or scope.tools or scope.since is not None or scope.until is not None):
-            return set(range(len(entries)))
+            return {place for place, entry in enumerate(entries) if query.admits(entry.passage.role, entry.message)}
         found = {(hit.conversation, hit.number) for hit in hits}
         return {
             place
             for place, entry in enumerate(entries)
             if (entry.origin.conversation, entry.message) in found
-            and (not query.roles or entry.passage.role in query.roles)
+            and query.admits(entry.passage.role, entry.message)
             and (not scope.tools or entry.passage.tool in scope.tools or entry.passage.role == "tool")
         }
 

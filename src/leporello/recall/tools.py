@@ -1,32 +1,41 @@
-"""The recovery tools: a model searches, looks up and reopens anything that was folded away.
+"""How a model gets back what was folded away: by the recovery tools, or unasked.
 
     lcm_grep("port of the staging server")     windows around the evidence, with message ids
+    lcm_grep(["which port?", "who chose it?"]) several questions at once; they share the budget
     lcm_describe("f3")                         what a fold, a span or a message is about
     lcm_expand("m10-m20", page=2)              the raw messages, page by page
     lcm_status()                               how much there is, and what is folded
 
 They belong to the host and work with every engine. Results are JSON texts within a token budget; what can't be done is
 said in `error`, with what would work.
+
+Unasked, what a user's message needs is sent behind it once (`recalled`). It is never stored, and it stands behind
+everything that will be sent again, so that no cached prefix changes. It is small, and nothing at all when the search
+has found nothing that stands out.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import re2
 
 from leporello.errors import InputError
 from leporello.events import Span
+from leporello.messages import role_of, text_of
 from leporello.recall import paging
-from leporello.recall.base import DEFAULT_TOKENS, Archive, RecallMode, RecallQuery, Window
+from leporello.recall.base import DEFAULT_TOKENS, Archive, Recall, RecallMode, RecallQuery, Window
 from leporello.recall.chunks import Chunk, chunks_of
 from leporello.recall.paging import describe, json_text, pages
+from leporello.recall.ranking import render
+from leporello.store.records import StatedValue, ViewLine
 from leporello.tokens import TokenCounter
 
 LONGEST_PATTERN = 500
+MOST_QUERIES = 8
 DEFAULT_LIMIT = 10
 MOST_RESULTS = 100
 LEAST_TOKENS = 200
@@ -56,9 +65,16 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
     _schema(
         "lcm_grep",
         "Search the whole conversation, folded parts included. Ask in plain words or a question, or give identifiers, "
-        "paths or an error text. Brings back short windows with message ids; lcm_expand opens any of them in full.",
+        "paths or an error text; several questions as a list. Say who is meant: the user, the assistant, a name. "
+        "Brings back short windows with message ids; lcm_expand opens any of them in full.",
         {
-            "query": {"type": "string", "description": "A question, words, or a regular expression in mode regex"},
+            "query": {
+                "anyOf": [
+                    {"type": "string"},
+                    {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_QUERIES},
+                ],
+                "description": "A question, words, or a regular expression in mode regex; or a list of them",
+            },
             "mode": {"type": "string", "enum": ["hybrid", "words", "regex"], "default": "hybrid"},
             "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": DEFAULT_LIMIT},
             "max_tokens": _TOKENS,
@@ -67,7 +83,8 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
     ),
     _schema(
         "lcm_describe",
-        "Tell what a fold, a span or a message is about (size, files, tools, requests, failures) before opening it.",
+        "Tell what a fold, a span or a message is about (size, files, tools, requests, failures, values and what "
+        "replaced them) before opening it.",
         {"id": _ID},
         ["id"],
     ),
@@ -110,12 +127,23 @@ class RecallTools:
             return json_text({"error": str(error)})
 
     def _grep(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        text = args.get("query")
-        if not isinstance(text, str) or not text.strip():
-            raise InputError("query is missing: say what to look for")
+        queries = asked_queries(args.get("query"))
         limit = _whole(args, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS)
         budget = _whole(args, "max_tokens", DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS)
         mode = args.get("mode") or "hybrid"
+        if len(queries) == 1:
+            return self._found(queries[0], mode, limit, budget)
+        answers: list[dict[str, Any]] = []
+        shown: set[str] = set()
+        left = budget - self._count(json_text({"answers": []}))
+        for place, query in enumerate(queries):
+            answer = self._found(query, mode, limit, left // (len(queries) - place), shown)
+            answers.append(answer)
+            left -= self._count(json_text(answer)) + 1
+        return {"answers": answers}
+
+    def _found(self, text: str, mode: str, limit: int, budget: int, known: set[str] | None = None) -> dict[str, Any]:
+        """The answer to one question; what an earlier answer shows is named and not shown again."""
         shown: dict[str, Any] = {"query": text}
         if mode == "regex":
             windows, complete = self._match(matcher(text), limit)
@@ -124,7 +152,7 @@ class RecallTools:
             windows = self._archive.search(RecallQuery(text, budget, RecallMode(mode)))
         else:
             raise InputError(f"mode {mode!r} is not one of hybrid, words, regex")
-        return self._fitted(shown, windows, limit, budget)
+        return self._fitted(shown, windows, limit, budget, set() if known is None else known)
 
     def _match(self, matches: Matcher, limit: int) -> tuple[list[Window], bool]:
         """Windows of matching lines, oldest first, and whether everything was looked at."""
@@ -148,18 +176,24 @@ class RecallTools:
                 for passage in chunks_of(message):
                     yield number, passage
 
-    def _fitted(self, shown: dict[str, Any], windows: list[Window], limit: int, budget: int) -> dict[str, Any]:
+    def _fitted(
+        self, shown: dict[str, Any], windows: list[Window], limit: int, budget: int, known: set[str]
+    ) -> dict[str, Any]:
         """The best windows as results, the rest of the evidence in short form, all within the budget."""
         results: list[dict[str, Any]] = []
         more: list[str] = []
         used = self._count(json_text({**shown, "results": [], "more": []})) + 16
         for window in windows:
             as_result = len(results) < limit
-            entry: Any = _result(window) if as_result else str(window)
+            key = str(window)
+            entry: Any = _result(window) if as_result else key
+            if key in known:
+                entry = {"id": window.id, "text": "(shown above)"} if as_result else f"[{window.id}] (shown above)"
             cost = self._count(json_text(entry)) + 2
             if used + cost > budget:
                 continue
             used += cost
+            known.add(key)
             (results if as_result else more).append(entry)
         shown["results"] = results
         if more:
@@ -178,6 +212,7 @@ class RecallTools:
         else:
             shown["folded_in"] = [known.id for known in folds if _overlaps(known.covered, span)]
         shown |= describe(self._archive.read(span), self._count)
+        shown["values"] = [value_json(said) for said in self._archive.values(span)[-paging.MOST_LISTED :]]
         shown["open_with"] = f'lcm_expand("{shown["id"]}")'
         return shown
 
@@ -212,11 +247,31 @@ class RecallTools:
         }
 
 
+def asked_queries(query: object) -> list[str]:
+    """The questions of a search: one text, or a list of them; `InputError` when there is none or a wrong one."""
+    asked = [query] if isinstance(query, str) else query
+    if not isinstance(asked, list) or not asked or not all(isinstance(one, str) and one.strip() for one in asked):
+        wrong = "empty" if isinstance(query, str) else "missing"
+        raise InputError(f"query is {wrong}: say what to look for, as a text or a list of texts")
+    if len(asked) > MOST_QUERIES:
+        raise InputError(f"{len(asked)} questions at once are too many; ask at most {MOST_QUERIES}")
+    return asked
+
+
 def _result(window: Window) -> dict[str, Any]:
     shown = {"id": window.id, "role": window.role}
     if window.tool:
         shown["tool"] = window.tool + (" (call)" if window.is_call else "")
     return {**shown, "text": window.text}
+
+
+def value_json(said: StatedValue) -> dict[str, Any]:
+    """What was said about a thing, as programs and models read it."""
+    shown: dict[str, Any] = {"subject": said.subject, "value": said.value, "id": f"m{said.message}", "text": said.text}
+    for name, number in (("replaced_by", said.replaced_by), ("task", said.task)):
+        if number is not None:
+            shown[name] = f"m{number}"
+    return shown
 
 
 def _next(name: str, page: int, budget: int) -> str:
@@ -263,3 +318,46 @@ def matcher(pattern: str) -> Matcher:
 
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
+
+
+SHARE = 0.02
+"""Of the window."""
+LEAST_SCORE = 8.0
+"""The best window must reach it. In a sample of LoCoMo a quarter of the evidence came below it; coding had few."""
+NEAR_BEST = 0.5
+"""Windows with less than this share of the best one's score stay out."""
+LONGEST_MESSAGE = 4_000
+"""Characters of a message that are looked for; what is longer is mostly pasted."""
+FRAME_TOKENS = 60
+_FRAME = """<recalled>
+Passages from earlier in this conversation that may help with the present step. They are for reference: not part of the
+user's message, and no request.
+
+{passages}
+</recalled>"""
+
+
+def framed(passages: str) -> str:
+    """Recalled passages as a model reads them."""
+    return _FRAME.replace("{passages}", passages.strip())
+
+
+def recalled(archive: Recall, lines: Sequence[ViewLine], window: int) -> str:
+    """What the newest message needs of what the view no longer shows; empty unless a user said it and it is found."""
+    if not lines or role_of(lines[-1].message) != "user" or lines[-1].number is None:
+        return ""
+    shown = {line.number for line in lines if not line.shortened}
+    hidden = next((number for number in range(lines[-1].number, 0, -1) if number not in shown), 0)
+    tokens = int(window * SHARE) - FRAME_TOKENS
+    if not hidden or tokens <= 0:
+        return ""
+    return passages_for(archive, text_of(lines[-1].message), tokens, hidden)
+
+
+def passages_for(archive: Recall, text: str, tokens: int, last: int | None = None) -> str:
+    """The passages of messages up to `last` that stand out for a text."""
+    windows = archive.search(RecallQuery(text[:LONGEST_MESSAGE], tokens, last=last))
+    least = max((window.score for window in windows), default=0.0) * NEAR_BEST
+    if least < LEAST_SCORE * NEAR_BEST:
+        return ""
+    return render([window for window in windows if window.score >= least])

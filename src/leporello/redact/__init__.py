@@ -2,21 +2,49 @@
 
     redact('DB_PASSWORD=hunter2 make deploy')   ->   'DB_PASSWORD=[REDACTED] make deploy'
 
-A library knows the vendors' key formats; our own rules add what it leaves to others: assignments in code, config files
-and command lines, passwords in addresses and in sentences, key blocks. Ordinary code that only *mentions* a password is
-left alone. Live tool arguments and results are never passed through here.
+Five rules read a text: the vendors' key formats, the shapes of addresses, headers, commands and key files, names with
+values in any syntax, columns of tables, and sentences. Each reads it a second time without its escapes. Ordinary code
+that only *mentions* a password is left alone. Live tool arguments and results are never passed through here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 
-from leporello.redact.assignments import assignment_spans
-from leporello.redact.patterns import SecretSpan, library_spans, lowered_of, merge, shape_spans
+from leporello.lazy_regex import lazy_regex
+from leporello.redact.assignments import assignment_spans, column_spans
+from leporello.redact.given import answer_spans, printed_spans, shown_spans
+from leporello.redact.names import HINTS, STEMS
 from leporello.redact.prose import spoken_spans
-from leporello.redact.values import PLACEHOLDER
+from leporello.redact.shapes import SHAPE_WORDS, shape_spans
+from leporello.redact.spans import PLACEHOLDER, SecretSpan, Words, lowered_of, merge, places_of
+from leporello.redact.values import is_opaque, is_plain_word
+from leporello.redact.vendors import VENDOR_WORDS, vendor_spans
+from leporello.redact.views import HIDING, argument_lists, strung, tables, undecorated, unescaped
 
-__all__ = ["PLACEHOLDER", "Redaction", "SecretSpan", "redact", "redact_counted", "redact_spans"]
+__all__ = [
+    "PLACEHOLDER",
+    "Redaction",
+    "SecretSpan",
+    "redact",
+    "redact_answer",
+    "redact_counted",
+    "redact_printed",
+    "redact_spans",
+]
+
+_LINE = lazy_regex(r"[A-Za-z0-9+/=_-]{20,}+(?=[\"'`,;]{0,3}[ \t]{0,8}\r?(?:\n|$))")
+_RUN = lazy_regex(r"[A-Za-z0-9+/=_-]++")
+_LEAST_LONG = 32
+_NEXT_LINE = lazy_regex(r"\r?\n[ \t>|]{0,40}(?P<more>[A-Za-z0-9+/=_-]{4,}+)(?=[\"'`,;]{0,3}[ \t]{0,8}\r?(?:\n|$))")
+_MOST_LINES = 1_000
+_DEEPEST = 3
+"""JSON within JSON within JSON."""
+
+
+_WORDS = Words((*HINTS, *STEMS, *SHAPE_WORDS, *HIDING), VENDOR_WORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +58,89 @@ def redact(text: str) -> str:
     return redact_counted(text).text
 
 
+def redact_answer(text: str) -> str:
+    """The text without secrets, and without what answers a question for one."""
+    return redact(_replace(text, merge(text, answer_spans(text))))
+
+
+def redact_printed(text: str) -> str:
+    """The text without secrets, and without what a command printed that reads one."""
+    return redact(_replace(text, merge(text, printed_spans(text))))
+
+
+_LEAST_KNOWN = 64
+_MOST_KNOWN = 32_768
+_clean: set[bytes] = set()
+"""Digests of texts without a secret: a message is read when it comes, when it is indexed, and whenever it is found."""
+
+
 def redact_counted(text: str) -> Redaction:
+    if len(text) >= _LEAST_KNOWN and _digest(text) in _clean:
+        return Redaction(text, 0)
     count = 0
     # Taking one secret out can bring the words around it into a pattern of their own, so look again until nothing is
     # found. Each round turns text into placeholders for good, so this ends; a text without secrets is read once.
     while spans := redact_spans(text):
         count += len(spans)
         text = _replace(text, spans)
+    if len(text) >= _LEAST_KNOWN:
+        if len(_clean) >= _MOST_KNOWN:
+            _clean.clear()
+        _clean.add(_digest(text))
     return Redaction(text, count)
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def redact_spans(text: str) -> list[SecretSpan]:
     """Where the secrets are: in order, not overlapping, placeholders excluded."""
+    return merge(text, [SecretSpan(span.start, _wrapped_end(text, span), span.kind) for span in _found(text, 0)])
+
+
+def _found(text: str, depth: int, *, decorated: bool = True) -> Iterator[SecretSpan]:
     lowered = lowered_of(text)
-    ours = (*shape_spans(text, lowered), *assignment_spans(text, lowered), *spoken_spans(text, lowered))
-    return merge(text, [*ours, *library_spans(text)])
+    words = _WORDS.of(lowered)
+    yield from vendor_spans(text, words)
+    if words and decorated and depth < _DEEPEST:
+        for view in undecorated(text):
+            yield from map(view.origin, _found(view.text, depth + 1, decorated=False))
+            if view.is_only_reading:
+                return
+    if words:
+        hints = places_of(words & HINTS, lowered)
+        yield from shape_spans(text, lowered, words)
+        yield from assignment_spans(text, hints)
+        yield from column_spans(text, hints)
+        yield from spoken_spans(text, lowered, words)
+        if "\n" in text:
+            yield from shown_spans(text)
+        if depth == 0:
+            for view in strung(text):
+                yield from map(view.origin, _found(view.text, 1))
+    if depth < _DEEPEST:
+        for view in (*argument_lists(text), *tables(text, lowered), *unescaped(text, words)):
+            yield from map(view.origin, _found(view.text, depth + 1, decorated=decorated))
+
+
+def _wrapped_end(text: str, span: SecretSpan) -> int:
+    """Where a long key ends that goes on behind what a rule looked at, or over the next lines."""
+    end = span.end
+    if end - span.start >= _LEAST_LONG and _RUN.match(text, end - 1):
+        end = _RUN.match(text, end - 1).end()  # type: ignore[union-attr]  # it was asked just before
+    line = _LINE.match(text, span.start)
+    if line is None or line.end() != end:
+        return end
+    for _ in range(_MOST_LINES):
+        following = _NEXT_LINE.match(text, end)
+        if following is None or is_plain_word(following["more"]):
+            break
+        # Lines of one length are of one key, whatever a single one looks like.
+        if len(following["more"]) != len(line[0]) and not is_opaque(following["more"].rjust(16, "0")):
+            break
+        end = following.end("more")
+    return end
 
 
 def _replace(text: str, spans: list[SecretSpan]) -> str:

@@ -1,19 +1,30 @@
-"""`PASSWORD=...`, `"api_key": "..."`, `--token ...`: a name that announces a secret, a separator, and a value."""
+"""`PASSWORD=...`, `"api_key": "..."`, `<key>token</key><string>...`: a telling name, a link, and a value.
+
+The link may be any that a language of code, settings or markup has, and may go over a line end. The further it is from
+a plain assignment, the more the value itself has to look like a secret. A name may also be the head of a column: in
+tables of Markdown and terminals, and in CSV.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import IntEnum
+from itertools import accumulate
 
-from leporello.redact.patterns import SecretSpan
+from leporello.lazy_regex import lazy_regex
+from leporello.redact.names import Strength, is_shell_name, strength_of
+from leporello.redact.spans import SecretSpan
 from leporello.redact.values import (
+    is_chosen,
     is_code,
+    is_file_name,
     is_filler,
+    is_label,
     is_made_of_words,
     is_number,
     is_opaque,
+    is_opaque_literal,
     is_pass_phrase,
     is_plain_word,
     is_reference,
@@ -21,71 +32,46 @@ from leporello.redact.values import (
     is_variable_like,
 )
 
-
-class Strength(IntEnum):
-    """How much a value must look like a secret to be taken for one."""
-
-    TOKEN = 1
-    """`token`, `secret`, `auth`: honest words of code. Only an opaque value counts."""
-    KEY = 2
-    """`api_key`, `client_secret`, `accessToken`: any literal that is not made of words."""
-    PASSWORD = 3
-    """`password` and its kin: any literal."""
-
-
-HINTS = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "密码", "口令", "密钥")
-"""One of these stands in every telling name."""
-
-_ENDING = (
-    r"(?:[_\-.]?(?:\d{1,3}|old|new|prod|production|staging|stage|dev|test|live|value|plain|raw|b64|base64|default|admin"
-    r"|root))?"
-)
-_PASSWORD = re.compile(rf"(?:passw(?:or)?d|passphrase|passcode|pwd|(?<=.)[_\-.]pass|密码|口令){_ENDING}$")
-_CAMEL_PASS = re.compile(r"[a-z]Pass$")
-_KEY = re.compile(
-    r"(?:(?:api|access|account|secret|signing|encryption|master|shared|storage|subscription|webhook|hmac|jwt|deploy"
-    r"|admin|service|license|private|auth|client|consumer|application|app)[_\-.]?(?:secret[_\-.]?)?(?:access[_\-.]?)?key"
-    r"|(?:access|auth|refresh|api|bot|session|bearer|id|oauth|personal|private|deploy|app|service|client|security|login"
-    r"|registration|registry|user|github|gitlab|gh|slack|npm|hf|vault|discord|telegram)[_\-.]?(?:api[_\-.]?)?token"
-    r"|(?:client|app|shared|consumer|webhook|oauth|jwt|session|cookie|signing|api|totp|otp)[_\-.]?secret"
-    rf"|密钥){_ENDING}$"
-)
-_TOKEN = re.compile(rf"(?:secret|token|credentials?|_auth|^auth|_key){_ENDING}$")
-
-
-def strength_of(name: str) -> Strength | None:
-    """How surely a name announces a secret; None when it does not."""
-    lowered = name.lower()
-    if _PASSWORD.search(lowered) or _CAMEL_PASS.search(name):
-        return Strength.PASSWORD
-    if _KEY.search(lowered):
-        return Strength.KEY
-    return Strength.TOKEN if _TOKEN.search(lowered) else None
-
-
-def is_shell_name(name: str) -> bool:
-    """`DB_PASSWORD`: capitals throughout, as environment variables are written."""
-    return name.isupper() and len(name) > 2
-
-
-# A name with a hint in it. Tried on small letters, and only in texts where some hint occurs at all.
-_HINT = re.compile("|".join(HINTS))
-_REST_OF_NAME = re.compile(r"[\w.-]{0,40}")
+_REST_OF_NAME = lazy_regex(r"[\w.-]{0,40}")
 _NAME_LENGTH = 64
 _TRIES = 16
 
-_SEPARATOR = re.compile(
-    r"""(?:\\{0,3}["'`]\]?|\])?                                   # closes the name: "password":   ['password'] =
+_CLOSED = r"""(?:\\{0,3}["'`]\]?|\]|\*\*|__)?"""
+_LINKS = lazy_regex(
+    rf"""{_CLOSED}
     (?:
-      [\ \t]{0,2}:[\ \t]{0,2}[A-Za-z_][\w.\[\]| ]{1,40}=[\ \t]{0,4}           # password: str = "..."
-    | [\ \t]{0,8}(?P<sign>=>|:=|:-|==|=|：|:)[\ \t]{0,8}
-    | (?P<says>[\ \t]{1,2}(?:is|was)[\ \t]{0,2}:?[\ \t]{1,2}|是[\ \t]?|为[\ \t]?)
-    | (?P<space>[\ \t]{1,4})
+      (?P<attribute>(?:[ \t]{{0,4}}[=:](?=[ \t]{{0,4}}[\r\n{{]))?[ \t\r\n,]{{0,20}}(?:\{{[ \t\r\n]{{0,20}})?
+        (?:["']?(?:[Tt]ype|[Dd]escription|sensitive)["']?[ \t]{{0,8}}[=:][ \t]{{0,4}}
+           [^\n,]{{1,80}}[\r\n,][ \t\r\n]{{0,20}}){{0,3}}
+        ["']?(?:[Vv]alue|default)["']?[ \t]{{0,8}}[=:][ \t]{{0,4}})              # "name": "PASSWORD", "value":
+    | [ \t]{{0,2}}:[ \t]{{0,2}}[A-Za-z_][\w.\[\]| ]{{1,40}}=[ \t]{{0,4}}                       # password: str = "..."
+    | [ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}(?P<list>[\[(]\s{{0,40}}(?=["'`]))              # passwords = ["..."]
+    | [ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}(?P<made>(?:new[ ])?(?:\[\]byte|Some|Just|bytes|str|[Bb]uffer\.from
+        |(?:String|Secret\w{{0,8}})(?:::(?:from|new)|\.valueOf)?|password)\([ \t]{{0,4}}(?=["'`]))  # = []byte("...")
+    | (?P<call>\([ \t]{{0,4}}(?=["'`]))                                                        # setPassword("...")
+    | [ \t]{{0,8}}(?P<sign>=>|:=|:-|==|=|：|:)(?:\*\*|__)?[ \t]{{0,8}}(?:!!(?:str|binary)[ ]|@(?="))?
+      (?P<below>(?:[|>][+-]?[ \t]{{0,2}}|\(|\\)?\r?\n[ \t]{{0,40}})?
+    | (?:[ \t\r\n]{{0,20}},[ \t\r\n]{{0,20}}|\)?[ \t]{{0,4}}(?:\?[:?]|\|\||or[ ])[ \t]{{0,4}})
+      (?P<argument>(?=\\{{0,3}}["'`]))  # define('PASSWORD', '...'), getenv(..) ?: '...'
+    | (?P<element>[ \t\r\n]{{0,20}}/?>[ \t\r\n]{{0,20}}(?:<value>[ \t\r\n]{{0,20}})?            # <entry key="password">
+        | </[\w:.-]{{1,24}}>[ \t\r\n]{{0,20}}<[a-zA-Z][\w:.-]{{0,24}}>[ \t\r\n]{{0,20}}
+        | [ ][\w:-]{{1,24}}=["'][^"'\n<>]{{0,60}}["']>[ \t\r\n]{{0,20}})
+    | [ \t]{{0,20}}(?P<cell>\||\t)[ \t]{{0,20}}
+    | (?P<space>[ \t]{{1,4}})
     )""",
     re.VERBOSE,
 )
-_QUOTED = re.compile(r"""[fbruFBRU]{0,2}(?P<open>\\{0,3}["'`])(?P<value>(?:(?!(?P=open))[^\n]){1,1024}+)(?P=open)""")
-_BARE = re.compile(r"""(?P<value>[^\s"'`,;&<>\\]{1,1024}+)""")
+_QUOTED = lazy_regex(r"""[fbruFBRU]{0,2}(?P<open>\\{0,3}["'`])(?P<value>(?:(?!(?P=open))[^\n]){1,65536}+)(?P=open)""")
+_BARE = lazy_regex(r"""(?P<value>[^\s"'`,;&<>\\]{1,65536}+)""")
+_NO_PASS = lazy_regex(r"\d{1,3}(?!\w)|[/~.]")
+"""A count of tests, a directory."""
+_FAR = ("below", "argument", "attribute", "element", "cell", "list", "made", "call")
+_NEXT_ITEM = lazy_regex(r"""\\{0,3}["'`]\s{0,8},\s{0,80}\\{0,3}["'`](?P<value>[^\s"'`\\]{4,4096}+)(?=\\{0,3}["'`])""")
+_MOST_ITEMS = 100
+_ASKING = lazy_regex(r"(?:^|[._])(?:get|fetch|read|load|find|is|has|need|ask|prompt|reset|forgot)", re.IGNORECASE)
+"""What `getPassword("...")` is given is where it stands, not what it is."""
+_DEFINING = lazy_regex(r"(?:\(\s?(?:setq|def\w{0,10})|(?<![\w.])set)[ ]$")
+_WORD_BEFORE = lazy_regex(r"(?<![A-Za-z])([A-Za-z]{2,16})[ ]$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +80,7 @@ class _Assignment:
     name_start: int
     name: str
     strength: Strength
-    separator: re.Match[str]
+    link: re.Match[str]
     value: str
     start: int
     quoted: bool
@@ -105,36 +91,39 @@ class _Assignment:
 
     @property
     def sign(self) -> str:
-        return self.separator["sign"] or ""
+        return self.link["sign"] or ""
 
     @property
     def is_tight(self) -> bool:
         """No blanks around the sign, as shells and queries demand."""
-        return self.separator[0] == self.sign
+        return self.link[0] == self.sign
+
+    @property
+    def is_far(self) -> bool:
+        """Name and value are not joined by a sign on one line."""
+        return any(self.link[kind] is not None for kind in _FAR)
 
     @property
     def follower(self) -> str:
         return self.text[self.end : self.end + 1]
 
 
-def assignment_spans(text: str, lowered: str) -> Iterator[SecretSpan]:
-    """Values that are given to a telling name. `lowered` is the text in small letters."""
-    if not any(hint in lowered for hint in HINTS):
-        return
+def assignment_spans(text: str, hints: Iterable[int]) -> Iterator[SecretSpan]:
+    """Values that are given to a telling name. `hints` are the places where one may be."""
     done = 0
     run_end, tries = 0, 0
-    for hint in _HINT.finditer(lowered):
-        if hint.start() < done:
+    for hint in hints:
+        if hint < done:
             continue
-        found = _take_apart(text, hint.start())
+        found = _take_apart(text, hint)
         if found is None:
             continue
         done = found.start
-        if _is_quoted_secret(found) if found.quoted else _is_bare_secret(found):
-            # A sentence goes on behind its value; a setting ends with it.
-            outside = ")]}" if found.separator["says"] is None else ")]}.:!?*"
-            end = found.end if found.quoted else found.start + len(found.value.rstrip(outside))
+        if _is_secret(found):
+            end = _secret_end(found)
             yield SecretSpan(found.start, end, "assignment")
+            if found.link["list"] is not None:
+                yield from _further_items(found)
             done = end
         elif found.start < run_end:
             tries += 1
@@ -144,50 +133,106 @@ def assignment_spans(text: str, lowered: str) -> Iterator[SecretSpan]:
             run_end, tries = found.end, 0
 
 
+def _further_items(found: _Assignment) -> Iterator[SecretSpan]:
+    end = found.end
+    for _ in range(_MOST_ITEMS):
+        item = _NEXT_ITEM.match(found.text, end)
+        if item is None:
+            return
+        end = item.end("value")
+        if is_opaque(item["value"]) or is_chosen(item["value"]):
+            yield SecretSpan(*item.span("value"), "assignment")
+
+
+def _secret_end(found: _Assignment) -> int:
+    if found.quoted:
+        return found.end
+    return found.start + len(found.value.rstrip(")]}"))
+
+
 def _take_apart(text: str, place: int) -> _Assignment | None:
     name_end = _REST_OF_NAME.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text too
-    separator = _SEPARATOR.match(text, name_end)
-    if separator is None:
+    link = _LINKS.match(text, name_end)
+    if link is None:
         return None
     start = place
     while start > 0 and place - start < _NAME_LENGTH and (text[start - 1].isalnum() or text[start - 1] in "_-."):
         start -= 1
     name = text[start:name_end]
     strength = strength_of(name)
-    if strength is None:
+    if strength is None or (strength is Strength.TOKEN and not strength_of(f"{_word_before(text, start)}_{name}")):
         return None
-    if separator["space"] is not None and not _is_flag(text, start, name) and not _is_named_key(name, strength):
+    if link["space"] is not None and not _is_flag(text, start, name) and not _is_named_key(name, strength):
         return None
-    value = _QUOTED.match(text, separator.end()) or _BARE.match(text, separator.end())
+    if link["call"] is not None and (strength is Strength.TOKEN or _ASKING.search(name)):
+        return None
+    if link["sign"] == ":" and text[max(0, start - 1) : start] == ":":  # a:b:secret:c
+        return None
+    if link["sign"] != "=" and name.lower() == "pass":  # what tests do
+        return None
+    if name.lower() in ("pass", "pwd", "oldpwd") and _NO_PASS.match(text, link.end()):
+        return None
+    value = _QUOTED.match(text, link.end()) or _BARE.match(text, link.end())
     if value is None:
         return None
     quoted = "open" in value.re.groupindex
-    return _Assignment(text, start, name.lstrip("-"), strength, separator, value["value"], value.start("value"), quoted)
+    return _Assignment(text, start, name.lstrip("-"), strength, link, value["value"], value.start("value"), quoted)
+
+
+def _word_before(text: str, start: int) -> str:
+    found = _WORD_BEFORE.search(text, max(0, start - 24), start)
+    return found[1].lower() if found else ""
+
+
+_DIRECTIVES = frozenset(("requirepass", "masterauth", "bindpw", "rootpw"))
 
 
 def _is_flag(text: str, start: int, name: str) -> bool:
-    """`--db-password x`, and `ENV DB_PASSWORD x` of container files."""
-    return name.startswith("--") or text[max(0, start - 4) : start] == "ENV "
+    """`--db-password x`, `-storepass x`, `requirepass x`, and `ENV DB_PASSWORD x` of container files."""
+    if name.startswith("-") or name in _DIRECTIVES:
+        return True
+    if text[max(0, start - 1) : start] == ":" and text[start + len(name) : start + len(name) + 2] == ' "':
+        return True
+    if _DEFINING.search(text, max(0, start - 16), start) and text[start + len(name) : start + len(name) + 2] == ' "':
+        return True
+    return text[max(0, start - 4) : start] in ("ENV ", "etx ") or text[max(0, start - 8) : start] == "#define "
 
 
 def _is_named_key(name: str, strength: Strength) -> bool:
     """`AWS_SECRET_ACCESS_KEY x`: the sign was left out, the name says enough."""
-    return strength is Strength.KEY and "_" in name and is_shell_name(name)
+    return strength is Strength.KEY and "_" in name
+
+
+def _is_secret(found: _Assignment) -> bool:
+    if found.is_far and not _looks_given(found):
+        return False
+    return _is_quoted_secret(found) if found.quoted else _is_bare_secret(found)
+
+
+def _looks_given(found: _Assignment) -> bool:
+    """Between name and value stands more than a sign: a word there is a description, a type, the next field."""
+    value = found.value.strip()
+    given = is_opaque(value) or (found.strength is Strength.PASSWORD and is_chosen(value))
+    if not given or is_term(value) or is_file_name(value):
+        return False
+    if found.quoted or found.link["element"] is not None:
+        return found.link["element"] is None or found.text[found.end : found.end + 40].lstrip()[:1] in ("<", "")
+    if found.link["cell"] is not None:
+        return found.text[found.end : found.end + 40].lstrip(" \t")[:1] in ("|", "\n", "\r", "\t", "")
+    return found.follower in ("", "\n", "\r", "'", '"', "`", ")")
 
 
 def _is_quoted_secret(found: _Assignment) -> bool:
     value = found.value.strip()
     if is_reference(value):
         return False
-    if found.separator["says"] is not None:
-        return is_opaque(value)
     if " " in value:
         # A sentence about passwords is common in code; a pass phrase in clear is rare.
         return "phrase" in found.name.lower() or (found.strength is Strength.PASSWORD and is_pass_phrase(value))
-    if is_filler(value):
+    if is_filler(value) or (found.name.lower() == "key" and ":" in value):  # of a cache
         return False
     if found.strength is Strength.PASSWORD:
-        return True
+        return not is_label(value)
     if is_code(value):
         return False
     if found.strength is Strength.KEY:
@@ -198,25 +243,27 @@ def _is_quoted_secret(found: _Assignment) -> bool:
 def _is_bare_secret(found: _Assignment) -> bool:
     value = found.value
     shell = is_shell_name(found.name) and found.sign in ("=", ":", ":-")
-    if is_reference(value) or is_filler(value) or value[0] in "{[(":
+    if is_reference(value) or is_filler(value) or value[0] in "{[(" or value.startswith(("./", "../", "~/")):
+        return False
+    if found.link[0] == ":" and value[0] == "?":  # ${DB_PASSWORD:?is not set}
         return False
     if is_code(value) and not (shell and found.is_tight and is_opaque(value) and "." not in value):
         return False
     value = value.rstrip(")]}.:!?*")
     if not value or is_reference(value) or value.lower() == found.name.lower():
         return False
+    if found.name.lower() == "key":  # of a map, a cache, a table: only what is drawn at random
+        return is_opaque(value) and value.isalnum() and value.lower() != value != value.upper()
     if found.strength is Strength.PASSWORD:
-        return _is_bare_password(found, value, shell)
+        return not is_label(value) and _is_bare_password(found, value, shell)
     if shell and found.is_tight and found.strength is Strength.KEY:
         return len(value) >= 4 and not is_number(value)
     return is_opaque(value)
 
 
 def _is_bare_password(found: _Assignment, value: str, shell: bool) -> bool:
-    if found.separator["says"] is not None:
-        return is_opaque(value) and not is_term(value)
     if not found.sign:  # a flag, or an annotated name
-        return not value.startswith("-") and (found.separator["space"] is not None or is_opaque(value))
+        return not value.startswith("-") and (found.link["space"] is not None or is_opaque(value) or found.is_far)
     if shell:
         return not value.startswith("/")
     if is_variable_like(value):
@@ -224,7 +271,7 @@ def _is_bare_password(found: _Assignment, value: str, shell: bool) -> bool:
     if found.is_tight and found.sign == "=":
         return not (_is_argument(found) and value.isidentifier())
     if is_plain_word(value):
-        return _fills_its_line(found) and value.islower() and len(value) > 3
+        return _fills_its_line(found) and value.islower() and value.isascii() and len(value) > 3
     return not is_number(value) or len(value) >= 6
 
 
@@ -238,3 +285,67 @@ def _fills_its_line(found: _Assignment) -> bool:
     line_start = found.text.rfind("\n", max(0, found.name_start - 80), found.name_start) + 1
     before = found.text[line_start : found.name_start]
     return not before.strip(" \t-") and found.follower in ("", "\n", "\r")
+
+
+_RULE = lazy_regex(r"[-|+: =]{3,}$")
+_LONGEST_HEAD, _LONGEST_ROW, _MOST_ROWS = 400, 4_000, 1_000
+_SEPARATORS = "|\t;,"
+_ALIGNED = lazy_regex(r"[^ \t]{1,200}+(?:[ ][^ \t]{1,200}+){0,20}")
+
+
+def column_spans(text: str, hints: Iterable[int]) -> Iterator[SecretSpan]:
+    """Values under a telling head. `hints` are the places where one may be."""
+    if "\n" not in text:
+        return
+    done = 0
+    for hint in hints:
+        if hint < done:
+            continue
+        start = text.rfind("\n", max(0, hint - _LONGEST_HEAD), hint) + 1
+        end = text.find("\n", hint, hint + _LONGEST_HEAD)
+        if end < 0:
+            done = hint + _LONGEST_HEAD // 2
+            continue
+        done = end
+        head = text[start:end]
+        separator = next((sign for sign in (*_SEPARATORS, "  ") if sign in head.strip(" ")), None)
+        if separator is None:
+            continue
+        cells = [cell for cell, _ in _cells(head, separator)]
+        names = [strength_of("_".join(cell.split()).strip("*`\"'_")) for cell in cells]
+        if any(names) and sum(1 for cell in cells if cell.strip()) > 1:
+            yield from _rows(text, end + 1, separator, names)
+
+
+def _cells(row: str, separator: str) -> list[tuple[str, int]]:
+    """Each cell of a row, and where it begins. Columns may also be set apart by blanks alone."""
+    if separator == "  ":
+        return [(cell[0], cell.start()) for cell in _ALIGNED.finditer(row)]
+    cells = row.split(separator)
+    return list(zip(cells, accumulate((len(cell) + 1 for cell in cells), initial=0), strict=False))
+
+
+def _rows(text: str, start: int, separator: str, names: list[Strength | None]) -> Iterator[SecretSpan]:
+    for _ in range(_MOST_ROWS):
+        end = text.find("\n", start, start + _LONGEST_ROW)
+        row = text[start : end if end >= 0 else start + _LONGEST_ROW].rstrip("\r")
+        cells = _cells(row, separator)
+        if not _RULE.match(row.strip()):
+            if len(cells) != len(names):
+                return
+            for (cell, place), strength in zip(cells, names, strict=True):
+                value = cell.strip().strip("\"'`*")
+                if strength is not None and _is_cell_secret(value, strength):
+                    found = start + place + cell.find(value)
+                    yield SecretSpan(found, found + len(value), "column")
+        if end < 0:
+            return
+        start = end + 1
+
+
+def _is_cell_secret(value: str, strength: Strength) -> bool:
+    if " " in value or is_term(value) or is_file_name(value):
+        return False
+    if not any(character.isdigit() for character in value):
+        return False
+    return is_chosen(value) if strength is Strength.PASSWORD else is_opaque_literal(value)

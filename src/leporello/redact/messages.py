@@ -9,27 +9,50 @@ something of a message (facts, summaries, one-liners, an index, a preview) there
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 
-from leporello.messages import Message, Part, PartKind, ToolCall, calls_of, parse_json, parts_of
-from leporello.redact import redact, redact_spans
-from leporello.redact.values import PLACEHOLDER
+from leporello.lazy_regex import lazy_regex
+from leporello.messages import Message, Part, PartKind, ToolCall, calls_of, is_result, parse_json, parts_of, text_of
+from leporello.redact import PLACEHOLDER, redact, redact_answer, redact_printed, redact_spans
+from leporello.redact.given import asks, prints
+from leporello.text_features.rare import RarePattern
 
 _TEXT_KEYS = ("text", "refusal", "thinking", "content")
 _BESIDE = ("reasoning_content", "reasoning", "refusal")
-_DEEPEST = 50
 
 
-def masked(message: Message) -> Message:
+class Given(StrEnum):
+    """What a message may give without a word about it, because of the one before."""
+
+    NOTHING = ""
+    ANSWER = "answer"
+    """The secret that was asked for."""
+    OUTPUT = "output"
+    """The secret that a command was told to read."""
+
+
+def given_after(message: Message, before: Given) -> Given:
+    """What the next message may give, bare; `before` is what this one may."""
+    if is_result(message):
+        return before
+    if any(prints(call.arguments) for call in calls_of(message)):
+        return Given.OUTPUT
+    return Given.ANSWER if asks(text_of(message)) else Given.NOTHING
+
+
+def masked(message: Message, given: Given = Given.NOTHING) -> Message:
     """The message without secrets. For reading only: it is never sent, and never stored in the log."""
     changed: Message = {}
+    clean = masker(message, given)
     content = message.get("content")
     if isinstance(content, str):
-        changed["content"] = masked_text(content)
+        changed["content"] = clean(content)
     elif isinstance(content, list):
-        changed["content"] = _masked_parts(parts_of(message))
+        changed["content"] = _masked_parts(parts_of(message), clean)
     for key in _BESIDE:
         if isinstance(message.get(key), str):
             changed[key] = redact(message[key])
@@ -38,70 +61,89 @@ def masked(message: Message) -> Message:
     return message if all(message.get(key) == value for key, value in changed.items()) else {**message, **changed}
 
 
+def masker(message: Message, given: Given) -> Callable[[str], str]:
+    """What masks the texts of a message."""
+    if given is Given.OUTPUT and is_result(message):
+        return redact_printed
+    return redact_answer if given is Given.ANSWER and not is_result(message) else redact
+
+
 def masked_call(call: ToolCall) -> ToolCall:
-    arguments = masked_text(call.arguments)
+    arguments = masked_arguments(call.arguments)
     return call if arguments == call.arguments else replace(call, arguments=arguments)
 
 
-def masked_text(text: str) -> str:
-    """The text without secrets; inside JSON the texts are read as they are meant, without its escapes."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return redact(text)
-    value = parse_json(text)
-    if isinstance(value, dict | list) and _masked_value(value, 0) != value:
-        text = _masked_json(text)
-    # Once more as a whole: a name and its value stand in two texts of the JSON.
-    return redact(text)
+_FIELD = frozenset(
+    "selector element name label field locator target xpath css id ref placeholder description role type".split()
+)
+_TYPED = frozenset("text value content keys string input input_text".split())
+_SECRET_FIELD = RarePattern(
+    lazy_regex(
+        r"passw|passcode|passphrase|(?<![a-z])(?:pwd|pass|pin|otp|cvv|cvc|2fa|totp)(?![a-z])|secret"
+        r"|api[_ -]?key|token|one-time|kennwort|mot de passe|contraseñ|senha|парол|密码|密碼|パスワード|비밀번호",
+        re.IGNORECASE,
+    )
+)
 
 
-def _masked_json(text: str) -> str:
-    try:
-        # Numbers stay as they were written: orjson makes floats of integers beyond 64 bits.
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+def masked_arguments(arguments: str) -> str:
+    """A call's arguments without secrets, nor what they type into a field for one."""
+    text = redact(arguments)
+    if text != arguments and parse_json(text) is None and parse_json(arguments) is not None:
+        text = _masked_tokens(arguments)
+    if _SECRET_FIELD.search(text) is None:
         return text
-    return json.dumps(_masked_value(value, 0), ensure_ascii=False, separators=(",", ":"))
+    value = parse_json(text)
+    changed = _without_typed(value)
+    return text if changed == value else json.dumps(changed, ensure_ascii=False)
 
 
-def _masked_value(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if depth >= _DEEPEST:
-        return value
-    if isinstance(value, dict):
-        return {key: _masked_value(item, depth + 1) for key, item in value.items()}
+_TOKEN = lazy_regex(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?|[-+.\w]++')
+
+
+def _masked_tokens(text: str) -> str:
+    """JSON whose secrets are no part of one string: each name and value that they touch is masked as a whole."""
+    before = ""
+    while text != before and (spans := redact_spans(text)):
+        before = text
+        pieces, position = [], 0
+        for token in _TOKEN.finditer(text):
+            if any(span.start < token.end() and token.start() < span.end for span in spans):
+                pieces += [text[position : token.start()], _masked_token(token)]
+                position = token.end()
+        text = "".join(pieces) + text[position:]
+    return text
+
+
+def _masked_token(token: re.Match[str]) -> str:
+    if token[2] is None:
+        return json.dumps(PLACEHOLDER)
+    return json.dumps(redact(json.loads(token[1])), ensure_ascii=False) + token[2]
+
+
+def _without_typed(value: Any) -> Any:
     if isinstance(value, list):
-        words = [_masked_value(item, depth + 1) for item in value]
-        return _masked_words(words) if len(words) > 1 and all(isinstance(word, str) for word in words) else words
-    return value
+        return [_without_typed(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    secret = any(
+        key.lower() in _FIELD and isinstance(item, str) and _SECRET_FIELD.search(item) for key, item in value.items()
+    )
+    return {
+        key: PLACEHOLDER
+        if secret and key.lower() in _TYPED and isinstance(item, str) and item
+        else _without_typed(item)
+        for key, item in value.items()
+    }
 
 
-def _masked_words(words: Sequence[str]) -> list[str]:
-    """The words of a command, read as the one line they are: `-p` in one announces what stands in the next."""
-    spans = redact_spans(" ".join(words))
-    if not spans:
-        return list(words)
-    made = []
-    start = 0
-    for word in words:
-        clean, position = "", 0
-        for span in spans:
-            first, last = max(span.start - start, position), min(span.end - start, len(word))
-            if first < last:
-                clean += word[position:first] + PLACEHOLDER
-                position = last
-        made.append(clean + word[position:])
-        start += len(word) + 1
-    return made
-
-
-def _masked_parts(parts: Sequence[Part]) -> list[Any]:
-    clean = [_masked_part(part) for part in parts]
+def _masked_parts(parts: Sequence[Part], mask: Callable[[str], str]) -> list[Any]:
+    clean = [_masked_part(part, mask) for part in parts]
     said = [index for index, part in enumerate(parts) if part.kind is PartKind.TEXT and part.text]
     if len(said) < 2:
         return clean
     joined = "\n".join(_text_in(clean[index]) for index in said)
-    whole = redact(joined)
+    whole = mask(joined)
     if whole != joined:
         # A secret goes through several parts: the first takes the text of all.
         clean[said[0]] = {"type": "text", "text": whole}
@@ -109,10 +151,10 @@ def _masked_parts(parts: Sequence[Part]) -> list[Any]:
     return clean
 
 
-def _masked_part(part: Part) -> Any:
+def _masked_part(part: Part, mask: Callable[[str], str]) -> Any:
     if part.kind not in (PartKind.TEXT, PartKind.THINKING) or not part.text:
         return part.raw
-    text = masked_text(part.text)
+    text = mask(part.text)
     if text == part.text:
         return part.raw
     return text if isinstance(part.raw, str) else {**part.raw, _text_key(part.raw): text}
@@ -149,4 +191,5 @@ def masked_value(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     opening = f'{name}: "'
-    return redact(f'{opening}{value}"')[len(opening) : -1]
+    shown = redact(f'{opening}{value}"')
+    return shown[len(opening) : -1] if shown.startswith(opening) and shown.endswith('"') else PLACEHOLDER

@@ -1,138 +1,419 @@
-"""Secrets as people say them: "the password is ...", "pass: ...", "the PIN is ...", also in other languages.
+"""Secrets as people say them: "the password is ...", "use ... as the PIN", "密码是...", in a dozen languages.
 
-In a sentence any word may follow "password is", so a value counts only when it looks chosen as a password: letters
-mixed with digits or signs. What is masked is masked whole, up to the next blank, and further while the words go on
-looking like that.
+One table of words (`names`) says what is spoken of; then the next few words are read. In a sentence any word may follow
+"password is", so a value counts only when it looks chosen as a password: letters mixed with digits or signs. The
+further away it stands, and the weaker the word, the stranger it must look.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
 
-from leporello.redact.patterns import SecretSpan, matches
-from leporello.redact.values import is_chosen, is_literal, is_opaque_literal, is_pass_phrase, is_phrase_word, is_strange
-
-_WORDS = ("pass", "kennwort", "wachtwoord", "senha")
-_FOREIGN_WORDS = ("contraseña", "парол", "密码", "口令", "パスワード", "비밀번호")
-_KEY_WORDS = (" key", " token")
-
-_QUALIFIER = r"(?:[ ](?:for|of|on|für|pour|de|para|для)(?:[ ][\w.@/-]{1,40}){1,4}?)?"
-_SAYS = (
-    r"[ \t]{1,2}(?:is|was|to|will[ ]be|(?:is|was)[ ](?:now|still)|ist|lautet|est|es|é|è|это|—|-)[ \t]{0,2}:?[ \t]{1,2}"
-    r"|[ \t]?(?:是|为|は)[ \t]?"
+from leporello.lazy_regex import lazy_regex
+from leporello.redact.names import KEYS, PASSWORDS, PINS, STEMS
+from leporello.redact.spans import SecretSpan, lowered_of, places_of
+from leporello.redact.values import (
+    is_chosen,
+    is_dashed_phrase,
+    is_file_name,
+    is_hex_or_id,
+    is_label,
+    is_literal,
+    is_opaque_literal,
+    is_pass_phrase,
+    is_phrase_word,
+    is_strange,
 )
-_NAME = re.compile(
-    rf"""(?:
-      (?P<phrase>pass[ -]?phrase)
-    | (?<![\w-])(?P<short>pass)(?![\w-])
-    | pass(?:w(?:or)?ds?|code|wort|e)(?!\w) | kennwort | wachtwoord | senha
-    | contraseña | парол[ьяю] | 密码 | 口令 | パスワード | 비밀번호
-    )["'*_]{{0,3}}
-    (?:
-      {_QUALIFIER} (?: (?P<colon>[ \t\u00a0]{{0,2}}[:：][ \t*]{{0,4}}) | (?P<says>{_SAYS}) )
-    | (?P<space>[ \t]{{1,2}})
-    )""",
+
+_CJK = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Scripts that put no blank between a word and the next; Thai is one of them."""
+_NAME = lazy_regex(
+    rf"(?:(?P<pin>{PINS})|(?P<password>{PASSWORDS})|(?P<key>{KEYS}))"
+    rf"(?:(?:s|es|en|['’]\w{{1,4}}|i|y|ом|а|ам)(?![\w-]))?(?=[^\w-]|$|[{_CJK}]|-\s)"
+)
+# What says "the next one is it". In scripts without blanks it ends a run of letters.
+_IS = frozenset(
+    (
+        "is was be = to will are ist lautet war auf est es será era é è sarà это — – - := -> → => jest brzmi "
+        "wynosi olarak heißt sera reads equals using changed set mit avec con com с на i is: was: "
+        "är er je on là adalah είναι este هي הוא היא है"
+    ).split()
+)
+_SHORT_IS = frozenset(("is", "was", "=", "-", "—", "es", "ist", "est", "é", "è"))
+_CJK_IS = lazy_regex(r"(?:คือ|是|为|為|成|了|到|は|が|を|는|은|를|을|가|이|으로|로)$")
+_ADVERBS = frozenset(
+    "now still currently jetzt nun maintenant ahora agora adesso ora теперь сейчас teraz artık şimdi simply".split()
+)
+# What stands between a value and what it is: `... as the password`.
+_AS = frozenset("as is als ist comme est como es é è come jako to это как olarak — - = # // <- ← -- <--".split())
+_CJK_AS = lazy_regex(r"は|が|を|是|为|作为|로|으로|을|를")
+_STOPS = frozenset("\n。！？；")
+_TOKEN = lazy_regex(
+    rf"[{_CJK}]+|[^\s\"'`<>\\{_CJK}「」『』“”„«»，。；、！？（）：]+|[\"'`“”„«»「」『』：，。；、！？\n]"
+)
+_QUOTED = lazy_regex(
+    r"""["'`“„«「『][ \u00a0\u202f]?(?P<value>[^"'`“”„»」』\n\\]{3,200}?)[ \u00a0\u202f]?["'`“”»」』]"""
+)
+_ESCAPED = lazy_regex(r"u[0-9a-f]{4}")
+"""Of a letter, as JSON may write it: read where it is written out."""
+_TRIM = ".,;:!?)]}*"
+_LEAD = "*_(:=："
+_SETTING_END = lazy_regex(r"[;,]|&(?=[\w-]{1,40}=)")
+_TELLING = lazy_regex(r"[\d!@#$%^&*+?~|§€£\"'`“„«「『]|[a-z][A-Z][a-z]|[a-z]-[a-z]{2,16}-")
+"""Without one of these there is no value: it spares most talk about passwords the closer look."""
+_WINDOW, _BELOW_WINDOW, _BEFORE = 110, 200, 70
+_MOST_WORDS, _NEAR = 9, 4
+_BELOW = lazy_regex(
+    r"""(?:[^\n:：.!?`"']{0,60}[:：][ \t*_]{0,4}\r?\n | [ ]for[ ][^\n:]{1,120}:[ \t]{0,4}\r?\n
+    | [^\n.!?`"']{0,30}[ ](?:below|follows|here)[.:]?[ \t]{0,4}\r?\n
+    | [ \t*_]{0,4}\r?\n[ \t]{0,8}[-=~]{3,40}[ \t]{0,4}\r?\n)
+    (?:[ \t>|]{0,8}\r?\n){0,2}
+    (?:[ \t>]{0,8}(?:```|~~~)[\w-]{0,12}[ \t]{0,4}\r?\n)?
+    [ \t>]{0,40}(?:[-*][ ]|\d{1,2}[.)][ ])?[*`"']{0,3}
+    (?P<value>[^\s"'`<>]{4,65536}+)
+    (?=[*`"']{0,3}[ \t]{0,8}\r?(?:\n|$))""",
+    re.VERBOSE,
+)
+_ANSWER = lazy_regex(
+    r"""(?:[^\n.!?？]{0,60}[?？]["'”]?|(?P<label>[ \t*_]{0,4})(?=\r?\n)|[^\n.!?？:]{0,60}(?=\r?\n[\w-]{1,20}:[ ]))
+    \s{1,8}(?:[\w-]{1,20}:[ ][a-z ,.!]{1,30}\r?\n)?(?:[\w-]{1,20}:[ ]{1,2})?
+    (?:(?:it['’]?s|it[ ]is|c['’]est|es[ ]ist|es|это)[ ](?:(?:still|now)[ ])?)?[*`"']{0,3}
+    (?P<value>[^\s"'`<>]{4,512}+)(?=[*`"']{0,3}[ \t]{0,8}\r?(?:\n|$))""",
     re.VERBOSE | re.IGNORECASE,
 )
-_QUOTED = re.compile(r"""(?P<open>["'`])(?P<value>[^"'`\n\\]{3,200}+)(?P=open)""")
-_TOKEN = re.compile(r"""[^\s"'`<>\\]{3,256}+""")
-_TOKEN_AFTER_COLON = re.compile(r"""[^\s"'`<>\\,;]{3,256}+""")
-_NEXT_TOKEN = re.compile(r"""[ ]([^\s"'`<>\\,;:=()\[\]{}/-][^\s"'`<>\\,;:=()\[\]{}]{1,64}+)(?=[\s.,;]|$)""")
-_NEXT_WORD = re.compile(r"[ ]?([^\W\d_]{2,24}+)(?=[\s.,;]|$)")
-_USER_BEFORE = re.compile(
+_NEXT_CODE = lazy_regex(
+    r"\r?\n[ \t>]{0,8}(?:[-*][ ]|\d{1,2}[.)][ ])?[ \t]{0,4}"
+    r"(?P<code>\d{3,6}[ ]\d{3,6}(?:[ ]\d{3,6}){0,2}|[A-Za-z0-9][A-Za-z0-9-]{5,40})(?=[ \t]{0,8}\r?(?:\n|$))"
+)
+_CODE = lazy_regex(
+    r"(?=[A-Za-z-]*\d)[A-Za-z0-9]{3,12}(?:-[A-Za-z0-9]{3,12}){1,5}$|\d{4,12}$|(?=[a-z]*\d)[a-z0-9]{8,16}$"
+    r"|\d{3,6}(?:[ ]\d{3,6}){1,3}$"
+)
+_PIN = lazy_regex(r"\d{4,12}#?$|\d{2,4}(?:-\d{2,4}){1,3}$")
+_COUNTED = lazy_regex(r"[ ]\d{1,8}[ ](?!works|is\b|was\b)[a-z]{3,24}s\b")
+"""So many of something: `pin 4711 packages`."""
+_TYPED = lazy_regex(
+    r"""(?:\b(?:enter|type|use|try)|now[ ]it['’]?s|(?:is|to)[ ]now|changed[ ]to)[ ]"""
+    r"""[`"'“]?(?P<value>[^\s"'`“”<>\\]{6,128}+)"""
+)
+"""What is to be typed where a password is asked for, and what it was changed to."""
+_TYPED_WHEN = lazy_regex(
+    r"""\b(?:enter|type|use|try|put)[ ][`"'“]?(?P<value>[^\s"'`“”<>\\]{6,128}+)["'`”]?"""
+    r"""[ ](?:when|if|as|for|at)[ ][^\n.!?]{0,40}$""",
+    re.IGNORECASE,
+)
+_LISTED = lazy_regex(
+    r"""[ \t>]{0,8}(?:[-*•][ ]|\d{1,2}[.)][ ])?["'`*]{0,3}[\w. /-]{1,40}["'`*]{0,3}[ ]?[:=→–][ ]{0,2}"""
+    r"""["'`*]{0,3}(?P<value>[^\s"'`<>,]{4,65536}+)["'`*,]{0,3}[ \t]{0,8}(?=\r?(?:\n|$))"""
+)
+_HEADING = lazy_regex(r"[ \t*_]{0,4}[:：][ \t*_]{0,4}\r?\n")
+_USER_BEFORE = lazy_regex(
     r"(?:user(?:name)?|login|account|e-?mail)[ :=]{1,3}\S{1,64}[ ]?(?:,|/|&|and|with)?[ ]?(?:the[ ])?$", re.IGNORECASE
 )
-_PIN = re.compile(
-    r"""(?<![A-Za-z0-9])pin(?:[ ](?:code|number))?["']?(?:[ ](?:is|was)[ ]:?|[ ]{0,2}[:=][ ]{0,2})["']?"""
-    r"""(\d{4,12})(?![\w.-]*\w)""",
-    re.IGNORECASE,
+_GENERATED_PART = lazy_regex(r"(?<![A-Za-z0-9])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
+_NEXT_PIECE = lazy_regex(r"""[ ]([^\s"'`<>\\,;:=()\[\]{}/-][^\s"'`<>\\,;:=()\[\]{}]{1,64}+)(?=[\s.,;]|$)""")
+_NEXT_WORD = lazy_regex(r"[ ]?([^\W\d_]{2,24}+)(?=[\s.,;]|$)")
+_BRACKETED = lazy_regex(r"\([^()]{6,128}+\)[.,;:!?]?$")
+_PLACE = lazy_regex(r"[/.]\w{1,40}:\d{1,6}:")
+"""`src/app.py:7:`"""
+_CALL = lazy_regex(r"[(\[{]")
+_END = lazy_regex(r"[.!?;{}\[\]]")
+_DESCRIBES = lazy_regex(
+    r"(?:ed|ing|ive|able|ible|al|ory|ent|ect|ong|eak|ort|er|able|word|phrase|key|text|hash)$", re.IGNORECASE
 )
-_KEY = re.compile(
-    r"(?:(?<=api)|(?<=auth)|(?<=access)|(?<=secret))[ ](?:key|token)(?P<link>[ ](?:is|was)[ ]?:?|[ ]?[:=])?[ ]{1,2}"
-    r"(?P<value>[A-Za-z0-9_+/=.~-]{16,512}+)",
-    re.IGNORECASE,
-)
-_GENERATED_PART = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
-_ENDING = ".,;:!?)]}*"
-_MOST_TOKENS = 8
-_PHRASE_WORDS = 3
+_COLONS = frozenset(":=：")
+_BEFORE_COLON = frozenset(" \t*_:：")
+_QUOTES = frozenset("\"'`“”„«»「」『』")
+_MOST_PIECES, _PHRASE_WORDS, _MOST_CODES = 8, 3, 20
 
 
-def spoken_spans(text: str, lowered: str) -> Iterator[SecretSpan]:
-    """Values that a sentence calls a password, a PIN or a key. `lowered` is the text in small letters."""
-    for word in _WORDS if text.isascii() else (*_WORDS, *_FOREIGN_WORDS):
-        for name in matches(_NAME, text, word, lowered):
-            span = _value_of(text, name)
-            if span is not None:
-                yield span
-    for found in matches(_PIN, text, "pin", lowered):
-        yield SecretSpan(*found.span(1), "pin")
-    for word in _KEY_WORDS:
-        for found in matches(_KEY, text, word, lowered):
-            value = found["value"].rstrip(_ENDING)
-            if is_opaque_literal(value) and (found["link"] or _GENERATED_PART.search(value)):
-                yield SecretSpan(found.start("value"), found.start("value") + len(value), "spoken")
+class _Said(Enum):
+    PASSWORD = "password"
+    KEY = "key"
+    PIN = "pin"
 
 
-def _value_of(text: str, name: re.Match[str]) -> SecretSpan | None:
-    start = name.end()
-    if name["space"] is not None:
-        return _after_blank(text, name)
-    quoted = _QUOTED.match(text, start)
-    if quoted is not None:
-        value = quoted["value"]
-        secret = is_pass_phrase(value) if " " in value.strip() else is_chosen(value)
-        return SecretSpan(*quoted.span("value"), "spoken") if secret else None
-    if name["phrase"] is not None:
-        end = _phrase_end(text, start)
-        if end is not None:
+@dataclass(frozen=True, slots=True)
+class _Name:
+    start: int
+    end: int
+    said: _Said
+    word: str
+
+
+def spoken_spans(text: str, lowered: str, words: set[str]) -> Iterator[SecretSpan]:
+    """Values that a sentence calls a password, a PIN or a key. `words` are those that stand there."""
+    done = 0
+    for name in _names(text, lowered, words):
+        if name.start < done:
+            continue
+        found = None
+        if "phrase" in name.word or _TELLING.search(text, name.end, name.end + _BELOW_WINDOW):
+            found = _below(text, name) or _after(text, name) or _answered(text, name) or _typed(text, name, name.end)
+            yield from _listed(text, name)
+        if found is None and _TELLING.search(text, max(0, name.start - _BEFORE), name.start):
+            found = _before(text, name)
+        if found is not None:
+            yield found
+            done = found.end
+            if (changed := _typed(text, name, done)) is not None:
+                yield changed
+                done = changed.end
+        if name.said is _Said.PIN and (found is not None or name.word.endswith("s")):
+            yield from _codes(text, found.end if found is not None else name.end)
+
+
+def names_in(text: str) -> Iterator[str]:
+    """What a text calls passwords, keys and PINs."""
+    lowered = lowered_of(text)
+    yield from (name.word for name in _names(text, lowered, STEMS))
+
+
+def _names(text: str, lowered: str, words: Set[str]) -> Iterator[_Name]:
+    done = 0
+    for place in places_of(words & STEMS, lowered):
+        if place < done or (place > 0 and _is_inside_word(text, place)):
+            continue
+        name = _NAME.match(lowered, place)
+        if name is not None and name[0] != "passes":
+            done = name.end()
+            yield _Name(place, done, _Said(name.lastgroup), name[0])
+
+
+def _is_inside_word(text: str, place: int) -> bool:
+    """The word is the end of another one. Scripts without blanks know no such thing."""
+    before = text[place - 1]
+    if before == "-" and text[place].isupper():  # WLAN-Passwort
+        return False
+    return (before.isalnum() or before in "_-.$/@#:+={") and text[place] < "\u3000" and before < "\u3000"
+
+
+def _below(text: str, name: _Name) -> SecretSpan | None:
+    """`The password is:`, and the value alone on one of the next lines, perhaps in a block of code."""
+    found = _BELOW.match(text, name.end)
+    if found is None:
+        return None
+    value = found["value"].rstrip(_TRIM)
+    if is_file_name(value) or not _is_said(value, name, linked=True):
+        return None
+    start = found.start("value")
+    return SecretSpan(start, start + len(value), "spoken")
+
+
+def _answered(text: str, name: _Name) -> SecretSpan | None:
+    """A question and its answer, or a label and the value below it, in one text."""
+    found = _ANSWER.match(text, name.end)
+    if found is None:
+        return None
+    value = found["value"].rstrip(_TRIM)
+    labelled = found["label"] is not None
+    if labelled and text[: name.start].rpartition("\n")[2].strip(" \t*_#-"):
+        return None
+    if is_file_name(value) or not (is_strange(value) if labelled else _is_said(value, name, linked=True)):
+        return None
+    return SecretSpan(found.start("value"), found.start("value") + len(value), "spoken")
+
+
+def _typed(text: str, name: _Name, start: int) -> SecretSpan | None:
+    """`... asks for the password, just enter ...`, `... but now it's ...`: further on in the line."""
+    if name.said is not _Said.PASSWORD:
+        return None
+    line_end = text.find("\n", start, start + _WINDOW)
+    found = _TYPED.search(text, start, line_end if line_end >= 0 else start + _WINDOW)
+    if found is None:
+        return None
+    value = found["value"].rstrip(_TRIM)
+    if not _is_typed(value):
+        return None
+    return SecretSpan(found.start("value"), found.start("value") + len(value), "spoken")
+
+
+def _is_typed(value: str) -> bool:
+    """Nothing but the verb says that it is one: more than a name with a number at its end."""
+    digits = sum(map(str.isdigit, value))
+    return (
+        is_chosen(value) and not is_file_name(value) and (digits > 1 or is_strange(value)) and not _CALL.search(value)
+    )
+
+
+def _listed(text: str, name: _Name) -> Iterator[SecretSpan]:
+    """`API keys:` and, below it, what each is for with its value."""
+    if name.said is _Said.PIN or text[name.end : name.end + 1] not in _BEFORE_COLON:
+        return
+    heading = _HEADING.match(text, name.end)
+    place = heading.end() if heading is not None else -1
+    for _ in range(_MOST_CODES if place >= 0 else 0):
+        row = _LISTED.match(text, place)
+        if row is None or not (is_strange(row["value"]) or is_opaque_literal(row["value"])):
+            return
+        yield SecretSpan(*row.span("value"), "spoken")
+        place = text.find("\n", row.end(), row.end() + 2) + 1 or len(text)
+
+
+def _codes(text: str, end: int) -> Iterator[SecretSpan]:
+    """Further codes of a list, one a line."""
+    for _ in range(_MOST_CODES):
+        following = _NEXT_CODE.match(text, end)
+        if following is None or _CODE.match(following["code"]) is None:
+            return
+        end = following.end("code")
+        yield SecretSpan(*following.span("code"), "spoken")
+
+
+def _after(text: str, name: _Name) -> SecretSpan | None:
+    signed = False
+    linked = name.said is _Said.PASSWORD and name.word.endswith(("'s", "’s"))
+    count = 0
+    for token in islice(_TOKEN.finditer(text, name.end, name.end + _WINDOW), _MOST_WORDS):
+        word = token[0]
+        if word in _STOPS or (text[token.start() - 1] == "\\" and _ESCAPED.match(word)):
+            return None
+        if linked and (quoted := _QUOTED.match(text, token.start())) is not None:
+            value = quoted["value"]
+            phrase = name.said is _Said.PASSWORD and is_pass_phrase(value)
+            secret = phrase if " " in value else _is_said(value, name, linked=True) or _is_quoted_word(value, name)
+            return SecretSpan(*quoted.span("value"), "spoken") if secret else None
+        if word in _QUOTES:
+            continue
+        if word in _COLONS:
+            linked = signed = True
+            continue
+        if count == 0:
+            signed = signed or word[0] in ":=："
+            linked = linked or signed or _is_bracketed(word)
+        bare = word.lstrip(_LEAD if count == 0 or linked else "*_(")
+        start = token.start() + len(word) - len(bare)
+        value = (_SETTING_END.split(bare, maxsplit=1)[0] if signed else bare).rstrip(_TRIM)
+        if value and linked and "phrase" in name.word and (end := _phrase_end(text, start)) is not None:
             return SecretSpan(start, end, "spoken")
-    token = (_TOKEN if name["colon"] is None else _TOKEN_AFTER_COLON).match(text, start)
-    if token is None:
-        return None
-    value = token[0].rstrip(_ENDING)
-    bare = value.lstrip("*")
-    if not is_chosen(bare) or (name["short"] is not None and not _fits_short_name(name, bare)):
-        return None
-    start += len(value) - len(bare)
-    end = token.start() + len(value)
-    return SecretSpan(start, _run_end(text, end) if end == token.end() else end, "spoken")
+        if value and not is_file_name(value) and _is_at(text, name, value, linked, count):
+            end = start + len(value)
+            return SecretSpan(start, _run_end(text, end) if linked and end == token.end() else end, "spoken")
+        count += 1
+        if not value and _END.search(word):
+            return None
+        if value:
+            if word.endswith((".", "!", "?", ";")):
+                return None
+            linked = _links(word, name, linked)
+            signed = linked and word.endswith((":", "="))
+    return None
 
 
-def _fits_short_name(name: re.Match[str], value: str) -> bool:
-    """`pass` is also what tests do and what is done with arguments."""
-    says = (name["says"] or "").strip(" \t:").lower()
-    return says in ("", "is", "was") and not (value.isidentifier() and "_" in value)
+def _is_bracketed(word: str) -> bool:
+    """`the secret (...)`"""
+    return _BRACKETED.match(word) is not None and is_strange(word.strip("().,;:!?"))
 
 
-def _after_blank(text: str, name: re.Match[str]) -> SecretSpan | None:
-    """`user bob and pass ...`, `password ...`: without a word between, the value itself must be telling."""
-    token = _TOKEN.match(text, name.end())
-    if token is None:
-        return None
-    value = token[0].rstrip(_ENDING)
-    if name["short"] is None:
-        secret = is_literal(value) and is_strange(value)
-    else:
-        secret = is_chosen(value) and _USER_BEFORE.search(text, max(0, name.start() - 90), name.start()) is not None
-    return SecretSpan(token.start(), token.start() + len(value), "spoken") if secret else None
+def _links(word: str, name: _Name, linked: bool) -> bool:
+    """Whether the word says that the next one is the value."""
+    lowered = word.lower()
+    if name.word == "pass":
+        return lowered in _SHORT_IS
+    return (
+        lowered in _IS
+        or word.endswith((":", "：", "="))
+        or _CJK_IS.search(word) is not None
+        or (linked and lowered in _ADVERBS)
+    )
+
+
+def _is_at(text: str, name: _Name, value: str, linked: bool, count: int) -> bool:
+    """Whether a word so many words behind the name is what it speaks of."""
+    if linked:
+        return _is_said(value, name, linked=True)
+    if name.word == "pass":
+        return count == 0 and is_chosen(value) and _follows_user(text, name)
+    if count == 0 and name.said is _Said.PASSWORD and is_chosen(value) and _follows_user(text, name):
+        return True
+    if count == 0:
+        return _is_said(value, name, linked=False) and not _COUNTED.match(text, name.end)
+    return (
+        name.said is not _Said.PIN
+        and count <= _NEAR
+        and "=" not in value
+        and is_strange(value)
+        and not _CALL.search(value)
+        and not is_hex_or_id(value)
+    )
+
+
+def _is_quoted_word(value: str, name: _Name) -> bool:
+    """A plain word in quotes is a password when it neither describes one nor names a field."""
+    return (
+        name.said is _Said.PASSWORD
+        and name.word != "pass"
+        and value.isalpha()
+        and value.islower()
+        and value.isascii()
+        and is_literal(value)
+        and not is_label(value)
+        and is_phrase_word(value.lower(), first=True)
+        and _DESCRIBES.search(value) is None
+    )
+
+
+def _follows_user(text: str, name: _Name) -> bool:
+    """`user bob, password ...`"""
+    return _USER_BEFORE.search(text, max(0, name.start - 90), name.start) is not None
+
+
+def _is_said(value: str, name: _Name, *, linked: bool) -> bool:
+    if name.said is _Said.PIN:
+        return (_PIN.match(value) is not None and (linked or not name.word.endswith("s"))) or (
+            linked and _CODE.match(value) is not None
+        )
+    if name.said is _Said.KEY:
+        return (
+            is_opaque_literal(value)
+            and not _CALL.search(value)
+            and (linked or _GENERATED_PART.search(value) is not None)
+        )
+    if name.word == "pass" and ("_" in value or "/" in value):
+        return False
+    if linked:
+        return is_chosen(value) or is_dashed_phrase(value)
+    return is_literal(value) and is_strange(value)
+
+
+def _before(text: str, name: _Name) -> SecretSpan | None:
+    """`Use ... as the password`: the value itself must be telling."""
+    begin = max(0, name.start - _BEFORE)
+    typed = _TYPED_WHEN.search(text, begin, name.start) if name.said is _Said.PASSWORD else None
+    if typed is not None and _is_typed(typed["value"]):
+        return SecretSpan(*typed.span("value"), "spoken")
+    linked = False
+    for token in reversed(list(_TOKEN.finditer(text, begin, name.start))[-_NEAR - 2 :]):
+        word = token[0]
+        if word in _STOPS or (token.start() == begin > 0) or word.endswith((".", "!", "?", ";", ":")):
+            return None
+        bare = word.lstrip("*_(").rstrip(_TRIM)
+        telling = _PIN.match(bare) if name.said is _Said.PIN else is_strange(bare)
+        if linked and telling and not is_hex_or_id(bare) and not is_file_name(bare) and not _PLACE.search(bare):
+            start = token.start() + word.find(bare)
+            return SecretSpan(start, start + len(bare), "spoken")
+        linked = linked or word[0] == "(" or word.lower() in _AS or _CJK_AS.match(word) is not None
+    return None
 
 
 def _run_end(text: str, end: int) -> int:
     """Where a password of several pieces ends: `p@ss w0rd` is one."""
-    for _ in range(_MOST_TOKENS):
-        token = _NEXT_TOKEN.match(text, end)
-        if token is None or not is_chosen(token[1].rstrip(_ENDING)):
+    for _ in range(_MOST_PIECES):
+        token = _NEXT_PIECE.match(text, end)
+        if token is None or not is_chosen(token[1].rstrip(_TRIM)):
             break
-        end = token.start(1) + len(token[1].rstrip(_ENDING))
+        end = token.start(1) + len(token[1].rstrip(_TRIM))
     return end
 
 
 def _phrase_end(text: str, start: int) -> int | None:
     """Where a pass phrase ends that stands without quotes: several words that no sentence is made of."""
     end, count = start, 0
-    while count < _MOST_TOKENS * 3:
+    while count < _MOST_PIECES * 3:
         word = _NEXT_WORD.match(text, end)
         if word is None or not is_phrase_word(word[1], first=count == 0):
             break

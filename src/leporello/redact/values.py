@@ -5,23 +5,27 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-PLACEHOLDER = "[REDACTED]"
+from leporello.lazy_regex import lazy_regex
+from leporello.redact.spans import PLACEHOLDER
 
 # Values that stand for "something goes here": shell and template variables, angle brackets, stars, dots.
-_REFERENCE = re.compile(
+_REFERENCE = lazy_regex(
     r"""^(?:
-      \$.* | %\w+%$ | \{.*\}$ | <.*>?$ | @\w+@$
+      \$.* | ![a-z]+$ | \#[a-z][\w-]*$ | (?:file|vault|env|op|ssm|arn|ref|secretref|keyvault|kms|sops)[:+].*
+    | %\w+%$ | \{.*\}$ | <.*>?$ | @\w+@$
     | [*.•x#_-]{3,}$ | \?+$
     )""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-_TEMPLATE_PART = re.compile(r"\$\{|\$\(|\{\{|%\(|\{\w*\}|<[a-z][\w -]*>|\.\.\.|…", re.IGNORECASE)
-_FILLER = re.compile(
-    r"^(?:your|my|the|some|insert|enter|replace|put|fake|dummy|placeholder|example|sample|test|change)(?:[-_ ].*|)$"
-    r"|placeholder|redacted|change[-_]?me",
+_TEMPLATE_PART = lazy_regex(r"\$\{|\$\(|\{\{|%\(|\{\w*\}|\*\*\*|<[a-z][\w -]*>|\.\.\.|…", re.IGNORECASE)
+_FILLER = lazy_regex(
+    r"^(?:your|my|the|some|insert|enter|replace|put|fake|dummy|mock|placeholder|example|sample|test|change)"
+    r"(?:[-_ ].*|)$"
+    r"|placeholder|redacted|change[-_]?me|(?:^|[-_])your[-_]|1234567890|^(?:todo|tbd|foo|bar|baz|foobar|abc123)$",
     re.IGNORECASE,
 )
-_CODE = re.compile(
+_INSIDE_FILLER = lazy_regex(r"placeholder|redacted|change[-_]?me|your[-_]|x{6}|0{8}|1234567890ab", re.IGNORECASE)
+_CODE = lazy_regex(
     r"""^(?:
       [A-Za-z_$][\w$]*(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]*)+[(\[]?.*    # result.accessToken, os.environ[..]
     | [A-Za-z_$][\w$.:?!]*[(\[{].*                                      # get_password(), Optional[str]
@@ -42,20 +46,32 @@ _NO_SECRETS = frozenset(
 )
 _ENOUGH = 256
 """So many characters tell what the rest is."""
-_WORDY = re.compile(r"^[A-Za-z]+$")
-_PART = re.compile(r"^(?:[A-Za-z]+|v?\d{1,3}|)$")
-_SPLIT = re.compile(r"[-_./:+]")
-_NUMERIC = re.compile(r"^[-+]?[\d_.,]+(?:[eE][-+]?\d+)?[a-zA-Z%]{0,2}$")
-_DATE = re.compile(r"^\d{4}-\d\d-\d\d")
-_FILE_ENDING = re.compile(r"\.[A-Za-z]{1,6}$")
-_HEX_OR_ID = re.compile(r"^[0-9a-fA-F-]{16,}$")
+_WORDY = lazy_regex(r"^[^\W\d_]+$")
+_PART = lazy_regex(r"^(?:[A-Za-z]+|v?\d{1,3}|)$")
+_SPLIT = lazy_regex(r"[-_./:+]")
+_NUMERIC = lazy_regex(r"^[-+~≈$€£]?[\d_.,]+(?:[eE][-+]?\d+)?[a-zA-Z%]{0,2}$")
+_DATE = lazy_regex(r"^\d{4}-\d\d-\d\d")
+_FILE = lazy_regex(
+    r"^[\w./@-]{1,80}\.(?:[jt]sx?|py|ya?ml|json|toml|ini|md|txt|env|pem|key|pub|crt|html?|css|go|rs|rb|sh|sql|xml|cfg|conf|log|csv|lock)$"
+)
+_PREFIXED_ID = lazy_regex(r"^[a-z]{2,12}_[A-Za-z0-9]{12,}$")
+_FEW_SIGNS = 5
+_LABELS = frozenset(
+    (
+        "passwort kennwort wachtwoord contraseña senha hasło haslo parola şifre sifre пароль 密码 密碼"
+        " パスワード 비밀번호 암호 lösenord adgangskode salasana heslo jelszó"
+    ).split()
+)
+_MANUAL_WORDS = frozenset("pass passwd password pw pwd secret token key mypassword apikey user".split())
+_FILE_ENDING = lazy_regex(r"\.[A-Za-z]{1,6}$")
+_HEX_OR_ID = lazy_regex(r"^[0-9a-fA-F-]{16,}$")
 _VARIABLE_WORDS = frozenset(
     (
         "arg args body cfg config cred credential credentials data env hash input key opts options param params pass "
         "passwd password pw pwd req request res result row secret settings str token user val value"
     ).split()
 )
-_RUNS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_RUNS = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _WORD_ENDINGS = ("password", "passwd", "pwd", "token", "secret")
 
 
@@ -82,7 +98,37 @@ def is_opaque_literal(value: str) -> bool:
 
 def is_filler(value: str) -> bool:
     """`your-api-key`, `changeme-placeholder`: text that people put where a key belongs."""
-    return _FILLER.search(value) is not None
+    return _FILLER.search(value) is not None or "EXAMPLE" in value or (len(value) > 7 and len(set(value.lower())) < 3)
+
+
+def is_drawn(value: str) -> bool:
+    """Drawn at random: not `xxxx…`, not a name in small letters, not the example of a manual."""
+    return (
+        len(set(value)) > _FEW_SIGNS
+        and not (value.islower() and value.isalpha())
+        and "EXAMPLE" not in value.upper()
+        and _INSIDE_FILLER.search(value) is None
+    )
+
+
+def is_hex_or_id(value: str) -> bool:
+    """A hash, a UUID, an id with a prefix: long and drawn, and no secret by itself."""
+    return _HEX_OR_ID.match(value) is not None or _PREFIXED_ID.match(value) is not None
+
+
+def is_file_name(value: str) -> bool:
+    """`config2.yml`, `auth2.js`."""
+    return _FILE.match(value) is not None
+
+
+def is_password_literal(value: str) -> bool:
+    """A literal that stands where only a password can; the words of manuals are none."""
+    return is_literal(value) and value.lower() not in _MANUAL_WORDS
+
+
+def is_label(value: str) -> bool:
+    """`Passwort`, `userPassword`: what a field is called, in the interface or in code."""
+    return value.lower() in _LABELS or (not any(map(str.isdigit, value)) and is_variable_like(value))
 
 
 def is_code(value: str) -> bool:
@@ -133,7 +179,8 @@ def _reads_like_words(value: str) -> bool:
     """`Uint8Array`, `base64_decode`: words of three letters and more with one short number among them."""
     runs = _RUNS.findall(value)
     numbers = [run for run in runs if run.isdigit()]
-    return len(numbers) <= 1 and all(len(run) <= 3 if run.isdigit() else len(run) >= 3 for run in runs)
+    least = 2 if "_" in value and value.islower() else 3
+    return len(numbers) <= 1 and all(len(run) <= 3 if run.isdigit() else len(run) >= least for run in runs)
 
 
 def _is_path(value: str) -> bool:
@@ -162,18 +209,24 @@ _SENTENCE_WORDS = frozenset(
         "you your"
     ).split()
 )
-_SECRET_WORD = re.compile(r"passw|passphrase|token|secret|credential", re.IGNORECASE)
-_TERM = re.compile(
+_SECRET_WORD = lazy_regex(r"passw|passphrase|token|secret|credential", re.IGNORECASE)
+_TERM = lazy_regex(
     r"^(?:base\d+|b64|sha\d*|md\d|argon2\w*|pbkdf2|utf\d*|oauth2?|x509|aes\d*|pkcs\d+|ed25519|rsa\d*|[bs]?crypt\d*|[tms2]fa"
-    r"|[12]fa|h?otp|i18n|s3|ec2|k8s|p12|v\d+|python\d*|1password|keepass\w*)(?:$|[^A-Za-z0-9])",
+    r"|[12]fa|varchar\d*|secp\w*|ecies\S*|[ex]25519|curve25519|chacha20\S*|[rhe]s256|n?char\d*|u?int\d*|float\d*|h?otp|i18n|s3|ec2|k8s|p12|v\d+|python\d*|1password|keepass\w*)(?:$|[^A-Za-z0-9])",
     re.IGNORECASE,
 )
-_MAIL_ADDRESS = re.compile(r"^[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}$")
-_NUMBERED = re.compile(r"^(?:[a-z]+\d|[^\W_]*+_\w*)$")
+_MAIL_ADDRESS = lazy_regex(r"^[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}$")
+_NUMBERED = lazy_regex(r"^(?:[a-z]+\d|[^\W_]*+_\w*|[A-Z]?[a-z]+\d?(?:[A-Z][a-z]{2,})+\d?)$")
 """`password2`, `new_password_2`: how code names a second one."""
+_WORDS_AND_NUMBER = lazy_regex(
+    r"^(?:[A-Z][a-z]{2,12}[-_./+]|[a-z]{8,16}[-_.]|[a-z]{3,12}[-_.][A-Za-z]{2,12}[-_.])(?:[A-Za-z]{2,12}[-_.]){0,3}\d{2,4}$"
+    r"|^[A-Za-z]{3,12}-\d{2,4}-[A-Za-z]{3,12}$"
+)
+"""`Copper-kestrel-77`, `lanternfish-77`, `copper-77-kestrel`"""
 _SIGNS = frozenset("!@#$%^&*+?~|§€£")
 _LEAST_CHOSEN = 4
 _LEAST_DIGITS = 6
+_LEAST_STRANGE = 8
 _PHRASE_LENGTH = range(2, 25)
 
 
@@ -189,7 +242,15 @@ def is_chosen(value: str) -> bool:
         return False
     if not any(character.isdigit() or character in _SIGNS for character in value[1:]):
         return False
-    return not (is_code(value) or is_number(value) or is_made_of_words(value) or is_term(value))
+    if is_code(value) or is_number(value) or is_term(value):
+        return False
+    return not is_made_of_words(value) or _WORDS_AND_NUMBER.match(value) is not None
+
+
+def is_dashed_phrase(value: str) -> bool:
+    """`correct-horse-battery`: words that no sentence joins."""
+    words = value.lower().split("-")
+    return len(words) > 2 and all(word.isalpha() and word not in _SENTENCE_WORDS and len(word) > 2 for word in words)
 
 
 def is_strange(value: str) -> bool:
@@ -198,11 +259,12 @@ def is_strange(value: str) -> bool:
         return False
     if value.isalnum():
         return is_opaque(value)
-    return (
-        "_" not in value
-        and any(character.isdigit() for character in value)
-        and any(character in _SIGNS for character in value)
-    )
+    if not any(character.isdigit() for character in value):
+        return False
+    if "_" in value and not any(character in "!@#%^&" for character in value[1:-1]):
+        return False
+    both_cases = value.lower() != value != value.upper()
+    return any(character in _SIGNS for character in value) or (both_cases and len(value) >= _LEAST_STRANGE)
 
 
 def is_pass_phrase(value: str) -> bool:

@@ -9,12 +9,11 @@ from leporello.store.records import ConversationRecord, Metadata
 from leporello.store.sql.checkup import Care
 from leporello.store.sql.conversations import Conversations
 from leporello.store.sql.database import Database, StoreOptions
-from leporello.store.sql.inbox import Inbox
-from leporello.store.sql.leases import Fence, FencedDatabase, Leases
+from leporello.store.sql.inbox import Fence, FencedDatabase, Inbox, Leases
 from leporello.store.sql.log import Log
 from leporello.store.sql.search import SearchIndex
 from leporello.store.sql.sessions import Sessions
-from leporello.store.sql.state import Artifacts, Ledgers, Pins, State
+from leporello.store.sql.state import Artifacts, Ledgers, Pins, State, StatedValues
 from leporello.store.sql.usage import Usage
 from leporello.store.sql.views import Views
 
@@ -39,6 +38,7 @@ class Store:
         self.artifacts = Artifacts(db)
         self.pins = Pins(db)
         self.ledgers = Ledgers(db)
+        self.values = StatedValues(db)
         self.state = State(db)
         self.inbox = Inbox(db)
         self.leases = Leases(db, "leases")

@@ -13,7 +13,7 @@ from typing import Any
 
 from leporello.events import CompactionReport, Span, ViewEntry
 from leporello.messages import Message
-from leporello.store.snippets import snippet
+from leporello.store.sql.chunks import snippet
 from leporello.summaries.fold import ViewFold
 from leporello.usage import CanonicalUsage
 
@@ -93,6 +93,8 @@ class Pulse:
     messages: int
     generation: int
     updated_at: float
+    open: bool
+    """Whether the newest session has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +202,31 @@ class FoldMark:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedValue:
+    """What a conversation says about a thing."""
+
+    subject: str
+    value: str
+    message: int
+    """The message that says so."""
+    text: str
+    """The sentence that says so; one value is kept for each."""
+    replaced_by: int | None = None
+    """The message that gave another value; None: it holds."""
+    task: int | None = None
+    """The request it was said under, by its message."""
+    since: float | None = None
+    """When it was said; set by the store."""
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerSnapshot:
-    """The ledger after message `base`, as bytes only the ledger understands."""
+    """The ledger after message `base`, as bytes only the ledger understands; and as rows the values it knows."""
 
     base: int
     version: int
     data: bytes
+    values: Sequence[StatedValue] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +243,8 @@ class CompactionRecord:
     ledger: LedgerSnapshot | None = None
     system_prompt: str | None = None
     """The child's system prompt; None keeps the parent's."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the conversation's state that become visible with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,40 +467,3 @@ class Hit:
     def snippet(self) -> str:
         """A line or two of the text where it answers the query best."""
         return snippet(self.text, self.query)
-
-
-class Severity(StrEnum):
-    """How bad a finding is."""
-
-    DAMAGE = "damage"
-    """Conversation data is wrong; restore from a backup."""
-    INDEX = "index"
-    """Only a search index is wrong; `repair` rebuilds it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing a check-up found wrong."""
-
-    check: str
-    severity: Severity
-    where: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Checkup:
-    """What `doctor` reports."""
-
-    findings: tuple[Finding, ...]
-    conversations: int
-    messages: int
-    artifacts: int
-    pending: int
-    """Messages that the index has not seen yet; no fault."""
-    sizes: Mapping[str, int]
-    """Bytes by table or index."""
-
-    @property
-    def clean(self) -> bool:
-        return not self.findings

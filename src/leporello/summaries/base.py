@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from leporello.cancel import CancelToken
-from leporello.errors import Cancelled
+from leporello.errors import Cancelled, LeporelloError
 from leporello.events import Verification
 from leporello.messages import Message
+from leporello.providers.base import ModelRequest, Provider
 from leporello.redact import redact
-from leporello.redact.messages import masked
+from leporello.redact.messages import Given, masked
 from leporello.summaries.handoff import Handoff, redacted
 from leporello.usage import CanonicalUsage
+
+
+@dataclass(frozen=True, slots=True)
+class LivePrefix:
+    """A conversation as its own model has it in its prompt cache: a call that begins with it is billed as read."""
+
+    provider: Provider
+    request: ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +38,18 @@ class SummaryTask:
     """The user's standing rules; the verifier makes sure that the narrative contradicts none of them."""
     cancel: CancelToken | None = field(default=None, compare=False)
     """Stops the work; whoever hears it raises `Cancelled`."""
+    given: Mapping[int, str] = field(default_factory=dict)
+    """Messages that answer a question for a secret, as the ledger knows them."""
+    live: Callable[[], object] | None = field(default=None, compare=False)
+    """A `LivePrefix` while the conversation is warm in a cache, else None; only its own model is sent it."""
 
     def __post_init__(self) -> None:
         """A summariser sees no secret: it reads masked messages, and what it writes is checked against the same."""
-        object.__setattr__(self, "messages", [(number, masked(message)) for number, message in self.messages])
+        object.__setattr__(self, "messages", self._masked())
         object.__setattr__(self, "focus", redact(self.focus))
+
+    def _masked(self) -> list[tuple[int, Message]]:
+        return [(number, masked(message, Given(self.given.get(number, "")))) for number, message in self.messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +89,54 @@ class Stoppable:
         if self.token.cancelled:
             raise Cancelled("The folding was stopped; nothing was changed.")
         return told
+
+
+LATE = "The model's summary is late; one without a model stands in for it."
+TICK = 0.25
+
+
+class LateSummary:
+    """Gives what a summariser writes within `seconds`, else none; what comes later is given when it is asked again."""
+
+    def __init__(self, summariser: Summariser, seconds: float) -> None:
+        self._summariser = summariser
+        self._seconds = seconds
+        self._came = threading.Event()
+        self._began = False
+        self.missed = False
+        """Whether it did not come in time."""
+        self._told: Summary | None = None
+        self._cancel = CancelToken()
+
+    def summarise(self, task: SummaryTask) -> Summary:
+        """The narrative for the one task it is used for."""
+        if not self._began:
+            self._began = True
+            self._cancel = CancelToken(task.cancel)
+            own = replace(task, cancel=self._cancel)
+            # A daemon: a summary that never comes must not keep the program alive.
+            threading.Thread(target=self._write, args=(own,), name="leporello-summary", daemon=True).start()
+            self.missed = not self._came.wait(self._seconds)
+            if self.missed:
+                return Summary(None, warnings=(LATE,))
+        return self._told if self._came.is_set() and self._told else Summary(None)
+
+    def _write(self, task: SummaryTask) -> None:
+        try:
+            self._told = self._summariser.summarise(task)
+        except (Cancelled, LeporelloError):
+            self._told = None
+        finally:
+            self._cancel.release()
+            self._came.set()
+
+    def comes(self, seconds: float, wanted: Callable[[], bool]) -> bool:
+        """Wait for it as long as it is wanted; whether it came with anything in it."""
+        waited = 0.0
+        while not self._came.is_set() and waited < seconds and not self._cancel.cancelled and wanted():
+            self._came.wait(TICK)
+            waited += TICK
+        if not self._came.is_set():
+            # Nobody wants it any more, so it need not be paid for to its end.
+            self._cancel.cancel()
+        return self._came.is_set() and self._told is not None and self._told.handoff is not None

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
 from leporello.ledger.importance import LINE_OVERHEAD, words_of
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.line_patterns import DECISION, ERROR, INTENT
-from leporello.ledger.ranking import RankedUnit, Ranking
-from leporello.ledger.units import sentences_of
-from leporello.ledger.values import MARK
+from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
+from leporello.ledger.units import DECISION, ERROR, INTENT, OFFER, sentences_of
+from leporello.ledger.values import LATER, MARK
 from leporello.summaries import sections, unverified
 from leporello.summaries.episodes import episode_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 
 CountText = Callable[[str], int]
-ENTRY_OVERHEAD = 7
-"""Bullet, id and newline of an entry."""
+MakeLines = Callable[[Ledger, Collection[int]], list[HandoffLine]]
+ENTRY_OVERHEAD = 4
+"""Id and newline of an entry."""
 FOCUS_SHARE = 0.65
 GAP = " … "
 BETWEEN = {1: " ", 2: "\n"}
@@ -54,7 +56,7 @@ def quoted(text: str) -> list[str]:
     pieces = (piece for line in text.split("\n") if line != GAP.strip() for piece in line.split(GAP))
     units: list[str] = []
     for unit in (unit for piece in pieces if piece != "[…]" for unit in sentences_of(piece)):
-        if unit.startswith(MARK.lstrip()) and units:
+        if unit.startswith((MARK.lstrip(), LATER.lstrip())) and units:
             units[-1] += f" {unit}"
         else:
             units.append(unit)
@@ -108,15 +110,22 @@ PIN_SHARE = 0.80
 """Of what rules may take. Pins are bounded when they are set; this is for a window that became smaller since."""
 UNVERIFIED_RULE_SHARE, UNVERIFIED_PIN_SHARE = 0.6, 0.3
 """Of what rules may take: up to here lines of unverified summaries fill what the user's own rules and pins leave."""
-ACTION_SHARE = 0.06
-FILE_SHARE = 0.05
+ACTION_SHARE = 0.08
+LEAST_STORY = 120
+FILE_SHARE = 0.08
 STATE_SHARE = 0.05
+TASK_SHARE = 0.55
 CHANGE_SHARE = 0.04
+RESOLVED_SHARE = 0.02
+RECORD_SHARE, RECORD_SHARE_BESIDE_FILES = 0.45, 0.04
+WHERE_TOKENS = 1_500
 ANNOUNCED_SHARE = 0.03
 MOST_DECISIONS = 24
 DECISION_WORDS = 6
 MOST_ERRORS = 3
 ROUNDS = 4
+FULL_SHARE = 0.985
+"""A handoff of that much of its budget is full: another round would bring a line or two."""
 
 
 def build(
@@ -130,14 +139,22 @@ def build(
     """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one."""
     room = float(budget)
     rules = int(budget * RULE_SHARE)
+    source = SectionSource(ledger, covered)
     ranking = Ranking(ledger, covered)
+    fitting: Handoff | None = None
+    most = before = -1
     for _ in range(ROUNDS):
-        handoff = _build(ledger, covered, _Budget(int(room), rules), count, focus, summary, ranking)
+        handoff = _build(source, _Budget(int(room), rules), count, focus, summary, ranking)
         size = count(render(handoff))
-        if size <= budget:
-            return handoff
-        room -= (size - budget) * 1.1
-    return _build(ledger, covered, _Budget(max(0, int(room * 0.7)), rules), count, focus, summary, ranking)
+        if most < size <= budget:
+            fitting, most = handoff, size
+        if size == before or FULL_SHARE * budget <= size <= budget:
+            break
+        room += (budget - size) * (1.1 if size > budget else 0.95)
+        before = size
+    if fitting is not None:
+        return fitting
+    return _build(source, _Budget(max(0, int(room * 0.7)), rules), count, focus, summary, ranking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +166,20 @@ class _Budget:
 
 
 def _build(
-    ledger: Ledger,
-    covered: Collection[int],
+    source: SectionSource,
     budget: _Budget,
     count: CountText,
     focus: str,
     summary: Handoff | None,
     ranking: Ranking,
 ) -> Handoff:
-    facts = plain_sections(ledger, covered, budget.total, count, budget.rules)
+    facts = plain_sections(source, budget.total, count, budget.rules)
     if summary is not None:
         facts = merge(facts, summary)
     room = budget.total - count(render(facts))
     taken = {line.text for section in (Section.CONSTRAINTS, Section.CRITICAL) for line in facts[section]}
-    words = quotations(ledger, ranking, room, count, focus=focus, taken=taken, decisions=summary is None)
+    decisions = summary is None and not is_talk(source.ledger)
+    words = quotations(source.ledger, ranking, room, count, focus=focus, taken=taken, decisions=decisions)
     return joined(facts, words)
 
 
@@ -178,7 +195,8 @@ def quotations(
 ) -> Handoff:
     """The messages' own words that are worth most: the user's, the assistant's decisions, and the index of facts.
 
-    Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index.
+    Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index: a model
+    tells them, or it is a talk, where "so I" and "because" settle nothing.
     """
     pick = choose(ranking, room, count, focus=focus.split(), taken=taken)
     told = _earlier(pick)
@@ -210,38 +228,45 @@ def _earlier(pick: Pick) -> Handoff:
     return Handoff({section: tuple(lines) for section, lines in made.items()})
 
 
-def plain_sections(
-    ledger: Ledger, covered: Collection[int], budget: int, count: CountText, rule_room: int | None = None
-) -> Handoff:
+class SectionSource:
+    """The messages that sections tell of; the lines of a kind are made once, however often they are fitted in."""
+
+    def __init__(self, ledger: Ledger, covered: Collection[int]) -> None:
+        self.ledger = ledger
+        self.covered = covered
+        self._made: dict[MakeLines, list[HandoffLine]] = {}
+
+    def lines(self, make: MakeLines) -> list[HandoffLine]:
+        if make not in self._made:
+            self._made[make] = make(self.ledger, self.covered)
+        return self._made[make]
+
+
+def plain_sections(source: SectionSource, budget: int, count: CountText, rule_room: int | None = None) -> Handoff:
     """What the ledger states as plain facts: rules, asks, files, actions, state, open work; each within its share."""
     room = int(budget * RULE_SHARE) if rule_room is None else rule_room
-    rules = sections.within(sections.rule_lines(ledger, covered), room, count, newest_first=True) + sections.within(
-        sections.ended_rule_lines(ledger, covered), int(budget * 0.03), count, newest_first=True
-    )
+
+    def fitting(make: MakeLines, share: float, *, newest_first: bool = False) -> list[HandoffLine]:
+        return sections.within(source.lines(make), int(share), count, newest_first=newest_first)
+
+    records = RECORD_SHARE_BESIDE_FILES if source.ledger.files else RECORD_SHARE
     made = {
-        Section.ACTIVE_TASK: sections.within(sections.active_task(ledger), int(budget * 0.2), count),
-        Section.GOAL: sections.within(sections.goal(ledger, covered), int(budget * 0.1), count),
-        Section.CONSTRAINTS: rules,
-        Section.COMPLETED: sections.within(
-            episode_lines(ledger, covered), int(budget * ACTION_SHARE), count, newest_first=True
-        ),
-        Section.STATE: sections.within(sections.state_lines(ledger), int(budget * STATE_SHARE), count),
-        Section.BLOCKED: sections.within(_blocked(ledger, covered), int(budget * STATE_SHARE), count),
-        Section.PENDING: sections.within(
-            sections.pending_asks(ledger, covered), int(budget * 0.15), count, newest_first=True
-        ),
-        Section.FILES: sections.within(sections.file_lines(ledger, covered), int(budget * FILE_SHARE), count),
-        Section.PINNED: sections.within(
-            sections.pin_lines(ledger, covered), int(room * PIN_SHARE), count, newest_first=True
-        ),
-        Section.REMAINING: sections.within(sections.todo_lines(ledger), int(budget * STATE_SHARE), count),
+        **_where_we_are(source, budget, count),
+        Section.CONSTRAINTS: fitting(sections.rule_lines, room, newest_first=True)
+        + fitting(sections.ended_rule_lines, budget * 0.03, newest_first=True),
+        Section.COMPLETED: fitting(episode_lines, max(LEAST_STORY, int(budget * ACTION_SHARE)), newest_first=True),
+        Section.PENDING: fitting(sections.pending_asks, budget * 0.15, newest_first=True),
+        Section.RESOLVED: fitting(sections.resolved_questions, budget * RESOLVED_SHARE, newest_first=True),
+        Section.FILES: fitting(sections.attached_and_file_lines, budget * FILE_SHARE),
+        Section.PINNED: fitting(sections.pin_lines, room * PIN_SHARE, newest_first=True),
         Section.CRITICAL: [
-            *sections.within(sections.change_lines(ledger, covered), int(budget * CHANGE_SHARE), count),
-            *sections.within(sections.announced_lines(ledger, covered), int(budget * ANNOUNCED_SHARE), count),
+            *fitting(sections.change_lines, budget * CHANGE_SHARE),
+            *fitting(sections.record_lines, budget * records),
+            *fitting(sections.announced_lines, budget * ANNOUNCED_SHARE),
         ],
     }
     for section in (Section.GOAL, Section.CONSTRAINTS, Section.PENDING):
-        made[section] = sections.marked(ledger, made[section])
+        made[section] = sections.marked(source.ledger, made[section])
     shares = {
         Section.GOAL: int(budget * 0.1),
         Section.CONSTRAINTS: int(room * UNVERIFIED_RULE_SHARE),
@@ -251,8 +276,27 @@ def plain_sections(
         Section.PINNED: int(room * UNVERIFIED_PIN_SHARE),
     }
     for section, share in shares.items():
-        made[section] = unverified.beside(made[section], unverified.stated(ledger, covered, section), share, count)
+        stated = unverified.stated(source.ledger, source.covered, section)
+        made[section] = unverified.beside(made[section], stated, share, count)
     return Handoff({section: tuple(lines) for section, lines in made.items() if lines})
+
+
+def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[Section, list[HandoffLine]]:
+    """The sections at the top, each within its share and all together within `WHERE_TOKENS`; the first come first."""
+    parts = {
+        Section.ACTIVE_TASK: (source.lines(sections.active_task), TASK_SHARE),
+        Section.GOAL: (source.lines(sections.goal), 0.1),
+        Section.STATE: (sections.state_lines(source.ledger), STATE_SHARE),
+        Section.BLOCKED: (source.lines(_blocked), STATE_SHARE),
+        Section.REMAINING: (sections.todo_lines(source.ledger), STATE_SHARE),
+    }
+    left = WHERE_TOKENS
+    made: dict[Section, list[HandoffLine]] = {}
+    for section, (lines, share) in parts.items():
+        newest_first = section is Section.ACTIVE_TASK
+        made[section] = sections.within(lines, min(left, int(budget * share)), count, newest_first=newest_first)
+        left -= sum(count(line.text) + 6 for line in made[section])
+    return made
 
 
 def _blocked(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
@@ -285,7 +329,7 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
     lines = []
     root = common_folder(ledger.files)
     for number in rest.numbers():
-        kept = [unit for unit in rest.units[number] if (unit.number, unit.position) not in chosen]
+        kept = _without_lead_ins([unit for unit in rest.units[number] if (unit.number, unit.position) not in chosen])
         if not kept:
             continue
         body = Pick({number: kept}).text(number)
@@ -297,6 +341,21 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
     return [HandoffLine(unit.text, (unit.number,), LineOrigin.ASSISTANT) for unit in decided], lines
 
 
+_LEAD_IN = lazy_regex(r"\b(?:here(?:['’]s| is| are)|the following|as follows|below)\b[^:]{0,200}:$", re.IGNORECASE)
+
+
+def _without_lead_ins(units: list[RankedUnit]) -> list[RankedUnit]:
+    """What the assistant said, without sentences that only lead to what is left out ("Here are the steps:")."""
+    places = {unit.position for unit in units}
+    return [
+        unit
+        for unit in units
+        if unit.role != "assistant"
+        or not places.isdisjoint((unit.position + 1, unit.position + 2))
+        or not _LEAD_IN.search(unit.text)
+    ]
+
+
 def _decides(text: str) -> bool:
     """Whether a sentence of the assistant states what was decided or found, with enough of it to be understood."""
     return (
@@ -305,6 +364,7 @@ def _decides(text: str) -> bool:
         and not text.endswith((":", "?"))
         and bool(DECISION.search(text))
         and not INTENT.search(text)
+        and not OFFER.search(text)
     )
 
 

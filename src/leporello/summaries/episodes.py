@@ -5,78 +5,78 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.ledger import Action, Ask, Ledger
 from leporello.summaries.handoff import HandoffLine, LineOrigin
-from leporello.summaries.sections import is_reply
+from leporello.summaries.sections import ending, is_reply
 
-ASK_CHARS = 100
+ASK_CHARS, BRIEF_CHARS = 100, 60
 COMMAND_CHARS = 80
 MOST_FILES = 6
+MOST_DETAILED = 5
 MOST_RUNS = 3
 TOLD = "told"
 """The kind of work of an action that is known only as the line an earlier fold had for it."""
 
 
 def episode_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """What was done in the covered messages, oldest first."""
+    """What was done in the covered messages, oldest first, numbered over the whole conversation."""
     root = common_folder(ledger.files)
     asks = [ask for ask in ledger.asks if not is_reply(ask.text)]
     starts = [ask.number for ask in asks]
     episodes: dict[int, list[Action]] = {}
     lines: list[HandoffLine] = []
     for action in ledger.actions:
-        if action.number not in covered:
-            continue
-        if action.call.work == TOLD:
-            lines.append(HandoffLine(action.call.target, (action.number,), LineOrigin.PROGRAM))
-        else:
+        if action.call.work != TOLD:
             episodes.setdefault(bisect_right(starts, action.number) - 1, []).append(action)
-    for place, actions in episodes.items():
-        lines.append(_line(asks[place] if place >= 0 else None, actions, root))
+        elif action.number in covered:
+            number = int(action.outcome or 0)
+            lines.append(HandoffLine(action.call.target, (action.number,), LineOrigin.PROGRAM, number))
+    told = max((line.ordinal or place for place, line in enumerate(lines, 1)), default=0)
+    last = told + len(episodes)
+    for number, (place, actions) in enumerate(episodes.items(), told + 1):
+        shown = [action for action in actions if action.number in covered]
+        if shown:
+            brief = number <= last - MOST_DETAILED
+            lines.append(replace(_line(asks[place] if place >= 0 else None, shown, root, brief=brief), ordinal=number))
     return lines
 
 
-def _line(ask: Ask | None, actions: Sequence[Action], root: str) -> HandoffLine:
-    done = "; ".join([*_changes(actions, root), *_runs(actions, root)])
+def _line(ask: Ask | None, actions: Sequence[Action], root: str, *, brief: bool) -> HandoffLine:
+    """What was done about a request; `brief` names the files without their folders and only how the last run ended."""
+    changes, runs = _changes(actions, root, brief=brief), _runs(actions, root)
+    done = "; ".join([*changes, *(runs[-1:] if brief else runs)])
     sources = dict.fromkeys((ask.number if ask else actions[0].number, actions[-1].number))
-    asked = f"“{one_line(ask.text, ASK_CHARS)}”: " if ask else ""
+    asked = f"“{one_line(ask.text, BRIEF_CHARS if brief else ASK_CHARS)}”: " if ask else ""
     return HandoffLine(asked + done, tuple(sources), LineOrigin.PROGRAM)
 
 
-def _changes(actions: Iterable[Action], root: str) -> list[str]:
+def _changes(actions: Iterable[Action], root: str, *, brief: bool) -> list[str]:
     """Which files were changed, how often."""
-    edits = Counter(
-        inside(action.call.path or action.call.target, root)
-        for action in actions
-        if action.call.work == "edit" and not action.failed
-    )
+    edits = Counter(inside(path, root) for action in actions if not action.failed for path, _ in action.call.edits)
     if not edits:
         return []
     files = [f"{one_line(path, COMMAND_CHARS)}{f' ×{times}' if times > 1 else ''}" for path, times in edits.items()]
-    more = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
-    return [f"changed {', '.join(files[:MOST_FILES])}{more}"]
+    most = MOST_FILES // 2 if brief else MOST_FILES
+    more = f" and {len(files) - most} more" if len(files) > most else ""
+    return [f"changed {', '.join(files[:most])}{more}"]
 
 
 def _runs(actions: Iterable[Action], root: str) -> list[str]:
     """Commands that checked, published or installed something: each once, with how it ended last."""
     runs: dict[str, list[Action]] = {}
     for action in actions:
-        if action.call.work != "edit":
-            runs.setdefault(one_line(inside(action.call.target, root), COMMAND_CHARS), []).append(action)
+        if action.call.work != "edit" or not action.call.edits:
+            called = inside(action.call.target, root) if action.call.command else action.call.heading_within(root)
+            # A command that begins with a here-document has no words before it.
+            command = one_line(called, COMMAND_CHARS) or action.call.name
+            runs.setdefault(command, []).append(action)
     told = []
     for command, tries in list(runs.items())[-MOST_RUNS:]:
         last = tries[-1]
         failures = sum(action.failed for action in tries[:-1])
         before = f" (after {failures} failed)" if failures else ""
-        told.append(f"{command} → {_ending(last)}{before}")
+        told.append(f"{command} → {ending(last)}{before}")
     return told
-
-
-def _ending(action: Action) -> str:
-    if action.outcome or action.failed:
-        return action.outcome or "failed"
-    # How many lines a command printed says nothing of how it went.
-    ended = action.ended.split(",")[0]
-    return "no error shown" if ended.endswith(("line", "lines")) else ended

@@ -9,39 +9,90 @@ tree's own role never changes.
 
 `fold_message` writes the text, once the role is known and whether the model can call the recall tools. `read_fold` is
 for text from outside: it goes by typed marks and checksums, never by wording. Only a whole user or assistant message
-counts, never a tool message. Being recognised is not being believed: see `trust`.
+counts, never a tool message.
+
+Being recognised is not being believed: anybody can write a fold into a list, and its checksum only tells a whole one
+from a damaged one. A fold is believed when the engine at hand wrote it itself, or when it is signed with the caller's
+key (`Trust`). The key comes as bytes; where it is kept is the caller's affair.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
 from leporello.events import Span
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, role_of, text_of
 from leporello.summaries.handoff import Handoff, joined, parse, render
-from leporello.summaries.trust import MAC_PATTERN, signed
+
+MAC_PATTERN = r"(?: mac=[0-9a-f]{32})?"
+"""The signature in a block's mark, for the patterns that read marks; it stands last."""
+_SIGNED = lazy_regex(r"(?P<mark><leporello-[a-z]+ [^>\n]*) mac=(?P<mac>[0-9a-f]{32})>\n")
+
+
+def signed(block: str, key: bytes | None) -> str:
+    """The block with a signature over all of its text at the end of its mark; as it is when there is no key."""
+    if not key:
+        return block
+    mark, _, rest = block.partition(">\n")
+    return f"{mark} mac={_mac(block, key)}>\n{rest}"
+
+
+def is_signed(block: str, key: bytes | None) -> bool:
+    match = _SIGNED.match(block)
+    if match is None or not key:
+        return False
+    return hmac.compare_digest(match["mac"], _mac(f"{match['mark']}>\n{block[match.end() :]}", key))
+
+
+class Trust:
+    """What one engine believes: the blocks it wrote itself, and those that bear its key's signature."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self.key = key
+        self._written: set[str] = set()
+
+    def remember(self, blocks: Iterable[str]) -> None:
+        self._written.update(map(_digest, blocks))
+
+    def forget(self) -> None:
+        """Another conversation begins; what was written in the last one has no business in it."""
+        self._written.clear()
+
+    def believes(self, blocks: Iterable[str]) -> bool:
+        return all(_digest(block) in self._written or is_signed(block, self.key) for block in blocks)
+
+
+def _digest(block: str) -> str:
+    return hashlib.sha256(block.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _mac(block: str, key: bytes) -> str:
+    return hmac.new(key, block.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
+
 
 VERSION = 1
 _IDS = r"m\d{1,9}(?:,m\d{1,9})*"
-_FOLD = re.compile(
+_FOLD = lazy_regex(
     r"<leporello-fold id=(?P<id>f\d{1,9}) v=(?P<v>\d{1,9}) sha=(?P<sha>[0-9a-f]{16})"
     rf" span=m(?P<first>\d{{1,9}})-m(?P<last>\d{{1,9}})(?: kept=(?P<kept>{_IDS}))?{MAC_PATTERN}>\n"
 )
-_BLOCK = re.compile(
+_BLOCK = lazy_regex(
     r"<leporello-(?P<kind>frontier|node|state) v=(?P<v>\d{1,9}) sha=(?P<sha>[0-9a-f]{16})(?P<facts>[^>\n]*?)"
     rf"{MAC_PATTERN}>\n"
 )
-_NODE = re.compile(
+_NODE = lazy_regex(
     r" id=f(?P<id>\d{1,9}) level=(?P<level>\d{1,9}) span=m(?P<first>\d{1,9})-m(?P<last>\d{1,9})"
     rf" source=(?P<source>\d{{1,9}})(?: also=(?P<also>{_IDS}))?"
 )
-_STATE = re.compile(
+_STATE = lazy_regex(
     rf" id=f(?P<id>\d{{1,9}}) span=m(?P<first>\d{{1,9}})-m(?P<last>\d{{1,9}})(?: kept=(?P<kept>{_IDS}))?"
 )
 _CLOSE = "\n</leporello-fold>"

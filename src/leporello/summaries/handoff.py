@@ -8,11 +8,11 @@ plain list of messages carries its own state.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from leporello.lazy_regex import lazy_regex
 from leporello.redact import redact
 
 
@@ -70,6 +70,7 @@ USUAL_ORIGIN = {
     Section.COMPLETED: LineOrigin.PROGRAM,
     Section.STATE: LineOrigin.PROGRAM,
     Section.BLOCKED: LineOrigin.TOOL,
+    Section.REMAINING: LineOrigin.ASSISTANT,
     Section.DECISIONS: LineOrigin.ASSISTANT,
     Section.RESOLVED: LineOrigin.ASSISTANT,
     Section.FILES: LineOrigin.PROGRAM,
@@ -85,6 +86,8 @@ class HandoffLine:
     text: str
     sources: tuple[int, ...] = ()
     origin: LineOrigin = LineOrigin.MODEL
+    ordinal: int = field(default=0, compare=False)
+    """The number of a completed action, counted over the whole conversation; 0: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +147,12 @@ def redacted(handoff: Handoff) -> Handoff:
     )
 
 
-_TAG = re.compile(r" ?\[(m\d{1,9}(?:,m\d{1,9})*)?(?: ?(user|assistant|tool|program|model|unverified))?\]$")
-_NUMBER = re.compile(r"^\d+\. ")
+_ORIGINS = "|".join(LineOrigin)
+_TAG = lazy_regex(rf" ?\[(m\d{{1,9}}(?:,m\d{{1,9}})*)?(?: ?({_ORIGINS}))?\]$")
+_NUMBER = lazy_regex(r"^(\d{1,9})\. ")
+_QUOTED = (Section.USER_SAID, Section.INDEX)
+"""Sections of many short quotations: the id stands before the words, which takes less room than bullet and tag."""
+_LEAD = lazy_regex(rf"m(\d{{1,9}})(?: ({_ORIGINS}))?: ")
 
 
 def render(handoff: Handoff, says_none: Collection[Section] = SAYS_NONE) -> str:
@@ -159,9 +166,13 @@ def render(handoff: Handoff, says_none: Collection[Section] = SAYS_NONE) -> str:
         if not lines:
             out.append(NONE_LINE)
         for number, line in enumerate(lines, 1):
-            lead = f"{number}. " if section is Section.COMPLETED else "- "
             text = _verbatim(line.text) if section is Section.PINNED else _indent(line.text)
-            out.append(lead + text + _tag(line, section))
+            if section in _QUOTED and len(line.sources) == 1:
+                out.append(f"{_said_in(line, section)}: {text}")
+                continue
+            lead = f"{line.ordinal or number}. " if section is Section.COMPLETED else "- "
+            said = _said_in(line, section)
+            out.append(lead + text + (f" [{said}]" if said else ""))
     return "\n".join(out)
 
 
@@ -176,7 +187,7 @@ def parse(text: str, origin: LineOrigin | None = None) -> Handoff:
 
     def flush() -> None:
         if current is not None and pending:
-            line = _read_line("\n".join(pending), origin or USUAL_ORIGIN.get(current, LineOrigin.MODEL))
+            line = _read_line("\n".join(pending), current, origin)
             if line is not None:
                 sections.setdefault(current, []).append(line)
         pending.clear()
@@ -188,12 +199,9 @@ def parse(text: str, origin: LineOrigin | None = None) -> Handoff:
             current = heading
         elif raw.startswith("  ") and pending:
             pending.append(raw[2:])
-        elif current is Section.PINNED and raw.startswith("- "):
-            flush()
-            pending.append(raw[2:])
         elif raw.strip():
             flush()
-            pending.append(_NUMBER.sub("", raw.strip()) if _NUMBER.match(raw) else raw.removeprefix("- ").rstrip())
+            pending.append(raw if current is Section.PINNED else raw.rstrip())
         elif pending:
             flush()
     flush()
@@ -201,7 +209,7 @@ def parse(text: str, origin: LineOrigin | None = None) -> Handoff:
 
 
 _BY_NAME = {section.value.casefold(): section for section in Section}
-_HEADING = re.compile(r"^(?:#{1,4}\s++|\*\*)(?:\d++[.)]\s*+)?(.*?)(?:\*\*)?:?$")
+_HEADING = lazy_regex(r"^(?:#{1,4}\s++|\*\*)(?:\d++[.)]\s*+)?(.*?)(?:\*\*)?:?$")
 
 
 def _heading(raw: str) -> Section | None:
@@ -211,14 +219,21 @@ def _heading(raw: str) -> Section | None:
     return _BY_NAME.get(match.group(1).replace(" and ", " & ").strip().casefold())
 
 
-def _read_line(text: str, usual: LineOrigin) -> HandoffLine | None:
+def _read_line(text: str, section: Section, written_by: LineOrigin | None) -> HandoffLine | None:
+    usual = written_by or USUAL_ORIGIN.get(section, LineOrigin.MODEL)
+    lead = _LEAD.match(text) if section in _QUOTED else None
+    if lead:
+        return HandoffLine(text[lead.end() :], (int(lead[1]),), LineOrigin(lead[2]) if lead[2] else usual)
+    numbered = _NUMBER.match(text)
+    ordinal = int(numbered[1]) if numbered else 0
+    text = text[numbered.end() :] if numbered else text.removeprefix("- ")
     if text.strip().casefold().rstrip(".") in ("none", "n/a", "(none)", ""):
         return None
     match = _TAG.search(text)
     if not match or not (match.group(1) or match.group(2)):
-        return HandoffLine(text, (), usual)
+        return HandoffLine(text, (), usual, ordinal)
     numbers = tuple(int(part[1:]) for part in match.group(1).split(",")) if match.group(1) else ()
-    return HandoffLine(text[: match.start()], numbers, LineOrigin(match.group(2)) if match.group(2) else usual)
+    return HandoffLine(text[: match.start()], numbers, LineOrigin(match.group(2)) if match.group(2) else usual, ordinal)
 
 
 def _indent(text: str) -> str:
@@ -231,11 +246,12 @@ def _verbatim(text: str) -> str:
     return "\n  ".join(text.split("\n"))
 
 
-def _tag(line: HandoffLine, section: Section) -> str:
+def _said_in(line: HandoffLine, section: Section) -> str:
+    """The ids of a line, and who it comes from where that is not usual."""
     words = [",".join(f"m{number}" for number in line.sources)] if line.sources else []
-    if line.origin is not USUAL_ORIGIN.get(section, LineOrigin.MODEL):
+    if line.origin is not USUAL_ORIGIN.get(section):
         words.append(line.origin.value)
-    return f" [{' '.join(words)}]" if words else ""
+    return " ".join(words)
 
 
 def to_json(handoff: Handoff) -> dict[str, list[dict[str, object]]]:

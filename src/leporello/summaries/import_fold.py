@@ -5,23 +5,24 @@ That is how a plain list of messages can be folded again and again by programs t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+from dataclasses import replace
 
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import CallFacts
 from leporello.ledger.facts import MessageFacts, scored_units
 from leporello.ledger.importance import Source
-from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger, Pinned, Rule
+from leporello.ledger.ledger import Action, Ask, Ledger, Pinned, Rule
 from leporello.summaries import unverified
 from leporello.summaries.deterministic import quoted
 from leporello.summaries.episodes import TOLD
 from leporello.summaries.fold import ViewFold
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin, Section
-from leporello.summaries.sections import ROOT_LINE, read_change
+from leporello.summaries.sections import ATTACHED, ROOT_LINE, read_change, read_file_line
 
 _AS_PROSE = (Section.DECISIONS, Section.RESOLVED, Section.CRITICAL, Section.BLOCKED, Section.IN_PROGRESS)
 """Sections whose lines are sentences like any others and compete with them for room."""
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_NUMBER = lazy_regex(r"[0-9]{1,9}")
 
 
 def inherit(ledger: Ledger, *folds: ViewFold) -> None:
@@ -32,6 +33,7 @@ def inherit(ledger: Ledger, *folds: ViewFold) -> None:
     known = set(ledger.facts)
     texts: dict[int, list[tuple[str, str]]] = {}
     headings: dict[int, str] = {}
+    media: dict[int, list[str]] = {}
     root = ""
     _inherit_unverified(ledger, folds)
     for section, line in (pair for fold in folds for pair in fold.handoff.verified.lines()):
@@ -45,17 +47,20 @@ def inherit(ledger: Ledger, *folds: ViewFold) -> None:
         elif section is Section.USER_SAID:
             texts.setdefault(number, []).extend(("user", part) for part in quoted(line.text))
         elif section in _AS_PROSE:
-            _inherit_prose(ledger, number, line, texts)
+            _inherit_prose(ledger, section, line, texts)
         elif section is Section.INDEX:
             _inherit_index(number, line, texts, headings)
         elif section is Section.COMPLETED:
-            _inherit_action(ledger, number, line.text)
+            _inherit_action(ledger, number, line)
         elif section is Section.FILES:
-            root = _inherit_file(ledger, number, line.text, root)
+            root = _inherit_file(ledger, line, root, media)
         elif section in (Section.PENDING, Section.GOAL):
             _inherit_ask(ledger, number, line.text, answered=section is Section.GOAL)
     for number, pieces in sorted(texts.items()):
         _put(ledger, number, pieces, headings.get(number, ""))
+    ledger.facts |= {
+        number: replace(ledger.facts.get(number, MessageFacts("")), media=tuple(told)) for number, told in media.items()
+    }
     ledger.rules.sort(key=lambda rule: rule.number)
     ledger.asks.sort(key=lambda ask: ask.number)
 
@@ -71,18 +76,20 @@ def _inherit_unverified(ledger: Ledger, folds: Iterable[ViewFold]) -> None:
         unverified.add(ledger, number, lines)
 
 
-def _inherit_action(ledger: Ledger, number: int, text: str) -> None:
-    ledger.actions.append(Action(number, CallFacts("", TOLD, "", text, ""), "", failed=False))
+def _inherit_action(ledger: Ledger, number: int, line: HandoffLine) -> None:
+    told = CallFacts("", TOLD, "", line.text, "")
+    ledger.actions.append(Action(number, told, "", failed=False, outcome=str(line.ordinal)))
 
 
-def _inherit_file(ledger: Ledger, number: int, text: str, root: str) -> str:
+def _inherit_file(ledger: Ledger, line: HandoffLine, root: str, media: dict[int, list[str]]) -> str:
     """Take one file over; the line that names the common folder gives the root of those after it."""
-    if text.startswith(ROOT_LINE):
-        return text.removeprefix(ROOT_LINE)
-    name, _, done = text.rpartition(" (")
-    path = name or text
-    path = path if path.startswith("/") else root + path
-    ledger.files.setdefault(path, FileFacts(path, reads=1, edits="changed" in done, last=number))
+    if line.text.startswith(ROOT_LINE):
+        return line.text.removeprefix(ROOT_LINE)
+    if line.text.startswith(ATTACHED):
+        media.setdefault(line.sources[0], []).append(line.text.removeprefix(ATTACHED).partition("; ")[0])
+        return root
+    entry = read_file_line(line, root)
+    ledger.files.setdefault(entry.path, entry)
     return root
 
 
@@ -99,10 +106,18 @@ def _inherit_rule(ledger: Ledger, number: int, text: str) -> None:
         ledger.rules.append(Rule(number, text))
 
 
-def _inherit_prose(ledger: Ledger, number: int, line: HandoffLine, texts: dict[int, list[tuple[str, str]]]) -> None:
+def _inherit_prose(
+    ledger: Ledger, section: Section, line: HandoffLine, texts: dict[int, list[tuple[str, str]]]
+) -> None:
+    number = line.sources[0]
     change = read_change(line)
     if change is not None:
-        ledger.values.note(change)
+        ledger.stated.note(change)
+        return
+    if section is Section.CRITICAL and line.origin is LineOrigin.TOOL:
+        about, _, told = line.text.partition(": ")
+        facts = ledger.facts.setdefault(number, MessageFacts(""))
+        ledger.facts[number] = replace(facts, records=(*facts.records, (about, told)))
         return
     role = "user" if line.origin is LineOrigin.USER else "assistant"
     texts.setdefault(number, []).append((role, line.text))
@@ -125,5 +140,7 @@ def _put(ledger: Ledger, number: int, pieces: list[tuple[str, str]], heading: st
     name, _, target = heading.partition(": ")
     call = CallFacts(name or "tool", "other", "", target, "") if role == "tool" else None
     source = Source(role, sum(len(text) for text, _ in units), len(units))
-    ledger.facts[number] = MessageFacts(role, scored_units(ledger.vocabulary, source, units), answers=call)
-    ledger.values.add(number, role, (text for _, text in pieces))
+    known = ledger.facts.get(number, MessageFacts(""))
+    scored = scored_units(ledger.vocabulary, source, units)
+    ledger.facts[number] = replace(known, role=role, units=scored, answers=call)
+    ledger.stated.set(number, (text for _, text in pieces))

@@ -6,19 +6,20 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leporello.errors import Cancelled, ProviderError, SummaryError
 from leporello.ledger.calls import describe, one_line, result_text
 from leporello.ledger.units import clip
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import cost, model_facts
+from leporello.policy.prices import price_table
 from leporello.providers.base import ModelRequest, Provider
 from leporello.redact import redact
-from leporello.summaries.base import Summary, SummaryTask
+from leporello.summaries.base import LivePrefix, Summary, SummaryTask
 from leporello.summaries.fold import prompt
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, parse, render
-from leporello.summaries.verify.verify import verify
+from leporello.summaries.verify import verify
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
 
@@ -95,6 +96,8 @@ class ModelSummariser:
 
     def summarise(self, task: SummaryTask) -> Summary:
         """A verified narrative from the first model that gives one; otherwise none, with what went wrong."""
+        if not task.messages:
+            return Summary(None)
         warnings: list[str] = []
         spent = CanonicalUsage()
         price: float | None = None
@@ -161,7 +164,7 @@ class _Writer:
 
     def _write(self, pool: ThreadPoolExecutor, until: float) -> str:
         orders = self._orders()
-        usable = int(self.candidate.window * WINDOW_SHARE)
+        usable = self._usable_window()
         room = usable - self.counter.text(orders) - self.task.budget - PROMPT_ROOM
         if room < PROMPT_ROOM:
             raise SummaryError(f"its window of {self.candidate.window:,} tokens leaves no room for the turns.")
@@ -170,6 +173,9 @@ class _Writer:
         pieces = thin(pieces, MOST_CHUNKS)
         # Small models follow what stands last: after thousands of tokens of turns they are told again what to do.
         closing = prompt("closing")
+        told = self._from_cache(orders, sum(map(self.counter.text, pieces)), until)
+        if told:
+            return told
         asked = [f"{orders}\n\n{previous}<turns>\n{piece}\n</turns>\n\n{closing}" for piece in pieces]
         texts = self._ask_all(pool, asked, until)
         while len(texts) > 1:
@@ -181,6 +187,34 @@ class _Writer:
             merged = [f"{orders}\n\n{prompt('merge')}\n\n" + "\n\n".join(group) + f"\n\n{closing}" for group in groups]
             texts = self._ask_all(pool, merged, until)
         return texts[0]
+
+    def _usable_window(self) -> int:
+        """What a request may hold, below the first price step where there is one."""
+        steps = [step.above for step in model_facts(self.candidate.model).steps]
+        return int(min([self.candidate.window, *steps]) * WINDOW_SHARE)
+
+    def _from_cache(self, orders: str, plain_tokens: int, until: float) -> str:
+        """The answer of a call that begins with the live conversation; empty where that is dearer or brings nothing."""
+        live = self.task.live() if self.task.live else None
+        if not isinstance(live, LivePrefix) or live.provider is not self.candidate.provider:
+            return ""
+        if live.request.model != self.candidate.model:
+            return ""
+        asked = f"{orders}\n\n{prompt('live')}\n\n{prompt('closing')}"
+        tokens = self.counter.request(live.request.messages, live.request.tools)
+        prices = price_table(model_facts(self.candidate.model)).at(tokens)
+        fits = tokens + self.counter.text(asked) + self.task.budget <= self._usable_window()
+        if not fits or tokens * prices.read >= plain_tokens * prices.plain:
+            return ""
+        messages = [*live.request.messages, {"role": "user", "content": asked}]
+        # Half of the time: what is asked in vain here is asked in the usual way after it.
+        left = max(0.1, (until - time.monotonic()) / 2)
+        request = replace(
+            live.request, messages=messages, max_tokens=self.task.budget, timeout=left, cancel=self.task.cancel
+        )
+        reply = self.candidate.provider.complete(request)
+        self._answered.append(reply.usage)
+        return "" if calls_of(reply.message) else text_of(reply.message).strip()
 
     def _orders(self) -> str:
         parts = [prompt("summarise"), f"Use at most {self.task.budget:,} tokens."]

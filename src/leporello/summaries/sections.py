@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.importance import COURTESY, words_of
-from leporello.ledger.ledger import Ask, Ledger
-from leporello.ledger.line_patterns import QUESTION
+from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger
+from leporello.ledger.ranking import is_talk
 from leporello.ledger.rules import RuleKind, read
-from leporello.ledger.units import clip
+from leporello.ledger.units import QUESTION, clip
+from leporello.ledger.user_text import without_tags
 from leporello.ledger.value_patterns import ANNOUNCED
 from leporello.ledger.values import Change
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
 
 CountText = Callable[[str], int]
 ASK_CHARS = 1_200
+GOAL_CHARS = 600
+PROPOSAL_CHARS = 500
 ACTION_CHARS = 110
 ANSWER_CHARS = 200
 SUBJECT_CHARS = 80
 MOST_PENDING = 12
+MOST_RESOLVED = 12
+QUESTION_CHARS = 400
+"""A longer message is a request with a question at its end."""
 MOST_REPLIES = 8
 """How far back the request is looked for that a reply goes on with."""
 REPLY_WORDS = 5
@@ -29,10 +36,18 @@ RARE_SHARE = 20
 """A word is rare that stands in at most one of so many messages."""
 DEALT_SHARE = 0.5
 REPEAT_SHARE = 0.8
+SAME_RECORD = 0.5
 RECENT_ASKS = 4
 """So many of the newest requests belong to the work at hand, whatever was said of them since."""
 OPEN_REASON = " (no answer before the user went on)"
 ROOT_LINE = "All paths below are inside "
+MOST_DETAILED = 8
+MOST_CHANGES = 2
+MOST_READ = 12
+ATTACHED = "Attached: "
+MOST_ATTACHED = 8
+MOST_ASKS_SINCE = 3
+"""After so many requests a to-do list that was not touched says nothing of the work at hand."""
 
 
 def within(
@@ -45,6 +60,8 @@ def within(
     for line in reversed(ordered) if newest_first else ordered:
         cost = count(line.text) + 6
         if used + cost > budget:
+            if line.ordinal:
+                break  # a story has no gaps
             continue
         used += cost
         chosen.append(line)
@@ -71,26 +88,54 @@ def ended_rule_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLi
     ]
 
 
-def active_task(ledger: Ledger) -> list[HandoffLine]:
+def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLine]:
     """The newest request that is not answered yet; nothing after a stop or a mere thank you.
 
     A short reply ("yes", "its loaded") says nothing by itself: before it stand the request it goes on with and what the
-    assistant had asked.
+    assistant had asked, with what it had proposed where that is folded.
     """
     newest = ledger.asks[-1] if ledger.asks else None
     if newest is None or newest.cancelled or newest.answered_by is not None:
         return []
-    if not is_reply(newest.text):
+    asked = _last_question(ledger, newest.number)
+    if not is_reply(newest.text) and not (asked and _agrees(newest.text)):
         return [_ask_line(newest)]
     if is_courtesy(newest.text):
         return []
-    asked = _last_question(ledger, newest.number)
-    return [*map(_ask_line, _gone_on_with(ledger.asks[-MOST_REPLIES:-1])), *asked, _ask_line(newest)]
+    before = map(_ask_line, _gone_on_with(ledger, newest))
+    proposed = [_proposal(ledger, line) for line in asked if line.sources[0] in covered]
+    return [*before, *filter(lambda line: line.text, proposed), *asked, _ask_line(newest)]
 
 
-def _gone_on_with(asks: Sequence[Ask]) -> list[Ask]:
+def _proposal(ledger: Ledger, asked: HandoffLine) -> HandoffLine:
+    """Of a message that ends with a question what tells most beside it: what a yes agrees to."""
+    (number,) = asked.sources
+    left, told = PROPOSAL_CHARS, []
+    for unit in sorted(ledger.facts[number].units, key=lambda unit: -unit.score):
+        if len(unit.text) < left and not _HEADS_OR_ASKS.search(unit.text):
+            left -= len(unit.text)
+            told.append(unit)
+    text = "\n".join(unit.text for unit in sorted(told, key=lambda unit: unit.position))
+    return HandoffLine(text, (number,), LineOrigin.ASSISTANT)
+
+
+def _agrees(text: str) -> bool:
+    """Whether a message says yes to what was asked: what is to be done stands in the question."""
+    return len(text) <= QUESTION_CHARS and _AGREES.match(text) is not None
+
+
+_AGREES = lazy_regex(
+    r"\W{0,5}(?:yes|yeah|yep|sure|ok(?:ay)?|please do|go ahead|ja|oui|sí|si|sim|да|好|是的|はい|네)\b", re.IGNORECASE
+)
+
+
+def _gone_on_with(ledger: Ledger, reply: Ask) -> list[Ask]:
     """What a reply goes on with: the last thing the user said of some length, and the last plain request up to it."""
-    said = [ask for ask in asks if not is_reply(ask.text)]
+    said = [
+        ask
+        for ask in ledger.asks[-MOST_REPLIES:]
+        if ask != reply and not is_reply(ask.text) and not (_agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
+    ]
     requests = [ask for ask in said if not QUESTION.search(ask.text)]
     return sorted({*said[-1:], *requests[-1:]}, key=lambda ask: ask.number)
 
@@ -143,6 +188,26 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     return [_ask_line(ask, OPEN_REASON) for ask in waiting[-MOST_PENDING:]]
 
 
+def resolved_questions(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
+    """What the user asked as a question and the assistant answered, with the sentence that answers it."""
+    lines = []
+    for ask in ledger.asks:
+        said, answered = ask.text.strip(), ask.answered_by
+        if answered is None or answered not in covered or len(said) > QUESTION_CHARS or is_reply(said):
+            continue
+        units = ledger.facts[answered].units if QUESTION.search(said) and not ask.cancelled else ()
+        told = [unit for unit in units if not _HEADS_OR_ASKS.search(unit.text) and len(unit.text) <= ANSWER_CHARS]
+        if told:
+            asked = {word for word in words_of(said) if len(word) > 2}
+            answer = max(told, key=lambda unit: (len(asked.intersection(words_of(unit.text))), unit.score)).text
+            text = f"“{one_line(said, SUBJECT_CHARS)}” → {one_line(answer, ANSWER_CHARS)}"
+            lines.append(HandoffLine(text, (answered, ask.number), LineOrigin.ASSISTANT))
+    return lines[-MOST_RESOLVED:]
+
+
+_HEADS_OR_ASKS = lazy_regex(r"[?？:：]\W*$|^#")
+
+
 def _repeats(later: str, earlier: str) -> bool:
     """Whether a later request says again what an earlier one said."""
     words = set(words_of(earlier))
@@ -164,18 +229,27 @@ def _only_rules(ask: Ask) -> bool:
     return bool(sentences) and all(read(sentence).kind in _STANDING for sentence in sentences)
 
 
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
+_SENTENCES = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _STANDING = (RuleKind.CONSTRAINT, RuleKind.PREFERENCE)
 
 
 def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """What the conversation set out to do: the first request, when it is folded."""
-    first = next((ask for ask in ledger.asks if ask.text.strip()), None)
-    return [_ask_line(first)] if first is not None and first.number in covered else []
+    first = next((ask for ask in ledger.asks if _sets_out(ask.text)), None)
+    return [_ask_line(first, most=GOAL_CHARS)] if first is not None and first.number in covered else []
 
 
-def _ask_line(ask: Ask, reason: str = "") -> HandoffLine:
-    return HandoffLine(clip(ask.text.strip(), ASK_CHARS) + reason, (ask.number,), LineOrigin.USER)
+def _sets_out(text: str) -> bool:
+    """Whether a message asks for something: no bare command to the program, no greeting."""
+    said = _SLASH.sub("", without_tags(text))
+    return bool(words_of(said)) and not is_courtesy(said)
+
+
+_SLASH = lazy_regex(r"\A\s*/[\w:.-]{1,80}")
+
+
+def _ask_line(ask: Ask, reason: str = "", most: int = ASK_CHARS) -> HandoffLine:
+    return HandoffLine(clip(ask.text.strip(), most) + reason, (ask.number,), LineOrigin.USER)
 
 
 def change_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
@@ -190,13 +264,21 @@ def change_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
 
 
 def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """Sentences that say how something is from here on, those that tell most first."""
+    """Sentences that say how something is from here on, those that tell most first.
+
+    Where nothing is done, in a talk, only the user's: an assistant that only advises changes nothing.
+    """
+    speakers = ("user",) if is_talk(ledger) else ("user", "assistant")
     found = [
         (unit.score, number, facts.role, unit.text)
         for number, facts in ledger.facts.items()
-        if number in covered and facts.role in ("user", "assistant")
+        if number in covered and facts.role in speakers
+        # Most messages announce nothing: the automaton reads each as a whole.
+        if ANNOUNCED.may_match("\n".join(unit.text for unit in facts.units))
         for unit in facts.units
-        if ANNOUNCED.search(unit.text) and len(unit.text) <= ANSWER_CHARS
+        if len(unit.text) <= ANSWER_CHARS
+        and ANNOUNCED.pattern.search(unit.text)
+        and not _HEADS_OR_ASKS.search(unit.text)
     ]
     found.sort(key=lambda line: (-line[0], line[1]))
     return [HandoffLine(text, (number,), LineOrigin(role)) for _, number, role, text in found]
@@ -212,7 +294,7 @@ def read_change(line: HandoffLine) -> Change | None:
     return Change(subject, rest[: found.start()], int(found[1]), was, line.sources[0], subject, "")
 
 
-_CHANGED = re.compile(r" \[m(\d{1,9})\], was ")
+_CHANGED = lazy_regex(r" \[m(\d{1,9})\], was ")
 
 
 def marked(ledger: Ledger, lines: Iterable[HandoffLine]) -> list[HandoffLine]:
@@ -225,18 +307,104 @@ def marked(ledger: Ledger, lines: Iterable[HandoffLine]) -> list[HandoffLine]:
     ]
 
 
+def record_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
+    """What tools said of things with an id, as told last; those first that stand in most messages."""
+    newest: dict[str, list[tuple[int, list[str]]]] = {}
+    for number, facts in sorted(ledger.facts.items()):
+        for about, told in facts.records:
+            parts = told.split("; ")
+            names = {part.partition(" ")[0] for part in parts}
+            # Another tool may have told something else of the same thing: what is not told anew still holds.
+            others = [(n, old) for n, old in newest.get(about, ()) if _share(old, names) < SAME_RECORD]
+            newest[about] = [*others, (number, parts)]
+    said: set[str] = set()
+    lines = []
+    spoken = ledger.vocabulary.frequency
+    for about in sorted(newest, key=lambda about: -spoken.get(words_of(about)[-1], 0)):
+        for number, facets in newest[about]:
+            if number in covered:
+                parts = [part for part in facets if not (part in said and _OWNER.match(part))]
+                said.update(parts)
+                lines.append(HandoffLine(f"{about}: {'; '.join(parts)}", (number,), LineOrigin.TOOL))
+    return lines
+
+
+_OWNER = lazy_regex(r"\w{1,60}_id |address ")
+"""What many records of one person say alike."""
+
+
+def _share(parts: Collection[str], names: Collection[str]) -> float:
+    return sum(part.partition(" ")[0] in names for part in parts) / len(parts)
+
+
+def attached_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
+    """Images, documents and sound that are folded away; their message, opened again, has them whole."""
+    found = [
+        HandoffLine(f"{ATTACHED}{told}; the message holds it whole", (number,), LineOrigin.PROGRAM)
+        for number in sorted(covered)
+        if number in ledger.facts
+        for told in ledger.facts[number].media
+    ]
+    return found[-MOST_ATTACHED:]
+
+
+def attached_and_file_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
+    return [*attached_lines(ledger, covered), *file_lines(ledger, covered)]
+
+
 def file_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """Files by what was done to them: changed ones first, newest first."""
-    known = [entry for entry in ledger.files.values() if entry.last in covered]
+    """Files by what was done to them: changed ones first, newest first; those too that are still being worked on."""
+    known = [
+        entry
+        for entry in ledger.files.values()
+        if entry.last in covered or (entry.edits and (entry.first or entry.last) in covered)
+    ]
     known.sort(key=lambda entry: (entry.edits == 0, -entry.last))
+    del known[sum(entry.edits > 0 for entry in known) + MOST_READ :]
     root = common_folder(ledger.files)
     lines = [HandoffLine(f"{ROOT_LINE}{root}", (known[0].last,), LineOrigin.PROGRAM)] if root and known else []
-    for entry in known:
-        done = [f"changed ×{entry.edits}"] if entry.edits else []
-        if entry.reads:
-            done.append(f"read{''.join(entry.spans[-3:])}" if entry.spans else "read")
-        lines.append(HandoffLine(f"{inside(entry.path, root)} ({', '.join(done)})", (entry.last,), LineOrigin.PROGRAM))
+    commits = any(entry.committed for entry in ledger.files.values())
+    for place, entry in enumerate(known):
+        done = _done(entry, commits=commits, changes=MOST_CHANGES if place < MOST_DETAILED else 0)
+        told = f"{inside(entry.path, root)} ({'; '.join(done)})"
+        sources = (entry.last,) if entry.last in covered else (entry.first, entry.last)
+        lines.append(HandoffLine(told, sources, LineOrigin.PROGRAM))
     return lines
+
+
+def _done(entry: FileFacts, *, commits: bool, changes: int) -> Iterator[str]:
+    """What was done to a file, and the newest changes; whether it was committed is told where commits were made."""
+    if entry.edits:
+        what = ", then ".join(list(filter(None, entry.changes))[-changes:]) if changes else ""
+        yield f"changed ×{entry.edits}" + (f": {what}" if what else "")
+        if entry.committed > entry.edited:
+            yield f"committed m{entry.committed}"
+        elif commits:
+            yield "changed since the commit" if entry.committed else "not committed"
+    if entry.reads:
+        yield f"read{''.join(entry.spans[-2:])}" if entry.spans else "read"
+
+
+def read_file_line(line: HandoffLine, root: str) -> FileFacts:
+    """The file that a line of `file_lines` tells of."""
+    told = _TOLD.search(line.text)
+    path = line.text[: told.start()] if told else line.text
+    done = line.text[told.end() :] if told else ""
+    path = path if path.startswith("/") else root + path
+    entry = FileFacts(path, first=line.sources[0], last=line.sources[-1])
+    for part in done.removesuffix(")").split("; "):
+        if changed := _CHANGED_TIMES.match(part):
+            entry.edits, entry.edited = int(changed[1]), entry.last
+            entry.changes = changed[2].split(", then ") if changed[2] else []
+        elif part.startswith("committed m"):
+            entry.committed = entry.last + 1
+        elif part.startswith("read"):
+            entry.reads = 1
+    return entry
+
+
+_TOLD = lazy_regex(r" \((?=changed ×|read)")
+_CHANGED_TIMES = lazy_regex(r"changed ×(\d{1,6})(?:: (.*))?")
 
 
 def state_lines(ledger: Ledger) -> list[HandoffLine]:
@@ -246,10 +414,16 @@ def state_lines(ledger: Ledger) -> list[HandoffLine]:
         action = next((a for a in reversed(ledger.actions) if a.call.work in works), None)
         if action is not None:
             what = one_line(inside(action.call.target, common_folder(ledger.files)), ACTION_CHARS)
-            lines.append(
-                HandoffLine(f"{label}: {what} → {action.outcome or action.ended}", (action.number,), LineOrigin.PROGRAM)
-            )
+            lines.append(HandoffLine(f"{label}: {what} → {ending(action)}", (action.number,), LineOrigin.PROGRAM))
     return lines
+
+
+def ending(action: Action) -> str:
+    """How a command ended; how many lines it printed says nothing of that."""
+    if action.outcome or action.failed:
+        return action.outcome or "failed"
+    ended = action.ended.split(",")[0]
+    return "no error shown" if ended.endswith(("line", "lines")) else ended
 
 
 def todo_lines(ledger: Ledger) -> list[HandoffLine]:
@@ -257,6 +431,9 @@ def todo_lines(ledger: Ledger) -> list[HandoffLine]:
     if ledger.todo is None:
         return []
     number, call = ledger.todo
+    since = [ask for ask in ledger.asks if ask.number > number and not is_reply(ask.text)]
+    if len(since) > MOST_ASKS_SINCE:
+        return []  # nobody kept it up
     items = next((v for v in call.parsed().values() if isinstance(v, list)), [])
     lines = []
     for item in items:

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from leporello.models import model_facts
 from leporello.models.facts import cost
 from leporello.present.output import dim, note, print_table, progress, say, strong
 from leporello.store import StoreOptions, open_store
-from leporello.store.records import Insights, InsightsQuery, SessionRecord, UsageTotals
+from leporello.store.records import Insights, InsightsQuery, UsageTotals
 from leporello.testing.demo_session import FIRST, FOLD, ID, RULES, SECOND, WORK, DemoAnswer, Meter, Moment, Play
 from leporello.turns import validate
 from leporello.usage import CanonicalUsage
@@ -62,12 +62,8 @@ def show_moment(told: Moment) -> None:
 
 
 def ending(play: Play) -> None:
-    _chain(play)
-    _bill(play)
-    _rules(play)
-    _context(play)
-    _answers(play)
-    _onwards(play)
+    for part in (_chain, _bill, _rules, _context, _answers, _onwards):
+        part(play)
 
 
 def _heading(text: str) -> None:
@@ -78,25 +74,17 @@ def _chain(play: Play) -> None:
     sessions = play.store.sessions.all(ID)
     newest = play.newest
     _heading(f"The chain: one conversation, {newest:,} messages, {len(sessions)} sessions")
-    rows = list(_session_rows(play, sessions, newest))
+    rows: list[tuple[str, ...]] = []
+    following = [session.first for session in sessions[1:]] + [newest + 1]
+    for session, after in zip(sessions, following, strict=True):
+        used = play.store.usage.session_totals(session.id)
+        spent = (f"{used.calls:>5}", f"{used.usage.prompt_tokens:>13,}", f"{used.cache_hit_rate:>6.0%}")
+        span = f"m{session.first}-m{after - 1}"
+        rows.append((f"  {session.ordinal:>7}", span, *spent, session.end_reason or "(goes on)"))
     if len(rows) > 2 * SHOWN_SESSIONS:
         hidden = len(rows) - 2 * SHOWN_SESSIONS
         rows[SHOWN_SESSIONS:-SHOWN_SESSIONS] = [("", f"... {hidden} more ...", "", "", "", "")]
     print_table(rows, ("  session", "messages", "calls", "prompt tokens", "cached", "ended by"))
-
-
-def _session_rows(play: Play, sessions: list[SessionRecord], newest: int) -> Iterator[tuple[str, ...]]:
-    following = [session.first for session in sessions[1:]] + [newest + 1]
-    for session, after in zip(sessions, following, strict=True):
-        used = play.store.usage.session_totals(session.id)
-        yield (
-            f"  {session.ordinal:>7}",
-            f"m{session.first}-m{after - 1}",
-            f"{used.calls:>5}",
-            f"{used.usage.prompt_tokens:>13,}",
-            f"{used.cache_hit_rate:>6.0%}",
-            session.end_reason or "(goes on)",
-        )
 
 
 def _bill(play: Play) -> None:
@@ -123,13 +111,8 @@ def whole_bill(meters: Sequence[Meter], found: Insights) -> UsageTotals:
 
 
 def _bill_row(name: str, used: UsageTotals) -> tuple[str, ...]:
-    return (
-        f"  {name}",
-        f"{used.calls:>5}",
-        f"{used.usage.prompt_tokens:>13,}",
-        f"{used.cache_hit_rate:>6.1%}",
-        f"${used.cost:,.2f}",
-    )
+    spent = (f"{used.calls:>5}", f"{used.usage.prompt_tokens:>13,}", f"{used.cache_hit_rate:>6.1%}")
+    return (f"  {name}", *spent, f"${used.cost:,.2f}")
 
 
 def _rules(play: Play) -> None:
@@ -155,27 +138,21 @@ def _answers(play: Play) -> None:
         number = source_of(play, answer)
         fold = fold_of(play, number)
         say(f"  {strong(answer.question.text)}")
-        say(f"    {answer.tool:<10}  [m{number}], folded into {fold}: {_line_with(answer)}")
+        found = answer.found_in.replace("\\n", "\n").replace('"', "\n").splitlines()
+        line = next((line.strip() for line in found if answer.question.gold in line), "NOTHING")[:90]
+        say(f"    {answer.tool:<10}  [m{number}], folded into {fold}: {line}")
         say(f"    the agent   {answer.said}  {dim('(right)') if answer.right else '(WRONG)'}")
 
 
 def source_of(play: Play, answer: DemoAnswer) -> int:
-    """The number of the message in which the answer was first given."""
-    for entry in play.store.log.iterate(ID):
-        if re.search(answer.question.looks_like, text_of(entry.message)):
-            return entry.number
-    return 0
+    said = ((entry.number, text_of(entry.message)) for entry in play.store.log.iterate(ID))
+    return next((number for number, text in said if re.search(answer.question.looks_like, text)), 0)
 
 
 def fold_of(play: Play, number: int) -> str:
     """The newest fold that covers a message; empty when it is shown as it is."""
     covering = [fold.id for fold in play.store.views.folds(ID) if fold.covered.first <= number <= fold.covered.last]
     return covering[-1] if covering else ""
-
-
-def _line_with(answer: DemoAnswer) -> str:
-    found = answer.found_in.replace("\\n", "\n").replace('"', "\n")
-    return next((line.strip() for line in found.splitlines() if answer.question.gold in line), "NOTHING")[:90]
 
 
 def _onwards(play: Play) -> None:
@@ -208,24 +185,20 @@ def main(turns: int, folder: Path | None) -> None:
     note(f"Everything is written below {place}.")
     play = Play(place, Path(leporello.__file__).parent, turns)
     try:
-        show(play)
+        opening(play)
+        with progress("turn") as line:
+
+            def told(moment: Moment) -> None:
+                line.close()
+                show_moment(moment)
+
+            play.run(told, lambda number: line.update(number, play.count))
+        ending(play)
     finally:
         play.close()
         # What the scripted server refused says nothing about the real model of that name.
         play.home.limits_file.unlink(missing_ok=True)
     note(f"Took {time.perf_counter() - started:.1f} s.")
-
-
-def show(play: Play) -> None:
-    opening(play)
-    with progress("turn") as line:
-
-        def told(moment: Moment) -> None:
-            line.close()
-            show_moment(moment)
-
-        play.run(told, lambda number: line.update(number, play.count))
-    ending(play)
 
 
 def _place() -> Path:

@@ -15,12 +15,14 @@ from leporello.agent.agent import Agent
 from leporello.agent.endpoints import Chosen
 from leporello.agent.events import AgentEvent, Compacted, Notice, ToolFinished
 from leporello.agent.session import open_agent
+from leporello.billing import SHORT, CacheBlock, CacheSim, blocks_of
 from leporello.config import Home, load_settings
 from leporello.events import CompactionReport
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models import model_facts
 from leporello.providers.base import ModelRequest
-from leporello.providers.scripted import SHORT, CacheBlock, CacheSim, ScriptedProvider, Step, blocks_of
+from leporello.providers.scripted import ScriptedProvider, Step
 from leporello.store import Store, open_store
 from leporello.summaries.model import ModelSummariser
 from leporello.tokens import TokenCounter
@@ -31,6 +33,9 @@ FIRST, SECOND = "claude-sonnet-4-5", "claude-haiku-4-5"
 SERVED, SMALLER = 49_152, 32_768
 SECONDS_PER_CALL = 15.0
 TAIL_MARKS = 3
+MOST_OPENED = 5
+WIDEST = 240
+"""Bytes of a line in files that are looked at."""
 FOLD, SAVED, OVERFLOW, RESTART, SWITCH = "fold", "saved", "overflow", "restart", "switch"
 
 RULES = (
@@ -46,10 +51,11 @@ echo "checking 96 batches"
 echo "error: checksum {CHECKSUM} of batch {BATCH} does not match" >&2
 exit 3
 """
-_TEXT_FILE = re.compile(r"(/\S{1,400}\.txt)")
-_LINE_COUNT = re.compile(r"in ([\d,]+) lines")
-_PYTHON_HIT = re.compile(r"^\S+\.py:\d+", re.MULTILINE)
-_BARE_NUMBER = re.compile(r"^[ \t]*+(\d++)$", re.MULTILINE)
+_TEXT_FILE = lazy_regex(r"(/\S{1,400}\.txt)")
+_LINE_COUNT = lazy_regex(r"in ([\d,]+) lines")
+_HIT = lazy_regex(r'"id": ?"m(\d{1,9})"')
+_PYTHON_HIT = lazy_regex(r"^\S+\.py:\d+", re.MULTILINE)
+_BARE_NUMBER = lazy_regex(r"^[ \t]*+(\d++)$", re.MULTILINE)
 _FILES = "find src -name '*.py' | LC_ALL=C sort"
 _LONGEST = f"wc -l $({_FILES}) | grep -v total | LC_ALL=C sort -k1,1nr -k2 | head -5"
 
@@ -103,8 +109,10 @@ def questions(work: Path) -> tuple[DemoQuestion, ...]:
 
 def turns(work: Path, count: int) -> Iterator[DemoTurn]:
     """The whole session: module after module, with the special turns in their places."""
-    names = [path.relative_to(work).as_posix() for path in sorted((work / "src").rglob("*.py"))]
-    files = itertools.cycle(name for name in names if not name.endswith("__init__.py"))
+    modules = [path for path in sorted((work / "src").rglob("*.py")) if path.name != "__init__.py"]
+    # A table of long lines would be an output too long to show; there is one on purpose.
+    readable = [path for path in modules if max(map(len, path.read_bytes().splitlines())) <= WIDEST]
+    files = itertools.cycle(path.relative_to(work).as_posix() for path in readable)
     kinds = itertools.cycle((_read, _compare, _usages, _count, _read, _note))
     special = {place * count // 100: turn for place, turn in _special().items()}
     for number in range(count):
@@ -197,7 +205,7 @@ def _note(file: str, _: str) -> DemoTurn:
 
 
 def recall(question: DemoQuestion) -> DemoTurn:
-    """A question about the past: the model searches, opens the best place if that is not enough, and answers."""
+    """A question about the past: the model searches, opens the best places if that is not enough, and answers."""
 
     def seen(results: Results) -> re.Match[str] | None:
         return re.search(question.looks_like, results[0]) if results else None
@@ -206,15 +214,20 @@ def recall(question: DemoQuestion) -> DemoTurn:
         found = seen(results)
         return f"It is {found[1]}." if found else "I do not know."
 
-    def open_best(results: Results) -> Said:
-        if seen(results):
+    places: list[int] = []
+
+    def read_hits(results: Results) -> Said:
+        places.extend(map(int, _HIT.findall(results[0])))
+        return open_next(results)
+
+    def open_next(results: Results) -> Said:
+        if seen(results) or not places:
             return answer(results)
-        places = [int(hit["id"][1:]) for hit in json.loads(results[0])["results"] if hit["text"] != question.text]
-        best = places[0] if places else 1
+        best = places.pop(0)
         return [("lcm_expand", {"id": f"m{best}-m{best + 3}", "max_tokens": 2_000})]
 
     search: Said = [("lcm_grep", {"query": question.text, "max_tokens": 2_000})]
-    return DemoTurn(question.text, search, open_best, answer)
+    return DemoTurn(question.text, search, read_hits, *[open_next] * MOST_OPENED, answer)
 
 
 class DemoModel:
@@ -378,6 +391,7 @@ class Play:
             summariser=ModelSummariser([], TokenCounter.for_model(FIRST)),
             platform="demo",
             today=date(2026, 1, 2),
+            background=False,
         )
         agent.watchers.append(self._watch)
         return agent

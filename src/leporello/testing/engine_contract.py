@@ -44,6 +44,14 @@ def usage(prompt: int, completion: int = 10) -> dict[str, Any]:
     return CanonicalUsage(input_tokens=prompt, output_tokens=completion).as_engine_dict()
 
 
+def _is_json(text: object) -> bool:
+    try:
+        json.loads(str(text))
+    except ValueError:
+        return False
+    return isinstance(text, str)
+
+
 class InterfaceContract:
     """Everything but `compress`: name, counters, lifecycle, trigger, status, model changes, tools."""
 
@@ -62,6 +70,10 @@ class InterfaceContract:
         engine = self.make_engine(self.context_length)
         engine.on_session_start("s1", **SESSION_START)
         return engine
+
+    def given(self, messages: list[Message]) -> list[Message]:
+        """A list as the engine's host hands it over."""
+        return messages
 
     # --- name and attributes ------------------------------------------------------------------------------------
 
@@ -98,14 +110,14 @@ class InterfaceContract:
 
     def test_lifecycle_in_the_order_a_host_calls_it(self) -> None:
         engine = self.make_engine(self.context_length)
-        session = generate(seed=11, messages=20, huge_outputs=0)
-        before = encode_json(session.messages)
+        messages = self.given(generate(seed=11, messages=20, huge_outputs=0).messages)
+        before = encode_json(messages)
         engine.on_session_start("s1", **SESSION_START)
         engine.update_from_response(usage(500))
         assert engine.should_compress() is False, "wants to compress a session of 500 tokens"
         engine.on_session_start("s2", boundary_reason="compression", old_session_id="s1", **SESSION_START)
-        engine.on_session_end("s2", session.messages)
-        assert encode_json(session.messages) == before, "on_session_end changed the messages"
+        engine.on_session_end("s2", messages)
+        assert encode_json(messages) == before, "on_session_end changed the messages"
 
     def test_session_start_takes_keywords_it_does_not_know(self) -> None:
         self.make_engine(self.context_length).on_session_start("s1", some_keyword_of_a_newer_host=1)
@@ -124,21 +136,21 @@ class InterfaceContract:
     def test_usage_lands_in_the_counters(self) -> None:
         engine = self.engine()
         engine.update_from_response(usage(1_200, 30))
-        assert (engine.last_prompt_tokens, engine.last_completion_tokens) == (1_200, 30)
-        assert engine.last_total_tokens == 1_230
+        taken = engine.last_prompt_tokens, engine.last_completion_tokens, engine.last_total_tokens
+        assert taken == (1_200, 30, 1_230), f"prompt, completion and total are {taken}, not (1200, 30, 1230)"
         engine.update_from_response(usage(900, 5))
         assert engine.last_prompt_tokens == 900, "usage is the last call's, not a sum"
 
     def test_usage_with_totals_only_is_enough(self) -> None:
         engine = self.engine()
         engine.update_from_response({"prompt_tokens": 77, "completion_tokens": 3, "total_tokens": 80})
-        assert engine.last_prompt_tokens == 77
+        assert engine.last_prompt_tokens == 77, "prompt_tokens was not taken"
 
     def test_empty_usage_does_no_harm(self) -> None:
         engine = self.engine()
         engine.update_from_response(usage(0, 0))
         engine.update_from_response({})
-        assert engine.should_compress() is False
+        assert engine.should_compress() is False, "fires without any tokens"
 
     def test_fires_at_the_threshold_and_not_below(self) -> None:
         engine = self.engine()
@@ -149,7 +161,7 @@ class InterfaceContract:
         engine = self.engine()
         assert engine.should_compress() is False, "fires before anything is known"
         engine.update_from_response(usage(engine.threshold_tokens))
-        assert engine.should_compress() is True
+        assert engine.should_compress() is True, "does not fire when the last prompt was at the threshold"
         assert engine.should_compress(10) is False, "a given number wins over the last usage"
 
     def test_completion_tokens_never_trigger(self) -> None:
@@ -165,12 +177,12 @@ class InterfaceContract:
 
     def test_optional_looks_answer_with_a_bool(self) -> None:
         engine = self.engine()
-        session = generate(seed=12, messages=30, huge_outputs=0)
-        before = encode_json(session.messages)
-        assert isinstance(engine.should_compress_preflight(session.messages), bool)
-        assert isinstance(engine.has_content_to_compress(session.messages), bool)
+        messages = self.given(generate(seed=12, messages=30, huge_outputs=0).messages)
+        before = encode_json(messages)
+        assert isinstance(engine.should_compress_preflight(messages), bool)
+        assert isinstance(engine.has_content_to_compress(messages), bool)
         assert engine.should_compress_preflight([]) is False, "an empty session needs no preflight compression"
-        assert encode_json(session.messages) == before, "looking changed the messages"
+        assert encode_json(messages) == before, "looking changed the messages"
 
     # --- model, status, tools -----------------------------------------------------------------------------------
 
@@ -180,7 +192,7 @@ class InterfaceContract:
         engine.update_model(
             "small", self.context_length // 4, base_url="http://x", api_key="k", provider="p", api_mode="chat"
         )
-        assert engine.context_length == self.context_length // 4
+        assert engine.context_length == self.context_length // 4, "context_length is not the new model's"
         assert 0 < engine.threshold_tokens < before, "the threshold did not follow the window"
         engine.update_model("large", self.context_length)
         assert engine.threshold_tokens == before, "the threshold does not come back with the window"
@@ -199,7 +211,7 @@ class InterfaceContract:
     def test_status_of_an_overfull_session_stays_at_a_hundred(self) -> None:
         engine = self.engine()
         engine.update_from_response(usage(engine.context_length * 3))
-        assert engine.get_status()["usage_percent"] <= 100.0
+        assert engine.get_status()["usage_percent"] <= 100.0, "usage_percent is above 100"
 
     def test_tool_schemas_are_proper_functions(self) -> None:
         schemas = self.engine().get_tool_schemas()
@@ -216,13 +228,15 @@ class InterfaceContract:
 
     def test_tool_answers_are_json_even_for_nonsense(self) -> None:
         engine = self.engine()
-        messages = generate(seed=13, messages=10, huge_outputs=0).messages
-        answer = json.loads(engine.handle_tool_call("no_such_tool", {}, messages=messages))
-        assert answer.get("error"), "an unknown tool must be answered with an error"
-        for schema in engine.get_tool_schemas():
-            name = schema.get("function", schema)["name"]
-            json.loads(engine.handle_tool_call(name, {}, messages=messages))
-            json.loads(engine.handle_tool_call(name, {"no_such_argument": 1}, messages=messages))
+        messages = self.given(generate(seed=13, messages=10, huge_outputs=0).messages)
+        names = [schema.get("function", schema)["name"] for schema in engine.get_tool_schemas()]
+        for name in ("no_such_tool", *names):
+            for arguments in ({}, {"no_such_argument": 1}):
+                told = engine.handle_tool_call(name, arguments, messages=messages)
+                assert _is_json(told), f"{name} was answered with {str(told)[:60]!r}, which is not JSON"
+        unknown = json.loads(engine.handle_tool_call("no_such_tool", {}, messages=messages))
+        assert isinstance(unknown, dict), "an unknown tool must be answered with an error"
+        assert unknown.get("error"), "an unknown tool must be answered with an error"
 
 
 class EngineContract(InterfaceContract):
@@ -240,8 +254,8 @@ class EngineContract(InterfaceContract):
             SessionSpec(seed=26, messages=90, tokens=tokens, huge_outputs=2, images=3),
         ):
             # Fresh objects each time: an engine that changes its input must not spoil the next test.
-            yield decode_json(_encoded(spec))
-        yield [{"role": "system", "content": "Be careful."}, *decode_json(_encoded(spec))]
+            yield self.given(decode_json(_encoded(spec)))
+        yield self.given([{"role": "system", "content": "Be careful."}, *decode_json(_encoded(spec))])
 
     def compressed(self, messages: list[Message]) -> list[Message]:
         return self.engine().compress(messages, current_tokens=self.tokens(messages))
@@ -258,7 +272,9 @@ class EngineContract(InterfaceContract):
     def test_a_session_beyond_the_window_gets_smaller_and_fits(self) -> None:
         for messages in self.sessions():
             after = self.tokens(self.compressed(messages))
-            assert after < self.tokens(messages), "the result is not smaller"
+            asked = sum(role_of(message) == "user" for message in messages)
+            told = f"the result is not smaller ({len(messages)} messages, {asked} of the user)"
+            assert after < self.tokens(messages), told
             assert after < self.context_length, f"the result of {after:,} tokens is still beyond the window"
 
     def test_the_input_list_is_left_alone(self) -> None:
@@ -303,26 +319,26 @@ class EngineContract(InterfaceContract):
         for messages in ([], hello, [*hello, {"role": "assistant", "content": "Hi"}]):
             result = self.engine().compress(messages)
             assert self.tokens(result) <= self.tokens(messages), "a small list became larger"
-            assert newest_user(result) == newest_user(messages)
+            assert newest_user(result) == newest_user(messages), "the request of a small list is gone"
 
     def test_every_attempt_counts_once(self) -> None:
         engine = self.engine()
         messages = next(self.sessions())
         result = engine.compress(messages, current_tokens=self.tokens(messages))
-        assert result != messages
+        assert result != messages, "a session beyond the window was returned as it is"
         assert engine.compression_count == 1, "compression_count must say how often the session was compressed"
 
     def test_a_growing_session_stays_valid_and_bounded(self) -> None:
         engine = self.engine()
-        session = generate(seed=31, messages=900, tokens=self.context_length * 6)
+        messages = self.given(generate(seed=31, messages=900, tokens=self.context_length * 6).messages)
         window: list[Message] = []
-        for start in range(0, len(session.messages), 150):
-            window = [*window, *session.messages[start : start + 150]]
+        for start in range(0, len(messages), 150):
+            window = [*window, *messages[start : start + 150]]
             if open_group(window) is None:
                 window = engine.compress(window, current_tokens=self.tokens(window))
                 assert validate(window) == [], f"after several rounds: {validate(window)[0]}"
         assert self.tokens(window) < self.context_length, "the session outgrew the window"
-        assert engine.compression_count >= 3
+        assert engine.compression_count >= 3, f"compression_count is {engine.compression_count} after six rounds"
 
     def test_focus_and_newer_keywords_are_taken(self) -> None:
         messages = next(self.sessions())
@@ -330,15 +346,15 @@ class EngineContract(InterfaceContract):
         known = inspect.signature(engine.compress).parameters
         extra = {key: value for key, value in (("force", True), ("memory_context", "")) if key in known}
         result = engine.compress(messages, current_tokens=None, focus_topic="the invoice cache", **extra)
-        assert validate(result) == []
+        assert validate(result) == [], f"a provider would refuse it: {validate(result)[0]}"
 
     def test_broken_lists_end_in_a_list_or_a_clear_error(self) -> None:
-        for messages in broken_lists(BROKEN_LISTS):
+        for messages in map(self.given, broken_lists(BROKEN_LISTS)):
             before = encode_json(messages)
             try:
                 result = self.engine().compress(messages, current_tokens=self.context_length)
             except LeporelloError:
                 result = messages
-            assert isinstance(result, list)
+            assert isinstance(result, list), f"compress returned a {type(result).__name__}"
             assert encode_json(messages) == before, "a broken list was changed"
             assert self.tokens(result) <= self.tokens(messages), "a broken list became larger"

@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, TypeAlias
 
 from leporello.dialects import DIALECTS, OPENAI_CHAT, Dialect, Target
@@ -126,9 +125,7 @@ class StubServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -137,7 +134,6 @@ class StubServer:
         return [seen.body for seen in self.requests if seen.dialect is not None]
 
     def see(self, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[Seen, int]:
-        """Record and judge a request; its number counts from 0."""
         dialect = next((known for known in DIALECTS.values() if known.api.path == path), None)
         try:
             body = json.loads(raw) if raw else None
@@ -156,7 +152,6 @@ class StubServer:
         return list(self._violations(dialect, body)) if self._violations is not None else []
 
     def step(self, seen: Seen) -> Step:
-        """The script's next step; an ended script says so."""
         with self._lock:
             found = next(self._script, None)
         while callable(found):
@@ -265,6 +260,8 @@ def _reply(dialect: Dialect, body: Mapping[str, Any], say: Say, number: int) -> 
     provider = (message.get("provider_state") or {}).get("provider", "")
     target = Target(provider, str(body.get("model")))
     reply = dialect.encode_reply(message, target=target, finish_reason=finish, usage=say.usage)
+    # Clients take answers with the same id for parts of one.
+    reply["id"] = f"{reply['id']}_{number}"
     if say.usage is None:
         reply.pop("usage", None)
     return reply

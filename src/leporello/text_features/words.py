@@ -31,6 +31,8 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple, TypeVar
 
+from leporello.lazy_regex import lazy_regex
+
 WORDS_VERSION = 2
 """Raised when the words of a text change, so that a stored index knows it is out of date."""
 
@@ -39,8 +41,8 @@ FTS5_TOKENIZE = "ascii tokenchars '_'"
 
 # One pass over the text finds runs that a compound may be made of; what a run holds is worked out once and remembered,
 # because sessions repeat themselves. That is what makes this fast.
-_RUN = re.compile(r"[A-Za-z0-9_./:@\\,'-]+|[^\x00-\x7f\s]+")
-_COMPOUND = re.compile(
+_RUN = lazy_regex(r"[A-Za-z0-9_./:@\\,'-]+|[^\x00-\x7f\s]+")
+_COMPOUND = lazy_regex(
     r"[A-Za-z]:\\[\w.\\-]+"  # C:\dir\file, where a backslash does join
     r"|\\[nrt]"  # an escaped line end inside quoted output: `\nfound` holds "found", not "nfound"
     r"|(?<![\w-])--?(?=[A-Za-z])[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+){0,8}"
@@ -48,17 +50,17 @@ _COMPOUND = re.compile(
     r"|[A-Za-z0-9]+(?:[-_./:@]{1,3}[A-Za-z0-9]+){0,30}(?:'(?:s|t|d|m|re|ve|ll)\b)?"
 )
 # Noise that would leave pieces behind: embedded files, and colour codes, which glue their letters to the next word.
-_DATA_URI = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};base64,[A-Za-z0-9+/=]*")
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_LEVELS = (re.compile(r"[/:@\\]+"), re.compile(r"(?<![0-9])\.+|\.+(?![0-9])"), re.compile(r"[-_]+"))
-_NUMBER = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)([a-z%]{0,3})\Z", re.IGNORECASE)
-_HEX = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,128}\Z")
-_CASES = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
-_NUMBERED = re.compile(r"([a-z]{3,})[0-9]+\Z")
-_ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
-_JOINER = re.compile(r"[^a-z0-9]+")
+_DATA_URI = lazy_regex(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};base64,[A-Za-z0-9+/=]*")
+_COLOUR = lazy_regex(r"\x1b\[[0-9;?]*[A-Za-z]")
+_LEVELS = (lazy_regex(r"[/:@\\]+"), lazy_regex(r"(?<![0-9])\.+|\.+(?![0-9])"), lazy_regex(r"[-_]+"))
+_NUMBER = lazy_regex(r"v?([0-9]+(?:\.[0-9]+)*)([a-z%]{0,3})\Z", re.IGNORECASE)
+_HEX = lazy_regex(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,128}\Z")
+_CASES = lazy_regex(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
+_NUMBERED = lazy_regex(r"([a-z]{3,})[0-9]+\Z")
+_ACCENTED = lazy_regex("[\u00c0-\u024f\u1e00-\u1eff]")
+_JOINER = lazy_regex(r"[^a-z0-9]+")
 # Logs are full of these, each one different from all others.
-_MOMENT = re.compile(
+_MOMENT = lazy_regex(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,9})?Z?\Z", re.IGNORECASE
 )
 
@@ -77,7 +79,7 @@ UNSPACED = (
     "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """One character of them, as a pattern."""
-_UNSPACED = re.compile(UNSPACED + "+")
+_UNSPACED = lazy_regex(UNSPACED + "+")
 
 _FILLER = """
     a about after again all also am an and any are as at be because been before being both but by can could did do does

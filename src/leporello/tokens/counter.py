@@ -189,9 +189,7 @@ class TokenCounter:
         return known
 
     def raw_tools(self, schemas: Sequence[Mapping[str, Any]]) -> float:
-        if not schemas:
-            return 0.0
-        return self.family.framing.tools + sum(map(self._raw_tool, schemas))
+        return self.family.framing.tools + sum(map(self._raw_tool, schemas)) if schemas else 0.0
 
     def raw_fixed(self, tools: Sequence[Mapping[str, Any]] = (), system: str = "") -> float:
         """Everything of a request but its messages, before calibration."""

@@ -148,15 +148,9 @@ class Family:
 
 @cache
 def _charges(name: str) -> tuple[float, tuple[float, ...]]:
-    fitted: Mapping[str, float] = _weights()[name]
-    return float(fitted["o200k"]), tuple(float(fitted.get(kind, 0.0)) for kind in KINDS)
-
-
-@cache
-def _weights() -> dict[str, dict[str, float]]:
     with open(os.path.join(os.path.dirname(__file__), "weights.json"), "rb") as file:
-        loaded: dict[str, dict[str, float]] = orjson.loads(file.read())
-    return loaded
+        fitted: Mapping[str, float] = orjson.loads(file.read())[name]
+    return float(fitted["o200k"]), tuple(float(fitted.get(kind, 0.0)) for kind in KINDS)
 
 
 _OPENAI = Framing(message=4, call=4, param=2, result=0, request=3, tools=10, tool=8)
@@ -189,6 +183,8 @@ def _open(name: str, vocabulary: str, *, exact: bool = True, framing: Framing = 
 # The first pattern found in the name wins; names come routed, dated and decorated, so patterns are searched for.
 # They are compiled when they are tried: most programs ask for one model.
 _PATTERNS: tuple[tuple[str, Family], ...] = (
+    # No model at all: the vocabulary that is loaded quickest will do.
+    (r"^scripted\b", Family("scripted", "llama2", False)),
     (r"gpt-oss", _openai("gpt-oss", _GPT_4O_TILES)),
     (r"gpt-?4o-mini", _openai("gpt-4o-mini", Tiles(2_833, 5_667))),
     (r"gpt-?(4[.-]1|5[\d.]*)-?nano", _openai("gpt-nano", Patches(32, 1_536, 8_192, 2.46))),
@@ -228,10 +224,7 @@ def family_of(model: str | None) -> Family:
         return PLAIN
     if "claude" in name or "anthropic" in name:
         return _claude(name)
-    for pattern, family in _PATTERNS:
-        if re.search(pattern, name):
-            return family
-    return UNKNOWN
+    return next((family for pattern, family in _PATTERNS if re.search(pattern, name)), UNKNOWN)
 
 
 def _claude(name: str) -> Family:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from leporello.lazy_regex import lazy_regex
 
 DEFAULT_SIZE = (1_024, 1_024)
 """Taken when the picture lies behind a link and nobody has seen its size."""
@@ -73,16 +74,9 @@ class LargeTiles:
 
 def image_tokens(raw: Any, rule: ImageRule) -> int:
     width, height = image_size(raw) or DEFAULT_SIZE
-    return rule.tokens(width, height, _detail(raw))
-
-
-def _detail(raw: Any) -> str:
-    if not isinstance(raw, Mapping):
-        return "auto"
-    for holder in (raw.get("image_url"), raw):
-        if isinstance(holder, Mapping) and isinstance(holder.get("detail"), str):
-            return str(holder["detail"])
-    return "auto"
+    holders = (raw.get("image_url"), raw) if isinstance(raw, Mapping) else ()
+    details = (holder.get("detail") for holder in holders if isinstance(holder, Mapping))
+    return rule.tokens(width, height, next((detail for detail in details if isinstance(detail, str)), "auto"))
 
 
 def image_size(raw: Any) -> tuple[int, int] | None:
@@ -153,8 +147,8 @@ def _jpeg(head: bytes) -> tuple[int, int] | None:
 DATA_LENGTH = 1_024
 """A shorter string is taken for words whatever it looks like."""
 
-_DATA = re.compile(r"[A-Za-z0-9+/_=\r\n-]+\Z")
-_PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
+_DATA = lazy_regex(r"[A-Za-z0-9+/_=\r\n-]+\Z")
+_PAGE = lazy_regex(rb"/Type\s*/Page(?![a-zA-Z])")
 _BYTES_PER_SECOND = {"wav": 48_000, "pcm16": 48_000, "flac": 32_000}
 _COMPRESSED_SOUND = 16_000
 _BYTES_PER_PAGE = 50_000

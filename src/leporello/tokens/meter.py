@@ -66,6 +66,8 @@ class PromptMeter:
         self.counter = counter
         self._pending: _Sent | None = None
         self._counted: _Sent | None = None
+        self._estimated: _Sent | None = None
+        """The request last sent, whether or not a provider counts: what follows it is all that is new."""
         self._real = 0
         self._base: tuple[float, int] | None = None
         """Raw estimate and real count of the first request of this list; growth is judged against it."""
@@ -84,7 +86,7 @@ class PromptMeter:
             raw = sum(map(self.counter.raw_message, messages[known.length :])) + max(0.0, fixed - known.fixed)
             added = self.counter.scale(raw)
             return PromptSize(self._real + added, self._real, added)
-        estimate = self.counter.scale(self._raw(messages, None) + fixed + self._hidden)
+        estimate = self.counter.scale(self._raw(messages) + fixed + self._hidden)
         return PromptSize(estimate, 0, estimate)
 
     def sent(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), system: str = "") -> None:
@@ -92,9 +94,8 @@ class PromptMeter:
         known = self._counted
         if known is not None and not _begins_with(messages, known):
             self.reset()
-            known = None
         fixed = self.counter.raw_fixed(tools, system)
-        self._pending = _Sent(len(messages), self._raw(messages, known), fixed, _probes(messages))
+        self._estimated = self._pending = _Sent(len(messages), self._raw(messages), fixed, _probes(messages))
 
     def observe(self, prompt_tokens: int) -> None:
         """The provider's count of the request last sent. Zero means that it reported none."""
@@ -108,7 +109,7 @@ class PromptMeter:
 
     def reset(self) -> None:
         """The messages were folded or replaced. What was learned about the model and its hidden part stays."""
-        self._pending = self._counted = self._base = None
+        self._pending = self._counted = self._estimated = self._base = None
         self._real = 0
 
     def export(self) -> dict[str, Any]:
@@ -141,10 +142,11 @@ class PromptMeter:
         self._hidden = hidden
         return True
 
-    def _raw(self, messages: Sequence[Message], known: _Sent | None) -> float:
-        if known is None:
+    def _raw(self, messages: Sequence[Message]) -> float:
+        known = self._estimated or self._counted
+        if known is None or not _begins_with(messages, known):
             return sum(map(self.counter.raw_message, messages))
-        return known.raw + sum(map(self.counter.raw_message, messages[known.length :]))
+        return sum(map(self.counter.raw_message, messages[known.length :]), known.raw)
 
     def _learn(self, pending: _Sent, real: int) -> None:
         # Growth since the first count tells about the vocabulary alone; a total may contain parts we never see.

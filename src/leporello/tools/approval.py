@@ -3,78 +3,24 @@
 from __future__ import annotations
 
 import fnmatch
-import re
+import os
 import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leporello.deprecation import renamed_names
 from leporello.tools.base import ApprovalRequest, ApprovalVerdict
+from leporello.tools.confine import OBEYED
+from leporello.tools.git_programs import only_looks
+from leporello.tools.harmless import OWN_CODE, is_harmless
+from leporello.tools.shell_lines import Word, simple_commands
 
-_HARMLESS_REDIRECT = re.compile(
-    r"(?:[012]?>>?[ \t]*/dev/null|&>[ \t]*/dev/null|[12]?>&[12]|<[ \t]*/dev/null)(?=[\s;|&]|$)",
-)
-_TOKEN = re.compile(
-    r"""(?P<separator>&&|\|\|?|;|\n)|(?P<blank>[ \t])"""
-    r"""|'(?P<single>[^']*)'|"(?P<double>(?:[^"\\$`]|\\.)*)"|\\(?P<escaped>.)|(?P<plain>[^$`(){}<>&!'"\\])""",
-    re.DOTALL,
-)
-_ESCAPE_IN_QUOTES = re.compile(r"""\\([$`"\\])|\\\n""")
-_NOT_A_COMMAND = set("*?[]~=")
-_KEYWORD = re.compile(
-    r"if|then|else|elif|fi|case|esac|for|select|while|until|do|done|in|function|time|coproc|\[\[|\]\]"
-)
 _WILD = set("*?[")
-
-
-def simple_commands(line: str) -> list[list[str]] | None:
-    """The words of each simple command, as the shell would see them; None when that is not certain."""
-    tokens = _tokens(line)
-    if tokens is None:
-        return None
-    commands: list[list[str]] = []
-    words: list[str] = []
-    word: str | None = None
-    can_be_command = True
-    for kind, text in (*tokens, ("separator", "")):
-        if kind not in ("blank", "separator"):
-            word = (word or "") + text
-            can_be_command = can_be_command and not (kind == "plain" and text in _NOT_A_COMMAND)
-            continue
-        if word is not None:
-            if not words and (not word or not can_be_command or _KEYWORD.fullmatch(word)):
-                return None
-            words.append(word)
-            word, can_be_command = None, True
-        if kind == "separator" and words:
-            commands.append(words)
-            words = []
-    return commands or None
-
-
-def _tokens(line: str) -> list[tuple[str, str]] | None:
-    """Kind and text of each piece of a line; None when one does more than name a command or an argument."""
-    found: list[tuple[str, str]] = []
-    at = 0
-    while at < len(line):
-        in_word = bool(found) and found[-1][0] not in ("blank", "separator")
-        redirect = _HARMLESS_REDIRECT.match(line, at) if not in_word or line[at] in "<>&" else None
-        token = redirect or _TOKEN.match(line, at)
-        if token is None:
-            return None
-        at = token.end()
-        kind = token.lastgroup or "blank"
-        text = token[kind] if token.lastgroup else ""
-        if kind == "plain" and (not text.isprintable() or (text == "#" and not in_word)):
-            # A comment begins only at the start of a word; odd blanks and control characters are never needed.
-            return None
-        if kind == "double":
-            text = _ESCAPE_IN_QUOTES.sub(r"\1", text)
-        if not (kind == "escaped" and text == "\n"):
-            found.append((kind, text))
-    return found
+_MOVES = frozenset(("cd", "pushd", "popd"))
 
 
 class ApprovalMode(StrEnum):
@@ -110,12 +56,11 @@ class PolicyApprover:
         self._mode = mode
         self._allow = tuple(allow)
         self._ask = ask
-        self._remembered: set[tuple[str, str]] = set()
+        self._remembered: set[tuple[str, ...]] = set()
 
     def check(self, request: ApprovalRequest) -> ApprovalVerdict:
         """Yes or no, with the reason for the model."""
-        listed = request.tool in self._allow or (bool(request.command) and covers(self._allow, request.command))
-        if self._mode is ApprovalMode.AUTO or listed or (request.tool, request.command) in self._remembered:
+        if self._mode is ApprovalMode.AUTO or self._is_listed(request) or _key(request) in self._remembered:
             return ApprovalVerdict(True)
         if self._mode is ApprovalMode.DENY:
             return ApprovalVerdict(False, "the settings refuse it (tools.approval is deny). Find a way without it.")
@@ -131,32 +76,85 @@ class PolicyApprover:
             return ApprovalVerdict(False, "the user could not be asked (input has ended).")
         return self._apply(request, answer)
 
+    def _is_listed(self, request: ApprovalRequest) -> bool:
+        if request.command and covers(self._allow, request.command, request.folder, request.may_read):
+            return True
+        return request.tool in self._allow and not _is_obeyed(request)
+
     def _apply(self, request: ApprovalRequest, answer: ApprovalAnswer) -> ApprovalVerdict:
         if answer.decision is Decision.NO:
             note = f" They say: {answer.note.strip()}" if answer.note.strip() else ""
             return ApprovalVerdict(False, f"the user declined.{note}")
         if answer.decision is Decision.ALWAYS:
-            self._remembered.add((request.tool, request.command))
+            self._remembered.add(_key(request))
         return ApprovalVerdict(True)
 
 
-def covers(allow: Sequence[str], command: str) -> bool:
-    """Whether every simple command of the line is covered by some entry."""
+def _is_obeyed(request: ApprovalRequest) -> bool:
+    return any(part.casefold() in OBEYED for path in request.writes for part in path.parts)
+
+
+def _key(request: ApprovalRequest) -> tuple[str, ...]:
+    """What `always` is remembered for: this command in this folder, or every write of a tool that is not obeyed."""
+    if request.command:
+        return request.tool, request.title
+    return (request.tool, *map(str, request.writes)) if _is_obeyed(request) else (request.tool,)
+
+
+def covers(allow: Sequence[str], command: str, folder: Path, may_read: Callable[[Path], bool]) -> bool:
+    """Whether every simple command of the line is covered by some entry, run in `folder`."""
     commands = simple_commands(command)
-    if commands is None:
+    if commands is None or (len(commands) > 1 and any(words[0] in _MOVES for words in commands)):
+        # After a change of folder its paths would mean others.
         return False
-    return all(any(_matches(entry, words) for entry in allow) for words in commands)
+    return all(_covered(allow, words, folder, may_read) for words in commands)
 
 
-def _matches(entry: str, words: Sequence[str]) -> bool:
+def _covered(allow: Sequence[str], words: Sequence[Word], folder: Path, may_read: Callable[[Path], bool]) -> bool:
+    harmless = is_harmless(words, folder, may_read)
+    if harmless and words[0] == "git" and not only_looks(folder, may_read):
+        return False
+    if harmless and words[0] not in OWN_CODE and _is_ours(words[0], may_read):
+        return False
+    if harmless:
+        return any(_begins(entry, words) for entry in allow)
+    return any(
+        _is_listed(entry, words, lambda word: harmless is None and may_read(folder / os.path.expanduser(word)))
+        for entry in allow
+    )
+
+
+def _is_ours(name: str, may_read: Callable[[Path], bool]) -> bool:
+    """Whether the path leads to a program in a folder where tools work: it may be anything."""
+    found = shutil.which(name)
+    return found is not None and may_read(Path(found).parent)
+
+
+def _begins(entry: str, words: Sequence[str]) -> bool:
+    """For a command that can do no harm: the entry is its beginning, or a pattern over all of it."""
     if not _WILD & set(entry):
-        try:
-            beginning = shlex.split(entry)
-        except ValueError:
-            return False
+        beginning = _words(entry)
         return bool(beginning) and list(words[: len(beginning)]) == beginning
     line = shlex.join(words)
     return fnmatch.fnmatchcase(line, entry) or (entry.endswith(" *") and line == entry[:-2])
+
+
+def _is_listed(entry: str, words: Sequence[Word], fits: Callable[[str], bool]) -> bool:
+    """For any other command: word for word. A pattern stands for one word that is no flag and leads nowhere else."""
+    listed = _words(entry)
+    if len(listed) != len(words) or any(word.pattern for word in words):
+        return False
+    plain = ((said, word) for said, word in zip(listed, words, strict=True) if said != word)
+    return listed[0] == words[0] and all(
+        fnmatch.fnmatchcase(word, said) and not word.startswith("-") and fits(word) for said, word in plain
+    )
+
+
+def _words(entry: str) -> list[str]:
+    try:
+        return shlex.split(entry)
+    except ValueError:
+        return []
 
 
 if not TYPE_CHECKING:  # type checkers should refuse the old name

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from leporello.cancel import CancelToken
+from leporello.tools.confine import Confinement
 
 DEFAULT_RESULT_CHARS = 100_000
 DEFAULT_TIMEOUT = 60.0
@@ -77,6 +78,10 @@ class ToolResult:
         return cls(f"Error: {text}", is_error=True, details=details)
 
 
+def _never(_: Path) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
     tool: str
@@ -86,6 +91,12 @@ class ApprovalRequest:
     """Gives the command, or the change as a diff; only called when a person is asked."""
     command: str = ""
     """The shell command, for the allow-list."""
+    folder: Path = Path()
+    """Where the command runs."""
+    may_read: Callable[[Path], bool] = _never
+    """Whether tools may read there."""
+    writes: tuple[Path, ...] = ()
+    """Files that are going to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +140,13 @@ class ToolContext:
     env: Mapping[str, str] | None = None
     """Environment of commands; None inherits the program's own."""
     call_id: str = ""
+    confinement: Confinement | Callable[[], Confinement] | None = None
+    """The sandbox of commands, or what finds it before the first one runs; None leaves them as they are."""
+
+    @property
+    def sandbox(self) -> Confinement | None:
+        """The sandbox of commands, found out now at the latest."""
+        return self.confinement() if callable(self.confinement) else self.confinement
 
 
 Arguments: TypeAlias = dict[str, Any]

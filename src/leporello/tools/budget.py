@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -17,18 +16,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leporello.errors import StoreError, ToolError
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, ToolCall
 from leporello.tools.base import ArtifactSink, OutputLimits, SavedOutput, Tool, ToolResult
 from leporello.tools.sandbox import write_atomically
 
 _MARKS = (
-    re.compile(r"\[REDACTED\b[^\]\n]{0,80}\]"),
-    re.compile(r"\[… [^\]\n]{0,300} …\]"),
-    re.compile(r"\[…\]"),
-    re.compile(r"\[[^\[\]\n]{0,400}(?:output cleared here, kept as|same output as) m\d+\]"),
-    re.compile(r"\[old tool output cleared\]|\[image of an earlier turn\]"),
-    re.compile(r"</?persisted-output>"),
-    re.compile(r"</?leporello-fold\b"),
+    lazy_regex(r"\[REDACTED\b[^\]\n]{0,80}\]"),
+    lazy_regex(r"\[… [^\]\n]{0,300} …\]"),
+    lazy_regex(r"\[…\]"),
+    lazy_regex(r"\[[^\[\]\n]{0,400}(?:output cleared here, kept as|same output as) m\d+\]"),
+    lazy_regex(r"\[old tool output cleared\]|\[image of an earlier turn: "),
+    lazy_regex(r"</?persisted-output>"),
+    lazy_regex(r"</?leporello-fold\b"),
 )
 
 
@@ -54,7 +54,7 @@ def _marks_in(text: str) -> Counter[str]:
     return Counter(match.group() for pattern in _MARKS for match in pattern.finditer(text))
 
 
-_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+_ODD = lazy_regex(r"[^A-Za-z0-9_-]+")
 _SHORT_HASH = 12
 _LONGEST_ID = 64
 

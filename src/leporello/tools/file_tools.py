@@ -263,7 +263,7 @@ def ask_write_file(context: ToolContext, arguments: Arguments) -> ApprovalReques
     path, content = arguments["path"], arguments["content"]
     target, old, _ = _prepare_write(context, **arguments)
     title = f"{'create' if old is None else 'replace'} {shown(context, target)}"
-    return ApprovalRequest("write_file", title, lambda: change_text(old or "", content, path))
+    return ApprovalRequest("write_file", title, lambda: change_text(old or "", content, path), writes=(target,))
 
 
 def _prepare_write(

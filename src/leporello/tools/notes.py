@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from leporello.errors import ToolError
+from leporello.lazy_regex import lazy_regex
 from leporello.tools.base import Tool, ToolContext, ToolResult
 from leporello.tools.budget import refuse_marks
 from leporello.tools.sandbox import write_atomically
@@ -21,9 +21,9 @@ from leporello.tools.schema import tool_from
 FILES = {"memory": "MEMORY.md", "user": "USER.md"}
 CAPS = {"memory": 8_000, "user": 4_000}
 """Characters. Together about 3,000 tokens of every request."""
-_ITEM = re.compile(r"[-*+#] ?|\d+\. ")
-_BLANK_LINES = re.compile(r"\n\s*\n")
-_HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")
+_ITEM = lazy_regex(r"[-*+#] ?|\d+\. ")
+_BLANK_LINES = lazy_regex(r"\n\s*\n")
+_HIDDEN = lazy_regex(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")
 
 
 def memory_tool(folder: Path) -> Tool:

@@ -7,13 +7,13 @@ is named.
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from leporello.errors import ToolError
+from leporello.lazy_regex import lazy_regex
 from leporello.tools.base import ApprovalRequest, Arguments, Tool, ToolContext, ToolResult
 from leporello.tools.budget import cut_mark, refuse_marks
 from leporello.tools.file_tools import change_text, current_text, encode_text
@@ -27,11 +27,11 @@ _WANTED_LINES = 60
 _SHOWN_LINES = 12
 _SHOWN_CHARS = 200
 _GOOD_ENOUGH = 0.5
-_SIDE = re.compile(r"^[abiw]/")
-_HUNK = re.compile(r"@@(?: -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@)?")
+_SIDE = lazy_regex(r"^[abiw]/")
+_HUNK = lazy_regex(r"@@(?: -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@)?")
 _NO_NEWLINE = "\\ No newline"
 _NOWHERE = "/dev/null"
-_NUMBERED = re.compile(r" *\d+ *\t")
+_NUMBERED = lazy_regex(r" *\d+ *\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ def ask_patch(context: ToolContext, arguments: Arguments) -> ApprovalRequest:
     """What a person is shown before a file is changed."""
     edits = _plan(context, **arguments)
     title = f"change {', '.join(edit.name for edit in edits.values())}"
-    return ApprovalRequest("patch", title, lambda: "\n".join(_change(edit) for edit in edits.values()))
+    return ApprovalRequest(
+        "patch", title, lambda: "\n".join(_change(edit) for edit in edits.values()), writes=tuple(edits)
+    )
 
 
 def _plan(

@@ -7,11 +7,11 @@ import hashlib
 import os
 import secrets
 import selectors
-import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -21,7 +21,54 @@ from typing import IO, BinaryIO
 from leporello.cancel import CancelToken
 from leporello.tools.base import SavedOutput
 from leporello.tools.budget import adopt_output, save_output
+from leporello.tools.confine import Confinement
+from leporello.tools.git_programs import CAREFUL
 from leporello.tools.sandbox import binary_kind
+from leporello.tools.shell_lines import bash
+
+VARIABLE = "LEPORELLO_COMMAND"
+"""Every process of a command inherits it, also one that made a session of its own."""
+# Reads a line; at the end of input instead, nobody is left to stop the group, so it does. Some shells don't know
+# `kill -TERM -- -1`.
+_WATCH = r"""
+read -r word && exit 0
+kill -s TERM -- "-$1"; sleep 2; kill -s KILL -- "-$1"
+for file in $(grep -lsa -- "$2" /proc/[0-9]*/environ); do
+  number=${file#/proc/}; kill -KILL "${number%/environ}"
+done
+"""
+
+
+class Guard:
+    """Ends a group when this program dies without having done so; `release` calls it off."""
+
+    def __init__(self, group: int, mark: str) -> None:
+        self._watcher = subprocess.Popen(
+            ["/bin/sh", "-c", _WATCH, "guard", str(group), f"{VARIABLE}={mark}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": "/usr/bin:/bin"},
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def release(self) -> None:
+        if self._watcher.returncode is None:
+            self._watcher.communicate(b"done\n")
+
+
+def stop_marked(mark: str) -> bool:
+    """End every process that a command with this mark has left in groups of their own; whether there was any."""
+    wanted = f"{VARIABLE}={mark}".encode()
+    found = False
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if wanted in entry.read_bytes():
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+                found = True
+    return found
+
 
 IN_MEMORY = 1_048_576
 """Bytes kept in memory before an output goes to a file; above every threshold of the budget."""
@@ -33,6 +80,7 @@ _TICK = 0.1
 _IDLE_AFTER_EXIT = 0.3
 _LONGEST_AFTER_EXIT = 2.0
 _CHUNK = 65_536
+_REAPER = str(Path(__file__).with_name("reaper.py"))
 # Colours, pagers and password prompts are of no use to a model, and the last two would hang.
 _QUIET = ("TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0")
 
@@ -51,6 +99,11 @@ class Captured:
     def whole(self) -> bool:
         """Whether `head` is the complete output."""
         return len(self.head) == self.size
+
+    @property
+    def tail_text(self) -> str:
+        """The end of it."""
+        return (self.tail or self.head)[-EDGE:].decode("utf-8", "replace")
 
     @property
     def kind(self) -> str:
@@ -169,13 +222,47 @@ class ShellCommand:
     env: Mapping[str, str] | None = None
     seconds: float = 120.0
     most_bytes: int = 1 << 30
+    confinement: Confinement | None = None
+
+    @property
+    def confined(self) -> bool:
+        return self.confinement is not None and not self.confinement.why_not
 
 
-def start(command: ShellCommand, output: int | BinaryIO) -> subprocess.Popen[bytes]:
-    """Start a command in a process group of its own; it gets no input."""
-    shell = shutil.which("bash") or "/bin/sh"
-    return subprocess.Popen(
-        ["/usr/bin/env", *_QUIET, shell, "-c", command.line],
+class RunningCommand:
+    """A command that was started in a process group of its own, and the guard that ends it if this program can't."""
+
+    def __init__(self, process: subprocess.Popen[bytes], mark: str, absent: Sequence[Path] = ()) -> None:
+        self.process = process
+        self._absent = absent
+        self._mark = mark
+        self._guard = Guard(process.pid, mark)
+
+    def stop(self) -> bool:
+        """End everything that is left of it, politely first; whether anything was."""
+        in_group = stop_group(self.process.pid)
+        return self.finish() or in_group
+
+    def finish(self) -> bool:
+        """End what has left its group; the number of a group that ended long ago may be another's by now."""
+        others = stop_marked(self._mark)
+        self._guard.release()
+        for path in self._absent:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        return others
+
+
+def start(command: ShellCommand, output: int | BinaryIO) -> RunningCommand:
+    """Start a command; it gets no input."""
+    mark = secrets.token_hex(12)
+    shell = [bash() or "/bin/sh", "-c", command.line]
+    if command.confined and command.confinement is not None:
+        shell = command.confinement.wrap(shell, command.folder)
+    elif sys.platform == "linux" and sys.executable:
+        shell = [sys.executable, "-I", "-S", _REAPER, f"{VARIABLE}={mark}", *shell]
+    process = subprocess.Popen(
+        ["/usr/bin/env", *_QUIET, *CAREFUL, f"{VARIABLE}={mark}", *shell],
         cwd=command.folder,
         env=None if command.env is None else dict(command.env),
         stdin=subprocess.DEVNULL,
@@ -183,21 +270,24 @@ def start(command: ShellCommand, output: int | BinaryIO) -> subprocess.Popen[byt
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    return RunningCommand(process, mark, command.confinement.absent if command.confinement else ())
 
 
 def run(command: ShellCommand, cancel: CancelToken, take: Callable[[bytes], None]) -> Ended:
     """Run a command to its end, giving its output to `take` as it comes."""
-    process = start(command, subprocess.PIPE)
+    running = start(command, subprocess.PIPE)
+    process = running.process
     try:
         stop = _pump(process, command, cancel, take)
     finally:
-        # Whatever happened, nothing of the command's group stays behind.
-        others = stop_group(process.pid)
+        # Whatever happened, nothing of what the command started stays behind.
+        others = running.stop()
         if process.stdout is not None:
             _drain(process.stdout, take)
             process.stdout.close()
         code = process.wait()
-    return Ended(code, stop, stopped_others=others and stop is Stop.NOT)
+    # In a sandbox the system itself ends what is left with the command; whoever is seen then is on the way out.
+    return Ended(code, stop, stopped_others=others and stop is Stop.NOT and not command.confined)
 
 
 def _pump(

@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from leporello.lazy_regex import lazy_regex
+
 IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 """Later ones win over earlier ones in the same folder."""
 LARGEST_FILE = 20_000_000
 _MOST_ALTERNATIVES = 1_000
-_BRACES = re.compile(r"\{([^{}]*)\}")
+_BRACES = lazy_regex(r"\{([^{}]*)\}")
 # One star stays in its folder; two or more between slashes are any number of folders. Named classes are not supported.
-_TOKEN = re.compile(
+_TOKEN = lazy_regex(
     r"(?P<folders>(?:(?<=/)|\A)\*\*+/)|(?P<inside>(?:(?<=/)|\A)\*\*+\Z)|(?P<star>\*+)|(?P<any>\?)|\\(?P<escaped>.)"
     r"|\[(?P<negated>[!^]?+)(?P<items>(?:\\.|(?!\[:)[^\\])(?:\\.|(?!\[:)[^\]\\])*)\]|(?P<plain>[^\\\[])",
     re.DOTALL,
 )
-_CLASS_ITEM = re.compile(r"\\?.", re.DOTALL)
+_CLASS_ITEM = lazy_regex(r"\\?.", re.DOTALL)
 _EXPRESSIONS = {"star": "[^/]*", "folders": "(?:.*/)?", "inside": ".+", "any": "[^/]"}
 _FIRST_PLACE = {"star": "(?>[^/]*?", "folders": "(?>(?:.*?/)??"}
 

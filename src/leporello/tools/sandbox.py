@@ -25,6 +25,15 @@ def readable(context: ToolContext, raw: str) -> Path:
     return path
 
 
+def may_read(context: ToolContext, path: Path) -> bool:
+    """Whether tools may read where a path leads."""
+    try:
+        readable(context, str(path))
+    except ToolError:
+        return False
+    return True
+
+
 def writable(context: ToolContext, raw: str) -> Path:
     """The real path behind `raw`, if tools may write there."""
     path = _resolve(context, raw)

@@ -25,6 +25,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 
 from leporello.errors import ToolError
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import parse_json
 from leporello.tools.base import (
     DEFAULT_RESULT_CHARS,
@@ -35,9 +36,9 @@ from leporello.tools.base import (
     ToolContext,
 )
 
-_PARAGRAPHS = re.compile(r"\n\s*\n")
-_ARGS_HEADING = re.compile(r"^Args:\s*$", re.MULTILINE)
-_ARG_LINE = re.compile(r"^(\w+):\s*(.*)$")
+_PARAGRAPHS = lazy_regex(r"\n\s*\n")
+_ARGS_HEADING = lazy_regex(r"^Args:\s*$", re.MULTILINE)
+_ARG_LINE = lazy_regex(r"^(\w+):\s*(.*)$")
 _REF = "#/$defs/"
 _annotated: Any = Annotated  # built at run time here, which type checkers do not follow
 

@@ -23,16 +23,17 @@ from msgspec import Meta
 
 from leporello.cancel import CancelToken
 from leporello.errors import ToolError
+from leporello.lazy_regex import lazy_regex
 from leporello.tools.base import Tool, ToolContext, ToolResult
 from leporello.tools.budget import cut_mark
 from leporello.tools.python_search import LARGEST_FILE, glob_filter
-from leporello.tools.sandbox import is_within, readable, shown, similar_names
+from leporello.tools.sandbox import is_within, may_read, readable, shown, similar_names
 from leporello.tools.schema import tool_from
 
 _LINE_CHARS = 300
 _BEFORE_HIT = 100
-_PLAIN_GLOB = re.compile(r"[\w.*?-]+")
-_WILD = re.compile(r"[*?\[{]")
+_PLAIN_GLOB = lazy_regex(r"[\w.*?-]+")
+_WILD = lazy_regex(r"[*?\[{]")
 _PYTHON = "import sys; sys.path.insert(0, sys.argv[1]); from leporello.tools.python_search import main; main()"
 
 
@@ -92,15 +93,17 @@ def search_tool(rg: str | None = None) -> Tool:
             offset: How many finds to skip, to see further ones.
         """
         target = readable(context, path)
+        # It runs without a sandbox: not from a folder that commands can write to.
+        program = rg if rg and not may_read(context, Path(rg).parent) else None
         if not target.exists():
             raise ToolError(f"there is no {path}.{similar_names(target)}")
         if mode == "files":
             query = Query(target, "files", glob=glob)
-            finds = _named(run_search(query, rg, context.cancel), pattern, target)
+            finds = _named(run_search(query, program, context.cancel), pattern, target)
         else:
-            _check_pattern(pattern, is_python_regex=regex and rg is None)
+            _check_pattern(pattern, is_python_regex=regex and program is None)
             query = Query(target, "content", pattern, glob, not regex, ignore_case, context_lines)
-            finds = run_search(query, rg, context.cancel)
+            finds = run_search(query, program, context.cancel)
         return _result(context, finds, limit, offset, exempt=is_within(target, context.outputs))
 
     return tool_from(search_files, name="search_files")

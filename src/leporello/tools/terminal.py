@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,11 +19,22 @@ from msgspec import Meta
 from leporello.errors import ToolError
 from leporello.tools.base import ApprovalRequest, Arguments, Tool, ToolContext, ToolResult
 from leporello.tools.budget import cut_mark
-from leporello.tools.processes import Capture, Captured, Ended, ShellCommand, Stop, exit_text, run, start, stop_group
-from leporello.tools.sandbox import readable, shown
+from leporello.tools.processes import (
+    Capture,
+    Captured,
+    Ended,
+    RunningCommand,
+    ShellCommand,
+    Stop,
+    exit_text,
+    run,
+    start,
+)
+from leporello.tools.sandbox import may_read, readable, shown
 from leporello.tools.schema import tool_from
 
 _LAST_BYTES = 2_000
+_READ_ONLY = "Read-only file system"
 _STARTS_UP = 0.3
 """Seconds after which a background command that failed at once is noticed."""
 
@@ -34,7 +46,11 @@ class BackgroundJob:
     folder: Path
     output: Path
     """Everything it printed, in the conversation's outputs folder."""
-    process: subprocess.Popen[bytes]
+    running: RunningCommand
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        return self.running.process
 
     @property
     def pid(self) -> int:
@@ -73,8 +89,8 @@ class BackgroundJobs:
             outputs.mkdir(parents=True, exist_ok=True, mode=0o700)
             output = outputs / f"job-{job_id}-{secrets.token_hex(4)}.txt"
             with output.open("xb") as file:
-                process = start(command, file)
-            self._jobs[job_id] = BackgroundJob(job_id, command.line, command.folder, output, process)
+                running = start(command, file)
+            self._jobs[job_id] = BackgroundJob(job_id, command.line, command.folder, output, running)
             return self._jobs[job_id]
 
     def all(self) -> list[BackgroundJob]:
@@ -96,7 +112,7 @@ class BackgroundJobs:
         """End a job and everything it started."""
         job = self.get(job_id)
         with self._lock:
-            stop_group(job.pid)
+            job.running.stop()
             job.process.wait()
             self._reported.add(job_id)
         return job
@@ -106,11 +122,15 @@ class BackgroundJobs:
         with self._lock:
             ended = [job for job in self._jobs.values() if job.id not in self._reported and job.code is not None]
             self._reported.update(job.id for job in ended)
+            for job in ended:
+                job.running.finish()
         return [f"background job {job.id} {job.state}; its output is in {job.output}" for job in ended]
 
     def close(self) -> None:
-        for job in self.running():
-            self.stop(job.id)
+        for job in self.all():
+            if job.code is None:
+                self.stop(job.id)
+            job.running.finish()
 
 
 def jobs_tool(jobs: BackgroundJobs) -> Tool:
@@ -165,7 +185,7 @@ def terminal_tool(jobs: BackgroundJobs) -> Tool:
             background: Start it and return at once; for servers and other long work. Processes that a foreground
                 command leaves behind are stopped.
         """
-        work = ShellCommand(command, _folder(context, workdir), context.env, timeout)
+        work = ShellCommand(command, _folder(context, workdir), context.env, timeout, confinement=context.sandbox)
         _check(command)
         if background:
             return _start_job(context, jobs, work)
@@ -179,10 +199,15 @@ def terminal_tool(jobs: BackgroundJobs) -> Tool:
 def _ask(context: ToolContext, arguments: Arguments) -> ApprovalRequest:
     command = arguments["command"]
     _check(command)
-    folder = shown(context, _folder(context, arguments["workdir"]))
+    folder = _folder(context, arguments["workdir"])
+    place = shown(context, folder)
     verb = "start in the background" if arguments["background"] else "run"
-    where = "" if folder == "." else f" in {folder}"
-    return ApprovalRequest("terminal", f"{verb}{where}: {command}", lambda: command, command)
+    if context.sandbox is not None and context.sandbox.why_not:
+        verb += " (not confined)"
+    where = "" if place == "." else f" in {place}"
+    return ApprovalRequest(
+        "terminal", f"{verb}{where}: {command}", lambda: command, command, folder, partial(may_read, context)
+    )
 
 
 def _check(command: str) -> None:
@@ -257,6 +282,8 @@ def _status(work: ShellCommand, ended: Ended, captured: Captured) -> str:
     rows = [how[ended.stop]]
     if ended.stopped_others:
         rows.append("processes it left running were stopped; use background=true to keep one")
+    if work.confined and ended.code and _READ_ONLY in captured.tail_text:
+        rows.append("commands are confined: only the working directory and tools.paths can be written")
     if captured.trouble:
         rows.append(f"the whole output could not be kept: {captured.trouble}")
     elif captured.saved is not None and captured.whole and not captured.kind:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 
 from leporello.errors import InputError, NotFound
+from leporello.events import Span
 from leporello.store import Store
-from leporello.store.records import LedgerSnapshot
+from leporello.store.records import LedgerSnapshot, StatedValue
 from tests.store.contract.base import ContractBase, any_text, example_settings, json_values, user
 
 
@@ -82,6 +84,36 @@ class ArtifactsAndStateContract(ContractBase):
         assert store.ledgers.latest("c", 1) == LedgerSnapshot(15, 1, b"replaced")
         with pytest.raises(InputError):
             store.ledgers.save("c", LedgerSnapshot(21, 1, b""))
+
+    def test_values_are_written_with_the_ledger(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user(f"message {number}") for number in range(1, 10)])
+        old = StatedValue("port", "5433", 2, "The port is 5433.", task=1)
+        store.ledgers.save("c", LedgerSnapshot(4, 1, b"x", [old]))
+        (kept,) = store.values.all("c")
+        assert (kept.subject, kept.value, kept.message, kept.replaced_by, kept.task) == ("port", "5433", 2, None, 1)
+        assert kept.since is not None
+        new = StatedValue("port", "6011", 7, "The port is 6011.", task=6)
+        store.ledgers.save("c", LedgerSnapshot(9, 1, b"y", [replace(old, replaced_by=7), new]))
+        assert [(said.value, said.replaced_by) for said in store.values.all("c")] == [("5433", 7), ("6011", None)]
+        assert [said.value for said in store.values.all("c", Span(5, 9))] == ["6011"]
+
+    def test_values_of_another_ledger_version_are_written_anew(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user("one"), user("two")])
+        store.ledgers.save("c", LedgerSnapshot(2, 1, b"x", [StatedValue("port", "1", 1, "old reading")]))
+        store.ledgers.save("c", LedgerSnapshot(2, 2, b"y", [StatedValue("port", "2", 2, "new reading")]))
+        assert [said.text for said in store.values.all("c")] == ["new reading"]
+
+    def test_a_branch_has_the_values_up_to_where_it_began(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user(f"message {number}") for number in range(1, 10)])
+        values = [StatedValue("port", "5433", 2, "five", 7), StatedValue("port", "6011", 7, "six")]
+        store.ledgers.save("c", LedgerSnapshot(9, 1, b"x", values))
+        store.conversations.branch("c", 5, "b")
+        assert [(said.value, said.replaced_by) for said in store.values.all("b")] == [("5433", None)]
+        store.conversations.delete("c")
+        assert len(store.values.all("b")) == 1
 
     def test_old_ledgers_do_not_pile_up(self, store: Store) -> None:
         store.conversations.create("c")

@@ -124,6 +124,17 @@ class LogContract(ContractBase):
         assert [m.message["content"] for m in store.log.iterate("c")] == [str(n) for n in range(1, 1301)]
         assert [m.number for m in store.log.iterate("c", 499, 502)] == [499, 500, 501, 502]
 
+    def test_a_log_is_iterated_from_one_message_to_another(self, store: Store) -> None:
+        store.conversations.create("c")
+        store.log.append("c", [user(str(number)) for number in range(1, 10)])
+        for first, last, numbers in (
+            (1, None, [*range(1, 10)]),
+            (7, None, [7, 8, 9]),
+            (2, 5, [2, 3, 4, 5]),
+            (3, 2, []),
+        ):
+            assert [stored.number for stored in store.log.iterate("c", first, last)] == numbers
+
     def test_conversations_do_not_see_each_other(self, store: Store) -> None:
         store.conversations.create("a")
         store.conversations.create("b")

@@ -261,8 +261,9 @@ class SessionsContract(ContractBase):
         assert [found.id for found in web.conversations] == ["c3"]
         recent = store.conversations.page(ConversationFilter(active_since=base + 5, active_before=base + 50))
         assert [found.id for found in recent.conversations] == ["c6", "c5"]
-        with pytest.raises(InputError):
-            store.conversations.page(cursor="'; DROP TABLE sessions")
+        for wrong in ("'; DROP TABLE sessions", "12", "12-x", "x-12", "-", f"{2**63}-1"):
+            with pytest.raises(InputError):
+                store.conversations.page(cursor=wrong)
 
     def test_deleting_removes_the_conversation_and_nothing_else(self, store: Store) -> None:
         for id in ("gone", "kept"):

@@ -96,6 +96,9 @@ class UsageContract(ContractBase):
             assert (one.totals.cost, list(one.by_model)) == (1.0, ["m1"])
             early = store.usage.insights(InsightsQuery(until=1_700_000_000.0))
             assert (list(early.by_day), early.compactions.attempts) == (["2023-11-14"], {})
+            assert (early.conversations, early.sessions, early.messages) == (1, 2, 5)
+            late = store.usage.insights(InsightsQuery(since=1_700_000_000.0 + 1))
+            assert late.sessions == 1
 
     def test_an_empty_store_has_empty_insights(self, store: Store) -> None:
         found = store.usage.insights()

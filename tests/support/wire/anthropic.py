@@ -32,9 +32,21 @@ _BLOCK_FIELDS = {
 _IMAGES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 
 
-def anthropic_violations(body: Mapping[str, Any]) -> list[str]:
-    """Every reason for a 400."""
-    return list(_check(body))
+def anthropic_violations(body: Mapping[str, Any], *, tool_search: bool = True) -> list[str]:
+    """Every reason for a 400. Without `tool_search` it is a server that knows nothing of deferred loading."""
+    return [*([] if tool_search else _without_search(body.get("tools", []))), *_check(body)]
+
+
+def _without_search(tools: Any) -> Iterator[str]:
+    for index, tool in enumerate(tools):
+        kind = tool.get("type", "custom")
+        if str(kind).startswith("tool_search"):
+            yield (
+                f"tools.{index}: Input tag {kind!r} found using 'type' does not match any of the expected tags: "
+                "'bash_20250124', 'custom', 'web_search_20250305'"
+            )
+        elif "defer_loading" in tool:
+            yield f"tools.{index}.custom.defer_loading: Extra inputs are not permitted"
 
 
 def _check(body: Mapping[str, Any]) -> Iterator[str]:
@@ -73,8 +85,12 @@ def _tools(tools: Any) -> Iterator[str]:
             schema = tool.get("input_schema")
             if not isinstance(schema, Mapping) or schema.get("type") != "object":
                 yield f"tools.{index}.custom.input_schema.type: Field required"
+        if tool.get("defer_loading") and tool.get("cache_control"):
+            yield f"Tool '{tool.get('name')}' cannot have both defer_loading=true and cache_control set."
     if len(set(names)) != len(names):
         yield "tools: Tool names must be unique."
+    if tools and all(isinstance(tool, Mapping) and tool.get("defer_loading") for tool in tools):
+        yield "tools: at least one tool must have defer_loading=false"
 
 
 def _system(system: Any) -> Iterator[str]:

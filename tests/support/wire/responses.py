@@ -9,7 +9,7 @@ _FIELDS = frozenset(
     "model input instructions tools tool_choice parallel_tool_calls max_output_tokens max_tool_calls stream "
     "stream_options temperature top_p text reasoning include store truncation metadata user prompt prompt_cache_key "
     "prompt_cache_options prompt_cache_retention safety_identifier service_tier background previous_response_id "
-    "conversation top_logprobs moderation".split()
+    "conversation top_logprobs moderation client_metadata".split()
 )
 _INPUT = frozenset(("input_text", "input_image", "input_file", "input_audio"))
 _OUTPUT = frozenset(("output_text", "refusal"))

@@ -1,6 +1,6 @@
 """The Anthropic Messages dialect."""
 
-from leporello.dialects.anthropic import blocks, merge, reply, request
+from leporello.dialects.anthropic import blocks, reply, request
 from leporello.dialects.dialect import Api, Dialect, FieldNames, ItemRules, RecallRules, StreamRules
 
 ANTHROPIC = Dialect(
@@ -10,7 +10,6 @@ ANTHROPIC = Dialect(
         "/v1/messages",
         count_path="/v1/messages/count_tokens",
         models_path="/v1/models?limit=100",
-        versioned_base=False,
         bearer=False,
         headers={"anthropic-version": "2023-06-01"},
     ),
@@ -25,7 +24,12 @@ ANTHROPIC = Dialect(
     items=ItemRules(request.encode_items, lay_out=blocks.lay_out, without_thinking=blocks.without_thinking),
     stream=StreamRules(reply.is_end, reply.error_body, opening=("message_start", "ping")),
     recall=RecallRules(
-        merge.AnthropicMerge, merge.insert_hidden, request.encode_tools, merge.can_call, no_choice={"type": "none"}
+        reply.AnthropicMerge,
+        reply.insert_hidden,
+        request.encode_tool,
+        # The beginning of an answer that the model only completes leaves no room for a call.
+        can_call=lambda fields: bool(fields["messages"][-1].get("role") != "assistant"),
+        no_choice={"type": "none"},
     ),
     error_body=reply.error_body,
 )

@@ -10,7 +10,7 @@ import orjson
 from leporello.caching import MARK
 from leporello.dialects.base import Wire
 from leporello.dialects.dialect import Body, OverlayItem
-from leporello.dialects.parts import as_json_text, data_url, decoded_text, file_note, note, text_part
+from leporello.dialects.pieces import as_json_text, data_url, decoded_text, file_note, note, text_part
 
 USER_BLOCKS = frozenset(("text", "image", "document", "search_result", "container_upload", "tool_result"))
 RESULT_BLOCKS = frozenset(("text", "image", "document", "search_result", "tool_reference", "browser_state"))
@@ -29,7 +29,10 @@ def block_of(part: Any, native: frozenset[str] = USER_BLOCKS) -> Wire | None:
         part = {key: value for key, value in part.items() if key != MARK}
     kind = part.get("type")
     if kind in ("text", "input_text", "output_text"):
-        return _text(part)
+        text = part.get("text")
+        if not isinstance(text, str) or not text.strip():
+            return None
+        return text_part(text) if kind != "text" else dict(part)
     if kind == "refusal":
         return block_of(part.get("refusal") or "")
     if kind in ("thinking", "redacted_thinking", "reasoning"):
@@ -43,13 +46,6 @@ def block_of(part: Any, native: frozenset[str] = USER_BLOCKS) -> Wire | None:
     if kind == "image" and not _can_be_seen(part):
         return note("image", part)
     return dict(part) if kind in native else as_json_text(part)
-
-
-def _text(part: Mapping[str, Any]) -> Wire | None:
-    text = part.get("text")
-    if not isinstance(text, str) or not text.strip():
-        return None
-    return text_part(text) if part.get("type") != "text" else dict(part)
 
 
 def _image(part: Mapping[str, Any]) -> Wire:
@@ -184,7 +180,9 @@ def _marked(body: Body, turns: Sequence[OverlayItem], start: int, mark: Wire) ->
         fold = next((k for k, turn in enumerate(turns) if turn.fold), None)
         if fold is not None and own < MOST_MARKS and not inside[fold]:
             # Marks of a longer life must stand first: ours copies the first of the client's.
-            texts[fold] = _with_mark(texts[fold], _first_mark(body) or mark)
+            written = (body.fields.get("tools", b"null"), body.fields.get("system", b"null"), *body.items)
+            theirs = next((found for text in written for found in _marks(orjson.loads(text))), mark)
+            texts[fold] = _with_mark(texts[fold], dict(theirs))
         return body.with_items(texts)
     for k in range(max(start, len(texts) - TAIL_MARKS), len(texts)):
         texts[k] = _with_mark(texts[k], mark)
@@ -207,14 +205,6 @@ def _marks(value: Any) -> Iterator[Any]:
     elif isinstance(value, list):
         for item in value:
             yield from _marks(item)
-
-
-def _first_mark(body: Body) -> Wire | None:
-    for text in (body.fields.get("tools", b"null"), body.fields.get("system", b"null"), *body.items):
-        found = next(_marks(orjson.loads(text)), None)
-        if found is not None:
-            return dict(found)
-    return None
 
 
 def _with_mark(text: bytes, mark: Wire) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,22 +9,26 @@ from typing import Any
 from leporello.caching import MARK
 from leporello.dialects.anthropic.blocks import RESULT_BLOCKS, USER_BLOCKS, block_of, can_carry, part_of
 from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_state, objects, state_for
-from leporello.dialects.dialect import DecodedRequest
-from leporello.dialects.parts import arguments_object, arguments_text, note, text_part
-from leporello.dialects.tools import (
+from leporello.dialects.dialect import DecodedRequest, Options, Tools
+from leporello.dialects.pieces import (
     IdPlan,
     IdRule,
+    arguments_object,
+    arguments_text,
     chat_function,
     function_of,
     hex_escape,
+    note,
     original_id,
     plan_ids,
+    text_part,
     wire_name,
 )
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, Messages, Part, calls_of, is_instruction, is_result, parts_of, role_of
 
 NAME = "anthropic"
-IDS = IdRule(re.compile(r"(?!lx-)[a-zA-Z0-9_-]+"), hex_escape)
+IDS = IdRule(lazy_regex(r"(?!lx-)[a-zA-Z0-9_-]+"), hex_escape)
 _ELSEWHERE = frozenset(
     "tool_choice parallel_tool_calls stop user response_format reasoning_effort prompt_cache_key stream_options "
     "max_completion_tokens late_system".split()
@@ -43,7 +46,12 @@ def request_options(options: Mapping[str, Any]) -> Wire:
         wire["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
     if isinstance(options.get("user"), str):
         wire["metadata"] = {**(wire.get("metadata") or {}), "user_id": options["user"]}
-    output = _output_config(options)
+    output: Wire = {}
+    schema = at(options, "response_format", "json_schema", "schema")
+    if isinstance(schema, Mapping):
+        output["format"] = {"type": "json_schema", "schema": schema}
+    if isinstance(options.get("reasoning_effort"), str):
+        output["effort"] = options["reasoning_effort"]
     if output:
         wire["output_config"] = {**(wire.get("output_config") or {}), **output}
     return wire
@@ -61,16 +69,6 @@ def _tool_choice(choice: Any, parallel: Any) -> Wire | None:
         if wire["type"] != "none":
             wire["disable_parallel_tool_use"] = True
     return wire
-
-
-def _output_config(options: Mapping[str, Any]) -> Wire:
-    config: Wire = {}
-    schema = at(options, "response_format", "json_schema", "schema")
-    if isinstance(schema, Mapping):
-        config["format"] = {"type": "json_schema", "schema": schema}
-    if isinstance(options.get("reasoning_effort"), str):
-        config["effort"] = options["reasoning_effort"]
-    return config
 
 
 OPENING = "[The conversation begins here.]"
@@ -99,12 +97,7 @@ class _Turn:
 
 
 def encode_request(
-    messages: Messages,
-    tools: Sequence[Mapping[str, Any]] = (),
-    *,
-    target: Target,
-    max_tokens: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    messages: Messages, tools: Tools = (), *, target: Target, max_tokens: int | None = None, options: Options = None
 ) -> Wire:
     """The body of `POST /v1/messages`. `late_system="system"` among the options keeps instructions that stand behind
     other messages where they are (newer models take that); otherwise they become marked text of the user's turn."""
@@ -118,15 +111,11 @@ def encode_request(
         wire["system"] = [block.wire for block in system]
     wire["messages"] = [{"role": turn.role, "content": [block.wire for block in turn.ordered()]} for turn in turns]
     if tools:
-        wire["tools"] = encode_tools(tools)
+        wire["tools"] = [encode_tool(tool) for tool in tools]
     return {**wire, **request_options(chosen)}
 
 
-def encode_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
-    return [_tool(tool) for tool in tools]
-
-
-def _tool(tool: Mapping[str, Any]) -> Wire:
+def encode_tool(tool: Mapping[str, Any]) -> Wire:
     function = function_of(tool)
     if function is None:
         return dict(tool)
@@ -325,7 +314,10 @@ def assistant_message(blocks: Sequence[Any], target: Target) -> Message:
             texts.append({key: block[key] for key in ("type", "text", MARK) if key in block})
         elif block.get("type") == "tool_use":
             layout.append(_entry("call", len(calls), block, ("type", "id", "name", "input", INPUT_JSON, MARK)))
-            calls.append(_tool_call(block))
+            raw = block.get(INPUT_JSON)
+            arguments = raw if isinstance(raw, str) else arguments_text(block.get("input"))
+            function = {"name": str(block.get("name", "")), "arguments": arguments}
+            calls.append({"id": original_id(str(block.get("id", ""))), "type": "function", "function": function})
             mark = block.get(MARK, mark)
         else:
             layout.append({"block": dict(block)})
@@ -345,13 +337,6 @@ def assistant_message(blocks: Sequence[Any], target: Target) -> Message:
 def _entry(kind: str, position: int, block: Mapping[str, Any], known: tuple[str, ...]) -> Wire:
     extra = {key: value for key, value in block.items() if key not in known and value is not None}
     return {kind: position, "with": extra} if extra else {kind: position}
-
-
-def _tool_call(block: Mapping[str, Any]) -> Wire:
-    raw = block.get(INPUT_JSON)
-    arguments = raw if isinstance(raw, str) else arguments_text(block.get("input"))
-    function = {"name": str(block.get("name", "")), "arguments": arguments}
-    return {"id": original_id(str(block.get("id", ""))), "type": "function", "function": function}
 
 
 def decode_request(wire: Mapping[str, Any], provider: str = "") -> DecodedRequest:

@@ -1,6 +1,6 @@
 """The Chat Completions dialect, of OpenAI and of everybody compatible with it."""
 
-from leporello.dialects.chat import merge, reply, request
+from leporello.dialects.chat import reply, request
 from leporello.dialects.dialect import Api, Dialect, FieldNames, ItemRules, RecallRules, StreamRules
 
 OPENAI_CHAT = Dialect(
@@ -16,6 +16,6 @@ OPENAI_CHAT = Dialect(
     assembler=reply.Assembler,
     items=ItemRules(request.encode_items),
     stream=StreamRules(reply.is_end, reply.error_body, bare_errors=True, named=False, end_mark=reply.DONE),
-    recall=RecallRules(merge.ChatMerge, merge.insert_hidden, request.encode_tools, merge.can_call),
+    recall=RecallRules(reply.ChatMerge, reply.insert_hidden, request.encode_tool, reply.can_call),
     error_body=reply.error_body,
 )

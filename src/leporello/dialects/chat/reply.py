@@ -1,14 +1,17 @@
-"""An answer as a `chat.completion` object: written for clients, whole or as chunks, and put together from chunks."""
+"""An answer as a `chat.completion` object: written for clients, put together from chunks, merged of several rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from leporello.dialects.base import ERROR_TYPES, Event, StreamIncomplete, Target, Wire, at, objects
+import orjson
+
+from leporello.dialects.base import ERROR_TYPES, Event, StreamIncomplete, Target, Wire, at, encode_event, objects
 from leporello.dialects.chat.request import encode_request
-from leporello.dialects.parts import pieces
-from leporello.messages import Message, parse_json
+from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge, ReplyTurn, with_calls
+from leporello.dialects.pieces import check_whole, pieces
+from leporello.messages import Message
 from leporello.usage import CanonicalUsage
 
 DONE = b"data: [DONE]\n\n"
@@ -16,17 +19,12 @@ _FINISH = {"pause": "stop", "context_window_exceeded": "length"}
 
 
 def encode_reply(
-    message: Message,
-    *,
-    target: Target,
-    finish_reason: str = "stop",
-    usage: CanonicalUsage | None = None,
-    id: str = "chatcmpl-1",
+    message: Message, *, target: Target, finish_reason: str = "stop", usage: CanonicalUsage | None = None
 ) -> Wire:
     body = encode_request([message], target=target)["messages"][0]
     choice = {"index": 0, "message": body, "finish_reason": _FINISH.get(finish_reason, finish_reason), "logprobs": None}
     return {
-        "id": id,
+        "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 0,
         "model": target.model,
@@ -147,25 +145,13 @@ class Assembler:
             raise StreamIncomplete("the stream ended before the answer did")
         if self._finish != "length":
             for call in self._calls:
-                _check(call)
+                function = call.get("function") or {}
+                if not function.get("name") and "custom" not in call:
+                    raise StreamIncomplete("a tool call came without a name")
+                check_whole(function.get("name"), function.get("arguments") or "")
         message = {**self._message, **({"tool_calls": self._calls} if self._calls else {})}
         choice = {"index": 0, "message": message, "finish_reason": self._finish}
         return {"object": "chat.completion", **self._head, "choices": [choice], "usage": self._usage}
-
-
-def _check(call: Wire) -> None:
-    function = call.get("function") or {}
-    arguments = function.get("arguments") or ""
-    if not function.get("name") and "custom" not in call:
-        raise StreamIncomplete("a tool call came without a name")
-    if arguments.strip() and parse_json(arguments) is None and _looks_cut(arguments):
-        raise StreamIncomplete(f"the arguments of call {function.get('name')!r} end in the middle")
-
-
-def _looks_cut(arguments: str) -> bool:
-    """Whether a text began as an object and never closed. Other bad JSON is the model's own and is kept."""
-    stripped = arguments.strip()
-    return stripped.startswith("{") and not stripped.endswith("}")
 
 
 def _join(into: Wire, delta: Mapping[str, Any], once: tuple[str, ...] = ()) -> None:
@@ -193,3 +179,190 @@ def is_end(event: Event) -> bool:
     if b'"finish_reason"' not in event.data:
         return False
     return any(choice.get("finish_reason") for choice in objects(event.json().get("choices")))
+
+
+GAP = "\n\n"
+CALLS = ("tool_calls", "function_call", "stop")
+"""How an answer with calls may end; several compatible servers say `stop`."""
+_BOUND = ("reasoning_details", "reasoning_opaque")
+"""Signed reasoning, which is worth nothing to a client that does not have the calls before it."""
+
+
+class ChatMerge(ReplyMerge):
+    """Chunks keep the id of the first round; tool calls are counted without ours; a blank line parts two texts."""
+
+    def __init__(self, hidden: Collection[str], fields: Mapping[str, Any]) -> None:
+        super().__init__(hidden, fields)
+        self._head: Wire = {}
+        self._places: dict[int, int | None] = {}
+        """For each call of this round the index the client knows it by; None for ours."""
+        self._shown = 0
+        self._texted = False
+        """Whether the client has words of an earlier round."""
+        self._finish: Wire | None = None
+        self._usage_chunk: Wire | None = None
+
+    def feed(self, event: Event) -> bytes:
+        """Calls of ours are left out; the end, the usage and `[DONE]` are held back until it is the end."""
+        if self._assembler is None:
+            self._assembler, self._places, self._finish = Assembler(), {}, None
+        if event.data.strip() == b"[DONE]":
+            return b""
+        chunk = event.json()
+        if not chunk or chunk.get("error"):
+            return event.encode()
+        self._assembler.feed(chunk)
+        if not self._head:
+            self._head = {key: chunk[key] for key in ("id", "created") if key in chunk}
+        choices = chunk.get("choices") or ()
+        if not choices:
+            if chunk.get("usage"):
+                self._usage_chunk = {**chunk, **self._head}
+            return b""
+        changed = self._changed(chunk, choices[0])
+        return event.encode() if changed is chunk else encode_event({**changed, **self._head}) if changed else b""
+
+    def _changed(self, chunk: Wire, choice: Wire) -> Wire | None:
+        """What the client gets of a chunk: the same object when nothing is changed, None for nothing."""
+        delta: Wire = dict(choice.get("delta") or {})
+        later = bool(self._replies)
+        if "tool_calls" in delta:
+            delta["tool_calls"] = self._own_calls(delta["tool_calls"] or ())
+            if not delta["tool_calls"]:
+                del delta["tool_calls"]
+        if later:
+            delta = {key: value for key, value in delta.items() if key != "role" and key not in _BOUND}
+            if delta.get("content") and self._texted:
+                delta["content"] = GAP + delta["content"]
+                self._texted = False
+        said = {key: value for key, value in delta.items() if value not in (None, "") and key != "role"}
+        self.visible = self.visible or bool(said)
+        if choice.get("finish_reason"):
+            self._finish = {**chunk, **self._head}
+            choice = {**choice, "finish_reason": None}
+        elif not later and delta == (choice.get("delta") or {}) and not chunk.get("usage"):
+            return chunk
+        elif not said and later:
+            return None
+        if not said and self._finish is not None:
+            return None
+        kept = {key: value for key, value in chunk.items() if key != "usage"}
+        return {**kept, "choices": [{**choice, "delta": delta}]}
+
+    def _own_calls(self, calls: Sequence[Any]) -> list[Wire]:
+        """The client's own calls under their numbers; a call is known by its name, which comes first."""
+        kept = []
+        for call in calls:
+            index = call.get("index", 0)
+            name = (call.get("function") or {}).get("name")
+            if index not in self._places or (call.get("id") and name):
+                hidden = name in self._hidden
+                self._places[index] = None if hidden else self._shown
+                self._shown += not hidden
+            place = self._places[index]
+            if place is not None:
+                kept.append({**call, "index": place} if place != index else call)
+        return kept
+
+    def turn(self) -> ReplyTurn:
+        turn = super().turn()
+        self._texted = bool(self._text())
+        return turn
+
+    def _calls(self, reply: Wire) -> list[RecallCall]:
+        if _choice(reply).get("finish_reason") not in CALLS:
+            return []
+        return [
+            RecallCall(str(call.get("id")), name, str(at(call, "function", "arguments") or ""), call)
+            for name, call in _named_calls(reply)
+        ]
+
+    def carried(self) -> list[Wire]:
+        message = {key: value for key, value in _message(self._replies[-1]).items() if value is not None}
+        return [{"role": "assistant", "content": None, **message}]
+
+    def result(self, call: RecallCall, text: str) -> Wire:
+        return {"role": "tool", "tool_call_id": call.id, "content": text}
+
+    def _text(self) -> str:
+        said = (_message(reply).get("content") for reply in self._replies)
+        return GAP.join(text for text in said if isinstance(text, str) and text)
+
+    def _reason(self) -> Any:
+        """Why it ended; an answer whose only calls were ours has simply stopped."""
+        reason = _choice(self._replies[-1]).get("finish_reason")
+        return "stop" if reason in CALLS and not self._left() else reason
+
+    def _left(self) -> list[Wire]:
+        return [call for name, call in _named_calls(self._replies[-1]) if name not in self._hidden]
+
+    def ending(self) -> bytes:
+        """The last chunk, the usage of all rounds where the server gave it, and the mark of the end."""
+        found = b""
+        if self._finish is not None:
+            choice = {**self._finish["choices"][0], "delta": {}, "finish_reason": self._reason()}
+            chunk = {**self._finish, "choices": [choice]}
+            if chunk.get("usage"):
+                chunk["usage"] = self._usage()
+            found += encode_event(chunk)
+        if self._usage_chunk is not None:
+            found += encode_event({**self._usage_chunk, "usage": self._usage()})
+        return found + DONE
+
+    def whole(self) -> Wire:
+        last = self._replies[-1]
+        message: Wire = {}
+        for number, reply in enumerate(self._replies):
+            for key, value in _message(reply).items():
+                if key not in ("tool_calls", "content") and not (number and key in _BOUND):
+                    message[key] = _longer(message.get(key), value) if key != "role" else value
+        calls = self._left()
+        message["content"] = self._text() or _message(last).get("content")
+        if calls:
+            message["tool_calls"] = calls
+        choice = {**_choice(last), "message": message, "finish_reason": self._reason()}
+        head: Wire = {key: self._replies[0][key] for key in ("id", "created") if key in self._replies[0]}
+        return {**last, **head, "choices": [choice], "usage": self._usage()}
+
+
+def _longer(first: Any, second: Any) -> Any:
+    """Texts and lists of two rounds one behind the other; of all else the newer."""
+    for kind in (str, list):
+        if isinstance(first, kind) and isinstance(second, kind):
+            return first + second  # type: ignore[operator]
+    return first if second is None else second
+
+
+def _choice(reply: Wire) -> Wire:
+    return (objects(reply.get("choices")) or [{}])[0]
+
+
+def _message(reply: Wire) -> Wire:
+    message = _choice(reply).get("message")
+    return message if isinstance(message, dict) else {}
+
+
+def _named_calls(reply: Wire) -> list[tuple[str, Wire]]:
+    return [(str(at(call, "function", "name") or ""), call) for call in objects(_message(reply).get("tool_calls"))]
+
+
+def insert_hidden(item: bytes, turns: Mapping[str, list[HiddenCall]], _: list[HiddenCall]) -> list[bytes]:
+    """A message with the hidden calls of its turn, their results behind it."""
+    if b'"tool_calls"' not in item:
+        return [item]
+    message = orjson.loads(item)
+    calls = message.get("tool_calls") or ()
+    hidden = [own for call in calls if isinstance(call, Mapping) for own in turns.get(str(call.get("id")), ())]
+    if not hidden or message.get("role") != "assistant":
+        return [item]
+    message["tool_calls"] = with_calls(calls, hidden)
+    return [orjson.dumps(message), *(orjson.dumps(own["result"]) for own in hidden)]
+
+
+_OTHER_FORMS = ("functions", "function_call", "prediction", "audio", "web_search_options", "logprobs")
+"""Fields beside which calls are refused, or could not be hidden."""
+
+
+def can_call(fields: Mapping[str, Any]) -> bool:
+    modalities = fields.get("modalities") or ()
+    return fields.get("n") in (None, 1) and "audio" not in modalities and not any(map(fields.get, _OTHER_FORMS))

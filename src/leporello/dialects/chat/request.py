@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leporello.caching import MARK, without_marks
 from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_state, objects, state_for, without
-from leporello.dialects.dialect import DecodedRequest
-from leporello.dialects.parts import as_json_text, file_note, is_cut, text_part, valid_arguments
-from leporello.dialects.tools import IdPlan, IdRule, chat_function, digest_escape, function_of, plan_ids, wire_name
+from leporello.dialects.dialect import DecodedRequest, Options, Tools
+from leporello.dialects.pieces import (
+    IdPlan,
+    IdRule,
+    as_json_text,
+    chat_function,
+    digest_escape,
+    file_note,
+    function_of,
+    is_cut,
+    plan_ids,
+    text_part,
+    valid_arguments,
+    wire_name,
+)
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, result_id, role_of
 
 NAME = "openai_chat"
@@ -96,8 +109,11 @@ def place_marks(messages: list[Message]) -> list[Message]:
     placed = without_marks(messages)
     waiting: list[Any] = []
     for index in range(len(placed) - 1, -1, -1):
-        waiting.extend(_marks(messages[index]))
-        message = _as_parts(placed[index])
+        found = [part[MARK] for part in objects(messages[index].get("content")) if part.get(MARK)]
+        waiting += ([messages[index][MARK]] if messages[index].get(MARK) else []) + found[-1:]
+        message, content = placed[index], placed[index].get("content")
+        if isinstance(content, str) and content:
+            message = {**message, "content": [text_part(content)]}
         if waiting:
             carrying = _marked(message, waiting[0])
             if carrying is not None:
@@ -105,16 +121,6 @@ def place_marks(messages: list[Message]) -> list[Message]:
                 message, waiting = carrying, []
         placed[index] = message
     return placed
-
-
-def _marks(message: Message) -> list[Any]:
-    found = [part[MARK] for part in objects(message.get("content")) if part.get(MARK)]
-    return ([message[MARK]] if message.get(MARK) else []) + found[-1:]
-
-
-def _as_parts(message: Message) -> Message:
-    content = message.get("content")
-    return {**message, "content": [text_part(content)]} if isinstance(content, str) and content else message
 
 
 def _marked(message: Message, mark: Any) -> Message | None:
@@ -136,19 +142,14 @@ def _nine(payload: str) -> str:
     return hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()[:9]
 
 
-IDS = IdRule(re.compile(r".{1,40}", re.DOTALL), digest_escape, unique_in_request=False)
-MISTRAL_IDS = IdRule(re.compile(r"[a-zA-Z0-9]{9}"), _nine)
+IDS = IdRule(lazy_regex(r".{1,40}", re.DOTALL), digest_escape, unique_in_request=False)
+MISTRAL_IDS = IdRule(lazy_regex(r"[a-zA-Z0-9]{9}"), _nine)
 
 _OURS = (STATE, "is_error", "annotations")
 
 
 def encode_request(
-    messages: Messages,
-    tools: Sequence[Mapping[str, Any]] = (),
-    *,
-    target: Target,
-    max_tokens: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    messages: Messages, tools: Tools = (), *, target: Target, max_tokens: int | None = None, options: Options = None
 ) -> Wire:
     if not target.cache_marks:
         messages = [unmarked(message) for message in messages]
@@ -156,18 +157,14 @@ def encode_request(
     listed = [message for index in range(len(messages)) for message in _messages(messages, index, plan, target)]
     wire: Wire = {"model": target.model, "messages": place_marks(listed) if target.cache_marks else listed}
     if tools:
-        wire["tools"] = encode_tools(tools)
+        wire["tools"] = [encode_tool(tool) for tool in tools]
     if max_tokens is not None:
         wire["max_completion_tokens" if target.native else "max_tokens"] = max_tokens
     return {**wire, **(options or {})}
 
 
-def encode_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
-    """Tools for Chat Completions; ones already in that form are the same objects."""
-    return [_tool(tool) for tool in tools]
-
-
-def _tool(tool: Mapping[str, Any]) -> Wire:
+def encode_tool(tool: Mapping[str, Any]) -> Wire:
+    """A tool for Chat Completions; one already in that form is the same object."""
     is_function = isinstance(tool.get("function"), Mapping) and MARK not in tool
     function = function_of(tool)
     fits = function is not None and wire_name(function.name) == function.name

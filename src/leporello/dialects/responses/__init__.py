@@ -2,7 +2,7 @@
 
 from leporello.dialects.chat.reply import error_body
 from leporello.dialects.dialect import Api, Dialect, FieldNames, ItemRules, RecallRules, StreamRules
-from leporello.dialects.responses import merge, reply, request
+from leporello.dialects.responses import reply, request
 
 OPENAI_RESPONSES = Dialect(
     name=request.NAME,
@@ -15,10 +15,12 @@ OPENAI_RESPONSES = Dialect(
     is_reply=lambda body: body.get("object") == "response" or "output" in body,
     reply_events=reply.reply_events,
     assembler=reply.Assembler,
-    items=ItemRules(request.encode_items, request.is_item, request.is_stateful),
+    items=ItemRules(
+        request.encode_items, lambda item: isinstance(item.get("type", "message"), str), request.is_stateful
+    ),
     stream=StreamRules(reply.is_end, reply.error_event, opening=reply.ANNOUNCED, errors=("error", "response.failed")),
     recall=RecallRules(
-        merge.ResponsesMerge, merge.insert_hidden, request.encode_tools, lambda fields: not fields.get("background")
+        reply.ResponsesMerge, reply.insert_hidden, request.encode_tool, lambda fields: not fields.get("background")
     ),
     error_body=error_body,
 )

@@ -1,32 +1,30 @@
-"""An answer as a `response` object: written for clients, whole or as events, and put together from events."""
+"""An answer as a `response` object: written for clients, put together from events, merged of several rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from leporello.dialects.base import Event, StreamIncomplete, Target, Wire
-from leporello.dialects.parts import pieces
-from leporello.dialects.responses.request import encode_request
-from leporello.messages import Message, parse_json
+import orjson
+
+from leporello.dialects.base import Event, StreamIncomplete, Target, Wire, encode_event, objects
+from leporello.dialects.dialect import HiddenCall, RecallCall, ReplyMerge
+from leporello.dialects.pieces import check_whole, pieces
+from leporello.dialects.responses.request import CALLS, encode_request, resendable
+from leporello.messages import Message
 from leporello.usage import CanonicalUsage
 
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 
 
 def encode_reply(
-    message: Message,
-    *,
-    target: Target,
-    finish_reason: str = "stop",
-    usage: CanonicalUsage | None = None,
-    id: str = "resp_1",
+    message: Message, *, target: Target, finish_reason: str = "stop", usage: CanonicalUsage | None = None
 ) -> Wire:
     items = encode_request([message], target=target)["input"]
     cut = finish_reason in ("length", "content_filter", "context_window_exceeded")
     reason = "content_filter" if finish_reason == "content_filter" else "max_output_tokens"
     return {
-        "id": id,
+        "id": "resp_1",
         "object": "response",
         "created_at": 0,
         "model": target.model,
@@ -124,17 +122,10 @@ class Assembler:
             # Some servers leave the items out of the last event.
             self._response["output"] = [self._items[index] for index in sorted(self._items)]
         if self._response.get("status") != "incomplete":
-            for item in self._response["output"]:
-                _check(item)
+            for item in objects(self._response["output"]):
+                if item.get("type") == "function_call":
+                    check_whole(item.get("name"), str(item.get("arguments") or ""))
         return self._response
-
-
-def _check(item: Any) -> None:
-    if not isinstance(item, Mapping) or item.get("type") != "function_call":
-        return
-    arguments = str(item.get("arguments") or "").strip()
-    if arguments.startswith("{") and not arguments.endswith("}") and parse_json(arguments) is None:
-        raise StreamIncomplete(f"the arguments of call {item.get('name')!r} end in the middle")
 
 
 def error_event(status: int, code: str | None, message: str) -> Wire:
@@ -143,3 +134,199 @@ def error_event(status: int, code: str | None, message: str) -> Wire:
 
 def is_end(event: Event) -> bool:
     return any(kind.encode() in event.data[:200] for kind in LAST) and event.json().get("type") in LAST
+
+
+class ResponsesMerge(ReplyMerge):
+    """Items keep their order; their indices and the numbers of the events are counted through all rounds.
+
+    A reasoning item belongs to the item behind it: the provider refuses it without. So reasoning is shown when
+    something that is shown follows it in the same round, and left out together with a call of ours.
+    """
+
+    def __init__(self, hidden: Collection[str], fields: Mapping[str, Any]) -> None:
+        super().__init__(hidden, fields)
+        self._stored = fields.get("store") is not False
+        """Whether the provider keeps the response: then the id of the last one is the one to continue from."""
+        self._places: dict[int, int | None] = {}
+        self._shown = 0
+        self._number = 0
+        self._waiting: list[Wire] = []
+        """Events of reasoning that is shown once something follows it."""
+        self._withheld = False
+        """Whether a call of ours came behind it."""
+        self._created: Wire = {}
+        self._last: Wire | None = None
+        self._seen: dict[int, set[str]] = {}
+        """Ids of the items that were shown, by round."""
+
+    def feed(self, event: Event) -> bytes:
+        """Calls of ours are left out, everything else renumbered; the last event is held back until it is the end."""
+        body = event.json()
+        kind = str(body.get("type") or "")
+        if self._assembler is None:
+            self._assembler, self._places, self._last = Assembler(), {}, None
+            self._waiting, self._withheld = [], False
+        if not kind or kind == "error":
+            return event.encode()
+        self._assembler.feed(body)
+        if kind in LAST:
+            self._last = body
+            return b"" if self._withheld else self._released()
+        if kind in ANNOUNCED:
+            response = body.get("response")
+            if not self._replies and isinstance(response, dict):
+                self._created = self._created or response
+                body = {**body, "response": self._without_hidden(response)}
+            return b"" if self._replies else self._numbered(body, event)
+        return self._item(body, event) if "output_index" in body else self._numbered(body, event)
+
+    def _item(self, body: Wire, event: Event) -> bytes:
+        index = body["output_index"]
+        released = b""
+        if body["type"] == "response.output_item.added":
+            item = body.get("item") or {}
+            if self._is_hidden(item):
+                self._places[index], self._withheld = None, True
+            elif item.get("type") != "reasoning":
+                released = self._released()
+                self._show(index)
+        if index not in self._places:
+            self._waiting.append(body)
+            return b""
+        place = self._places[index]
+        return released + (self._numbered(self._placed(body, place), event) if place is not None else b"")
+
+    def _placed(self, body: Wire, place: int | None) -> Wire:
+        """An event under the index and the id by which the client knows its item."""
+        body = {**body, "output_index": place}
+        if isinstance(body.get("item"), dict):
+            body["item"] = self._named(body["item"], len(self._replies))
+        if "item_id" in body:
+            body["item_id"] = self._named({"id": body["item_id"]}, len(self._replies))["id"]
+        return body
+
+    def _named(self, item: Wire, number: int) -> Wire:
+        """An item with an id of its own: some servers count anew in each answer, and libraries take two items of one id
+        for one."""
+        id = item.get("id")
+        if not isinstance(id, str):
+            return item
+        self._seen.setdefault(number, set()).add(id)
+        taken = any(id in ids for earlier, ids in self._seen.items() if earlier < number)
+        return {**item, "id": f"{id}_{number}"} if taken else item
+
+    def _show(self, index: int) -> None:
+        """Give an item of this round the next index that the client knows."""
+        self._places[index] = self._shown
+        self._shown += 1
+        self.visible = True
+
+    def _released(self) -> bytes:
+        """The reasoning that waited, now that something follows it."""
+        found = b""
+        for body in self._waiting:
+            index = body["output_index"]
+            if index not in self._places:
+                self._show(index)
+            found += self._numbered(self._placed(body, self._places[index]))
+        self._waiting, self._withheld = [], False
+        return found
+
+    def _numbered(self, body: Wire, event: Event | None = None) -> bytes:
+        if "sequence_number" in body:
+            body = {**body, "sequence_number": self._number}
+            self._number += 1
+        if event is not None and body == event.json():
+            return event.encode()
+        return encode_event(body, str(body.get("type")))
+
+    def _calls(self, reply: Wire) -> list[RecallCall]:
+        if reply.get("status") not in ("completed", None):
+            return []
+        return [
+            RecallCall(
+                str(item.get("call_id")),
+                # A tool that takes free text is the client's, whatever its name.
+                str(item.get("name")) if item.get("type") == "function_call" else "",
+                str(item.get("arguments") or ""),
+                item,
+            )
+            for item in objects(reply.get("output"))
+            if item.get("type") in CALLS
+        ]
+
+    def carried(self) -> list[Wire]:
+        """The items as they came; reasoning that nobody keeps and that is not in the answer can't be sent back."""
+        items = objects(self._replies[-1].get("output"))
+        if self._stored:
+            return items
+        return [
+            {key: value for key, value in item.items() if key != "id" or item.get("type") == "reasoning"}
+            for item in items
+            if resendable(item)
+        ]
+
+    def result(self, call: RecallCall, text: str) -> Wire:
+        return {"type": "function_call_output", "call_id": call.id, "output": text}
+
+    def ending(self) -> bytes:
+        return self._numbered({**self._last, "response": self.whole()}) if self._last is not None else b""
+
+    def whole(self) -> Wire:
+        first, last = self._replies[0], self._replies[-1]
+        shown: Wire = {
+            **self._without_hidden(last),
+            "output": [
+                self._named(item, number)
+                for number, reply in enumerate(self._replies)
+                for item in self._visible(objects(reply.get("output")))
+            ],
+            "usage": self._usage(),
+        }
+        created = first.get("created_at", self._created.get("created_at"))
+        if created is not None:
+            shown["created_at"] = created
+        if not self._stored and "id" in first:
+            shown["id"] = first["id"]
+        return shown
+
+    def _visible(self, items: Sequence[Wire]) -> list[Wire]:
+        """The items that a client gets: without hidden calls, and without reasoning that led to nothing else."""
+        kept: list[Wire] = []
+        waiting: list[Wire] = []
+        withheld = False
+        for item in items:
+            if item.get("type") == "reasoning":
+                waiting.append(item)
+            elif self._is_hidden(item):
+                withheld = True
+            else:
+                kept += [*waiting, item]
+                waiting, withheld = [], False
+        return kept if withheld else [*kept, *waiting]
+
+    def _is_hidden(self, item: Wire) -> bool:
+        return item.get("type") == "function_call" and item.get("name") in self._hidden
+
+    def _without_hidden(self, response: Wire) -> Wire:
+        """A response tells the tools it was given; the client is told its own."""
+        tools = response.get("tools")
+        if not isinstance(tools, list):
+            return response
+        kept = [tool for tool in tools if not (isinstance(tool, dict) and tool.get("name") in self._hidden)]
+        return {**response, "tools": kept}
+
+
+def insert_hidden(item: bytes, turns: Mapping[str, list[HiddenCall]], _: list[HiddenCall]) -> list[bytes]:
+    """A call with the hidden ones that stood around it; results follow the last of the turn."""
+    if b'"call_id"' not in item:
+        return [item]
+    call = orjson.loads(item)
+    if call.get("type") not in CALLS:
+        return [item]
+    id = str(call.get("call_id"))
+    before = [own for hidden in turns.values() for own in hidden if own["before"] == id]
+    behind = [own for own in turns.get(id, ()) if not own["before"]]
+    made = [*(orjson.dumps(own["call"]) for own in before), item]
+    made += [orjson.dumps(own["call"]) for own in behind]
+    return [*made, *(orjson.dumps(own["result"]) for own in turns.get(id, ()))]

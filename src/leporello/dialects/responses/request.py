@@ -10,13 +10,26 @@ from typing import Any
 
 from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_state, objects, state_for
 from leporello.dialects.chat.request import chat_part, unmarked
-from leporello.dialects.dialect import DecodedRequest
-from leporello.dialects.parts import is_cut, json_text, note, text_part
-from leporello.dialects.tools import IdPlan, IdRule, chat_function, digest_escape, function_of, plan_ids, wire_name
+from leporello.dialects.dialect import DecodedRequest, Options, Tools
+from leporello.dialects.pieces import (
+    DEFERRED,
+    IdPlan,
+    IdRule,
+    chat_function,
+    digest_escape,
+    function_of,
+    is_cut,
+    json_text,
+    note,
+    plan_ids,
+    text_part,
+    wire_name,
+)
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, Messages, PartKind, calls_of, is_result, parts_of, result_id, role_of
 
 NAME = "openai_responses"
-IDS = IdRule(re.compile(r".{1,64}", re.DOTALL), digest_escape)
+IDS = IdRule(lazy_regex(r".{1,64}", re.DOTALL), digest_escape)
 _ELSEWHERE = frozenset(
     "tool_choice response_format reasoning_effort verbosity stream_options stop n late_system".split()
 )
@@ -42,12 +55,7 @@ def request_options(options: Mapping[str, Any]) -> Wire:
 
 
 def encode_request(
-    messages: Messages,
-    tools: Sequence[Mapping[str, Any]] = (),
-    *,
-    target: Target,
-    max_tokens: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    messages: Messages, tools: Tools = (), *, target: Target, max_tokens: int | None = None, options: Options = None
 ) -> Wire:
     """The body of `POST /responses`. Nothing is stored at the provider; reasoning comes back encrypted."""
     messages = [unmarked(message) for message in messages]
@@ -63,7 +71,7 @@ def encode_request(
         item for index in range(start, len(messages)) for item in _items(messages[index], index, plan, custom, target)
     ]
     if tools:
-        wire["tools"] = encode_tools(tools)
+        wire["tools"] = [encode_tool(tool) for tool in tools]
     if max_tokens is not None:
         wire["max_output_tokens"] = max_tokens
     if target.native:
@@ -71,12 +79,8 @@ def encode_request(
     return {**wire, **request_options(options or {})}
 
 
-def encode_tools(tools: Iterable[Mapping[str, Any]]) -> list[Wire]:
-    """Tools for Responses, where `strict` must be said because its default is the other way round."""
-    return [_tool(tool) for tool in tools]
-
-
-def _tool(tool: Mapping[str, Any]) -> Wire:
+def encode_tool(tool: Mapping[str, Any]) -> Wire:
+    """A tool for Responses, where `strict` must be said because its default is the other way round."""
     custom = tool.get("custom")
     if isinstance(custom, Mapping):
         return {"type": "custom", **custom}
@@ -84,7 +88,8 @@ def _tool(tool: Mapping[str, Any]) -> Wire:
     if function is None or (tool.get("type") == "function" and "strict" in tool and "name" in tool):
         return dict(tool)
     described = chat_function(function, wire_name(function.name))
-    return {"type": "function", **described, "strict": bool(function.strict)}
+    deferred = {DEFERRED: True} if function.extra.get(DEFERRED) else {}
+    return {"type": "function", **described, "strict": bool(function.strict), **deferred}
 
 
 def _tool_choice(choice: Any) -> Any:
@@ -350,10 +355,6 @@ def decode_request(wire: Mapping[str, Any], provider: str = "") -> DecodedReques
             origins += range(place, place + len(run))
         place += len(run)
     return DecodedRequest.read(wire, messages, origins, OUTPUT_CAPS, ("instructions", "input"))
-
-
-def is_item(item: Mapping[str, Any]) -> bool:
-    return isinstance(item.get("type", "message"), str)
 
 
 def is_stateful(fields: Mapping[str, Any]) -> bool:

@@ -266,7 +266,7 @@ def escalate(writer: NodeWriter, summariser: Summariser, branch: Branch) -> Summ
     rules = tuple(rule.text for rule in writer.ledger.active_rules)
     tries: list[Summary] = []
     for budget in (prose, int(prose * TERSE_SHARE)):
-        told = summariser.summarise(SummaryTask(messages, None, budget, writer.focus, rules))
+        told = summariser.summarise(SummaryTask(messages, None, budget, writer.focus, rules, given=writer.ledger.given))
         lasting = _only(told.handoff, (*LASTING, *PASSING))
         tries.append(replace(told, handoff=None))
         if not lasting.empty and writer.count(render(_only(lasting, LASTING), ())) <= budget:

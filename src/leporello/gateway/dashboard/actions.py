@@ -118,12 +118,10 @@ def _notice(request: PageRequest, record: ConversationRecord, text: str, *, good
 
 
 def login_routes(server: PageServer) -> list[BaseRoute]:
-    """`/login` and `/logout`."""
-
     async def show(request: Request) -> Response:
         user = None
         try:
-            server.auth.check_page(request.headers)
+            server.auth.browsers.check(request.headers)
             user = await asyncio.to_thread(server.auth.user, request.cookies)
         except RequestRefused as refused:
             reply = server.problem(request, None, refused.error)
@@ -149,7 +147,7 @@ def login_routes(server: PageServer) -> list[BaseRoute]:
 
 async def _sign_in(server: PageServer, request: Request) -> Response:
     try:
-        server.auth.check_page(request.headers)
+        server.auth.browsers.check(request.headers)
         form = await server.read_form(request)
         # There is no session yet whose token could be asked for: that the page is ours is what counts.
         server.auth.check_change(request.headers, None, "")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from leporello.config import Settings
-from leporello.gateway.dashboard.auth import User
+from leporello.gateway.auth import User
 from leporello.models.limits import limits_of
 from leporello.present.text import count, money, percent, short_count
 from leporello.redact.messages import masked_value
@@ -168,11 +169,7 @@ def _cache_chart(points: Sequence[Point], what: str) -> Chart:
 def nice_top(value: float) -> float:
     if value <= 0:
         return 1.0
-    size = 1.0
-    while size > value:
-        size /= 10
-    while size * 10 <= value:
-        size *= 10
+    size = 10.0 ** math.floor(math.log10(value))
     return next(size * step for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if size * step >= value * 0.9999)
 
 

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import binascii
 import hashlib
-import re
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -24,11 +23,11 @@ from starlette.routing import Route
 
 from leporello.errors import InputError, LeporelloError, NotFound
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
-from leporello.gateway.auth import Client, Key
-from leporello.gateway.dashboard.auth import COOKIE, LIFE_SECONDS, DashboardAuth, User
+from leporello.gateway.auth import COOKIE, LIFE_SECONDS, Client, DashboardAuth, Key, User
 from leporello.gateway.dashboard.reader import ConversationReader, DashboardReader
 from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog
+from leporello.lazy_regex import lazy_regex
 from leporello.present.records import cost_text
 from leporello.present.text import clock, count, duration, iso, money, percent, short_count, visible, visible_line
 from leporello.tokens import TokenCounter
@@ -54,7 +53,7 @@ HEADERS = {
 }
 STORE_ERROR = ApiError(503, "store_unavailable", "The store can't be read now. Try again in a moment.")
 
-_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+=-]{0,199}")
+_PLAIN_ID = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._@:+=-]{0,199}")
 
 Handler = Callable[["PageRequest"], Response] | Callable[["PageRequest"], Awaitable[Response]]
 
@@ -139,7 +138,7 @@ class PageServer:
     async def _answer(self, request: Request, handler: Handler, change: bool, entry: RequestLog) -> Response:
         user: User | None = None
         try:
-            self.auth.check_page(request.headers)
+            self.auth.browsers.check(request.headers)
             user = await asyncio.to_thread(self.auth.user, request.cookies)
             if user is None:
                 return self.with_headers(request, self._to_sign_in(request, change), None)
@@ -229,13 +228,13 @@ def asset_version() -> str:
 @cache
 def warm_up() -> None:
     """Prepare what the first page would wait for, once for the process and in the background."""
-    threading.Thread(target=_warm, daemon=True).start()
 
+    def warm() -> None:
+        for name in _environment().list_templates():
+            _environment().get_template(name)
+        TokenCounter.for_model(None).text("The vocabulary is read when the first words are counted.")
 
-def _warm() -> None:
-    for name in _environment().list_templates():
-        _environment().get_template(name)
-    TokenCounter.for_model(None).text("The vocabulary is read when the first words are counted.")
+    threading.Thread(target=warm, daemon=True).start()
 
 
 async def _run(handler: Handler, page_request: PageRequest) -> Response:

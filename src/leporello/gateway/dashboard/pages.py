@@ -19,16 +19,16 @@ from leporello.dialects.base import Event
 from leporello.errors import InputError, LeporelloError
 from leporello.events import Span
 from leporello.gateway.api_errors import json_body, refuse
-from leporello.gateway.auth import BrowserCheck, Keys
+from leporello.gateway.auth import BrowserCheck, DashboardAuth, Keys
 from leporello.gateway.config import GatewayConfig, window_of
 from leporello.gateway.dashboard.actions import action_routes, login_routes
-from leporello.gateway.dashboard.auth import DashboardAuth
 from leporello.gateway.dashboard.charts import RANGES, report, settings_page
 from leporello.gateway.dashboard.http import HEADERS, PageRequest, PageServer, slug, unslug, warm_up
 from leporello.gateway.dashboard.reader import COUNTED_AT_ONCE, SEARCH_HITS, ConversationReader, DashboardReader
 from leporello.gateway.dashboard.view_models import SearchHit, digest, piece, texts_of
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.sessions.sessions import Sessions
+from leporello.lazy_regex import lazy_regex
 from leporello.present.records import api_message
 from leporello.present.text import visible
 from leporello.present.window import headline, rows
@@ -48,7 +48,7 @@ ASSETS = {
 }
 _KEPT = {"cache-control": "public, max-age=31536000, immutable"}
 _EXPORT_BATCH = 200
-_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+_ODD = lazy_regex(r"[^A-Za-z0-9._-]+")
 AROUND = 8
 """Messages shown before the one that was asked for."""
 
@@ -57,7 +57,6 @@ Values = Callable[[PageRequest, ConversationReader], dict[str, Any]]
 
 
 def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Metrics) -> list[BaseRoute]:
-    """All paths of the dashboard, about the store of these sessions."""
     reader = DashboardReader(sessions.store, sessions.settings, partial(window_of, config.upstreams))
     auth = DashboardAuth(keys, sessions.store, BrowserCheck(keys, config.origins))
     server = PageServer(reader, auth, metrics, config.body_timeout)
@@ -82,13 +81,17 @@ def dashboard(config: GatewayConfig, keys: Keys, sessions: Sessions, metrics: Me
         page("/window", "window.html", _window),
         page("/usage", "usage.html", lambda _, conversation: {"charts": conversation.usage()}),
         page("/fold/{fold}", "fold.html", _fold),
-        page("/messages", "messages.html", _messages),
+        page("/messages", "messages.html", lambda asked, it: {"it": it.messages(*_span(asked, it)), "wanted": 0}),
         page("/view", "view.html", lambda request, conversation: {"it": conversation.view(request.number("from", 1))}),
         page("/view/{place}/text", "text.html", _view_text),
-        page("/shown", "messages.html", _shown),
+        page("/shown", "messages.html", lambda asked, it: {"it": it.shown(*_span(asked, it)), "wanted": 0}),
         page("/m/{number}", "messages.html", _message),
         page("/m/{number}/text", "text.html", _text),
-        page("/compactions/{number}", "compaction.html", _compaction),
+        page(
+            "/compactions/{number}",
+            "compaction.html",
+            lambda asked, it: {"it": it.comparison(asked.path_number("number")), "title": it.title},
+        ),
         server.route(f"{one}/export", _export),
         server.route("/live", _list_events),
         server.route(f"{one}/live", _conversation_events),
@@ -202,15 +205,6 @@ def _span(request: PageRequest, conversation: ConversationReader) -> tuple[Span,
     return span, request.number("from", span.first)
 
 
-def _messages(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
-    return {"it": conversation.messages(*_span(request, conversation)), "wanted": 0}
-
-
-def _shown(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
-    """A span of messages as the model sees it."""
-    return {"it": conversation.shown(*_span(request, conversation)), "wanted": 0}
-
-
 def _message(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
     """One message among its neighbours, or alone."""
     number, last = request.path_number("number"), conversation.record.messages
@@ -231,8 +225,8 @@ def _view_text(request: PageRequest, conversation: ConversationReader) -> dict[s
 
 
 def _text(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
-    """The next piece of a long text."""
-    stored = conversation.stored_message(request.path_number("number"))
+    store = request.server.reader.store
+    stored = store.log.message(conversation.record.id, request.path_number("number"))
     return _piece(request, texts_of(stored.message), f"m/{stored.number}/text?", stored.id)
 
 
@@ -243,10 +237,6 @@ def _piece(request: PageRequest, texts: Sequence[tuple[str, str, str]], address:
     start = request.number("from", 0)
     shown = piece(texts[index][2], start)
     return {"name": name, "address": f"{address}block={index}&from=", "start": start, "shown": shown}
-
-
-def _compaction(request: PageRequest, conversation: ConversationReader) -> dict[str, Any]:
-    return {"it": conversation.comparison(request.path_number("number")), "title": conversation.title}
 
 
 def _export(request: PageRequest) -> Response:

@@ -14,7 +14,7 @@ from leporello.conversation.sizes import METER_KEY, PromptSizes
 from leporello.errors import LeporelloError, NotFound
 from leporello.events import Span
 from leporello.gateway.api_errors import refuse
-from leporello.gateway.dashboard.auth import User
+from leporello.gateway.auth import User
 from leporello.gateway.dashboard.charts import Chart, usage_charts
 from leporello.gateway.dashboard.timeline import (
     MOST_REMEMBERED,
@@ -46,8 +46,9 @@ from leporello.gateway.dashboard.view_models import (
 )
 from leporello.gateway.proxy.conversations import PLATFORM as PROXY
 from leporello.messages import Message, role_of, text_of
+from leporello.policy.decision import depth_of
 from leporello.present.text import visible_line
-from leporello.present.window import WindowContext, WindowPart, WindowUse, divide
+from leporello.present.window import WindowPart, WindowUse, divide
 from leporello.redact import redact
 from leporello.store import Store
 from leporello.store.records import (
@@ -56,8 +57,6 @@ from leporello.store.records import (
     FoldMark,
     Page,
     SearchQuery,
-    StoredFold,
-    StoredMessage,
     View,
 )
 
@@ -66,6 +65,7 @@ SEARCH_HITS = 30
 MESSAGE_ROWS = 40
 SHOWN_ATTEMPTS = 8
 SHOWN_PINS = 50
+SHOWN_VALUES = 50
 INDEXED_AT_ONCE = 100
 """Messages a search brings into the index before it answers; the rest follows, and the page says so."""
 COUNTED_AT_ONCE = 1_000
@@ -159,10 +159,10 @@ class ConversationReader:
     def row(self) -> ConversationRow:
         """A conversation in a list, with the number of its compactions in force."""
         compactions = len(self._store.views.in_force(self.record.id)) if self.record.generation else 0
-        return ConversationRow(self.record, self.title, self._named, compactions)
+        return ConversationRow(self.record, self.title, self.named, compactions)
 
     @property
-    def _named(self) -> bool:
+    def named(self) -> bool:
         return bool(self.record.metadata.title.strip())
 
     @cached_property
@@ -186,7 +186,9 @@ class ConversationReader:
             window = self._dashboard.served_window(about.model)
         sizes = PromptSizes(self._dashboard.settings, about.model, window if isinstance(window, int) else None)
         sizes.restore(known if known.get("model") == about.model else {**known, "meter": {}})
-        return Measure(sizes, known.get("waits_at"), known.get("waits_for") or sizes.limits.hard_tokens)
+        waits_for = known.get("waits_for") or sizes.limits.hard_tokens
+        depth = depth_of(sizes.limits, sizes.fixed.tokens, self._dashboard.settings.compression.policy)
+        return Measure(sizes, known.get("waits_at"), waits_for, known.get("policy"), depth)
 
     def stamp(self) -> str:
         """Changes whenever the page of a conversation would: one look at each thing it is made from."""
@@ -202,7 +204,6 @@ class ConversationReader:
         )
 
     def overview(self) -> Overview:
-        """Everything the first screen of a conversation shows."""
         id, views = self.record.id, self._store.views
         stamp = self.stamp()
         pulse = self._store.conversations.pulse(id)
@@ -216,7 +217,7 @@ class ConversationReader:
         strip = [*_some(SegmentKind.FIXED, fixed), *seen, *_some(SegmentKind.FREE, use.parts[WindowPart.FREE])]
         return Overview(
             title=self.title,
-            named=self._named,
+            named=self.named,
             last=pulse.messages,
             step=step,
             compactions=frozenset(views.in_force(id)),
@@ -226,6 +227,7 @@ class ConversationReader:
             totals=self._store.usage.totals(id),
             attempts=tuple(views.attempts(id, SHOWN_ATTEMPTS)),
             pins=tuple(self._store.pins.all(id)[:SHOWN_PINS]),
+            values=tuple(reversed(self._store.values.all(id)[-SHOWN_VALUES:])),
             stamp=stamp,
         )
 
@@ -243,7 +245,10 @@ class ConversationReader:
         key = (record.id, digest(record.created_at, pulse.generation, pulse.messages, known))
         found = uses.get(key)
         if found is None:
-            found = uses[key] = _window_use(measure, self._store.views.view(record.id))
+            view, sizes = self._store.views.view(record.id), measure.sizes
+            reading = sizes.read_stored(RenderedView().messages(view))
+            due = measure.due(view.generation, view.waits_for_hard_limit)
+            found = uses[key] = divide(view.lines, sizes, reading, view.compactions, due)
             for old in list(uses)[:-MOST_REMEMBERED]:
                 uses.pop(old, None)
         return found
@@ -254,7 +259,6 @@ class ConversationReader:
         return usage_charts(points, "session") if points else []
 
     def fold(self, id: str) -> OpenedFold:
-        """A fold with what it was made from."""
         views = self._store.views
         try:
             fold = views.fold(self.record.id, id)
@@ -266,20 +270,17 @@ class ConversationReader:
         marks = [mark for mark in self._marks().values() if mark.generation in standing]
         sources = sources_of(FoldMark(fold.id, fold.covered, fold.generation), marks, fold.children)
         spans = [source.covered if isinstance(source, FoldMark) else source for source in sources]
+        # The message that stood for it in the view it was made for.
+        entries = views.generation(self.record.id, fold.generation).entries
+        shown = next((entry.inline for entry in entries if entry.fold == fold.id), None)
         return OpenedFold(
             fold,
-            self.measure.sizes.counter.message(self._shown_as(fold)),
+            self.measure.sizes.counter.message(shown or {"role": "assistant", "content": fold.text}),
             sizes.of(fold.covered.first, fold.covered.last),
             summary_sections(fold.handoff),
             tuple((source, sizes.of(span.first, span.last)) for source, span in zip(sources, spans, strict=True)),
             about=not sizes.counted(fold.covered.first, fold.covered.last),
         )
-
-    def _shown_as(self, fold: StoredFold) -> Message:
-        """The message that stood for a fold in the view it was made for."""
-        entries = self._store.views.generation(self.record.id, fold.generation).entries
-        shown = (entry.inline for entry in entries if entry.fold == fold.id)
-        return next(shown, None) or {"role": "assistant", "content": fold.text}
 
     # -- messages of the log, and of what the model sees
 
@@ -312,9 +313,6 @@ class ConversationReader:
         before = max(1, start - MESSAGE_ROWS) if start > 1 else 0
         after = start + MESSAGE_ROWS if start + MESSAGE_ROWS <= len(sent) else 0
         return MessageSpan(tuple(rows), Span(1, len(sent)), before, after, view.generation, self.window().used)
-
-    def stored_message(self, number: int) -> StoredMessage:
-        return self._store.log.message(self.record.id, number)
 
     def sent_message(self, generation: int, place: int) -> Message:
         """A message at its place in what the model sees; the view must still be the one that was looked at."""
@@ -375,21 +373,3 @@ def _within(sent: Sequence[PlacedMessage], span: Span) -> Iterator[PlacedMessage
             inside = any(number in span for number in item.numbers)
         if inside:
             yield item
-
-
-def _window_use(measure: Measure, view: View) -> WindowUse:
-    sizes = measure.sizes
-    reading = sizes.read_stored(RenderedView().messages(view))
-    return divide(
-        WindowContext(
-            view.lines,
-            sizes.counter,
-            sizes.limits,
-            sizes.fixed.system_tokens,
-            sizes.fixed.tool_tokens,
-            reading.tokens,
-            reading.measured,
-            view.compactions,
-            waits_for=measure.due(view.generation, view.waits_for_hard_limit),
-        )
-    )

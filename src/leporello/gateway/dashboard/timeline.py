@@ -79,20 +79,15 @@ class LogSizeCache:
             self._known.move_to_end(key)
             while len(self._known) > MOST_REMEMBERED:
                 self._known.popitem(last=False)
-            self._extend(known, record.id, last)
+            if len(known.bytes) < last:
+                known.bytes.extend(self._store.log.sizes(record.id, Span(len(known.bytes) + 1, last)))
+                known.raw.extend([UNKNOWN] * (len(known.bytes) - len(known.raw)))
             self._count(known, record.id, counter, known.uncounted(shown))
             unread = known.uncounted(range(1, last + 1))
             if sum(known.bytes[number - 1] for number in unread) > MOST_READ:
                 unread = known.uncounted({1 + (last - 1) * n // (SAMPLES - 1) for n in range(SAMPLES)})
             self._count(known, record.id, counter, unread)
             return _sizes(known, last, counter)
-
-    def _extend(self, known: _Known, id: str, last: int) -> None:
-        missing = Span(len(known.bytes) + 1, last)
-        if missing.first <= missing.last:
-            found = self._store.log.sizes(id, missing)
-            known.bytes.extend(found)
-            known.raw.extend([UNKNOWN] * len(found))
 
     def _count(self, known: _Known, id: str, counter: TokenCounter, numbers: list[int]) -> None:
         for item in self._store.log.pick(id, numbers) if numbers else ():
@@ -247,12 +242,9 @@ def placed(segments: Sequence[TimelineSegment], whole: int = 0) -> list[PlacedSe
     # What the narrowest were given is taken from all, so that the strip ends where it should.
     end = min(100.0, sum(segment.tokens for segment in segments) * 100 / total)
     scale = end / sum(widths) if widths and sum(widths) > end else 1.0
-    result: list[PlacedSegment] = []
-    x = 0.0
-    for segment, width in zip(segments, widths, strict=True):
-        result.append(PlacedSegment(segment, round(x, 3), round(width * scale, 3)))
-        x += width * scale
-    return result
+    scaled = [width * scale for width in widths]
+    places = zip(segments, accumulate(scaled, initial=0.0), scaled, strict=False)
+    return [PlacedSegment(segment, round(x, 3), round(width, 3)) for segment, x, width in places]
 
 
 def sources_of(mark: FoldMark, marks: Sequence[FoldMark], children: Sequence[str]) -> list[FoldMark | Span]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from leporello.conversation.rendering import SentMessage
 from leporello.conversation.sizes import PromptSizes
@@ -21,7 +22,8 @@ from leporello.messages import (
     result_id,
     role_of,
 )
-from leporello.policy import due_at
+from leporello.policy.decision import CompactionState, due_at
+from leporello.policy.state import with_kept
 from leporello.present.text import visible, visible_line
 from leporello.present.window import WindowUse
 from leporello.store.records import (
@@ -31,6 +33,7 @@ from leporello.store.records import (
     Generation,
     Hit,
     Pin,
+    StatedValue,
     StoredFold,
     StoredMessage,
     UsageTotals,
@@ -110,7 +113,6 @@ class MessageRow:
 
     @property
     def version(self) -> str:
-        """Changes whenever the row does."""
         return f"{self.numbers}{self.tokens}{self.pinned}{self.shortened}"
 
 
@@ -140,7 +142,6 @@ class PlacedMessage:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The stored messages it shows."""
         return tuple(line.number for line in self.sent.lines if line.number is not None)
 
 
@@ -252,12 +253,17 @@ class Measure:
     """The generation whose view is left alone for longer, because folding it again would not help."""
     waits_for: int = 0
     """Until how many tokens it is left alone."""
+    policy: Any = None
+    """The state that the next decision starts from, as it is stored."""
+    depth: int = 0
+    """What a compaction would aim to leave."""
 
     def due(self, generation: int, undone: bool) -> int:
         """At how many tokens the next folding happens by itself; an undone view is left alone for longer, too."""
         limits = self.sizes.limits
         waits = limits.hard_tokens if undone else self.waits_for if self.waits_at == generation else 0
-        return due_at(limits, waits)
+        state = with_kept(CompactionState(wait_for=waits), self.policy, generation)
+        return due_at(limits, state, self.sizes.fixed.tokens, self.depth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +295,8 @@ class Overview:
     totals: UsageTotals
     attempts: tuple[Attempt, ...]
     pins: tuple[Pin, ...]
+    values: tuple[StatedValue, ...]
+    """What was said about things up to the last compaction, newest first."""
     stamp: str
     """Changes whenever the page would."""
 
@@ -299,7 +307,6 @@ class Overview:
 
     @property
     def segments(self) -> list[TimelineSegment]:
-        """What the model sees, piece by piece."""
         without = (SegmentKind.FREE, SegmentKind.FIXED)
         return [place.segment for place in self.seen if place.segment.kind not in without]
 

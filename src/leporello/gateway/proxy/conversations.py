@@ -22,7 +22,7 @@ from leporello.gateway.conversation_cache import MOST_BYTES, OPEN_WEIGHT, Conver
 from leporello.messages import Message
 from leporello.plugins.host import PluginHost
 from leporello.store import Store
-from leporello.store.records import Metadata
+from leporello.store.records import Metadata, Pulse
 from leporello.summaries.base import Summariser
 
 PLATFORM = "gateway"
@@ -51,6 +51,8 @@ class CachedConversation:
     """Raised by every request that is rewritten: late figures of an earlier one are told apart."""
     counted: tuple[int, int] = (0, 0)
     """Tokens that a provider counted, and the bytes of the request and answer it counted."""
+    fixed: int | None = None
+    """Tokens of instructions and tools, as its first request had them."""
     drops_thinking: bool = False
     """The model refused thinking that was signed before the last fold; it is left out from then on."""
     ended: bool = False
@@ -156,17 +158,18 @@ class ProxiedConversations:
     def _find(self, values: Sequence[bytes]) -> tuple[CachedConversation | None, int]:
         """The conversation with the longest common beginning, and how long that is.
 
-        Other workers may have begun, continued or compacted it: the store is asked each time, with two small queries,
+        Other workers may have begun, continued or compacted it: the store is asked each time, with one small query,
         and only what is new is read.
         """
         cached, known = self._cached(values)
-        ids = [id_of(value) for value in reversed(values[known:])]
-        there = self.store.conversations.existing(ids)
-        candidates = [id for id in ids if id in there] + ([cached.id] if cached is not None else [])
-        for id in candidates:
-            found = self._up_to_date(id)
+        ids = [id_of(value) for value in reversed(values[known:])] + ([cached.id] if cached is not None else [])
+        there = self.store.conversations.pulses(ids)
+        for id in ids:
+            found = self._up_to_date(id, there[id]) if id in there else None
             if found is not None:
                 return found, common_length(found.values, values)
+        if cached is not None and cached.id not in there:
+            self.cache.remove(cached)
         return None, 0
 
     def _cached(self, values: Sequence[bytes]) -> tuple[CachedConversation | None, int]:
@@ -176,22 +179,18 @@ class ProxiedConversations:
                 return found, length
         return None, 0
 
-    def _up_to_date(self, id: str) -> CachedConversation | None:
+    def _up_to_date(self, id: str, pulse: Pulse) -> CachedConversation | None:
         """A conversation as it is now; None when it is gone."""
         cached = self.cache.get(id)
         if cached is None:
             return self._from_store(id)
         with cached.guard:
-            try:
-                pulse = self.store.conversations.pulse(id)
-            except NotFound:
-                pulse = None
-            if pulse is not None and cached.values and pulse.messages >= len(cached.values):
+            if cached.values and pulse.messages >= len(cached.values):
                 fresh = self.store.log.iterate(id, len(cached.values) + 1, pulse.messages)
                 self._extend(cached, fingerprints(cached.values[-1], (stored.message for stored in fresh)))
-                cached.generation = pulse.generation
+                cached.generation = max(cached.generation, pulse.generation)
                 if cached.conversation is not None:
-                    cached.conversation.runtime.log.refresh()
+                    cached.conversation.runtime.log.refresh(pulse)
                 return cached
         # Deleted, perhaps begun anew.
         self.cache.remove(cached)
@@ -253,9 +252,10 @@ class ProxiedConversations:
             if cached.ended:
                 self.store.conversations.reopen(cached.id)
                 cached.ended = False
-            self.store.log.append(cached.id, list(messages), after=len(cached.values))
-            if cached.conversation is not None:
-                cached.conversation.runtime.log.refresh()
+            if cached.conversation is None:
+                self.store.log.append(cached.id, list(messages), after=len(cached.values))
+            else:
+                cached.conversation.runtime.log.append(messages, after=len(cached.values))
             self._extend(cached, values[len(cached.values) :])
 
     def _extend(self, cached: CachedConversation, fresh: Sequence[bytes]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import aiohttp
 from starlette.routing import BaseRoute, Route
@@ -17,13 +17,13 @@ from leporello.dialects import DIALECTS, OPENAI_CHAT, Dialect, dialect_of_header
 from leporello.errors import LeporelloError
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import BrowserCheck, Client, Keys, identify
-from leporello.gateway.config import GatewayConfig, upstream_of
-from leporello.gateway.limits import Gate, read_body
+from leporello.gateway.config import GatewayConfig, served_models, upstream_of
+from leporello.gateway.limits import DailyBudget, Gate, owner_of, read_body
 from leporello.gateway.metrics import Metrics, RequestLog, log
 from leporello.gateway.proxy.recall import ToolLoop
-from leporello.gateway.proxy.relay import ClientGone, Outlet, Tally, relay_stream, relay_whole
+from leporello.gateway.proxy.relay import ClientGone, Outlet, Tally, read_whole, relay_stream
 from leporello.gateway.proxy.request import WireRequest, read_request
-from leporello.gateway.proxy.rewrite import Action, RequestRewriter, Rewrite
+from leporello.gateway.proxy.rewrite import BYTES_PER_TOKEN, Action, RequestRewriter, Rewrite
 from leporello.gateway.proxy.upstream import (
     MODELS_PATH,
     Upstreams,
@@ -40,6 +40,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 NAME_HEADER = "x-leporello-conversation"
+USUAL_OUTPUT = 1_000
 LARGE = 128 * 1024
 """Bytes from which on a body is read beside the event loop: others are served meanwhile."""
 STORE_ERROR = ApiError(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.", 2)
@@ -51,6 +52,10 @@ class Proxy:
     def __init__(
         self, config: GatewayConfig, keys: Keys, rewriter: RequestRewriter, upstreams: Upstreams, metrics: Metrics
     ) -> None:
+        store = rewriter.conversations.store
+        self.budget = DailyBudget(
+            store, config.tokens_per_day, config.dollars_per_day, models=rewriter.settings.get("models")
+        )
         self.config = config
         self.keys = keys
         self.browsers = BrowserCheck(keys, config.origins)
@@ -65,19 +70,38 @@ class Proxy:
         """Run blocking work beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
 
-    def settle(self, rewrite: Rewrite, *usages: CanonicalUsage | None) -> None:
+    def settle(self, rewrite: Rewrite, *usages: CanonicalUsage | None, said: int = 0) -> None:
         """Count an answer (one usage for each call it took) and fold if due, while the client reads."""
-        counted = [usage for usage in usages if usage is not None]
+        counted = [usage for usage in usages if usage is not None and usage.total_tokens]
         for usage in counted:
             self.metrics.count_usage(usage)
-        if rewrite.cached is not None:
-            task = asyncio.create_task(self._settle(rewrite, counted))
-            self._settling.add(task)
-            task.add_done_callback(self._settling.discard)
+        if counted or rewrite.cached is not None:
+            self._later(self._settle(rewrite, counted))
+        if len(counted) < len(usages):
+            self.guess(rewrite, said)
+
+    def guess(self, rewrite: Rewrite, said: int, known: CanonicalUsage | None = None) -> None:
+        """Count for the day what nobody counted: an answer without figures, or one that was cut off."""
+        self._later(self._guess(rewrite, said, known))
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+    async def _guess(self, rewrite: Rewrite, said: int, known: CanonicalUsage | None) -> None:
+        try:
+            usage = await self.thread(self.rewriter.guess, rewrite, said, known)
+            await self.thread(self.budget.set_aside_calls, rewrite.owner, rewrite.request.model, [usage])
+        except LeporelloError as error:
+            log.error('{"problem": "settle", "kind": "%s"}', type(error).__name__)
 
     async def _settle(self, rewrite: Rewrite, usages: list[CanonicalUsage]) -> None:
         try:
-            await self.thread(self.rewriter.settle, rewrite, usages)
+            if rewrite.cached is None:
+                await self.thread(self.budget.set_aside_calls, rewrite.owner, rewrite.request.model, usages)
+            else:
+                await self.thread(self.rewriter.settle, rewrite, usages)
         except LeporelloError as error:
             # The answer has gone out; that its figures could not be stored is for the log.
             log.error('{"problem": "settle", "kind": "%s"}', type(error).__name__)
@@ -168,7 +192,10 @@ class ProxyEndpoint:
     def _target(self, call: ProxyCall, model: str, dialect: Dialect) -> UpstreamTarget:
         upstream = upstream_of(self.proxy.config.upstreams, model, dialect)
         if upstream is None:
-            raise refuse(404, "model_not_found", "No upstream of this gateway serves that model.")
+            served = served_models(self.proxy.config.upstreams)
+            raise refuse(
+                404, "model_not_found", f"No upstream of this gateway serves that model. Served are: {served}."
+            )
         headers = sent_headers(call.headers, call.client, upstream, dialect.api.bearer)
         return UpstreamTarget(upstream, upstream_url(upstream, self.path, call.query, call.model), headers)
 
@@ -184,6 +211,12 @@ class ModelEndpoint(ProxyEndpoint):
     async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
         """Read, rewrite, send and relay; a refusal that can be mended makes another request to send."""
         request = await self._read(call)
+        budget = self.proxy.budget
+        left = await self.proxy.thread(budget.check, call.client, request.model)
+        with budget.under_way(owner_of(call.client), left, request.model, most_used(request)):
+            await self._serve(call, request, outlet, entry)
+
+    async def _serve(self, call: ProxyCall, request: WireRequest, outlet: Outlet, entry: RequestLog) -> None:
         target = self._target(call, request.model, self.dialect)
         began = time.perf_counter()
         rewrite: Rewrite | None = await self.proxy.thread(
@@ -202,20 +235,37 @@ class ModelEndpoint(ProxyEndpoint):
 
     async def _send(self, rewrite: Rewrite, target: UpstreamTarget, outlet: Outlet) -> Rewrite | None:
         """Send a request and relay what comes; another request when this one was refused and can be mended."""
+        tally = Tally(self.dialect)
+        try:
+            return await self._sent(rewrite, target, outlet, tally)
+        except (asyncio.CancelledError, ClientGone):
+            # A client that hangs up has paid for what the model had read and said by then.
+            if not tally.settled:
+                self.proxy.guess(rewrite, tally.said, tally.usage)
+            raise
+
+    async def _sent(self, rewrite: Rewrite, target: UpstreamTarget, outlet: Outlet, tally: Tally) -> Rewrite | None:
         async with self.proxy.upstreams.call(target, rewrite.body) as response:
             if response.status >= 400:
+                tally.settled = True
                 return await self._refused(rewrite, response, outlet)
             about = headers_about(rewrite)
             if response.content_type != "text/event-stream":
-                self.proxy.settle(rewrite, await relay_whole(outlet, response, self.dialect, about))
+                body, usage = await read_whole(response)
+                tally.settled = True
+                self.proxy.settle(rewrite, usage, said=len(body))
+                await outlet.whole(response, body, self.dialect, about)
                 return None
-            tally = Tally(self.dialect)
             try:
                 await relay_stream(outlet, response, tally, about)
             finally:
                 # A client may hang up as soon as it has read the last event: the answer was given all the same.
                 if tally.ended and tally.error is None:
-                    self.proxy.settle(rewrite, tally.usage)
+                    tally.settled = True
+                    self.proxy.settle(rewrite, tally.usage, said=tally.said)
+            if tally.error is None and not tally.settled:
+                self.proxy.guess(rewrite, tally.said, tally.usage)
+            tally.settled = True
             if tally.error is not None and not outlet.started:
                 return await self._refused_in_stream(rewrite, tally.error, outlet)
         return None
@@ -226,6 +276,7 @@ class ModelEndpoint(ProxyEndpoint):
         try:
             async with self.proxy.upstreams.call(target, rewrite.body) as response:
                 if response.status >= 400:
+                    loop.tally.settled = True
                     return await self._refused(rewrite, response, outlet)
                 error = await loop.first(response, headers_about(rewrite))
                 if error is not None:
@@ -235,6 +286,8 @@ class ModelEndpoint(ProxyEndpoint):
             # Whatever became of the answer: what was counted was paid for.
             if loop.rounds:
                 self.proxy.settle(rewrite, *loop.usages)
+            for tally in (*loop.uncounted, *([] if loop.tally.settled else [loop.tally])):
+                self.proxy.guess(rewrite, tally.said, tally.usage)
             self.proxy.metrics.recalls.inc(loop.recalls)
         return None
 
@@ -256,11 +309,20 @@ class ModelEndpoint(ProxyEndpoint):
         return await self.proxy.thread(self.proxy.rewriter.recover, rewrite, verdict)
 
 
+def most_used(request: WireRequest) -> CanonicalUsage:
+    """What a request may use, roughly: it holds that much of the day while it is under way."""
+    caps = [request.fields.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
+    output = next((cap for cap in caps if isinstance(cap, int) and cap > 0), USUAL_OUTPUT)
+    return CanonicalUsage(len(request.data) // BYTES_PER_TOKEN, output)
+
+
 def headers_about(rewrite: Rewrite) -> list[tuple[bytes, bytes]]:
     """What was done to a request, for the client."""
     found = [(b"x-leporello", rewrite.action.value.encode())]
     if rewrite.conversation:
         found.append((NAME_HEADER.encode(), rewrite.conversation.encode()))
+    if rewrite.decision:
+        found.append((b"x-leporello-decision", rewrite.decision.encode("ascii", "replace")))
     return found
 
 

@@ -9,7 +9,7 @@ every later one that shows that turn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,11 @@ import aiohttp
 import orjson
 
 from leporello.conversation.artifacts import StoredArchive
+from leporello.conversation.tool_schemas import FIND_TOOLS, find_tool
 from leporello.dialects import Dialect
 from leporello.dialects.base import StreamIncomplete, Wire
 from leporello.dialects.dialect import Body, HiddenCall, RecallCall, ReplyTurn
+from leporello.dialects.pieces import tool_name
 from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.proxy.relay import BROKEN, GARBAGE, HOLD_SECONDS, Headers, Outlet, Tally, usage_of
 from leporello.gateway.proxy.request import WireRequest
@@ -27,7 +29,7 @@ from leporello.gateway.proxy.upstream import UpstreamTarget, connection_error, r
 from leporello.messages import parse_json
 from leporello.recall.base import DEFAULT_TOKENS
 from leporello.recall.paging import json_text
-from leporello.recall.tools import LEAST_TOKENS, SCHEMAS, TOOL_NAMES, RecallTools, openai_tools
+from leporello.recall.tools import LEAST_TOKENS, TOOL_NAMES, RecallTools, openai_tools
 from leporello.store import Store
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
@@ -53,11 +55,11 @@ _SIZED = ("lcm_grep", "lcm_expand")
 # -- the tools in a request
 
 
-def can_offer(request: WireRequest) -> bool:
-    """Whether a request may carry the tools."""
+def can_offer(request: WireRequest, ours: Collection[str] = TOOL_NAMES) -> bool:
+    """Whether a request may carry tools of these names."""
     fields = request.fields
     tools = [] if fields.get("tools") is None else fields["tools"]
-    if not isinstance(tools, list) or len(tools) + len(SCHEMAS) > MOST_TOOLS or TOOL_NAMES & {*_names(tools)}:
+    if not isinstance(tools, list) or len(tools) + len(ours) > MOST_TOOLS or {*ours} & {*_names(tools)}:
         return False
     choice = fields.get("tool_choice")
     if (choice.get("type") if isinstance(choice, Mapping) else choice) == "none":
@@ -83,21 +85,34 @@ def _fixed_form(fields: Mapping[str, Any]) -> bool:
     return any(isinstance(form, Mapping) and form.get("type", "text") != "text" for form in inner)
 
 
-def with_tools(data: bytes, request: WireRequest, hidden: Sequence[HiddenCall] = ()) -> bytes:
-    """The body with the tools behind the client's own, and with what was asked of them beside the client's calls."""
+def with_tools(data: bytes, request: WireRequest, tools: bytes, hidden: Sequence[HiddenCall] = ()) -> bytes:
+    """The body with another list of tools, and with what was asked of ours beside the client's calls."""
     body = request.split(data)
     if body is None:
         return data
-    given = body.fields.get("tools", b"null").strip()
-    ours = _ours(request.dialect)
-    listed = given[:-1] + b"," + ours + b"]" if request.fields.get("tools") else b"[" + ours + b"]"
-    return body.with_items(with_hidden_calls(request.dialect, body.items, hidden), tools=listed)
+    return body.with_items(with_hidden_calls(request.dialect, body.items, hidden), tools=tools)
+
+
+def listed_tools(request: WireRequest, hidden: Sequence[str], *, recall: bool) -> bytes:
+    """The client's own tools as it wrote them, without those that are hidden; ours behind them."""
+    given = Body.read(request.data, "tools")
+    theirs = zip(given.items, request.fields["tools"], strict=True) if given else ()
+    stay = [text for text, tool in theirs if not hidden or tool_name(tool) not in hidden]
+    find = [orjson.dumps(request.dialect.recall.encode_tool(find_tool(hidden)))] if hidden else []
+    return b"[" + b",".join([*stay, *find, *(_ours(request.dialect) if recall else ())]) + b"]"
 
 
 @cache
-def _ours(dialect: Dialect) -> bytes:
-    """Our tools as the inside of a list."""
-    return orjson.dumps(dialect.recall.encode_tools(openai_tools()))[1:-1]
+def _ours(dialect: Dialect) -> tuple[bytes, ...]:
+    """The recall tools."""
+    return tuple(orjson.dumps(dialect.recall.encode_tool(tool)) for tool in openai_tools())
+
+
+def forced_tools(fields: Mapping[str, Any]) -> list[str]:
+    """Names of tools that a request says the model must call."""
+    choice = fields.get("tool_choice")
+    inner = [choice, *(choice.values() if isinstance(choice, Mapping) else ())]
+    return [str(one["name"]) for one in inner if isinstance(one, Mapping) and "name" in one]
 
 
 def with_hidden_calls(dialect: Dialect, items: Sequence[bytes], hidden: Sequence[HiddenCall]) -> list[bytes]:
@@ -125,8 +140,11 @@ def _without_our_tools(body: Body, request: WireRequest) -> Mapping[str, bytes]:
 class RecallAnswers:
     """Answers calls for one request of a client; what was indexed for the first serves the others."""
 
-    def __init__(self, store: Store, conversation: str, model: str, *, by_meaning: bool = False) -> None:
+    def __init__(
+        self, store: Store, conversation: str, model: str, find: Callable[[Any], str], *, by_meaning: bool = False
+    ) -> None:
         archive = StoredArchive(store, conversation, by_meaning=by_meaning)
+        self._find = find
         self._tools = RecallTools(archive, TokenCounter.for_model(model or None).text)
 
     def answer(self, calls: Sequence[RecallCall], room: int) -> list[str]:
@@ -138,6 +156,8 @@ class RecallAnswers:
         given: Any = parse_json(call.arguments) if call.arguments.strip() else {}
         if not isinstance(given, dict):
             return json_text({"error": "the arguments must be a JSON object"})
+        if call.name == FIND_TOOLS:
+            return self._find(given.get("query"))
         if share < LEAST_TOKENS:
             return NO_ROOM
         if call.name in _SIZED:
@@ -163,10 +183,12 @@ class ToolLoop:
         self._target = target
         self._outlet = outlet
         self._dialect = rewrite.request.dialect
-        self._merge = self._dialect.recall.merge(TOOL_NAMES, rewrite.request.fields)
+        self._merge = self._dialect.recall.merge(rewrite.our_tools, rewrite.request.fields)
         self._answers = proxy.rewriter.answers(rewrite)
         self._items: list[Wire] = []
         """What the rounds so far add to the request."""
+        self._tools: Mapping[str, bytes] = {}
+        """The list of tools, once it is another one than that of the first round."""
         self._deadline: float | None = None
         """Until when the announcement is held back; known once the model began to speak, however long it thought."""
         self._head: tuple[int, Headers] = (0, [])
@@ -177,6 +199,10 @@ class ToolLoop:
         """Calls that were answered whole."""
         self.usages: list[CanonicalUsage] = []
         """One for each call that was counted."""
+        self.uncounted: list[Tally] = []
+        """Calls that were answered without figures."""
+        self.tally = Tally(self._dialect)
+        """The call that is under way."""
         self.recalls = 0
 
     async def first(self, response: aiohttp.ClientResponse, about: Headers) -> Mapping[str, Any] | None:
@@ -223,10 +249,12 @@ class ToolLoop:
         for attempt in (texts, [NO_ROOM] * len(texts)):
             results = [self._merge.result(call, text) for call, text in zip(turn.calls, attempt, strict=True)]
             added = [*carried, *self._merge.answered(results)]
+            self.tally = Tally(self._dialect)
             async with self._proxy.upstreams.call(self._target, self._body(added)) as response:
                 if response.status < 400:
                     self._items += added
                     return await self._went_on(response)
+                self.tally.settled = True
                 body = await read_reply(response)
                 if not verdict_on(response, body).foldable or attempt is not texts:
                     await self._fail(response, body)
@@ -237,7 +265,10 @@ class ToolLoop:
         """Results for the model's calls; this blocks, so it runs in a thread."""
         used = self.usages[-1].total_tokens if len(self.usages) == self.rounds else 0
         room = self._proxy.rewriter.room(self._rewrite, used, len(orjson.dumps(self._items)))
-        return self._answers.answer(turn.calls, room)
+        results = self._answers.answer(turn.calls, room)
+        if any(call.name == FIND_TOOLS for call in turn.calls):
+            self._tools = {"tools": self._proxy.rewriter.listed_tools(self._rewrite)}
+        return results
 
     def _hide(self, turn: ReplyTurn) -> None:
         """Answer calls that stand beside the client's own, and keep them; this blocks, too."""
@@ -263,7 +294,9 @@ class ToolLoop:
         body = request.split(self._rewrite.body)
         assert body is not None
         items = [*body.items, *map(orjson.dumps, [*self._items, *added])]
-        return body.with_items(items, **(_without_our_tools(body, request) if self.recalls == MOST_ROUNDS else {}))
+        return body.with_items(
+            items, **(_without_our_tools(body, request) if self.recalls == MOST_ROUNDS else self._tools)
+        )
 
     async def _round(self, response: aiohttp.ClientResponse) -> Mapping[str, Any] | None:
         """Take one answer of the model; the error when it is one and the client has seen nothing."""
@@ -283,15 +316,17 @@ class ToolLoop:
             self._over = True
             return
         self._merge.take(reply)
+        self.tally.said = len(body)
         self._count(usage_of(reply))
 
     async def _round_streamed(self, response: aiohttp.ClientResponse) -> Mapping[str, Any] | None:
-        tally = Tally(self._dialect)
+        tally = self.tally
         try:
             await self._pump(response.content, tally)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise RequestRefused(connection_error(error)) from error
         if tally.error is not None and not self._outlet.started:
+            tally.settled = True
             return tally.error
         if not tally.events:
             raise RequestRefused(GARBAGE)
@@ -307,8 +342,11 @@ class ToolLoop:
 
     def _count(self, usage: CanonicalUsage | None) -> None:
         self.rounds += 1
+        self.tally.settled = True
         if usage is not None:
             self.usages.append(usage)
+        else:
+            self.uncounted.append(self.tally)
 
     async def _pump(self, content: aiohttp.StreamReader, tally: Tally) -> None:
         while piece := await self._outlet.wait_for(content, self._deadline):

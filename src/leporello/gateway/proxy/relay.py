@@ -142,6 +142,10 @@ class Tally:
         self.failed = False
         """Whether the server itself told, anywhere in the stream, that it can't go on."""
         self.events = 0
+        self.said = 0
+        """Bytes of text in the answer so far."""
+        self.settled = False
+        """Whether it is known what becomes of its usage; else it was cut off."""
 
     def feed(self, data: bytes) -> list[Event]:
         """Take bytes of the stream; the events that are whole now."""
@@ -158,6 +162,10 @@ class Tally:
             self._first(event)
         if b'"usage"' in event.data:
             self._count(event.json())
+        if b'"delta"' in event.data:
+            body = event.json()
+            parts = body.get("choices")
+            self.said += sum(_text_bytes(part.get("delta")) for part in (parts if isinstance(parts, list) else [body]))
         if self._rules.is_end(event):
             self.ended = True
 
@@ -181,6 +189,13 @@ class Tally:
         return CanonicalUsage.parse(self._usage) if self._usage else None
 
 
+def _text_bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "replace"))
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return sum(map(_text_bytes, inner))
+
+
 def _is_json(body: bytes) -> bool:
     try:
         return isinstance(orjson.loads(body), dict | list)
@@ -188,17 +203,13 @@ def _is_json(body: bytes) -> bool:
         return False
 
 
-async def relay_whole(
-    outlet: Outlet, response: aiohttp.ClientResponse, dialect: Dialect, about: Headers
-) -> CanonicalUsage | None:
+async def read_whole(response: aiohttp.ClientResponse) -> tuple[bytes, CanonicalUsage | None]:
     """An answer that does not stream, and its usage."""
     body = await read_reply(response)
     try:
-        usage = usage_of(orjson.loads(body))
+        return body, usage_of(orjson.loads(body))
     except ValueError:
         raise RequestRefused(GARBAGE) from None
-    await outlet.whole(response, body, dialect, about)
-    return usage
 
 
 async def relay_stream(outlet: Outlet, response: aiohttp.ClientResponse, tally: Tally, about: Headers) -> None:

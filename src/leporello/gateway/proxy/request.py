@@ -109,6 +109,23 @@ def apply_view(request: WireRequest, lines: Sequence[ViewLine], *, ttl: str = "5
     return request.dialect.items.lay_out(body, items, start, marker(ttl) if lay_marks else None)
 
 
+def with_recalled(data: bytes, request: WireRequest, text: str) -> bytes:
+    """The body with a text behind the newest user message, as a part of it; all before it stays byte for byte."""
+    body = request.split(data)
+    if body is None:
+        return data
+    added = {"role": "user", "content": [{"type": "text", "text": text}]}
+    (extra,) = request.dialect.items.encode([added], request.target())
+    *before, newest = body.items
+    item = orjson.loads(newest)
+    if item.get("role") != "user":
+        return body.with_items([*body.items, orjson.dumps(extra)])
+    (block,) = extra["content"]
+    said = item["content"]
+    blocks = said if isinstance(said, list) else [{"type": block["type"], "text": said}]
+    return body.with_items([*before, orjson.dumps({**item, "content": [*blocks, block]})])
+
+
 def _overlay(request: WireRequest, body: Body, lines: Sequence[ViewLine]) -> Iterator[OverlayItem]:
     """Runs of lines that stand in one item go together; a whole run is the item itself."""
     target = request.target()
@@ -128,7 +145,8 @@ def _overlay(request: WireRequest, body: Body, lines: Sequence[ViewLine]) -> Ite
 def _run(request: WireRequest, lines: Sequence[ViewLine], k: int) -> list[int]:
     """Numbers of the lines from here on that stand in the same item unchanged; none for what a compaction wrote."""
     numbers: list[int] = []
-    for line in lines[k:]:
+    for place in range(k, len(lines)):
+        line = lines[place]
         if line.number is None or line.shortened or line.number > len(request.spans):
             break
         if numbers and (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from leporello import caching
@@ -15,27 +16,39 @@ from leporello.config import Settings
 from leporello.conversation.recovery import Facts, OutputCap, Recovery, Remedy, Step, next_step
 from leporello.conversation.rendering import rendered_line
 from leporello.conversation.runtime import ConversationRuntime
+from leporello.conversation.tool_schemas import FIND_TOOLS
 from leporello.dialects.dialect import HiddenCall
 from leporello.errors import ConfigError, FixedPartTooLarge
 from leporello.fingerprint import start
 from leporello.gateway.auth import Client
 from leporello.gateway.config import Upstream
+from leporello.gateway.limits import owner_of
 from leporello.gateway.proxy.conversations import CachedConversation, ConversationHint, ProxiedConversations
-from leporello.gateway.proxy.recall import MOST_KEPT, STATE_KEY, RecallAnswers, can_offer, with_tools
+from leporello.gateway.proxy.recall import (
+    MOST_KEPT,
+    STATE_KEY,
+    RecallAnswers,
+    can_offer,
+    forced_tools,
+    listed_tools,
+    with_tools,
+)
 from leporello.gateway.proxy.request import (
     WireRequest,
     apply_view,
     is_folded,
     output_cap,
+    read_request,
     with_output_cap,
+    with_recalled,
     without_thinking,
 )
 from leporello.models import LearnedLimits, Limits, cost, model_facts
 from leporello.models.limits import limits_of
-from leporello.policy import Occasion, Situation, decide
+from leporello.policy.decision import Occasion, Situation, decide, depth_of
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import ErrorVerdict
-from leporello.recall.tools import openai_tools
+from leporello.recall.tools import TOOL_NAMES, framed, openai_tools
 from leporello.store.records import ModelCall
 from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
@@ -88,13 +101,19 @@ class Rewrite:
     recovery: Recovery = field(default_factory=lambda: Recovery(shared=True))
     recall: bool = False
     """The client wants the recovery tools for its model, and this request can carry them."""
+    finds: bool = False
+    """Tools that were never used may give way to `find_tools`."""
     offered: bool = False
-    """They stand in the body."""
+    """Tools that are answered here stand in the body."""
+    decision: str = ""
+    """What the policy said about it, and why; empty where nobody asked."""
+    owner: str = ""
+    """Whom to count it for."""
 
     @property
-    def tools(self) -> tuple[Mapping[str, Any], ...]:
-        """What the model can call once the conversation is folded."""
-        return (*self.request.tools, *openai_tools()) if self.recall else self.request.tools
+    def our_tools(self) -> frozenset[str]:
+        """Names of the tools whose calls are answered here."""
+        return (TOOL_NAMES if self.recall else frozenset()) | ({FIND_TOOLS} if self.finds else frozenset())
 
     @property
     def conversation(self) -> str:
@@ -114,23 +133,24 @@ class RequestRewriter:
     def rewrite(self, request: WireRequest, client: Client, upstream: Upstream, name: str = "") -> Rewrite:
         """The request with all folds that are known and those that are due."""
         if request.stateful:
-            return Rewrite(request, upstream, request.data, Action.STATEFUL)
+            return Rewrite(request, upstream, request.data, Action.STATEFUL, owner=owner_of(client))
         if not request.messages or not request.model:
-            return Rewrite(request, upstream, request.data, Action.UNREAD)
-        owner = client.key.name or client.owner
+            return Rewrite(request, upstream, request.data, Action.UNREAD, owner=owner_of(client))
+        owner = owner_of(client)
         first = start(client.owner, name)
         cached = self.conversations.take(
             ConversationHint(first, request.messages, owner, request.model, len(request.data))
         )
         if cached is None:
-            return Rewrite(request, upstream, request.data, Action.PASSED)
+            return Rewrite(request, upstream, request.data, Action.PASSED, owner=owner)
         with cached.guard:
             cached.turn += 1
             rewrite = self._unfolded(request, client, upstream, cached)
             if not cached.folded and self._is_small(cached, rewrite):
                 return rewrite
             self._compact_due(rewrite)
-            return self._with_view(rewrite)
+            told = "; ".join(self._runtime(rewrite).compactor.told)
+            return replace(self._with_view(rewrite), decision=told)
 
     def preview(self, request: WireRequest, client: Client, upstream: Upstream, name: str = "") -> Rewrite:
         """The request with the folds that are known; nothing is stored and nothing is folded."""
@@ -150,14 +170,16 @@ class RequestRewriter:
         window = min((size for size in (upstream.window, learned) if size), default=None)
         wanted = client.key.recall or (not client.key.hash and self.settings.get("gateway.recall"))
         recall = bool(wanted) and can_offer(request)
-        return Rewrite(request, upstream, request.data, Action.PASSED, cached, cached.turn, window, recall=recall)
+        finds = self.settings.get("gateway.find_tools") and can_offer(request, {FIND_TOOLS})
+        passed = Rewrite(request, upstream, request.data, Action.PASSED, cached, cached.turn, window)
+        return replace(passed, recall=recall, finds=finds, owner=owner_of(client))
 
     # -- whether something is due
 
     def _is_small(self, cached: CachedConversation, rewrite: Rewrite) -> bool:
         """Whether nothing is due for certain, so that there is no need to open the conversation."""
         if cached.conversation is None and self._may_be_due(rewrite):
-            estimate = round(self._estimate(rewrite.request) * CERTAIN)
+            estimate = round(self.estimate(rewrite.request) * CERTAIN)
             if not self._may_be_due(rewrite, estimate):
                 cached.counted = estimate, len(rewrite.request.data)
         return not self._may_be_due(rewrite)
@@ -173,13 +195,39 @@ class RequestRewriter:
             tokens = counted + max(0, len(rewrite.request.data) - size)
         limits = self._limits(rewrite.request.model, rewrite.window)
         enabled = self.settings.compression.enabled
-        return decide(Situation(Occasion.PREFLIGHT, limits, tokens, enabled=enabled)).compacts
+        if decide(Situation(Occasion.PREFLIGHT, limits, tokens, enabled=enabled)).compacts:
+            return True
+        # Below that price may decide, but never about less than a compaction would leave.
+        least = depth_of(limits, 0, self.settings.compression.policy)
+        return enabled and tokens > least and tokens - self._fixed(rewrite) > least
 
-    def _estimate(self, request: WireRequest) -> int:
+    def _fixed(self, rewrite: Rewrite) -> int:
+        """Tokens of instructions and tools, counted once for a conversation that is not open."""
+        cached, request = rewrite.cached, rewrite.request
+        assert cached is not None
+        if cached.conversation is not None:
+            return cached.conversation.runtime.sizes.fixed.tokens
+        if cached.fixed is None:
+            counter = TokenCounter.for_model(request.model or None)
+            cached.fixed = counter.scale(counter.raw_fixed(request.tools, request.system))
+        return cached.fixed
+
+    def estimate(self, request: WireRequest) -> int:
         """Tokens of a request by its text alone: far quicker than opening the conversation."""
+        if not request.messages:
+            return len(request.data) // BYTES_PER_TOKEN
         counter = TokenCounter.for_model(request.model or None)
         fixed = counter.raw_fixed(request.tools, request.system)
         return counter.scale(fixed + sum(map(counter.raw_message, request.messages)))
+
+    def guess(self, rewrite: Rewrite, said: int, known: CanonicalUsage | None) -> CanonicalUsage:
+        """What a call probably used whose usage is not or only partly known; so many bytes of its answer came."""
+        output = said // BYTES_PER_TOKEN
+        if known is not None and known.prompt_tokens:
+            return replace(known, output_tokens=max(known.output_tokens, output))
+        request = rewrite.request
+        sent = request if rewrite.body == request.data else read_request(request.dialect, rewrite.body)
+        return CanonicalUsage(self.estimate(sent), output)
 
     def _limits(self, model: str, window: int | None) -> Limits:
         known = self._known_limits.get((model, window))
@@ -196,9 +244,34 @@ class RequestRewriter:
         return self.conversations.open(rewrite.cached, rewrite.request.model, rewrite.window).runtime
 
     def _compact_due(self, rewrite: Rewrite) -> None:
+        runtime = self._runtime(rewrite)
         # That it is too large for its window is an estimate: the provider's own count decides.
         with suppress(FixedPartTooLarge):
-            self._runtime(rewrite).compactor.prepare(rewrite.tools, rewrite.request.system)
+            for _ in range(2):
+                self._renew_tools(rewrite)
+                folded = runtime.log.compactions
+                runtime.compactor.prepare(self._tools(rewrite), rewrite.request.system)
+                if not rewrite.finds or runtime.log.compactions == folded:
+                    return
+
+    def _renew_tools(self, rewrite: Rewrite) -> None:
+        """Another set of tools goes out with the first request after a compaction, never before there was one."""
+        if rewrite.finds:
+            runtime, request = self._runtime(rewrite), rewrite.request
+            forced = forced_tools(request.fields)
+            runtime.tools.renew(request.tools, keep=forced, hides=is_folded(runtime.log.view.lines))
+
+    def _tools(self, rewrite: Rewrite) -> list[dict[str, Any]]:
+        """What the model can call once the conversation is folded."""
+        given = rewrite.request.tools
+        shown = self._runtime(rewrite).tools.shown(given) if rewrite.finds else [dict(tool) for tool in given]
+        return [*shown, *openai_tools()] if rewrite.recall else shown
+
+    def listed_tools(self, rewrite: Rewrite) -> bytes:
+        """The same as it is sent."""
+        given = rewrite.request.tools
+        hidden = self._runtime(rewrite).tools.hidden(given) if rewrite.finds else []
+        return listed_tools(rewrite.request, hidden, recall=rewrite.recall)
 
     def _with_view(self, rewrite: Rewrite) -> Rewrite:
         cached, request = rewrite.cached, rewrite.request
@@ -212,9 +285,13 @@ class RequestRewriter:
         body = apply_view(request, shown, ttl=self.settings.prompt_caching.cache_ttl, lay_marks=claude)
         if cached.drops_thinking:
             body = without_thinking(body, request)
-        if rewrite.recall:
-            body = with_tools(body, request, self._hidden_calls(cached))
-        return replace(rewrite, body=body, action=Action.FOLDED, offered=rewrite.recall)
+        recalled = self._runtime(rewrite).recalled(wanted=self.settings.get("gateway.recall_unasked"))
+        if recalled:
+            body = with_recalled(body, request, framed(recalled))
+        offered = rewrite.recall or (rewrite.finds and bool(self._runtime(rewrite).tools.hidden(request.tools)))
+        if offered:
+            body = with_tools(body, request, self.listed_tools(rewrite), self._hidden_calls(cached))
+        return replace(rewrite, body=body, action=Action.FOLDED, offered=offered)
 
     # -- recall
 
@@ -222,7 +299,13 @@ class RequestRewriter:
         """What answers the model's recall calls: this conversation, and no other."""
         by_meaning = self.settings.get("recall.vectors")
         store = self.conversations.store
-        return RecallAnswers(store, rewrite.conversation, rewrite.request.model, by_meaning=by_meaning)
+        find = partial(self._find_tools, rewrite)
+        return RecallAnswers(store, rewrite.conversation, rewrite.request.model, find, by_meaning=by_meaning)
+
+    def _find_tools(self, rewrite: Rewrite, query: Any) -> str:
+        assert rewrite.cached is not None
+        with rewrite.cached.guard:
+            return self._runtime(rewrite).tools.find(query, rewrite.request.tools)
 
     def room(self, rewrite: Rewrite, used: int, added: int) -> int:
         """Tokens that recall may bring when the last request of this conversation took so many.
@@ -262,7 +345,7 @@ class RequestRewriter:
         request, output = rewrite.request, OutputCap()
         if verdict.kind is ErrorKind.OUTPUT_CAP:
             limit = verdict.stated_limit or self._limits(request.model, rewrite.window).window
-            output = output_cap(rewrite.body, request, limit - (verdict.requested or self._estimate(request)))
+            output = output_cap(rewrite.body, request, limit - (verdict.requested or self.estimate(request)))
         rewritten = rewrite.action is not Action.PASSED and request.dialect.items.without_thinking is not None
         return Facts(
             self._runtime(rewrite).sizes.limits.window if verdict.foldable else 0,
@@ -286,7 +369,7 @@ class RequestRewriter:
             address = rewrite.upstream.base_url
             if self._learned.learn(step.stated_window, request.model, "gateway", address, now=time.time()):
                 self._learned.save(self.settings.home.limits_file)
-        runtime.sizes.measure_fixed(rewrite.tools, request.system)
+        runtime.sizes.measure_fixed(self._tools(rewrite), request.system)
         if not runtime.compactor.shrink(step.trigger).committed:
             return None
         # What goes out now is what the count that comes back is about.
@@ -302,7 +385,7 @@ class RequestRewriter:
         if cached is None:
             return
         with cached.guard:
-            facts = model_facts(request.model or None)
+            facts = model_facts(request.model or None, overrides=self.settings.get("models"))
             for usage in usages:
                 call = ModelCall(usage, request.model, "chat", cost(usage, facts))
                 self.conversations.store.usage.add(cached.id, call)
@@ -315,8 +398,7 @@ class RequestRewriter:
             runtime = self._runtime(rewrite)
             if usages:
                 runtime.observe(usages[0])
-            if runtime.compactor.state.attempts:
-                runtime.compactor.answered()
-            runtime.sizes.measure_fixed(rewrite.tools, request.system)
-            if runtime.compactor.decide(Occasion.TURN).compacts:
-                self._compact_due(rewrite)
+            if runtime.memory.state.attempts:
+                runtime.memory.answered()
+            runtime.sizes.measure_fixed(self._tools(rewrite), request.system)
+            runtime.compactor.when_due(Occasion.TURN, "threshold")

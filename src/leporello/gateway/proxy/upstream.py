@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from yarl import URL
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client
 from leporello.gateway.config import GatewayConfig, Upstream
+from leporello.lazy_regex import lazy_regex
 from leporello.providers.errors import ErrorVerdict, classify
 
 _HOP = frozenset(
@@ -35,7 +35,7 @@ MODELS_PATH = "/v1/models"
 LONGEST_NAME = 500
 _QUERY_SAFE = "!$&'()*+,;=:@/?-._~%"
 """Characters that may stand in a query as they are; all others are encoded."""
-_DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
+_DOTS = lazy_regex(r"(?:^|/)\.{1,2}(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,14 @@ from leporello.agent.commands import COMMANDS, help_text, parse_known, run_comma
 from leporello.agent.events import AgentEvent
 from leporello.cancel import CancelToken
 from leporello.errors import LeporelloError, StoreError
+from leporello.gateway.api_errors import RequestRefused
+from leporello.gateway.limits import DailyBudget
 from leporello.messages import Message, calls_of, role_of, text_of
-from leporello.policy import Occasion
+from leporello.policy.decision import Occasion
 from leporello.store import Store
-from leporello.store.records import InboxMessage
+from leporello.store.records import InboxMessage, Lease, Pulse
 from leporello.tools.terminal import BackgroundJobs
+from leporello.usage import CanonicalUsage
 
 T = TypeVar("T")
 MOST_ATTEMPTS = 5
@@ -50,8 +53,15 @@ GIVEN_UP = MessageOutcome(
 class MessageHandler:
     """Answers the inbox messages of one conversation. One thread at a time, and only in a turn."""
 
-    def __init__(self, id: str, store: Store, open_agent: Callable[[Store, BackgroundJobs], Agent]) -> None:
+    def __init__(
+        self,
+        id: str,
+        store: Store,
+        open_agent: Callable[[Store, BackgroundJobs], Agent],
+        check_budget: Callable[[str], object],
+    ) -> None:
         """`store` is behind the fence of whoever holds the turn."""
+        self._check_budget = check_budget
         self.id = id
         self._store = store
         self._open = open_agent
@@ -59,14 +69,20 @@ class MessageHandler:
         self.agent: Agent | None = None
         """As it was when it was last used; other workers may have gone on since."""
 
-    def answer(self, queued: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> MessageOutcome:
-        """The outcome of a message, written down."""
-        begun = self._store.inbox.begin(self.id, queued.id)
-        if begun.outcome is not None:
-            return MessageOutcome(**begun.outcome)
+    def answer(
+        self,
+        begun: InboxMessage,
+        cancel: CancelToken,
+        tell: Callable[[AgentEvent], None],
+        given_back: Callable[[], Lease | None],
+    ) -> MessageOutcome:
+        """The outcome of a message whose answering was begun, written down.
+
+        `given_back` is asked then for the turn that ends with it; None: more is to be answered in it.
+        """
         with self._forgetting():
             outcome = self._outcome(begun, cancel, tell)
-            self._store.inbox.end(self.id, queued.id, asdict(outcome))
+            self._store.inbox.end(self.id, begun.id, asdict(outcome), begun.text, given_back())
         return outcome
 
     def run(self, work: Callable[[Agent], T]) -> T:
@@ -93,11 +109,11 @@ class MessageHandler:
             self.agent.conversation.close()
             self.agent = None
 
-    def _current_agent(self) -> Agent:
+    def _current_agent(self, pulse: Pulse | None = None) -> Agent:
         if self.agent is None:
             self.agent = self._open(self._store, self._jobs)
         else:
-            self.agent.refresh()
+            self.agent.refresh(pulse)
         return self.agent
 
     def _outcome(self, queued: InboxMessage, cancel: CancelToken, tell: Callable[[AgentEvent], None]) -> MessageOutcome:
@@ -109,14 +125,20 @@ class MessageHandler:
         if command and queued.attempts > 1:
             return BROKEN_COMMAND
         try:
-            if not self._store.conversations.resolve(self.id).open:
+            if queued.message is None:
+                # Others that waited before it may have used up the day.
+                self._check_budget(self.id)
+            pulse = self._store.conversations.pulse(self.id)
+            if not pulse.open:
                 self._store.conversations.reopen(self.id)
-            agent = self._current_agent()
+            agent = self._current_agent(pulse)
             if command:
                 return MessageOutcome("done", client_command(agent, queued.text), "command")
             return self._turn(agent, queued, cancel, tell)
         except StoreError:
             raise
+        except RequestRefused as refused:
+            return MessageOutcome("failed", refused.error.message, refused.error.code)
         except LeporelloError as error:
             if self.agent is not None:
                 self.agent.close_open_calls("Error: the turn ended before this call had a result")
@@ -135,14 +157,22 @@ class MessageHandler:
             agent.measure()
             if agent.conversation.runtime.compactor.decide(Occasion.HYGIENE).compacts:
                 agent.conversation.runtime.compactor.shrink("hygiene")
-            if queued.message is None:
+            begun = queued.message is not None
+            if not begun:
                 agent.close_open_calls(LOST)
-                self._store.inbox.append_to_log(self.id, queued.id, {"role": "user", "content": queued.text})
-                agent.refresh()
-            ended = agent.go_on(cancel=cancel)
+                asked: Message = {"role": "user", "content": queued.text}
+                number = self._store.inbox.append_to_log(self.id, queued.id, asked)
+                agent.conversation.runtime.log.appended([number], [asked])
+            ended = agent.go_on(cancel=cancel, begun=begun)
         finally:
             agent.watchers.remove(tell)
             agent.conversation.runtime.hooks.cancel = None
+        # Calls that no provider counted: the one that was given up, or all of a server that sends no figures.
+        uncounted = (ended.reason == "interrupted") + (0 if ended.usage.total_tokens else ended.calls)
+        if uncounted:
+            used = [CanonicalUsage(agent.measure().tokens)] * uncounted
+            owner = self._store.conversations.resolve(self.id).metadata.owner
+            DailyBudget(self._store, 0, 0.0).set_aside_calls(owner, agent.conversation.runtime.sizes.model, used)
         return MessageOutcome("interrupted" if ended.reason == "interrupted" else "done", ended.text, ended.reason)
 
     def _answer_after(self, number: int) -> Message | None:

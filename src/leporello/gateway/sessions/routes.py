@@ -49,6 +49,9 @@ class SessionRequest:
     sessions: Sessions
     data: bytes
 
+    async def check_budget(self, record: ConversationRecord) -> None:
+        await asyncio.to_thread(self.sessions.check_budget, record, self.client)
+
     def body(self, kind: type[T]) -> T:
         """The JSON body, checked. Raises RequestRefused (400) when it is of another form."""
         try:
@@ -173,6 +176,8 @@ def _about(record: ConversationRecord) -> dict[str, Any]:
 
 async def _create(request: SessionRequest) -> Response:
     wanted = request.body(NewConversation)
+    if wanted.model:
+        await asyncio.to_thread(request.sessions.check_model, wanted.model)
     record = await asyncio.to_thread(request.sessions.create, request.client, wanted.model, wanted.title)
     return _json(_about(record), 201)
 
@@ -236,6 +241,7 @@ async def _search(request: SessionRequest) -> Response:
 
 async def _compress(request: SessionRequest) -> Response:
     wanted = request.body(Compress)
+    await request.check_budget(await request.record())
     worker = await request.worker()
     report = await worker.compact(wanted.focus)
     return _json(
@@ -282,7 +288,9 @@ async def _post(request: SessionRequest) -> Response:
     wanted = request.body(NewMessage)
     if not wanted.text.strip():
         raise refuse(400, "invalid_request", "The message has no text.")
-    pending = await request.sessions.enqueue(await request.record(), wanted.text, wanted.id or uuid.uuid4().hex)
+    record = await request.record()
+    await request.check_budget(record)
+    pending = await request.sessions.enqueue(record, wanted.text, wanted.id or uuid.uuid4().hex)
     # From here on the message is stored and will be answered, whatever happens to this worker or this connection.
     taken = {MESSAGE_HEADER: _plain(pending.id)}
     if "text/event-stream" in request.http.headers.get("accept", ""):

@@ -13,16 +13,17 @@ from functools import partial
 from pathlib import Path
 
 from leporello.agent.agent import Agent
-from leporello.agent.endpoints import Chosen, choose_model
+from leporello.agent.endpoints import Chosen, choose_model, offered_models
 from leporello.agent.session import open_agent
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.conversation.artifacts import StoredArchive
+from leporello.conversation.artifacts import StoredArchive, delete_conversation
 from leporello.conversation.compact import CompactionJob
 from leporello.errors import ConfigError, LeporelloError, NotFound
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client
 from leporello.gateway.conversation_cache import MOST_BYTES, ConversationCache
+from leporello.gateway.limits import MOST_CLIENTS, DailyBudget
 from leporello.gateway.sessions.worker import GONE, ConversationWorker, PendingMessage, WorkerServices
 from leporello.plugins.host import PluginHost
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
@@ -32,6 +33,7 @@ from leporello.tools.terminal import BackgroundJobs
 
 PLATFORM = "api"
 MOST_ARCHIVES = 16
+MOST_NAMED = 20
 RESCUE_SECONDS = 2.0
 GRACE_SECONDS = 25.0
 TURN_THREADS = 64
@@ -62,12 +64,16 @@ class Sessions:
         self._choose = choose
         self.plugins = plugins or PluginHost(settings)
         self._later = later
+        tokens, dollars = (settings.get(f"gateway.{name}_per_day") for name in ("tokens", "dollars"))
+        self.budget = DailyBudget(store, tokens, dollars, models=settings.get("models"))
         self._workers = ConversationCache[ConversationWorker](idle, most_bytes)
         self._archives: dict[str, StoredArchive] = {}
+        self._asking: dict[str, tuple[Client, str]] = {}
+        """By conversation: who asked last, and the model."""
         self._searching = threading.Lock()
         self._threads = ThreadPoolExecutor(TURN_THREADS, "leporello-agent")
         self._queries = ThreadPoolExecutor(QUERY_THREADS, "leporello-inbox")
-        self._services = WorkerServices(store, self._threads, self._queries)
+        self._services = WorkerServices(store, self._threads, self._queries, self._check_again)
 
     # -- whose conversation
 
@@ -89,6 +95,31 @@ class Sessions:
     def create(self, client: Client, model: str = "", title: str = "") -> ConversationRecord:
         """Create a conversation; without a model it uses the configured one."""
         return self.store.conversations.create(None, self.metadata(client, model, title))
+
+    def check_model(self, name: str) -> None:
+        """Raises `RequestRefused` (400) for a model that can't be had, and names those that can."""
+        default = self.settings.model.default or ""
+        if name == default:
+            return
+        try:
+            self._choose(self.settings, name)
+            offered = offered_models(self.settings, name)
+        except ConfigError:
+            offered = [default or "none"]
+        if offered and name not in offered:
+            names = ", ".join(offered[:MOST_NAMED]) + (", ..." if len(offered) > MOST_NAMED else "")
+            raise refuse(400, "model_not_found", f"No model {name!r} is served here. There are: {names}.")
+
+    def check_budget(self, record: ConversationRecord, client: Client) -> None:
+        """Raises `RequestRefused` when a client's day is used up; looked at again when its message's turn has come."""
+        self.budget.check(client, record.metadata.model)
+        self._asking[record.id] = client, record.metadata.model
+        while len(self._asking) > MOST_CLIENTS:
+            del self._asking[next(iter(self._asking))]
+
+    def _check_again(self, id: str) -> None:
+        if id in self._asking:
+            self.budget.check(*self._asking[id])
 
     def metadata(self, client: Client, model: str = "", title: str = "") -> Metadata:
         name = model or self.settings.model.default or ""
@@ -153,6 +184,7 @@ class Sessions:
             platform=PLATFORM,
             plugins=self.plugins,
             jobs=jobs,
+            background=False,
         )
         agent.conversation.runtime.hooks.later = self._later
         return agent
@@ -170,7 +202,11 @@ class Sessions:
         if worker is not None:
             self._workers.remove(worker)
             await worker.close(GONE)
-        await asyncio.to_thread(self.store.conversations.delete, record.id)
+        await asyncio.to_thread(self._delete, record)
+
+    def _delete(self, record: ConversationRecord) -> None:
+        self.budget.set_aside_conversation(record.metadata.owner, record.id)
+        delete_conversation(self.store, self.settings.home, record.id)
 
     async def watch(self) -> None:
         """Answer messages whose process died, again and again."""

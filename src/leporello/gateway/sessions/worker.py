@@ -108,6 +108,8 @@ class WorkerServices:
     """Threads for the agents, which wait for their models."""
     queries: Executor
     """Threads for short queries of the store, which must not wait behind the agents."""
+    check_budget: Callable[[str], object]
+    """Raises `RequestRefused` when the day of whoever asked last in a conversation is used up."""
 
 
 class ConversationWorker:
@@ -119,12 +121,14 @@ class ConversationWorker:
         self._store = services.store
         self._fence = Fence()
         self._mine = services.store.behind(self._fence)
-        self.handler = MessageHandler(id, self._mine, open_agent)
+        self.handler = MessageHandler(id, self._mine, open_agent, services.check_budget)
         self._line = asyncio.Lock()
         self._pending: dict[str, PendingMessage] = {}
         self._running: PendingMessage | None = None
         self._task: asyncio.Task[None] | None = None
         self._rescuing = False
+        self._given_back = False
+        """Whether the outcome of a message gave the turn back already."""
         self.closed = False
 
     @property
@@ -261,19 +265,40 @@ class ConversationWorker:
                 pause = min(2 * pause, SELDOM_SECONDS)
 
     async def _answer_all(self) -> None:
-        while waiting := await self._query(self._store.inbox.waiting, self.id, 1):
-            inbox_message = waiting[0]
+        """All that clients of this process wait for; all there is, where the process of others may be dead."""
+        while self._pending or self._rescuing:
+            inbox_message = await self._query(self._mine.inbox.begin_next, self.id)
+            if inbox_message is None:
+                return
             pending = self._running = self._pending.get(inbox_message.id) or PendingMessage(inbox_message.id)
             # A new one for each attempt: the last may have been stopped because its turn was lost, not by a client.
             pending.cancel = CancelToken()
             if inbox_message.cancelled:
                 pending.cancel.cancel()
             try:
-                outcome = await self._thread(self.handler.answer, inbox_message, pending.cancel, pending.publish)
+                outcome = await self._thread(
+                    self.handler.answer, inbox_message, pending.cancel, pending.publish, self._last_turn
+                )
+            except BaseException:
+                self._given_back = False
+                raise
             finally:
                 self._running = None
             self._pending.pop(inbox_message.id, None)
             pending.end(outcome)
+            if self._given_back:
+                return
+
+    def _last_turn(self) -> Lease | None:
+        """The turn, if nothing else waits here: the outcome of the last message gives it back.
+
+        Whoever hears the outcome may say more to another process, which then need not wait for this one.
+        """
+        lease, running = self._fence.lease, self._running
+        if lease is None or running is None or self._rescuing or self._pending.keys() - {running.id}:
+            return None
+        self._given_back = True
+        return lease
 
     async def _look(self) -> None:
         """Poll how messages ended that another process answered."""
@@ -300,6 +325,7 @@ class ConversationWorker:
                     return
                 await asyncio.sleep(SELDOM_SECONDS)
             self._fence.lease = lease
+            self._given_back = False
             beat = asyncio.create_task(self._beat(lease))
             try:
                 yield True
@@ -307,8 +333,9 @@ class ConversationWorker:
                 self._fence.lease = None
                 beat.cancel()
                 await asyncio.gather(beat, return_exceptions=True)
-                with suppress(StoreError):
-                    await self._query(self._store.turns.release, lease)
+                if not self._given_back:
+                    with suppress(StoreError):
+                        await self._query(self._store.turns.release, lease)
 
     async def _beat(self, lease: Lease) -> None:
         """Renew the lease, and cancel what clients of other processes cancelled."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import selectors
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -15,8 +16,90 @@ from psycopg import IsolationLevel, errors
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
-from leporello.errors import InputError, LeporelloError, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
-from leporello.store.sql.database import Row
+from leporello.errors import (
+    InputError,
+    LeporelloError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreUnavailable,
+    StoreUnreachable,
+)
+from leporello.lazy_regex import lazy_regex
+from leporello.store.sql.database import Row, StoreOptions
+
+CHECK_SECONDS = 2.0
+"""How long a connection of the pool may take to say that it lives."""
+QUIET_SECONDS = 1.0
+"""A connection that was used so recently is not asked whether it lives."""
+_Value = TypeVar("_Value")
+
+
+class ServerSilent(psycopg.OperationalError):
+    """The server has sent nothing for too long; the connection was given up."""
+
+
+class BoundedConnection(psycopg.Connection[Row]):
+    """A connection on which no wait is longer than `answer_seconds` without a sign of the server; None is no bound."""
+
+    answer_seconds: float | None = None
+    heard_at = 0.0
+    """When the server last ended a transaction on it."""
+
+    def wait(self, gen: Generator[Any, Any, _Value], *args: Any, **more: Any) -> _Value:
+        if self.answer_seconds is None:
+            return super().wait(gen, *args, **more)
+        try:
+            return super().wait(_bounded(gen, self.answer_seconds), *args, **more)
+        except ServerSilent:
+            # Without a word to the server, which would not hear it.
+            self.pgconn.finish()
+            raise
+
+    @property
+    def surely_alive(self) -> bool:
+        """Whether the server answered a moment ago, and has not hung up since: then it need not be asked."""
+        if time.monotonic() - self.heard_at > QUIET_SECONDS:
+            return False
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno(), selectors.EVENT_READ)
+            return not selector.select(0)
+
+    def check(self) -> None:
+        """Ask the server for a sign of life, for a shorter time than other questions."""
+        usual, self.answer_seconds = self.answer_seconds, CHECK_SECONDS
+        try:
+            self.execute("SELECT 1")
+            self.rollback()
+        finally:
+            self.answer_seconds = usual
+
+
+def _bounded(inner: Generator[Any, Any, _Value], seconds: float) -> Generator[Any, Any, _Value]:
+    """The same steps; `ServerSilent` when none of them could be taken for this long."""
+    heard = time.monotonic()
+    ready: Any = None
+    while True:
+        try:
+            wanted = next(inner) if ready is None else inner.send(ready)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        ready = yield wanted
+        now = time.monotonic()
+        if ready:
+            heard = now
+        elif now - heard > seconds:
+            inner.close()
+            raise ServerSilent(f"the server has been silent for {seconds:g} s")
+
+
+def network_options(given: dict[str, Any], answer_seconds: float | None) -> dict[str, Any]:
+    """What makes the system notice a dead line; what the URL says goes first."""
+    wanted: dict[str, Any] = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 3, "keepalives_count": 3}
+    if answer_seconds is not None:
+        wanted["tcp_user_timeout"] = round(answer_seconds * 1000)
+    return {name: value for name, value in wanted.items() if name not in given}
+
 
 _BUSY = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected, errors.SerializationFailure)
 _FULL = (errors.DiskFull, errors.InsufficientResources, errors.ConfigurationLimitExceeded, errors.OutOfMemory)
@@ -50,6 +133,10 @@ def _text(error: psycopg.Error) -> str:
 
 
 SCHEMA = "leporello"
+SILENT_SECONDS = 1.0
+"""How long nobody asks again after the server was silent."""
+PATIENT_SECONDS = 3600.0
+_PASSING = lazy_regex(r"the database system is|too many (?:clients|connections)|remaining connection slots")
 _inherited: list[ConnectionPool[Any]] = []
 
 
@@ -83,16 +170,20 @@ class PostgresDatabase:
 
     for_update = " FOR UPDATE OF c"
 
-    def __init__(self, url: str, wait: float, connections: int, read_only: bool, clock: Callable[[], float]) -> None:
+    def __init__(self, url: str, options: StoreOptions) -> None:
         self._conninfo = url
         self.url = without_password(url)
-        self.read_only = read_only
-        self._wait = wait
-        self._connections = connections
-        self._clock = clock
+        self.read_only = options.read_only
+        self._wait = options.wait_seconds
+        self._connections = options.connections
+        self._clock = options.clock
+        # Whoever waits for a lock is silent, too, and for as long as it may.
+        self._answer_seconds = max(options.answer_seconds, options.wait_seconds + CHECK_SECONDS)
+        self._silent_until = 0.0
+        self._heard_at = 0.0
         self._closed = False
         self._pid = os.getpid()
-        self._pool: ConnectionPool[psycopg.Connection[Row]] | None = None
+        self._pool: ConnectionPool[BoundedConnection] | None = None
         self._offset = self._clock_offset()
 
     def now(self) -> int:
@@ -118,11 +209,13 @@ class PostgresDatabase:
         """A connection outside a transaction, for VACUUM."""
         connection = self._take()
         try:
+            connection.answer_seconds = None
             connection.set_autocommit(True)
             yield connection
         except psycopg.Error as error:
             raise translate(error, self.url, self._wait) from error
         finally:
+            connection.answer_seconds = self._answer_seconds
             with suppress(psycopg.Error):
                 connection.set_autocommit(False)
             self._give_back(connection)
@@ -139,6 +232,15 @@ class PostgresDatabase:
             self._pool = None
 
     @contextmanager
+    def patiently(self) -> Iterator[None]:
+        """For work that may keep the server busy without a word, such as building an index."""
+        usual, self._answer_seconds = self._answer_seconds, PATIENT_SECONDS
+        try:
+            yield
+        finally:
+            self._answer_seconds = usual
+
+    @contextmanager
     def _transaction(self, read: bool) -> Iterator[PostgresTransaction]:
         connection = self._take()
         committing = False
@@ -149,27 +251,59 @@ class PostgresDatabase:
             yield PostgresTransaction(connection)
             committing = not read
             connection.commit()
+            connection.heard_at = self._heard_at = time.monotonic()
         except psycopg.Error as error:
+            self._note_silence(error)
             raise translate(error, self.url, self._wait, committing) from error
         finally:
             self._give_back(connection)
 
-    def _take(self) -> psycopg.Connection[Row]:
+    def _take(self) -> BoundedConnection:
         if self._closed:
             raise StoreUnavailable(f"{self.url} was closed. Open the store again.")
+        now = time.monotonic()
+        if now < self._silent_until:
+            # Others have just waited in vain; a queue of callers that each wait as long would never be through.
+            raise StoreUnavailable(f"{self.url}: the server is silent. Nothing was written.")
+        if self._silent_until:
+            # One tries again; until it knows more, the others need not.
+            self._silent_until = now + self._wait
         try:
-            return self._connected().getconn(timeout=self._wait)
+            connection = self._connected().getconn(timeout=self._wait)
         except psycopg.Error as error:
+            if self._silent_until or self._heard_at < now:
+                # Nobody else heard from the server meanwhile: it is silent, not only busy.
+                self._silent_until = time.monotonic() + SILENT_SECONDS
             raise translate(error, self.url, self._wait) from error
+        self._silent_until = 0.0
+        self._heard_at = time.monotonic()
+        connection.answer_seconds = self._answer_seconds
+        return connection
 
-    def _give_back(self, connection: psycopg.Connection[Row]) -> None:
-        if connection.info.transaction_status is not TransactionStatus.IDLE:
+    def _check(self, connection: BoundedConnection) -> None:
+        if connection.surely_alive:
+            return
+        try:
+            connection.check()
+        except psycopg.Error as error:
+            self._note_silence(error)
+            raise
+
+    def _note_silence(self, error: psycopg.Error) -> None:
+        if isinstance(error, ServerSilent):
+            self._silent_until = time.monotonic() + SILENT_SECONDS
+
+    def _give_back(self, connection: BoundedConnection) -> None:
+        if connection.info.transaction_status is TransactionStatus.IDLE:
+            # All it asked was answered: whoever waited in vain for this connection met a busy server, not a silent one.
+            self._silent_until, self._heard_at = 0.0, time.monotonic()
+        else:
             with suppress(psycopg.Error):
                 connection.rollback()
         if self._pool is not None:
             self._pool.putconn(connection)
 
-    def _connected(self) -> ConnectionPool[psycopg.Connection[Row]]:
+    def _connected(self) -> ConnectionPool[BoundedConnection]:
         if self._pid != os.getpid():
             if self._pool is not None:
                 _inherited.append(self._pool)
@@ -181,29 +315,45 @@ class PostgresDatabase:
                 min_size=1,
                 max_size=max(1, self._connections),
                 timeout=self._wait,
-                kwargs={"options": self._options(), "connect_timeout": max(2, round(self._wait))},
-                check=ConnectionPool.check_connection,
+                # A new attempt begins with the next caller, not after pauses that grow for minutes.
+                reconnect_timeout=max(5.0, self._wait),
+                connection_class=BoundedConnection,
+                kwargs=self._options(),
+                check=self._check,
                 open=True,
             )
         return self._pool
 
-    def _options(self) -> str:
-        given = psycopg.conninfo.conninfo_to_dict(self._conninfo).get("options") or ""
-        return f"{given} -c search_path={SCHEMA},public,extensions -c lock_timeout={round(self._wait * 1000)}ms"
+    def _options(self) -> dict[str, Any]:
+        given = psycopg.conninfo.conninfo_to_dict(self._conninfo)
+        settings = f"-c search_path={SCHEMA},public,extensions -c lock_timeout={round(self._wait * 1000)}ms"
+        return {
+            "options": f"{given.get('options') or ''} {settings}",
+            "connect_timeout": max(2, round(self._wait)),
+            **network_options(given, self._answer_seconds),
+        }
 
     def _clock_offset(self) -> float:
         """How far the server's clock is ahead of ours. Also the first contact, with a clear error."""
         try:
-            with psycopg.connect(self._conninfo, connect_timeout=max(2, round(self._wait))) as connection:
+            with BoundedConnection.connect(self._conninfo, connect_timeout=max(2, round(self._wait))) as connection:
+                connection.answer_seconds = self._answer_seconds
                 before = time.time()
                 row = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
                 offset = float(row[0]) - (before + time.time()) / 2 if row else 0.0
         except psycopg.ProgrammingError as error:
             raise InputError(f"This is not a PostgreSQL URL: {error}", self.url) from error
         except psycopg.Error as error:
-            raise StoreUnavailable(f"{self.url} can't be reached: {' '.join(str(error).split())}") from error
+            raise _unreachable(error, self.url) from error
         # Smaller differences are the time of the question itself.
         return offset if abs(offset) > 0.05 else 0.0
+
+
+def _unreachable(error: psycopg.Error, url: str) -> StoreUnavailable:
+    """A server that answered has a reason that waiting does not mend, but for one that is starting or ending."""
+    text = _text(error)
+    refused = "FATAL" in text and not _PASSING.search(text)
+    return (StoreUnavailable if refused else StoreUnreachable)(f"{url} can't be reached: {text}")
 
 
 def without_password(url: str) -> str:

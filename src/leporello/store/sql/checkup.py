@@ -6,21 +6,65 @@ only indexes can be rebuilt.
 
 from __future__ import annotations
 
+import os
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
 from leporello.errors import InputError, StoreCorrupt, StoreError
 from leporello.messages import encode_json, hash_bytes
-from leporello.store.records import COMPRESSION, Checkup, Finding, Severity
+from leporello.store.records import COMPRESSION
 from leporello.store.sql.database import Database, Progress, Transaction, integer
 from leporello.store.sql.encoding import hash_key, hash_text, name_key, unpack, unpack_body, unpack_entries
 from leporello.store.sql.indexing import Indexer
 from leporello.store.sql.log import decode_message
 
 _BATCH = 1000
+_EXISTS = "The file exists. A backup never overwrites; choose another name."
 _OWNED = ("directory", "sessions", "messages", "hashes", "generations", "folds", "artifacts", "documents")
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    DAMAGE = "damage"
+    """Conversation data is wrong; restore from a backup."""
+    INDEX = "index"
+    """Only a search index is wrong; `repair` rebuilds it."""
+    SPLIT = "split"
+    """A conversation is in several logs; `leporello doctor --repair` joins them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a check-up found wrong."""
+
+    check: str
+    severity: Severity
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What `doctor` reports."""
+
+    findings: tuple[Finding, ...]
+    conversations: int
+    messages: int
+    artifacts: int
+    pending: int
+    """Messages that the index has not seen yet; no fault."""
+    sizes: Mapping[str, int]
+    """Bytes by table or index."""
+
+    @property
+    def clean(self) -> bool:
+        return not self.findings
 
 
 class Care(ABC):
@@ -78,13 +122,28 @@ class Care(ABC):
 
     @abstractmethod
     def vacuum(self) -> None:
-        """Give unused space back and merge the indexes."""
+        """Give unused space back and merge the indexes. In an SQLite file no byte of what was deleted is left."""
 
     def backup(self, destination: str, watch: Progress | None = None) -> None:
-        """Write a complete copy to a new SQLite file while the store is in use."""
-        if Path(destination).exists():
-            raise InputError("The file exists. A backup never overwrites; choose another name.", destination)
-        self._backup(destination, watch)
+        """Write a complete copy to a new SQLite file while the store is in use; it gets its name when it is whole."""
+        wanted = Path(os.path.abspath(destination))
+        if wanted.exists():
+            raise InputError(_EXISTS, destination)
+        begun = wanted.with_name(f".{wanted.name[:100]}.{secrets.token_hex(6)}.tmp")
+        try:
+            self._backup(str(begun), watch)
+            _sync(begun)
+            try:
+                # Unlike renaming, this never takes another file's place.
+                os.link(begun, wanted)
+            except FileExistsError:
+                raise InputError(_EXISTS, destination) from None
+            except OSError:
+                # Some disks know no links.
+                begun.rename(wanted)
+        finally:
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                Path(f"{begun}{suffix}").unlink(missing_ok=True)
 
     @abstractmethod
     def _backup(self, destination: str, watch: Progress | None) -> None: ...
@@ -96,6 +155,14 @@ class Care(ABC):
     @abstractmethod
     def _index_findings(self, tx: Transaction) -> Iterator[Finding]:
         """Faults of the search index."""
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class _Examination:

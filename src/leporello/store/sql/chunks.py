@@ -1,25 +1,26 @@
-"""What of a message can be searched: its texts and calls, secrets masked, in chunks."""
+"""What of a message can be searched (its texts and calls, secrets masked, in chunks), and what of a chunk is shown."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import PartKind, calls_of, parse_json, parts_of
 from leporello.redact import redact
-from leporello.redact.messages import masked_call, masked_text
+from leporello.redact.messages import Given, masked_call, masker
+from leporello.text_features.words import index_words, query_words
 
-SEARCHABLE_VERSION = 2
+SEARCHABLE_VERSION = 4
 """Raised when the chunks of a message change, so that a stored index knows it is out of date."""
 
 CHUNK = 2000
 OVERLAP = 80
-_DATA_URI = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};base64,[A-Za-z0-9+/=_-]*")
+_DATA_URI = lazy_regex(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=-]{1,64}){0,3};base64,[A-Za-z0-9+/=_-]*")
 # Longer than any identifier; a run of letters without a blank is an encoded file.
 _LEAST_BLOB = 400
-_BLOB = re.compile(rf"[A-Za-z0-9+/=_-]{{{_LEAST_BLOB},}}")
+_BLOB = lazy_regex(rf"[A-Za-z0-9+/=_-]{{{_LEAST_BLOB},}}")
 _DEEPEST = 20
 
 
@@ -36,16 +37,16 @@ class SearchableChunk:
     text: str
 
 
-def searchable_chunks(message: Mapping[str, Any]) -> list[SearchableChunk]:
+def searchable_chunks(message: Mapping[str, Any], given: Given = Given.NOTHING) -> list[SearchableChunk]:
     """All chunks of a message, secrets masked."""
     chunks: list[SearchableChunk] = []
-    for tool, text in searchable_pieces(message):
+    for tool, text in searchable_pieces(message, given):
         for start, part in _cut(_without_blobs(text)):
             chunks.append(SearchableChunk(len(chunks), start, tool, part))
     return chunks
 
 
-def searchable_pieces(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def searchable_pieces(message: Mapping[str, Any], given: Given) -> Iterator[tuple[str, str]]:
     """Pieces of text, each with the tool it calls; secrets are masked before anything is cut or taken out."""
     text = "\n".join(part.text for part in parts_of(message) if part.kind in (PartKind.TEXT, PartKind.THINKING))
     for key in ("reasoning_content", "reasoning", "refusal"):
@@ -53,7 +54,7 @@ def searchable_pieces(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if isinstance(extra, str) and extra:
             text = f"{text}\n{extra}" if text else extra
     if text.strip():
-        yield "", masked_text(text)
+        yield "", masker(dict(message), given)(text)
     for call in map(masked_call, calls_of(message)):
         value = parse_json(call.arguments)
         arguments = call.arguments if value is None else "\n".join(_texts(value, 0))
@@ -91,3 +92,27 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
         start = stop
     if text[start:].strip():
         yield start, text[start:]
+
+
+LONGEST = 240
+_LINE = lazy_regex(r"[^\n]+")
+
+
+def snippet(text: str, query: str) -> str:
+    """Around the query itself where the text has it, else around the line that shares most words with it."""
+    place = text.casefold().find(query.casefold()) if query else 0
+    if place < 0:
+        place = _best_line(text, query)
+    start = max(0, place - LONGEST // 4)
+    piece = " ".join(text[start : start + LONGEST].split())
+    return ("..." if start else "") + piece + ("..." if start + LONGEST < len(text) else "")
+
+
+def _best_line(text: str, query: str) -> int:
+    wanted = set(query_words(query))
+    best, place = 0, 0
+    for line in _LINE.finditer(text):
+        shared = len(wanted.intersection(index_words(line.group())))
+        if shared > best:
+            best, place = shared, line.start()
+    return place

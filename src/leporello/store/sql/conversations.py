@@ -18,16 +18,16 @@ from leporello.store.records import (
     Pulse,
 )
 from leporello.store.sql.database import (
+    KEY_OF_NAME,
     Conditions,
     Database,
     Row,
     StorePart,
     Transaction,
     integer,
-    key_of,
     lock,
-    read_conversation,
     rows_in,
+    unknown,
 )
 from leporello.store.sql.encoding import LARGEST_NUMBER, millis, name_key, pack, pack_entries, seconds, shown, unpack
 from leporello.store.sql.schema import COLUMNS, insert
@@ -46,6 +46,10 @@ from leporello.store.sql.sessions import (
 
 _CONVERSATION = "c.kind, c.generation, c.last, c.created, c.updated"
 _TIP = "JOIN sessions s ON s.conversation = c.conversation AND s.ordinal = c.tip"
+_SELECT_RECORD = (
+    f"SELECT {_CONVERSATION}, {SESSION}, p.body "  # noqa: S608 - constants
+    f"FROM conversations c {_TIP} {FIRST} {PROMPT} WHERE c.conversation ="
+)
 _LISTED = (
     f"SELECT {_CONVERSATION}, c.conversation, {SESSION}, NULL FROM conversations c {_TIP} {FIRST} "  # noqa: S608
     "WHERE (c.updated, c.conversation) < (?, ?) AND (c.updated, c.conversation) >= (?, ?)"
@@ -95,13 +99,23 @@ class Conversations(StorePart):
     def resolve(self, id: str) -> ConversationRecord:
         """The conversation any id of the chain belongs to, with its tip."""
         with self._db.read() as tx:
-            return _conversation(tx, key_of(tx, id))
+            row = tx.row(f"{_SELECT_RECORD} {KEY_OF_NAME}", name_key(id))
+        if row is None:
+            raise unknown(id)
+        return _record(row[:5], row[5:])
 
     def pulse(self, id: str) -> Pulse:
         """How far the conversation has come: one row, cheap enough for polling."""
         with self._db.read() as tx:
-            last, generation, updated = read_conversation(tx, id, "c.last, c.generation, c.updated")
-        return Pulse(last, generation, seconds(updated))
+            rows = _pulses(tx, [id])
+        if not rows:
+            raise unknown(id)
+        return rows[id]
+
+    def pulses(self, ids: Sequence[str]) -> dict[str, Pulse]:
+        """How far those of the conversations have come that exist."""
+        with self._db.read() as tx:
+            return _pulses(tx, ids)
 
     def exists(self, id: str) -> bool:
         """Whether any conversation or session has this id."""
@@ -261,6 +275,8 @@ def _copy_history(tx: Transaction, source: int, target: int, at: int) -> None:
     copy("hashes", " AND number <= ?", at)
     copy("pins", " AND number <= ?", at)
     copy("ledgers", " AND base <= ?", at)
+    copy("stated_values", " AND message <= ?", at)
+    tx.run("UPDATE stated_values SET replaced_by = NULL WHERE conversation = ? AND replaced_by > ?", target, at)
     # The view in force when the message was the newest, and those before it (for undo).
     copy("generations", " AND log_last <= ?", at)
     copy("folds", " AND generation IN (SELECT generation FROM generations WHERE conversation = ?)", target)
@@ -282,12 +298,22 @@ def _may_prune(tx: Transaction, key: int, before: int) -> bool:
     return row is not None
 
 
-def _conversation(tx: Transaction, key: int) -> ConversationRecord:
-    row = tx.row(
-        f"SELECT {_CONVERSATION}, {SESSION}, p.body "  # noqa: S608 - constants
-        f"FROM conversations c {_TIP} {FIRST} {PROMPT} WHERE c.conversation = ?",
-        key,
+def _pulses(tx: Transaction, ids: Sequence[str]) -> dict[str, Pulse]:
+    names = {name_key(id): id for id in ids}
+    rows = rows_in(
+        tx,
+        "SELECT d.name, c.last, c.generation, c.updated, s.ended FROM directory d "  # noqa: S608 - constants
+        f"JOIN conversations c ON c.conversation = d.conversation {_TIP} WHERE d.name IN",
+        list(names),
     )
+    return {
+        names[bytes(name)]: Pulse(last, generation, seconds(updated), ended is None)
+        for name, last, generation, updated, ended in rows
+    }
+
+
+def _conversation(tx: Transaction, key: int) -> ConversationRecord:
+    row = tx.row(f"{_SELECT_RECORD} ?", key)
     if row is None:
         raise NotFound("The conversation was deleted meanwhile.")
     return _record(row[:5], row[5:])

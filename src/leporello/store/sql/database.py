@@ -35,6 +35,8 @@ class StoreOptions:
     """SQLite only: `FULL` (an acknowledged write survives a power cut) or `NORMAL`."""
     connections: int = 8
     """PostgreSQL only: the most connections this process opens."""
+    answer_seconds: float = 120.0
+    """PostgreSQL only: how long the server may be silent before a call gives up."""
     clock: Callable[[], float] = time.time
 
 
@@ -135,6 +137,10 @@ def key_of(tx: Transaction, conversation: str | None) -> int:
     return STORE_ITSELF if conversation is None else locate(tx, conversation)[0]
 
 
+KEY_OF_NAME = "(SELECT d.conversation FROM directory d WHERE d.name = ?)"
+"""The key of a conversation inside a statement, from the `name_key` of any id of it."""
+
+
 def lock(db: Database, tx: Transaction, id: str) -> Locked:
     """Find a conversation and keep others from changing it in this transaction.
 
@@ -146,8 +152,7 @@ def lock(db: Database, tx: Transaction, id: str) -> Locked:
 def read_conversation(tx: Transaction, id: str, columns: str, ending: str = "") -> Row:
     """Some columns of a conversation, in one query."""
     row = tx.row(
-        f"SELECT {columns} FROM conversations c "  # noqa: S608 - constants
-        f"WHERE c.conversation = (SELECT d.conversation FROM directory d WHERE d.name = ?){ending}",
+        f"SELECT {columns} FROM conversations c WHERE c.conversation = {KEY_OF_NAME}{ending}",  # noqa: S608 - constants
         name_key(id),
     )
     if row is None:
@@ -163,18 +168,25 @@ def unknown(id: str) -> NotFound:
 
 
 class StorePart:
-    """Statements about one conversation. Their first parameter is always the conversation's key."""
+    """Statements about one conversation. Their first parameter is always the conversation's key.
+
+    The key is looked up inside the statement; only where it finds nothing is it asked whether the conversation exists.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def _row(self, conversation: str | None, sql: str, *params: Any) -> Row | None:
-        with self._db.read() as tx:
-            return tx.row(sql, key_of(tx, conversation), *params)
+        return next(iter(self._rows(conversation, sql, *params)), None)
 
     def _rows(self, conversation: str | None, sql: str, *params: Any) -> list[Row]:
         with self._db.read() as tx:
-            return tx.rows(sql, key_of(tx, conversation), *params)
+            if conversation is None:
+                return tx.rows(sql, STORE_ITSELF, *params)
+            found = tx.rows(sql.replace("?", KEY_OF_NAME, 1), name_key(conversation), *params)
+            if not found:
+                locate(tx, conversation)
+            return found
 
     def _moment(self, at: float | None) -> int:
         """A given time, or now, as stored."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,12 +13,13 @@ import zstandard
 
 from leporello.errors import InputError, StoreCorrupt
 from leporello.events import CompactionReport, Outcome, Span, Verification, ViewEntry
+from leporello.lazy_regex import lazy_regex
 from leporello.messages import decode_json, encode_json
 from leporello.usage import CanonicalUsage
 
 _MARK = "\x1a"
-_SPECIAL = re.compile("[\x00\x1a\ud800-\udfff]")
-_MARKED = re.compile("\x1a([0-9a-f]{4})")
+_SPECIAL = lazy_regex("[\x00\x1a\ud800-\udfff]")
+_MARKED = lazy_regex("\x1a([0-9a-f]{4})")
 
 LONGEST_KEY = 200
 """Texts that are part of a key are cut to this many characters: PostgreSQL bounds the size of an index entry."""
@@ -133,6 +133,7 @@ def _same(left: Any, right: Any) -> bool:
 _RAW = b"\x00"
 _ZSTD = b"\x01"
 _ZSTD_SKELETON = b"\x02"
+_ZSTD_BESIDE = b"\x03"
 
 _SMALLEST = 48
 """Shorter data is stored as it is."""
@@ -185,6 +186,31 @@ def pack_body(data: bytes) -> bytes:
     return packed if len(packed) <= len(data) else _RAW + data
 
 
+def pack_beside(data: bytes, base: bytes) -> bytes:
+    """Bytes as stored beside others, packed, that say most of the same: what is repeated takes no room."""
+    beside = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_beside(base), write_dict_id=False)
+    return min(pack_body(data), _ZSTD_BESIDE + beside.compress(data), key=len)
+
+
+def unpack_beside(stored: bytes, base: bytes, where: str) -> bytes:
+    """The bytes that `pack_beside` was given with the same base."""
+    if stored[:1] != _ZSTD_BESIDE:
+        return unpack_body(stored, where)
+    try:
+        return zstandard.ZstdDecompressor(dict_data=_beside(base)).decompress(stored[1:])
+    except zstandard.ZstdError as error:
+        raise _damaged(where, error) from error
+
+
+def _beside(base: bytes) -> zstandard.ZstdCompressionDict:
+    known = unpack_body(base, "what stands beside")
+    return zstandard.ZstdCompressionDict(known, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+
+
+def _damaged(where: str, error: zstandard.ZstdError) -> StoreCorrupt:
+    return StoreCorrupt(f"The stored bytes of {where} are damaged ({error}). Restore them from a backup.")
+
+
 def unpack_body(stored: bytes, where: str) -> bytes:
     """The bytes that `pack_body` was given; `where` names the place for the error."""
     codec, data = stored[:1], stored[1:]
@@ -196,7 +222,7 @@ def unpack_body(stored: bytes, where: str) -> bytes:
         if codec == _ZSTD:
             return _codecs.read_plain.decompress(data)
     except zstandard.ZstdError as error:
-        raise StoreCorrupt(f"The stored bytes of {where} are damaged ({error}). Restore them from a backup.") from error
+        raise _damaged(where, error) from error
     raise StoreCorrupt(f"The stored bytes of {where} have the unknown codec {codec.hex() or 'none'}.")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from leporello.errors import NotFound
+from leporello.errors import NotFound, StoreUnavailable
 from leporello.events import Span
 from leporello.messages import Message, calls_of, is_result, result_id, role_of
+from leporello.redact.messages import Given, given_after
 from leporello.store.records import StoredMessage
 from leporello.store.sql.chunks import SEARCHABLE_VERSION, searchable_chunks
 from leporello.store.sql.database import Conditions, Database, Row, Transaction, integer, key_of
@@ -163,10 +164,16 @@ class Indexer:
         return self._index(limit, None, set())
 
     def finish(self, conversation: str | None = None) -> None:
-        """Index all pending messages, of one conversation if given, also while other processes index."""
+        """Index all pending messages for a reader, of one conversation if given, also while other processes index.
+
+        Where nothing can be written, on a full disk for one, what was indexed before is what is found.
+        """
         while True:
             overtaken: set[str] = set()
-            self._index(None, conversation, overtaken)
+            try:
+                self._index(None, conversation, overtaken)
+            except StoreUnavailable:
+                return
             # Others indexed a part of it meanwhile, which need not have been all of it.
             if not overtaken:
                 return
@@ -238,19 +245,21 @@ class Indexer:
             except NotFound:
                 return None
             stored = read_spans(tx, key, [Span(first, last)])
-            before = self._calls_before(tx, key, stored)
+            before = self._before(tx, key, stored)
         return build(id, stored, before) if stored else None
 
-    def _calls_before(self, tx: Transaction, key: int, stored: Sequence[StoredMessage]) -> Mapping[str, str]:
-        """Tool names by call id, of the assistant message whose results the batch begins with."""
-        if not stored or not is_result(stored[0].message):
+    def _before(self, tx: Transaction, key: int, stored: Sequence[StoredMessage]) -> Message:
+        """The newest message before a batch that is no result: what it called or asked for is given in the batch."""
+        if not stored:
             return {}
         last = stored[0].number - 1
         # Nearly always it is one of the last few.
         for reach in (_USUAL_GROUP, _LONGEST_GROUP - _USUAL_GROUP):
             for earlier in reversed(read_spans(tx, key, [Span(last - reach + 1, last)])):
                 if not is_result(earlier.message):
-                    return _call_names(earlier.message)
+                    return earlier.message
+            if not is_result(stored[0].message):
+                break
             last -= reach
         return {}
 
@@ -309,10 +318,11 @@ def _version(tx: Transaction) -> str | None:
     return None if row is None else str(row[0])
 
 
-def build(id: str, stored: Sequence[StoredMessage], calls: Mapping[str, str]) -> Batch:
+def build(id: str, stored: Sequence[StoredMessage], before: Message) -> Batch:
     """The documents and counts of neighbouring messages, of as many as make a batch."""
     batch = Batch(id, stored[0].number, stored[0].number)
-    names = calls
+    names = _call_names(before)
+    given = given_after(before, Given.NOTHING)
     for item in stored:
         message = item.message
         created = millis(item.created_at)
@@ -323,7 +333,8 @@ def build(id: str, stored: Sequence[StoredMessage], calls: Mapping[str, str]) ->
             tool = names.get(result_id(message)) or str(message.get("name") or "")
         else:
             names = _call_names(message)
-        characters = _add_documents(batch, item, role, tool)
+        characters = _add_documents(batch, item, role, tool, given)
+        given = given_after(message, given)
         batch.last = item.number
         batch.characters += characters
         batch.days[day][0] += 1
@@ -338,9 +349,9 @@ def build(id: str, stored: Sequence[StoredMessage], calls: Mapping[str, str]) ->
     return batch
 
 
-def _add_documents(batch: Batch, item: StoredMessage, role: str, tool: str) -> int:
+def _add_documents(batch: Batch, item: StoredMessage, role: str, tool: str, given: Given) -> int:
     characters = 0
-    for chunk in searchable_chunks(item.message):
+    for chunk in searchable_chunks(item.message, given):
         characters += len(chunk.text)
         place = (item.number, chunk.number, chunk.start, millis(item.created_at))
         words = index_words(chunk.text)

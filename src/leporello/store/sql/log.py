@@ -9,13 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
 from leporello.events import Span
 from leporello.messages import Message, Messages, decode_json, hash_bytes
 from leporello.store.records import ModelCall, StoredMessage
-from leporello.store.sql.database import Row, StorePart, Transaction, key_of, read_conversation, rows_in, unknown
+from leporello.store.sql.database import (
+    KEY_OF_NAME,
+    Locked,
+    Row,
+    StorePart,
+    Transaction,
+    key_of,
+    read_conversation,
+    rows_in,
+    unknown,
+)
 from leporello.store.sql.encoding import (
     HEADER,
     LARGEST_NUMBER,
@@ -37,9 +48,11 @@ _BATCH = 500
 _SHORT_SPAN = 8
 
 _CLAIM = (
-    "UPDATE conversations SET last = last + ?, updated = CASE WHEN updated < ? THEN ? ELSE updated END "
-    "WHERE conversation = (SELECT conversation FROM directory WHERE name = ?) RETURNING conversation, last, dirty"
+    "UPDATE conversations SET last = last + ?, updated = CASE WHEN updated < ? THEN ? ELSE updated END, dirty = 1 "  # noqa: S608
+    f"WHERE conversation = {KEY_OF_NAME} RETURNING conversation, last, generation, tip"
 )
+_ROWS = 50
+"""So many rows are written by one statement."""
 _BODY = "CASE WHEN m.body IS NULL THEN o.body ELSE m.body END"
 _FROM = (
     "FROM messages m LEFT JOIN messages o ON o.conversation = m.conversation AND o.number = m.same_as "
@@ -71,21 +84,32 @@ class Log(StorePart):
             raise InputError(f"{len(prepared)} messages were given {len(at)} times.")
         times = [self._db.now()] * len(prepared) if at is None else [millis(moment) for moment in at]
         with self._db.write() as tx:
-            return append_prepared(tx, conversation, prepared, times, after)
+            last = append_prepared(tx, conversation, prepared, times, after).last
+        return list(range(last - len(prepared) + 1, last + 1))
 
-    def record(self, conversation: str, answer: Message, call: ModelCall, state: Mapping[str, Any]) -> int:
+    def record(
+        self,
+        conversation: str,
+        answer: Message,
+        call: ModelCall,
+        state: Mapping[str, Any],
+        seen: tuple[int, int] | None = None,
+    ) -> int:
         """Store an answer of the model, the usage of its call, and values of the state, all or nothing.
 
-        A value that is None is removed. Returns the number of the answer.
+        A value that is None is removed. `seen` is the generation and the newest message of the view that was answered:
+        raises `StoreConflict` when the conversation is not there any more. Returns the number of the answer.
         """
         prepared = [prepare_message(answer, 0)]
         values = pack_state(state)
         moment = self._moment(call.at)
-        with self._locked(conversation) as (tx, locked):
-            (number,) = append_prepared(tx, conversation, prepared, [self._db.now()])
+        with self._db.write() as tx:
+            locked = append_prepared(tx, conversation, prepared, [self._db.now()])
+            if seen is not None and seen != (locked.generation, locked.last - 1):
+                raise StoreConflict(f"{shown(conversation)} has changed since the request was made. Read what is new.")
             add_usage(tx, locked, call, moment)
             write_state(tx, locked.key, values)
-        return number
+        return locked.last
 
     def message(self, conversation: str, number: int) -> StoredMessage:
         """One message. Raises `NotFound` when the log has no such number."""
@@ -178,24 +202,22 @@ def decode_message(body: bytes | None, where: str) -> Message:
 
 def append_prepared(
     tx: Transaction, conversation: str, prepared: Sequence[Prepared], times: Sequence[int], after: int | None = None
-) -> list[int]:
-    """Add messages to a log inside the caller's transaction, and return their numbers."""
+) -> Locked:
+    """Add messages to a log inside the caller's transaction; the conversation, locked by it, as it is then."""
     newest = max(times, default=0)
     claimed = tx.row(_CLAIM, len(prepared), newest, newest, name_key(conversation))
     if claimed is None:
         raise unknown(conversation)
-    key, last, dirty = claimed
-    first = last - len(prepared) + 1
+    locked = Locked(*claimed)
+    first = locked.last - len(prepared) + 1
     if after is not None and first - 1 != after:
         raise StoreConflict(
             f"{shown(conversation)} was expected to end at m{after}, but somebody appended up to m{first - 1}. "
             "Read what is new and append again."
         )
     if prepared:
-        _insert(tx, key, first, prepared, times)
-        if not dirty:
-            tx.run("UPDATE conversations SET dirty = 1 WHERE conversation = ?", key)
-    return list(range(first, last + 1))
+        _insert(tx, locked.key, first, prepared, times)
+    return locked
 
 
 def prepare_message(message: Any, index: int) -> Prepared:
@@ -207,17 +229,29 @@ def prepare_message(message: Any, index: int) -> Prepared:
 
 
 def _insert(tx: Transaction, key: int, first: int, prepared: Sequence[Prepared], times: Sequence[int]) -> None:
-    hashes = list({item.hash for item in prepared})
-    stored = rows_in(tx, "SELECT hash, number FROM hashes WHERE conversation = ? AND hash IN", hashes, key)
-    known: dict[bytes, int] = {bytes(digest): number for digest, number in stored}
-    fresh: list[tuple[int, bytes, int]] = []
+    numbers = range(first, first + len(prepared))
+    firsts: dict[bytes, int] = {}
+    for number, item in zip(numbers, prepared, strict=True):
+        firsts.setdefault(item.hash, number)
+    known = _register(tx, key, firsts)
     rows: list[tuple[int, int, int, int | None, bytes | None]] = []
-    for number, item, created in zip(range(first, first + len(prepared)), prepared, times, strict=True):
-        same_as = known.get(item.hash)
-        if same_as is None:
-            known[item.hash] = number
-            fresh.append((key, item.hash, number))
-        rows.append((key, number, created, same_as, item.body if same_as is None else None))
-    if fresh:
-        tx.many(insert("hashes"), fresh)
-    tx.many(insert("messages"), rows)
+    for number, item, created in zip(numbers, prepared, times, strict=True):
+        same_as = known.get(item.hash, firsts[item.hash])
+        own = same_as == number
+        rows.append((key, number, created, None if own else same_as, item.body if own else None))
+    for start in range(0, len(rows), _ROWS):
+        some = rows[start : start + _ROWS]
+        tx.run(insert("messages", rows=len(some)), *chain.from_iterable(some))
+
+
+def _register(tx: Transaction, key: int, firsts: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Write down under which number a message is stored; the numbers of those that are stored already."""
+    fresh = [(key, digest, number) for digest, number in firsts.items()]
+    written: set[bytes] = set()
+    for start in range(0, len(fresh), _ROWS):
+        some = fresh[start : start + _ROWS]
+        sql = insert("hashes", " ON CONFLICT DO NOTHING RETURNING hash", len(some))
+        written.update(bytes(digest) for (digest,) in tx.rows(sql, *chain.from_iterable(some)))
+    others = [digest for digest in firsts if digest not in written]
+    stored = rows_in(tx, "SELECT hash, number FROM hashes WHERE conversation = ? AND hash IN", others, key)
+    return {bytes(digest): number for digest, number in stored}

@@ -161,13 +161,25 @@ _INBOX_STATEMENTS = (
 )
 
 
+_STATED_VALUES = table(
+    "stated_values",
+    "message, digest",
+    "message int, digest blob, subject text, value text, sentence text, replaced_by int?, task int?",
+)
+
+
 def later_migrations(first: int) -> tuple[Migration, ...]:
     """What came after the first release of the schema, numbered from `first` on: the databases began differently."""
-    steps = (("listing", _LISTING), ("inbox", _INBOX_STATEMENTS), ("masked-ledgers", (_UNMASKED_LEDGERS,)))
+    steps = (
+        ("listing", _LISTING),
+        ("inbox", _INBOX_STATEMENTS),
+        ("masked-ledgers", (_UNMASKED_LEDGERS,)),
+        ("stated-values", (_STATED_VALUES.create,)),
+    )
     return tuple(Migration(f"{number:04}-{name}", made) for number, (name, made) in enumerate(steps, first))
 
 
-COLUMNS = {owned.name: owned.columns for owned in (_SESSIONS, *_OTHERS, _INBOX, _TURNS)}
+COLUMNS = {owned.name: owned.columns for owned in (_SESSIONS, *_OTHERS, _INBOX, _TURNS, _STATED_VALUES)}
 """The tables with rows of one conversation, and their columns beside the conversation's key."""
 
 NOT_COPIED = ("tools", "activity", "leases", "turns")
@@ -175,11 +187,11 @@ NOT_COPIED = ("tools", "activity", "leases", "turns")
 
 
 @cache
-def insert(table: str, ending: str = "") -> str:
-    """The statement that writes a whole row: the conversation's key, then the values in the order of `COLUMNS`."""
+def insert(table: str, ending: str = "", rows: int = 1) -> str:
+    """The statement that writes whole rows: the conversation's key, then the values in the order of `COLUMNS`."""
     columns = COLUMNS[table]
-    marks = ", ".join("?" * (len(columns) + 1))
-    return f"INSERT INTO {table} (conversation, {', '.join(columns)}) VALUES ({marks}){ending}"  # noqa: S608 - constants
+    marks = ", ".join([f"({', '.join('?' * (len(columns) + 1))})"] * rows)
+    return f"INSERT INTO {table} (conversation, {', '.join(columns)}) VALUES {marks}{ending}"  # noqa: S608 - constants
 
 
 MIGRATIONS_TABLE = "CREATE TABLE IF NOT EXISTS migrations (name TEXT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from leporello.errors import InputError, NotFound
+from leporello.events import Span
 from leporello.messages import hash_bytes
-from leporello.store.records import ArtifactInfo, LedgerSnapshot, Pin
+from leporello.store.records import ArtifactInfo, LedgerSnapshot, Pin, StatedValue
 from leporello.store.sql.database import STORE_ITSELF, StorePart, Transaction, integer, lock
 from leporello.store.sql.encoding import (
     LARGEST_NUMBER,
@@ -77,7 +79,9 @@ class Ledgers(StorePart):
 
 
 def save_ledger(tx: Transaction, key: int, snapshot: LedgerSnapshot) -> None:
-    """Store a snapshot and drop the oldest."""
+    """Store a snapshot with its values, and drop the oldest."""
+    known = "SELECT COALESCE(max(base), 0) FROM ledgers WHERE conversation = ? AND version = ?"
+    _write_values(tx, key, snapshot, integer(tx, known, key, snapshot.version))
     tx.run(
         insert("ledgers", " ON CONFLICT (conversation, base, version) DO UPDATE SET data = excluded.data"),
         *(key, snapshot.base, snapshot.version, pack_body(snapshot.data)),
@@ -87,6 +91,43 @@ def save_ledger(tx: Transaction, key: int, snapshot: LedgerSnapshot) -> None:
         "(SELECT min(base) FROM (SELECT base FROM ledgers WHERE conversation = ? ORDER BY base DESC LIMIT ?) newest)",
         *(key, key, LEDGERS_KEPT),
     )
+
+
+_PUT_STATED = insert(
+    "stated_values",
+    " ON CONFLICT (conversation, message, digest) DO UPDATE SET subject = excluded.subject, value = excluded.value, "
+    "replaced_by = excluded.replaced_by",
+)
+
+
+def _write_values(tx: Transaction, key: int, snapshot: LedgerSnapshot, before: int) -> None:
+    """Write what was said, and what was replaced, since message `before`; all of it where nothing is known yet."""
+    if before == 0:
+        tx.run("DELETE FROM stated_values WHERE conversation = ?", key)
+    for said in snapshot.values:
+        if said.message > before or (said.replaced_by or 0) > before:
+            digest = hashlib.blake2b(pack(said.text).encode(), digest_size=12).digest()
+            texts = (pack(said.subject), pack(said.value), pack(said.text))
+            tx.run(_PUT_STATED, *(key, said.message, digest, *texts, said.replaced_by, said.task))
+
+
+class StatedValues(StorePart):
+    """What conversations say about things, since when, and what replaced it. Written with the ledger."""
+
+    def all(self, conversation: str, span: Span | None = None) -> list[StatedValue]:
+        """Those that messages of a span give, in the order of the conversation."""
+        wanted = span or Span(1, LARGEST_NUMBER)
+        rows = self._rows(
+            conversation,
+            "SELECT s.subject, s.value, s.message, s.sentence, s.replaced_by, s.task, m.created FROM stated_values s "
+            "JOIN messages m ON m.conversation = s.conversation AND m.number = s.message "
+            "WHERE s.conversation = ? AND s.message BETWEEN ? AND ? ORDER BY s.message, s.digest",
+            *(wanted.first, min(wanted.last, LARGEST_NUMBER)),
+        )
+        return [
+            StatedValue(unpack(subject), unpack(value), message, unpack(text), replaced_by, task, seconds(created))
+            for subject, value, message, text, replaced_by, task, created in rows
+        ]
 
 
 _SET_VALUE = (

@@ -16,6 +16,7 @@ from leporello.store.records import (
     UsageTotals,
 )
 from leporello.store.sql.database import (
+    KEY_OF_NAME,
     Conditions,
     Database,
     Locked,
@@ -25,8 +26,9 @@ from leporello.store.sql.database import (
     integer,
     key_of,
     locate,
+    unknown,
 )
-from leporello.store.sql.encoding import dollars, millis, nanos, pack_key, seconds, unpack
+from leporello.store.sql.encoding import dollars, millis, name_key, nanos, pack, pack_key, seconds, unpack
 from leporello.store.sql.schema import COLUMNS, insert
 from leporello.usage import CanonicalUsage
 
@@ -34,8 +36,14 @@ MILLIS_PER_DAY = 86_400_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _COUNTERS = COLUMNS["usage"][4:]
-_ADD = f"{insert('usage')} ON CONFLICT (conversation, ordinal, day, model, purpose) DO UPDATE SET " + ", ".join(
+_SUM_UP = " ON CONFLICT (conversation, ordinal, day, model, purpose) DO UPDATE SET " + ", ".join(
     f"{name} = usage.{name} + excluded.{name}" for name in _COUNTERS
+)
+_ADD = insert("usage", _SUM_UP)
+_ADD_TO_TIP = (
+    f"INSERT INTO usage (conversation, {', '.join(COLUMNS['usage'])}) "  # noqa: S608 - constants
+    f"SELECT c.conversation, c.tip{', ?' * (len(COLUMNS['usage']) - 1)} FROM conversations c "
+    f"WHERE c.conversation = {KEY_OF_NAME}"
 )
 _SUMS = ", ".join(f"COALESCE(SUM(u.{name}), 0)" for name in _COUNTERS)
 _USED = "FROM usage u JOIN sessions s ON s.conversation = u.conversation AND s.ordinal = u.ordinal"
@@ -50,9 +58,10 @@ class Usage(StorePart):
 
     def add(self, conversation: str, call: ModelCall) -> None:
         """Add one call to the counters of the conversation's newest session, atomically."""
-        moment = self._moment(call.at)
-        with self._locked(conversation) as (tx, locked):
-            add_usage(tx, locked, call, moment)
+        values = _counted(call, self._moment(call.at))
+        with self._db.write() as tx:
+            if not tx.run(f"{_ADD_TO_TIP}{self._db.for_update}{_SUM_UP}", *values, name_key(conversation)):
+                raise unknown(conversation)
 
     def session_totals(self, session: str) -> UsageTotals:
         """What one session used."""
@@ -65,7 +74,18 @@ class Usage(StorePart):
 
     def totals(self, conversation: str) -> UsageTotals:
         """What the whole chain used."""
-        return _totals(self._row(conversation, f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ?"))  # noqa: S608
+        with self._db.read() as tx:
+            row = tx.row(f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ?", key_of(tx, conversation))  # noqa: S608
+        return _totals(row)
+
+    def of_owner(self, owner: str, since: float) -> UsageTotals:
+        """What the conversations of an owner used since the day of a moment began."""
+        with self._db.read() as tx:
+            row = tx.row(
+                f"SELECT {_SUMS} {_USED} WHERE u.day >= ? AND s.owner = ?",
+                *(millis(since) // MILLIS_PER_DAY, pack(owner)),
+            )
+        return _totals(row)
 
     def by_session(self, conversation: str) -> list[SessionUsage]:
         """What each session of the chain used, oldest first; sessions without a call are left out."""
@@ -88,10 +108,14 @@ class Usage(StorePart):
 
 def add_usage(tx: Transaction, locked: Locked, call: ModelCall, moment: int) -> None:
     """Add a call that was made at this moment to the counters of the newest session."""
+    tx.run(_ADD, locked.key, locked.tip, *_counted(call, moment))
+
+
+def _counted(call: ModelCall, moment: int) -> tuple[Any, ...]:
+    """The columns of a row of `usage` from the day on."""
     usage = call.usage
-    tx.run(
-        _ADD,
-        *(locked.key, locked.tip, moment // MILLIS_PER_DAY, pack_key(call.model), pack_key(call.purpose), 1),
+    return (
+        *(moment // MILLIS_PER_DAY, pack_key(call.model), pack_key(call.purpose), 1),
         *(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens),
         usage.reasoning_tokens,
         *((0, 1) if call.cost is None else (nanos(call.cost), 0)),

@@ -15,6 +15,7 @@ from typing import Any
 
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
 from leporello.events import CompactionReport, Span, ViewEntry
+from leporello.messages import decode_json
 from leporello.store.records import (
     COMPRESSION,
     Attempt,
@@ -34,29 +35,33 @@ from leporello.store.sql.encoding import (
     millis,
     nanos,
     pack,
+    pack_beside,
     pack_body,
     pack_entries,
-    pack_json,
     pack_report,
     seconds,
     shown,
+    to_json,
     unpack,
+    unpack_beside,
     unpack_body,
     unpack_entries,
-    unpack_json,
     unpack_report,
 )
 from leporello.store.sql.log import read_spans, runs
 from leporello.store.sql.schema import insert
 from leporello.store.sql.sessions import insert_session, new_id, register_id, write_prompt
-from leporello.store.sql.state import save_ledger
+from leporello.store.sql.state import pack_state, save_ledger, write_state
 from leporello.summaries.fold import read_fold
 
 _GENERATION = (
     "SELECT g.generation, g.kind, g.state, g.base_last, s.id, g.created, g.entries FROM generations g "
     "JOIN sessions s ON s.conversation = g.conversation AND s.ordinal = g.ordinal WHERE g.conversation = ?"
 )
-_FOLD = "SELECT id, generation, first, last, body FROM folds WHERE conversation = ?"
+_FOLD = (
+    "SELECT f.id, f.generation, f.first, f.last, f.body, g.entries FROM folds f JOIN generations g "
+    "ON g.conversation = f.conversation AND g.generation = f.generation WHERE f.conversation = ?"
+)
 
 
 class Views(StorePart):
@@ -79,7 +84,8 @@ class Views(StorePart):
             raise InputError(f"m{compaction.base_last} is not a message.")
         _check_entries(compaction.entries, compaction.base_last)
         entries = pack_entries(compaction.entries)
-        folds = [_pack_fold(fold) for fold in compaction.folds]
+        folds = [_pack_fold(fold, entries) for fold in compaction.folds]
+        values = pack_state(compaction.state)
         with self._locked(conversation) as (tx, locked):
             _check_base(tx, conversation, locked, compaction, lease)
             now = self._db.now()
@@ -95,6 +101,7 @@ class Views(StorePart):
             _insert_attempt(tx, locked.key, ordinal - 1, now, generation, compaction.report)
             if compaction.ledger is not None:
                 save_ledger(tx, locked.key, compaction.ledger)
+            write_state(tx, locked.key, values)
             tx.run(
                 "UPDATE conversations SET generation = ?, tip = ?, "
                 "updated = CASE WHEN updated < ? THEN ? ELSE updated END WHERE conversation = ?",
@@ -176,14 +183,14 @@ class Views(StorePart):
         ]
 
     def fold(self, conversation: str, fold: str) -> StoredFold:
-        row = self._row(conversation, f"{_FOLD} AND id = ?", pack(fold))
+        row = self._row(conversation, f"{_FOLD} AND f.id = ?", pack(fold))
         if row is None:
             raise NotFound(f"{shown(conversation)} has no fold {shown(fold)}.")
         return _fold(row)
 
     def folds(self, conversation: str) -> list[StoredFold]:
         """All folds, oldest first."""
-        return [_fold(row) for row in self._rows(conversation, f"{_FOLD} ORDER BY number")]
+        return [_fold(row) for row in self._rows(conversation, f"{_FOLD} ORDER BY f.number")]
 
     def fold_marks(self, conversation: str) -> list[FoldMark]:
         """All folds without their texts, which may have many thousand words."""
@@ -325,12 +332,14 @@ def _insert_attempt(
     return number
 
 
-def _pack_fold(fold: StoredFold) -> tuple[str, int, int, bytes]:
+def _pack_fold(fold: StoredFold, entries: bytes) -> tuple[str, int, int, bytes]:
+    """A fold as stored, beside the packed entries of its view, which say most of it already."""
     packed = pack(fold.id)
     if not packed or len(packed) > LONGEST_KEY:
         raise InputError(f"A fold's id has 1 to {LONGEST_KEY} characters.")
     body = {"text": fold.text, "handoff": fold.handoff, "children": list(fold.children)}
-    return packed, fold.covered.first, fold.covered.last, pack_json(body, f"Fold {shown(fold.id)}")
+    data = to_json(body, f"Fold {shown(fold.id)}")
+    return packed, fold.covered.first, fold.covered.last, pack_beside(data, entries)
 
 
 def _insert_folds(tx: Transaction, key: int, generation: int, folds: list[tuple[str, int, int, bytes]]) -> None:
@@ -348,6 +357,6 @@ def _generation(row: Row) -> Generation:
 
 
 def _fold(row: Row) -> StoredFold:
-    id, generation, first, last, packed = row
-    body: dict[str, Any] = unpack_json(packed, f"fold {id}")
+    id, generation, first, last, packed, entries = row
+    body: dict[str, Any] = decode_json(unpack_beside(packed, entries, f"fold {id}"))
     return StoredFold(unpack(id), Span(first, last), body["text"], body["handoff"], tuple(body["children"]), generation)

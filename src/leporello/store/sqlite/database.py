@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -90,7 +92,12 @@ class SqliteDatabase:
     def __init__(self, path: str, wait: float, synchronous: str, clock: Callable[[], float]) -> None:
         # A process may change its folder while the store is open.
         self.path = os.path.abspath(path)
+        self._file = self.path
+        """What is opened: the file itself, or a copy of it where it can't be read in its place."""
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
         self.read_only = False
+        self.wants_to_write = False
+        """Whether it is read-only only because it could not be written."""
         self._wait = wait
         self._synchronous = synchronous
         self._clock = clock
@@ -112,7 +119,7 @@ class SqliteDatabase:
     def write(self, durable: bool = True) -> Iterator[SqliteTransaction]:
         self._check_usable()
         if self.read_only:
-            raise StoreUnavailable(f"{self.path} was opened read-only. Nothing was written.")
+            self._write_again()
         with self._exclusive() as connection, nullcontext() if durable else self._not_synced(connection):
             self._execute_when_free(connection, "BEGIN IMMEDIATE")
             try:
@@ -125,6 +132,7 @@ class SqliteDatabase:
     @contextmanager
     def read(self) -> Iterator[SqliteTransaction]:
         self._check_usable()
+        mode = self._mode
         with self._errors():
             try:
                 connection = self._readers.pop()
@@ -141,7 +149,7 @@ class SqliteDatabase:
                 healthy = True
                 raise
             finally:
-                if healthy and not self._closed and len(self._readers) < _IDLE_READERS:
+                if healthy and not self._closed and mode == self._mode and len(self._readers) < _IDLE_READERS:
                     self._readers.append(connection)
                 else:
                     connection.close()
@@ -172,7 +180,7 @@ class SqliteDatabase:
 
     def connect(self, reader: bool = False) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"file:{quote(self.path)}?mode={self._mode}",
+            self._address(self._file, self._mode),
             uri=True,
             timeout=self._wait if reader else 0.0,
             isolation_level=None,
@@ -193,8 +201,13 @@ class SqliteDatabase:
             raise
         return connection
 
+    @staticmethod
+    def _address(path: str, mode: str) -> str:
+        return f"file:{quote(path)}?mode={mode}"
+
     def open_for_writing(self) -> None:
         """Make sure that the file exists; what is in it is not touched yet."""
+        self.wants_to_write = True
         create_private(self.path)
         if 0 < os.stat(self.path).st_size < _SMALLEST_DATABASE:
             # SQLite would take so short a file for an empty one and write over it.
@@ -218,16 +231,50 @@ class SqliteDatabase:
         except StoreUnavailable:
             log = Path(self.path + "-wal")
             if log.exists() and log.stat().st_size:
-                raise
-            self._mode = "ro&immutable=1"
+                # A process died and the disk is full: reading needs a side file beside the log.
+                if not self._copy_aside(log):
+                    raise
+            else:
+                self._mode = "ro&immutable=1"
             with self.read() as tx:
                 tx.row("SELECT count(*) FROM sqlite_schema")
+
+    def _write_again(self) -> None:
+        """A file that could not be written when it was opened may be by now: a full disk has been cleared."""
+        if not self.wants_to_write:
+            raise StoreUnavailable(f"{self.path} was opened read-only. Nothing was written.")
+        address = self._address(self.path, "rw")
+        try:
+            with self._errors(), closing(sqlite3.connect(address, uri=True, timeout=0.0)) as probe:
+                probe.execute("BEGIN IMMEDIATE")
+        except StoreUnavailable as error:
+            raise StoreUnavailable(f"{error} It is open read-only until it can be written.") from error
+        self._file, self._mode, self.read_only = self.path, "rw", False
+        while self._readers:
+            self._readers.pop().close()
+
+    def _copy_aside(self, log: Path) -> bool:
+        """Take file and log to a private folder that has room; False where there is none."""
+        for place in (None, "/dev/shm"):
+            with suppress(OSError):
+                self._copy = tempfile.TemporaryDirectory(prefix="leporello-", dir=place)
+                self._file = os.path.join(self._copy.name, "copy.db")
+                shutil.copyfile(self.path, self._file)
+                shutil.copyfile(log, f"{self._file}-wal")
+                self._mode = "rw"
+                return True
+            if self._copy is not None:
+                self._copy.cleanup()
+        self._copy, self._file = None, self.path
+        return False
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
         self.disconnect()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     def disconnect(self) -> None:
         """Close all connections; new ones are made when they are needed."""

@@ -7,24 +7,23 @@ its results) form a group; a claim is looked up in the groups of the messages it
 from __future__ import annotations
 
 import math
-import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import CallFacts, describe, exit_code, looks_failed, result_text
 from leporello.ledger.user_text import strip_injected
 from leporello.messages import Message, ToolCall, calls_of, is_result, parse_json, result_id, role_of, text_of
 from leporello.summaries.handoff import Handoff, LineOrigin
-from leporello.text_features.figures import Figure, amounts, any_same
-from leporello.text_features.sentences import TOKEN, keys_of
+from leporello.text_features.sentences import TOKEN, Figure, amounts, any_same, keys_of
 
 LONGEST_SEGMENT = 600
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f])|(?<=[。！？；])\s*|\n")
-_SPACE = re.compile(r"\s+")
-_LEADING = re.compile(r"^[\s>*#•\-–—|`\d.)]+(?=\S)")
-_TRAILING = re.compile(r"(?<![\s.;:,。；，*`|])[\s.;:,。；，*`|]+$")
+_SENTENCE = lazy_regex(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f])|(?<=[。！？；])\s*|\n")
+_SPACE = lazy_regex(r"\s+")
+_LEADING = lazy_regex(r"^[\s>*#•\-–—|`\d.)]+(?=\S)")
+_TRAILING = lazy_regex(r"(?<![\s.;:,。；，*`|])[\s.;:,。；，*`|]+$")
 MOST_POSTINGS = 1_500
 """A word in more segments says nothing about where to look."""
 _DEEDS = {

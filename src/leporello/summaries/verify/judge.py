@@ -10,22 +10,24 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from leporello.lazy_regex import lazy_regex
 from leporello.summaries.handoff import HandoffLine
 from leporello.summaries.verify.evidence import Evidence, Segment, fold
-from leporello.text_features.figures import Figure, any_same
 from leporello.text_features.sentences import (
     ELLIPSIS,
     LINE_NUMBER,
     NEGATORS,
     QUOTED,
+    Figure,
     Reading,
     Token,
+    any_same,
     is_unspaced,
     read,
 )
 from leporello.text_features.words import STOP_WORDS, is_hash
 
-_CLAIMS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
+_CLAIMS = lazy_regex(r"(?<=[.!?])\s+(?=[A-Z`\"(])|;\s+|(?<=[。！？；])|\n")
 _GRAMMAR = frozenset(
     """
     a an the is are was were be been being am it its this that these those and of in on at to for by as which who whose
@@ -48,7 +50,7 @@ _OF_TOOLS = frozenset("test run suite result command file commit error exit code
 _FAILING = frozenset("failed failing failure error skipped".split())
 _OF_CALLS = ("call", "tool")
 _OF = (" of ", " of the ", " out of ", "/")
-_FRAME = re.compile(
+_FRAME = lazy_regex(
     r"(?<![\w/.-])(?:the )?(?:user|assistant|agent)(?![\w/.-])(?:'s)?"
     r"(?: (?:has |have |had )?(?:asks?|asked|wants?|wanted|requests?|requested|says|said|reports?|reported|told|wrote"
     r")\b)?(?: (?:for|that|to)\b)?:?|用户(?:要求|希望|说|想|报告|提出)?[：:]?|助手(?:说|提出)?[：:]?",

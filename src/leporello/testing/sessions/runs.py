@@ -36,6 +36,11 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
+_SOURCE = "Source: https://docs.<domain>.example.org/<thing>"
+_ADVICE = (
+    "The <adjective> <thing> will <verb> each <domain> before the <thing> does; set `<field>` to <1-5000> when the "
+    "<domain> is <adjective>."
+)
 _TOOLS = {
     "terminal": ("Run a shell command and return its output and exit code.", {"command": "string"}),
     "read_file": ("Read lines of a text file.", {"path": "string", "offset": "integer", "limit": "integer"}),
@@ -57,17 +62,16 @@ def tool_schemas() -> tuple[dict[str, Any], ...]:
                 "description": description,
                 "parameters": {
                     "type": "object",
-                    "properties": {key: _property(kind) for key, kind in fields.items()},
+                    "properties": {
+                        key: {"type": kind, **({"items": {"type": "string"}} if kind == "array" else {})}
+                        for key, kind in fields.items()
+                    },
                     "required": list(fields)[:1],
                 },
             },
         }
         for name, (description, fields) in _TOOLS.items()
     )
-
-
-def _property(kind: str) -> dict[str, Any]:
-    return {"type": kind, "items": {"type": "string"}} if kind == "array" else {"type": kind}
 
 
 def system_prompt(project: str) -> str:
@@ -83,64 +87,6 @@ def trace(rng: Random, paths: Sequence[str], error: str) -> list[str]:
         lines.append(fill(rng, '  File "<path>", line <8-700>, in <function>', path=rng.choice(paths)))
         lines.append(fill(rng, "    <domain> = <thing>.<verb>(<field>)"))
     return [*lines, error]
-
-
-def test_run(rng: Random, paths: Sequence[str], lines: int, failing: Sequence[tuple[str, str]]) -> list[str]:
-    """The log of a test run: passing tests, then the given (test, error) failures with traces, then the tally."""
-    text = [
-        "============================= test session starts ==============================",
-        fill(rng, "platform linux -- Python 3.12.<0-10>, pytest-9.<0-4>.0, pluggy-1.6.0"),
-        fill(rng, "rootdir: /srv/<domain>"),
-        f"collected {lines + len(failing)} items",
-        "",
-    ]
-    for number in range(lines):
-        passed = f"PASSED [{number * 100 // max(1, lines):3}%]"
-        text.append(fill(rng, f"tests/<domain>/test_<thing>.py::test_<function> {passed}"))
-    for test, error in failing:
-        text += [f"{test} FAILED", *trace(rng, paths, error)]
-    failed = f"{len(failing)} failed, " if failing else ""
-    text.append(f"=========== {failed}{lines} passed in {rng.randrange(1, 90)}.{rng.randrange(100):02}s ===========")
-    return text
-
-
-def git_log(rng: Random, commits: Sequence[tuple[str, str]]) -> list[str]:
-    lines = []
-    for commit, subject in commits:
-        author = fill(rng, "<person>")
-        lines += [f"commit {commit}", f"Author: {author} <{author.lower()}@example.org>"]
-        lines += [f"Date:   {stamp(rng)}", "", f"    {subject}", ""]
-    return lines
-
-
-def diff(rng: Random, path: str, before: Sequence[str], after: Sequence[str]) -> list[str]:
-    start = rng.randrange(10, 400)
-    return [
-        f"diff --git a/{path} b/{path}",
-        fill(rng, "index <hex:9>..<hex:9> 100644"),
-        f"--- a/{path}",
-        f"+++ b/{path}",
-        f"@@ -{start},{len(before)} +{start},{len(after)} @@",
-        *(f"-{line}" for line in before),
-        *(f"+{line}" for line in after),
-    ]
-
-
-def service_log(rng: Random, lines: int) -> list[str]:
-    return [
-        f"{stamp(rng)} {rng.choice(WORDS['level']):5} "
-        + fill(rng, "<thing>.<verb> <field>=<0-100000> <domain>=<hex:8> region=<region> took=<1-4000>ms")
-        for _ in range(lines)
-    ]
-
-
-def web_page(rng: Random, lines: int) -> list[str]:
-    page = [fill(rng, "# <type> <release>"), fill(rng, "Source: https://docs.<domain>.example.org/<thing>"), ""]
-    sentence = (
-        "The <adjective> <thing> will <verb> each <domain> before the <thing> does; set `<field>` to <1-5000> when the "
-        "<domain> is <adjective>."
-    )
-    return [*page, *(fill(rng, sentence) for _ in range(lines))]
 
 
 @dataclass(slots=True)
@@ -180,19 +126,43 @@ class ToolRuns:
     def patch(self, path: str | None = None) -> ToolRun:
         path = path or self.rng.choice(self.world.paths)
         old, new = self.world.edit(path)
-        shown = diff(self.rng, path, old.splitlines(), new.splitlines())
+        before, after = old.splitlines(), new.splitlines()
+        start = self.rng.randrange(10, 400)
+        shown = [
+            f"diff --git a/{path} b/{path}",
+            fill(self.rng, "index <hex:9>..<hex:9> 100644"),
+            f"--- a/{path}",
+            f"+++ b/{path}",
+            f"@@ -{start},{len(before)} +{start},{len(after)} @@",
+            *(f"-{line}" for line in before),
+            *(f"+{line}" for line in after),
+        ]
         arguments = {"path": path, "old_string": old, "new_string": new}
         return ToolRun("patch", arguments, self._document(path, "\n".join(shown)))
 
-    def write_file(self) -> ToolRun:
+    def _write_file(self) -> ToolRun:
         path, text = self.world.create(self.writer.lines(15, 70))
         answer = json.dumps({"path": path, "bytes_written": len(text.encode()), "created": True})
         return ToolRun("write_file", {"path": path, "content": text}, answer)
 
     def tests(self) -> ToolRun:
-        """Run the tests; what is broken in the world fails."""
         failing = tuple(self.world.failing)
-        log = test_run(self.rng, self.world.paths, self.writer.lines(5, 45), failing)
+        lines = self.writer.lines(5, 45)
+        log = [
+            "============================= test session starts ==============================",
+            fill(self.rng, "platform linux -- Python 3.12.<0-10>, pytest-9.<0-4>.0, pluggy-1.6.0"),
+            fill(self.rng, "rootdir: /srv/<domain>"),
+            f"collected {lines + len(failing)} items",
+            "",
+        ]
+        for number in range(lines):
+            passed = f"PASSED [{number * 100 // max(1, lines):3}%]"
+            log.append(fill(self.rng, f"tests/<domain>/test_<thing>.py::test_<function> {passed}"))
+        for test, error in failing:
+            log += [f"{test} FAILED", *trace(self.rng, self.world.paths, error)]
+        failed = f"{len(failing)} failed, " if failing else ""
+        seconds = f"{self.rng.randrange(1, 90)}.{self.rng.randrange(100):02}s"
+        log.append(f"=========== {failed}{lines} passed in {seconds} ===========")
         facts = tuple(
             (FactKind.ERROR, error, f"What error did {test.rsplit('::', 1)[1]} raise?") for test, error in failing
         )
@@ -208,12 +178,17 @@ class ToolRuns:
         fact = (FactKind.IDENTIFIER, commit[:9], f"Which commit is '{subject}'?")
         return self._terminal(f"git commit -am '{subject}'", lines, 0, (fact,))
 
-    def log(self) -> ToolRun:
+    def _log(self) -> ToolRun:
         if not self.world.commits:
             self.world.commit("Initial import")
-        return self._terminal("git log -5", git_log(self.rng, self.world.commits[-5:]), 0)
+        lines = []
+        for commit, subject in self.world.commits[-5:]:
+            author = fill(self.rng, "<person>")
+            lines += [f"commit {commit}", f"Author: {author} <{author.lower()}@example.org>"]
+            lines += [f"Date:   {stamp(self.rng)}", "", f"    {subject}", ""]
+        return self._terminal("git log -5", lines, 0)
 
-    def pull_request(self) -> ToolRun:
+    def _pull_request(self) -> ToolRun:
         """Open a pull request; its number is worth remembering."""
         number = fill(self.rng, "<digits:5>")
         topic = fill(self.rng, "<verb> <domain> <thing>")
@@ -221,7 +196,7 @@ class ToolRuns:
         fact = (FactKind.IDENTIFIER, f"pull/{number}", f"Which pull request is '{topic}'?")
         return self._terminal(f"gh pr create --title '{topic}'", ["Creating pull request...", link], 0, (fact,))
 
-    def services(self) -> ToolRun:
+    def _services(self) -> ToolRun:
         """List containers; the port of the api is worth remembering."""
         port = str(self.rng.randrange(20_000, 65_000))
         fact = (FactKind.IDENTIFIER, port, "On which port does the api container listen?")
@@ -229,7 +204,7 @@ class ToolRuns:
         rows.append(fill(self.rng, f"<hex:12>  <domain>-api  Up 3 minutes  0.0.0.0:{port}->{port}/tcp"))
         return self._terminal("docker ps", ["CONTAINER ID  NAME  STATUS", *rows], 0, (fact,))
 
-    def deploy(self) -> ToolRun:
+    def _deploy(self) -> ToolRun:
         """Deploy a version; release and ticket are worth remembering."""
         release, ticket = fill(self.rng, "<release>-rc<digits:3>"), fill(self.rng, "OPS-<digits:5>")
         region = fill(self.rng, "<region>")
@@ -243,7 +218,7 @@ class ToolRuns:
         )
         return self._terminal(f"./deploy.sh {region}", lines, 0, facts)
 
-    def failure(self) -> ToolRun:
+    def _failure(self) -> ToolRun:
         error = fill(self.rng, "<error_line>")
         command = fill(self.rng, f"python -m {self.world.project}.<thing> --<field> <digits:3>")
         fact = (FactKind.ERROR, error, f"How did `{command}` fail?")
@@ -252,9 +227,10 @@ class ToolRuns:
     def service_log(self, huge: bool = False) -> ToolRun:
         """Read a service's log; a huge one is far beyond what anybody reads."""
         count = self.rng.randrange(600, 1_500) if huge else self.writer.lines(8, 60)
-        return self._terminal(
-            fill(self.rng, f"journalctl -u <domain>-<thing> -n {count}"), service_log(self.rng, count), 0
-        )
+        command = fill(self.rng, f"journalctl -u <domain>-<thing> -n {count}")
+        line = "<thing>.<verb> <field>=<0-100000> <domain>=<hex:8> region=<region> took=<1-4000>ms"
+        lines = (f"{stamp(self.rng)} {self.rng.choice(WORDS['level']):5} " + fill(self.rng, line) for _ in range(count))
+        return self._terminal(command, list(lines), 0)
 
     def leak(self) -> ToolRun:
         secret = self.rng.choice(
@@ -273,7 +249,7 @@ class ToolRuns:
         lines = [fill(self.rng, "<FIELD>=<0-90>") for _ in range(8)] + [line]
         return self._terminal("cat .env", lines, 0, (fact,))
 
-    def web_search(self) -> ToolRun:
+    def _web_search(self) -> ToolRun:
         query = fill(self.rng, "<thing> <verb> <field> best practice")
         hits = [
             {
@@ -285,11 +261,13 @@ class ToolRuns:
         ]
         return ToolRun("web_search", {"query": query}, json.dumps({"results": hits}, ensure_ascii=False))
 
-    def web_page(self) -> ToolRun:
-        lines = web_page(self.rng, self.writer.lines(5, 25))
+    def _web_page(self) -> ToolRun:
+        count = self.writer.lines(5, 25)
+        lines = [fill(self.rng, "# <type> <release>"), fill(self.rng, _SOURCE), ""]
+        lines += [fill(self.rng, _ADVICE) for _ in range(count)]
         return ToolRun("web_extract", {"urls": [lines[1].removeprefix("Source: ")]}, "\n".join(lines))
 
-    def unknown(self) -> ToolRun:
+    def _unknown(self) -> ToolRun:
         """A tool nobody here knows, with nested arguments and a structured answer."""
         arguments = {"issue": {"key": fill(self.rng, "TRK-<digits:4>"), "expand": ["comments", "links"]}, "depth": 2}
         answer = {
@@ -301,8 +279,8 @@ class ToolRuns:
     def any(self) -> ToolRun:
         makers = (
             (self.read_file, 30), (self.search, 14), (self.patch, 18), (self.tests, 10), (self.service_log, 8),
-            (self.failure, 5), (self.write_file, 4), (self.log, 3), (self.web_search, 2), (self.web_page, 2),
-            (self.unknown, 2), (self.services, 1), (self.deploy, 1), (self.pull_request, 1),
+            (self._failure, 5), (self._write_file, 4), (self._log, 3), (self._web_search, 2), (self._web_page, 2),
+            (self._unknown, 2), (self._services, 1), (self._deploy, 1), (self._pull_request, 1),
         )  # fmt: skip
         chosen = self.rng.choices([maker for maker, _ in makers], [weight for _, weight in makers])[0]
         return chosen()

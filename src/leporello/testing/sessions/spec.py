@@ -146,7 +146,6 @@ class Writer:
         return max(1, int(self.rng.randrange(low, high) * self.verbosity))
 
     def plant(self, kind: FactKind, text: str, question: str, *, language: str = "en", plain: bool = True) -> Fact:
-        """Note a fact of the message that is written next."""
         fact = Fact(kind, text, len(self.messages), question, language, plain)
         self.facts.append(fact)
         return fact

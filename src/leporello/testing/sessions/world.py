@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field
 from random import Random
 
+from leporello.lazy_regex import lazy_regex
+
 WORDS = {
     "project": "harbour quillet marrow lintel fennel tessera brackish cinder halyard ostrich".split(),
     "domain": (
@@ -40,7 +42,7 @@ WORDS = {
     "level": "INFO INFO INFO DEBUG DEBUG WARN ERROR".split(),
 }
 BASE62 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_SLOT = re.compile(r"<(\w+)(?:[:-](\d+))?>")
+_SLOT = lazy_regex(r"<(\w+)(?:[:-](\d+))?>")
 
 
 def fill(rng: Random, template: str, **given: str) -> str:
@@ -196,7 +198,6 @@ class World:
         return tuple(self.files)
 
     def numbered(self, path: str, start: int, count: int) -> str:
-        """Lines of a file as a reading tool shows them."""
         lines = self.files[path][start : start + count]
         return "\n".join(f"{start + offset + 1:6}|{line}" for offset, line in enumerate(lines))
 

@@ -36,5 +36,5 @@ def register(ctx):
     ctx.register_command("notes", lambda text: f"noted {text}", description="show notes", args_hint="[text]")
     for hook in ("pre_compaction", "post_compaction", "session_start", "session_end"):
         ctx.register_hook(hook, lambda _hook=hook, **facts: told.append((_hook, facts)))
-    ctx.register_hook("pre_tool_call", lambda **facts: None)
+    ctx.register_hook("pre_gateway_dispatch", lambda **facts: None)
     ctx.register_summariser("notes", summarise)

@@ -1,0 +1,96 @@
+"""Whether the user speaks again of the thing that an earlier statement is about, with another value of its kind.
+
+Weaker than a replaced value: nothing is said to hold no longer. The earlier statement is shown with the later one, and
+whoever reads both sees which is newer. So it needs no word of change. Both are short: what a long sentence is about
+can't be told from the words it shares with another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from leporello.ledger.sentence_pieces import words_in
+from leporello.ledger.statements import FIGURES, Statement, Value
+from leporello.ledger.value_matching import Weight, happened, same_unit, told_apart
+from leporello.ledger.value_patterns import ValueKind
+
+SHARED, COVERED, COVERED_IF_NAMED = 1.5, 0.45, 0.3
+"""How much of rare words both have, and how much of the earlier statement they are, beside its value."""
+SHARED_WITH_VALUE, COVERED_WITH_VALUE = 0.65, 0.6
+"""The same where both give a value of one kind: one rare word."""
+MOST_WORDS, FEW_WORDS = 12, 6
+LONGEST = 140
+BEFORE_VALUE = 50
+LONGEST_OLD, LONGEST_NEW = 120, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A later sentence about what an earlier one says something about."""
+
+    since: int
+    text: str
+    sentence: str
+    """The whole of it, of which `text` is the part to be shown."""
+    gone: tuple[str, ...] = ()
+    """Words of the earlier sentence that it gives up."""
+
+
+def speaks_again(old: Statement, new: Statement, around: frozenset[str], weigh: Weight) -> frozenset[str]:
+    """The words of an earlier statement that a later one about the same gives up: its value, as far as one can tell.
+
+    `around`: the words of the whole message. Empty where they are about different things.
+    """
+    if not are_short(old, new) or old.text == new.text or old.cancels or told_apart(old, new, weigh):
+        return frozenset()
+    was = _other_value(old, new)
+    if was is None:
+        return frozenset()
+    gone = frozenset(words_in(was.text)) - new.words or frozenset((was.plain,))
+    named = was.plain in {value.plain for value in new.values}
+    given = {word for value in old.values for word in value.words} - new.words
+    subject = (old.words | old.context) - gone - given - (set() if named else {*was.words})
+    shared, wide = _sum(subject & new.words, weigh), _sum(subject & (new.words | around), weigh)
+    whole = _sum(old.words & subject, weigh)
+    if happened(old, was):
+        near = shared >= SHARED and shared >= COVERED_WITH_VALUE * whole
+    else:
+        near = shared >= SHARED and shared >= (COVERED_IF_NAMED if named else COVERED) * whole
+        near = near or (wide >= SHARED and wide >= COVERED * whole)
+        if len(old.order) <= FEW_WORDS or was.kind in FIGURES:
+            near = near or (shared >= SHARED_WITH_VALUE and shared >= COVERED_WITH_VALUE * whole)
+    return gone if near else frozenset()
+
+
+def are_short(old: Statement, new: Statement) -> bool:
+    return len(old.order) <= MOST_WORDS and len(old.text) <= LONGEST_OLD and len(new.text) <= LONGEST_NEW
+
+
+def _other_value(old: Statement, new: Statement) -> Value | None:
+    """The value of the earlier statement beside which the later one gives another of the same kind."""
+    known, come = {value.plain for value in old.values} | old.words, {value.plain for value in new.values}
+    fresh = [value for value in new.values if value.plain not in known]
+    # Two identifiers or paths in one conversation are seldom two values of one thing.
+    able = [was for was in old.values if was.kind is not ValueKind.CODE]
+    fitting = [was for was in able if any(_one_kind(was, now) for now in fresh)]
+    return min(fitting, key=lambda was: was.plain in come, default=None)
+
+
+def _one_kind(was: Value, now: Value) -> bool:
+    return was.kind is now.kind and (was.kind is not ValueKind.NUMBER or same_unit(was.unit, now.unit))
+
+
+def excerpt(old: Statement, new: Statement) -> str:
+    """The later sentence, of a long one the part around what the earlier does not say."""
+    if len(new.text) <= LONGEST:
+        return new.text.rstrip(" .。")
+    known = {value.plain for value in old.values}
+    place = next((new.text.find(value.text) for value in new.values if value.plain not in known), 0)
+    start = max(0, min(place - BEFORE_VALUE, len(new.text) - LONGEST))
+    end = start + LONGEST
+    return ("…" if start else "") + new.text[start:end].strip() + ("…" if end < len(new.text) else "")
+
+
+def _sum(words: Iterable[str], weigh: Weight) -> float:
+    return sum(sorted(map(weigh, words)))

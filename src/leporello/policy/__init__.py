@@ -1,0 +1,1 @@
+"""When to compact, how deep, and at what price: everybody asks here, nobody else decides. Pure."""

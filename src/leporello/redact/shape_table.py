@@ -1,0 +1,462 @@
+"""The table of shapes: addresses, headers, commands, calls and markup around a secret. `shapes` reads with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from leporello.lazy_regex import lazy_regex
+from leporello.redact.values import is_chosen, is_literal, is_opaque_literal, is_password_literal, is_strange
+
+
+def _anything(value: str) -> bool:
+    return True
+
+
+def _is_card(digits: list[int]) -> bool:
+    """Whether the last digit of a card's number is the one that the others give."""
+    doubled = [digit if place % 2 == 0 else sum(divmod(2 * digit, 10)) for place, digit in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0 and len(set(digits)) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One rule: where `word` stands (in small letters), `pattern` is tried from there; group 1 is the secret."""
+
+    kind: str
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+    accepts: Callable[[str], bool] = _anything
+    behind: tuple[str, ...] = ()
+    """One of these must stand on the same line within a few hundred characters before."""
+    lines: bool = False
+    """It may also stand on a line before."""
+
+
+_SCHEMES = r"(?i:bearer|basic|token|digest|apikey|api-key|key|aws4-hmac-sha256|negotiate|bot|splunk|genie-?key|sso-key)"
+_QUOTE = r"""\\{0,3}["']?"""
+
+SHAPES: tuple[Shape, ...] = (
+    Shape(
+        "webhook",
+        ("hooks.slack.com/",),
+        lazy_regex(r"[\w.]{1,100}/(?:services|workflows|triggers)/([A-Za-z0-9_/-]{20,200}+)", re.I),
+    ),
+    Shape("webhook", ("/api/webhooks/",), lazy_regex(r"/api/webhooks/\d{5,25}/([A-Za-z0-9_-]{20,200}+)", re.I)),
+    Shape(
+        "webhook", (".office.com/webhook",), lazy_regex(r"[\w.]{1,40}/webhook\w{0,3}/([A-Za-z0-9@/-]{40,300}+)", re.I)
+    ),
+    Shape(
+        "webhook",
+        ("/hooks/catch/", "/with/key/", ".make.com/"),
+        lazy_regex(r"(?:/hooks/catch/\d{4,12}/|/with/key/|\.make\.com/)([A-Za-z0-9_-]{6,100}+)", re.I),
+        lambda value: any(map(str.isdigit, value)),
+    ),
+    Shape(
+        "authorization",
+        ("authorization",),
+        lazy_regex(
+            rf"authorization{_QUOTE}[ \t]{{0,3}}[:=,][ \t]{{0,3}}{_QUOTE}"
+            rf"(?:{_SCHEMES}[ \t]{{1,3}})?([A-Za-z0-9._~+/=:|-]{{6,4096}}+)",
+            re.I,
+        ),
+        is_opaque_literal,
+    ),
+    Shape("authorization", ("geniekey ",), lazy_regex(r"geniekey ([0-9a-f-]{20,64}+)", re.I), is_opaque_literal),
+    # A mail server is told the password; what asks for it is "Password:" in base64.
+    Shape(
+        "authorization", ("auth plain ",), lazy_regex(r"auth plain ([A-Za-z0-9+/=]{8,512}+)", re.I), is_opaque_literal
+    ),
+    Shape(
+        "authorization",
+        ("334 ugfzc3dvcmq6",),
+        lazy_regex(r"334 ugfzc3dvcmq6\r?\n[A-Z: ]{0,4}([A-Za-z0-9+/=]{4,512}+)", re.I),
+    ),
+    Shape("digest", ('response="',), lazy_regex(r'response="([0-9a-f]{32,128})"', re.I)),
+    Shape(
+        "bearer", ("bearer",), lazy_regex(r"bearer[ \t]{1,3}([A-Za-z0-9._~+/=|-]{8,4096}+)", re.I), is_opaque_literal
+    ),
+    # scheme://user:password@host: the last @ before a slash ends the password.
+    Shape(
+        "address",
+        ("://",),
+        lazy_regex(r"""://[^\s/:@'"<>`]{0,128}:([^\s/'"<>`]{1,8192}|[A-Za-z0-9+/=]{64,8192})@(?=[\w\[.$%{-])"""),
+        is_password_literal,
+    ),
+    Shape(
+        "address",
+        ("://",),
+        lazy_regex(r"""://([A-Za-z0-9_.-]{16,256})(?::x-oauth-basic)?@(?=[\w\[.])"""),
+        is_opaque_literal,
+    ),
+    Shape("address", (":thin:",), lazy_regex(r""":thin:[\w.]{1,64}/([^\s@'"]{2,128})@""", re.I), is_literal),
+    Shape(
+        "signature",
+        (
+            "sig=",
+            "signature=",
+            "security-token=",
+            "accountkey=",
+            "sharedaccesskey=",
+            "credential=",
+            "?key=",
+            "&key=",
+            "?code=",
+            "&code=",
+        ),
+        lazy_regex(r"[?&a-z-]{1,64}=([A-Za-z0-9%+/=_-]{16,8192}+)", re.I),
+        is_opaque_literal,
+    ),
+    Shape("totp", ("secret=",), lazy_regex(r"secret=([A-Z2-7]{12,128}={0,6})(?![A-Za-z0-9])")),
+    Shape("wifi", ("wifi:",), lazy_regex(r"wifi:(?:[TSHR]:[^;\n]{0,64};){0,4}P:([^;\n]{4,64});", re.I), is_literal),
+    # host:port:database:user:password
+    Shape(
+        "password file",
+        (":5432:", ":*:", ":5433:", ":6432:", ":3306:"),
+        lazy_regex(r""":(?:\d{4}|\*):[\w*-]{1,64}:[\w*.-]{1,64}:([^\s:'"]{3,128}+)(?=['"]?(?:\s|$))"""),
+        is_literal,
+    ),
+    Shape(
+        "password hash",
+        ("$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$7$", "$apr1$"),
+        lazy_regex(r"\$(?:2[aby]\$\d\d|[1567y]|apr1)\$(?:rounds=\d{1,9}\$)?([A-Za-z0-9./$]{20,200}+)"),
+    ),
+    Shape(
+        "password hash",
+        ("$argon2", "$scrypt$", "$pbkdf2"),
+        lazy_regex(r"\$[a-z0-9-]{5,16}\$([A-Za-z0-9+/$=,.-]{20,300}+)"),
+    ),
+    Shape("password hash", ("{sha}", "{ssha}"), lazy_regex(r"\{s?sha\}([A-Za-z0-9+/]{20,64}={0,2})", re.I)),
+    Shape(
+        "password hash",
+        ("pbkdf2_sha", "scrypt:"),
+        lazy_regex(r"[a-z0-9_]{6,16}[$:]\d{4,8}[$:]([A-Za-z0-9+/=$:.]{20,300}+)"),
+    ),
+    Shape(
+        "command",
+        (" -u", " --user", " -a "),
+        lazy_regex(r"""\s(?:-u|--user|-a)[ =]?["']?[^\s:"'$]{1,128}:([^\s"']{1,256})"""),
+        is_literal,
+        behind=("curl", "http", "wget"),
+    ),
+    Shape(
+        "command", ("sshpass -p", "sshpass -p"), lazy_regex(r"""sshpass -p\s{0,2}["']?([^\s"']{2,128}+)"""), is_literal
+    ),
+    Shape(
+        "command",
+        (" -p",),
+        lazy_regex(r"""\s-p["']?([^\s"'$-][^\s"']{2,128}+)"""),
+        is_literal,
+        behind=("mysql", "mariadb", "7z ", "rar "),
+    ),
+    Shape(
+        "command",
+        (" -p ", " -w ", " -a ", " -k ", " -x ", " -n ", " -pw "),
+        lazy_regex(r"""\s-(?:pw|[pPwaAkKxXN])[ ]["']?([^\s"'$<{(-][^\s"']{3,128}+)"""),
+        is_chosen,
+        behind=(
+            "docker login",
+            "podman login",
+            "helm registry login",
+            "az login",
+            "redis-cli",
+            "sqlcmd",
+            "bcp ",
+            "ldap",
+            "openssl",
+            "zip ",
+            "snmp",
+            "plink",
+            "putty",
+            "pscp",
+            "impacket",
+            "kinit",
+            "oc login",
+            "cf login",
+            "influx",
+            "mongo",
+            "rdesktop",
+            "useradd",
+            "usermod",
+            "ssh-keygen",
+        ),
+    ),
+    Shape("command", ("pass:",), lazy_regex(r"pass:([^\s\"']{3,128}+)"), is_literal, behind=("openssl",)),
+    Shape(
+        "command",
+        ("vault login ",),
+        lazy_regex(r"vault login (?:-\S{1,40} ){0,3}(?:token=)?([A-Za-z0-9._-]{8,128}+)"),
+        is_opaque_literal,
+    ),
+    Shape(
+        "command",
+        (" --body", " -b"),
+        lazy_regex(r"""\s(?:--body|-b)[ =]?["']?([^\s"']{6,256}+)"""),
+        is_opaque_literal,
+        behind=("secret set",),
+    ),
+    Shape(
+        "command",
+        ("net use ",),
+        lazy_regex(r"""net use [^\n]{1,40}?\\\\\S{1,80} (?:/user:\S{1,80} )?([^\s/"'*]{3,128}+)"""),
+        is_literal,
+    ),
+    Shape("command", ("net user ",), lazy_regex(r"""net user [\w.-]{1,64} ([^\s/"'*]{3,128}+)""", re.I), is_chosen),
+    Shape(
+        "command",
+        ("mc alias set ",),
+        lazy_regex(r"""mc alias set \S{1,64} \S{1,200} \S{3,128} ["']?([^\s"'$]{8,256}+)"""),
+        is_literal,
+    ),
+    Shape("command", ("community ",), lazy_regex(r"community (\S{4,64}+)"), is_chosen, behind=("snmp",)),
+    Shape(
+        "command",
+        ("sqlplus ", "sqlldr ", "expdp ", "impdp "),
+        lazy_regex(r"""\w{5,8}[ ](?:-\w{1,8}[ ]){0,3}["']?[\w.]{1,64}/([^\s@"'/]{2,128})(?=[@"'\s])"""),
+        is_literal,
+    ),
+    Shape(
+        "command",
+        ("--from-literal", "--secret-string"),
+        lazy_regex(
+            r"""--[a-z-]{12,13}[= ]["']?(?:[\w.-]{1,80}=|\{[^\n:]{1,80}:[ ]?\\?["'])?([^\s"'\\{}]{4,4096}+)""", re.I
+        ),
+        is_literal,
+    ),
+    Shape(
+        "command",
+        ("--value ", "--value="),
+        lazy_regex(r"""--value[ =]["']?([^\s"']{4,4096}+)"""),
+        is_chosen,
+        behind=("put-parameter", "keyvault secret", "secret set", "secrets set"),
+    ),
+    Shape(
+        "command",
+        ("rclone obscure ", "vault kv put ", "wpa_passphrase ", "convertto-securestring ", "lftp -u ", "winexe -u "),
+        lazy_regex(
+            r"""(?:rclone[ ]obscure|vault[ ]kv[ ]put[ ]\S{1,80}[ ][\w.-]{1,64}=?|wpa_passphrase[ ]\S{1,64}"""
+            r"""|convertto-securestring(?:[ ]-string)?|lftp[ ]-u[ ][\w.@-]{1,64},|winexe[ ]-U[ ][\w/.\\-]{1,64}%)"""
+            r"""[ =]?["']?([^\s"'$]{4,128}+)""",
+            re.I,
+        ),
+        is_chosen,
+    ),
+    Shape("command", ("<(echo ",), lazy_regex(r"""<\(echo ["']?([^\s"')$]{4,128}+)"""), is_chosen),
+    Shape(
+        "command",
+        ("assword",),
+        lazy_regex(r"""assword[:?*\s"'}]{0,8}\s{0,8}(?:exp_)?send[ ](?:--[ ])?"([^"\\\n$]{3,128}+)"""),
+        is_literal,
+    ),
+    Shape(
+        "call",
+        ("login(", "credential(", "connect(", "connection(", "pdo("),
+        lazy_regex(
+            r"""(?:(?:connect|connection|pdo)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}|(?:login|credential)\(\s{0,8})"""
+            r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{4,128})["']""",
+            re.I,
+        ),
+        is_chosen,
+    ),
+    # What a browser is told to type: `fill('#password', '...')`, `get_by_label("Password").fill("...")`.
+    Shape(
+        "field",
+        ("pass", "pwd", "otp", "secret", "token"),
+        lazy_regex(
+            r"""\w{2,24}[^\n"'`]{0,24}["'`][ \]})]{0,8}\.(?:fill|type|send_?keys|press_sequentially|set_?value)\([ ]?"""
+            r"""["'`]([^"'`\n]{3,256})["'`][ ]?[,)]""",
+            re.I,
+        ),
+        is_literal,
+    ),
+    Shape(
+        "field",
+        ("fill(", "type(", "fill_in(", "value("),
+        lazy_regex(
+            r"""\w{4,8}\([ ]?["'`][^\n"'`]{0,60}(?:pass|pwd|otp|secret|token)[^\n"'`]{0,24}["'`],[ ]?"""
+            r"""["'`]([^"'`\n]{3,256})["'`]""",
+            re.I,
+        ),
+        is_literal,
+    ),
+    Shape(
+        "call",
+        ("hmac.new(", "createhmac(", "fernet(", ")('", ')("'),
+        lazy_regex(r"""(?:[a-z.]{6,12}\((?:["'][\w-]{1,16}["'],[ ]?)?|\)\()b?["']([^"'\n\s]{8,512})["']""", re.I),
+        is_opaque_literal,
+    ),
+    # An account's id and, beside it, its key.
+    Shape(
+        "key of an id",
+        ("akia", "asia"),
+        lazy_regex(r"A[KS]IA[A-Z0-9]{16}[^\n]{0,60}?(?<![A-Za-z0-9/+=])([A-Za-z0-9/+]{38,44})(?![A-Za-z0-9/+=])"),
+    ),
+    Shape(
+        "key file",
+        ('"d"', '"k"', '"p"', '"q"', '"dp"', '"dq"', '"qi"'),
+        lazy_regex(r'"\w{1,2}"\s{0,4}:\s{0,4}"([A-Za-z0-9_-]{20,4096}+)"'),
+        is_opaque_literal,
+        behind=('"kty"',),
+        lines=True,
+    ),
+    Shape(
+        "link",
+        ("?t=", "&t=", "?token=", "?k="),
+        lazy_regex(r"[?&]\w{1,5}=([A-Za-z0-9._~-]{16,2048}+)", re.I),
+        is_opaque_literal,
+        behind=("reset", "invit", "verif", "magic", "confirm", "login", "sign", "auth"),
+    ),
+    Shape(
+        "seed",
+        ("seed", "totp", "2fa", "mfa", "authenticator"),
+        lazy_regex(r"[a-z0-9]{3,13}[\w :=-]{0,24}?[ :=]([A-Z2-7]{4}(?:[ -][A-Z2-7]{4}){3,15})(?![A-Za-z0-9])", re.I),
+        lambda value: value.isupper() and any(map(str.isdigit, value)),
+    ),
+    Shape(
+        "licence",
+        ("license", "licence", "serial", "product key", "lizenz"),
+        lazy_regex(r"[a-z ]{6,12}[\w ]{0,16}[:= ][ ]?((?:[A-Z0-9]{4,6}-){3,6}[A-Z0-9]{4,6})(?![A-Za-z0-9-])", re.I),
+        lambda value: value.isupper() and any(map(str.isdigit, value)),
+    ),
+    Shape(
+        "card",
+        ("card", "visa", "karte", "tarjeta", "carte", "cartão"),
+        lazy_regex(r"\w{4,7}[^\n\d]{0,40}(\d{4}(?:[ -]?\d{4}){2}[ -]?\d{2,4})(?!\d)", re.I),
+        lambda value: _is_card([int(digit) for digit in value if digit.isdigit()]),
+    ),
+    # A user and, beside it, the password.
+    Shape(
+        "login",
+        ("login", "log in as", "creds", "credentials", "zugangsdaten", "identifiants", "credenciales", "credenziali"),
+        lazy_regex(
+            r"(?:log[ ]in[ ]as|\w{5,12})(?:[ ]?[:=]|[ ](?:are|is|sind|son|sono|sont))?[ ]"
+            r"[\w.@-]{2,64}[ ]?(?:[/:|]|and|und|et|with|mit|y|e)[ ]([^\s\"'`,;]{4,128})(?=[\s.,;]|$)",
+            re.I,
+        ),
+        is_chosen,
+    ),
+    Shape(
+        "login",
+        ("u: ", "user: "),
+        lazy_regex(r"(?:u|user):[ ][\w.@-]{1,64}[ ,;/]{1,3}p(?:w|ass)?:[ ]([^\s\"'`,;]{4,128})", re.I),
+        is_chosen,
+    ),
+    Shape(
+        "login",
+        ("user/", "username/", "login/"),
+        lazy_regex(r"\w{4,8}/(?:pass\w{0,6}|pw|pwd)[ ]?[:=]?[ ]{1,2}[\w.@-]{1,64}[ ]?/[ ]?([^\s\"'`,;]{4,128})", re.I),
+        is_chosen,
+    ),
+    # An address of mail and, below it, the password.
+    Shape(
+        "login",
+        ("login", "password", "credential", "zugang"),
+        lazy_regex(
+            r"\w{5,10}[^\n]{0,80}\r?\n(?:[^\n@]{0,80}\r?\n){0,2}[ \t]{0,8}[\w.+-]{1,64}@[\w.-]{3,80}\s{0,4}\n"
+            r"[ \t]{0,8}(\S{6,64}+)(?=\s{0,4}(?:\n|$))",
+            re.I,
+        ),
+        is_strange,
+    ),
+    Shape(
+        "wifi",
+        ("network:", "ssid:", "wifi:", "wi-fi:", "wlan:", "netzwerk:"),
+        lazy_regex(r"[\w-]{4,8}:[^\n]{0,60}\r?\n[ \t*-]{0,8}key[ ]?:[ ]{0,2}(\S{6,64}+)", re.I),
+        is_chosen,
+    ),
+    # What is piped into a program that asks for a password.
+    Shape(
+        "command",
+        ("echo ", "printf "),
+        lazy_regex(
+            r"""(?:echo|printf)(?:[ ]-[ne]{1,2})?[ ]["']?(?:%s[^'"]{0,4}["'][ ]["']?)?"""
+            r"""(?:[a-z_][\w-]{0,31}:)?([^\s"'|$]{4,65536}+)["']?"""
+            r"""(?=[^|\n]{0,10}\|[^|\n]{0,80}(?:-stdin|sudo[ ]-S|passwd|gpg[ ]|kinit|wg[ ]|secrets?[ ]create"""
+            r"""|login|cryptsetup|base64[ ]-{1,2}[dD])"""
+            r"""|[ ]?>{1,2}[ ]?\S{0,80}(?:pass|secret|token|key|cred))"""
+        ),
+        is_literal,
+    ),
+    Shape(
+        "login",
+        ("password ",),
+        lazy_regex(r"password\s{1,4}(\S{1,256}+)"),
+        is_literal,
+        behind=("login ", "machine ", "wifi connect "),
+    ),
+    Shape(
+        "sql",
+        ("identified ", "with password", "encrypted password", "set password"),
+        lazy_regex(
+            r"""[a-z]{1,64}\s{1,64}(?:with\s{1,4}\w{1,40}\s{1,4})?(?:by|password)(?:\s{1,4}for\s{1,4}[\w'"@%.]{1,64})?\s{0,4}=?\s{0,8}(?:password\()?(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")""",
+            re.I,
+        ),
+        is_literal,
+    ),
+    Shape("sql", ("password '",), lazy_regex(r"password '([^'\n]{1,256})'", re.I), is_chosen),
+    Shape(
+        "command",
+        (" -u",),
+        lazy_regex(r"\s-U[ ]?[\w\\]{1,64}%(\S{3,128}+)", re.I),
+        is_literal,
+        behind=("smb", "rpcclient"),
+    ),
+    Shape("command", (" /p:",), lazy_regex(r" /p:(\S{3,128}+)", re.I), is_literal, behind=("freerdp", "mstsc", "net ")),
+    Shape(
+        "command",
+        ("htpasswd -",),
+        lazy_regex(r"htpasswd -\S{0,8}b\S{0,8} \S{1,80} \S{1,64} [\"']?([^\s\"']{3,128}+)"),
+        is_literal,
+    ),
+    Shape(
+        "markup",
+        (
+            "password>",
+            "passwd>",
+            "passphrase>",
+            "secret>",
+            "apikey>",
+            "api-key>",
+            "token>",
+            "pwd>",
+            "pass>",
+            "privatekey>",
+        ),
+        lazy_regex(
+            r"(?<![\s<])[a-z-]{1,64}>\s{0,40}([^<>\s]{1,65536}+)\s{0,40}</|(?<=<)[a-z-]{1,64}>\s{0,40}([^<>\s]{1,65536}+)\s{0,40}</",
+            re.I,
+        ),
+        is_literal,
+    ),
+    Shape(
+        "pair",
+        ("auth",),
+        lazy_regex(
+            r"""auth\w{0,12}\s{0,2}[=(]\s{0,2}\(?\s{0,2}["'][^"'\n]{1,64}["']\s{0,2},\s{0,2}["']([^"'\n\s]{4,128})["']""",
+            re.I,
+        ),
+        is_chosen,
+    ),
+    Shape(
+        "key file",
+        ("private-lines:",),
+        lazy_regex(r"private-lines:[ ]\d{1,4}\s{1,44}((?:[A-Za-z0-9+/=]{4,80}+\s{1,44}){1,100}+)", re.I),
+    ),
+    Shape("key file", ("private-mac:",), lazy_regex(r"private-mac:[ ]([0-9a-f]{40,64})", re.I)),
+    Shape(
+        "words",
+        ("phrase", "mnemonic"),
+        lazy_regex(
+            r"(?:phrase|mnemonic)[\w\"'*]{0,6}[ \t]{0,4}(?:is|=|:)?[ \t:=]{0,4}[\s\"'`>]{0,8}"
+            r"((?:[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})"
+        ),
+    ),
+    Shape(
+        "words",
+        ("1. ", "1) "),
+        lazy_regex(r"1[.)][ ]([a-z]{3,8}(?:[\s,;]{1,3}\d{1,2}[.)][ ][a-z]{3,8}){11,23})(?![a-z])"),
+        behind=("words", "phrase", "mnemonic", "seed", "wallet", "recovery"),
+        lines=True,
+    ),
+)

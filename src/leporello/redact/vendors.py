@@ -1,0 +1,219 @@
+"""Keys that their own first letters give away, one line of a table per vendor and format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from leporello.lazy_regex import lazy_regex
+from leporello.redact.spans import SecretSpan, matches
+from leporello.redact.values import is_drawn
+
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_ID = "[A-Za-z0-9_-]"
+_ALNUM = "[A-Za-z0-9]"
+_HEX = "[0-9a-f]"
+
+# The letters a key starts with, and what follows them.
+_STARTS: dict[str, str] = {
+    "lep-": rf"{_ID}{{20,}}+",  # our own gateway
+    "sk-": rf"(?:(?:proj|svcacct|admin|ant|or-v1|lf)-{_ID}{{20,}}+|{_ALNUM}{{32,}}+)",  # OpenAI and who follows it
+    "AIza": rf"{_ID}{{30,}}+",  # Google
+    "AQ.": rf"A{_ID}{{40,}}+",
+    "ya29.": rf"{_ID}{{20,}}+",
+    "1//0": rf"{_ID}{{30,}}+",
+    "GOCSPX-": rf"{_ID}{{20,}}+",
+    "AKIA": r"[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS
+    "ASIA": r"[A-Z0-9]{16}(?![A-Za-z0-9])",
+    "ABSK": r"[A-Za-z0-9+/]{40,}={0,2}",
+    "ABIA": r"[A-Z0-9]{16}(?![A-Za-z0-9])",
+    "FwoGZXIvYXdz": r"[A-Za-z0-9+/=]{40,}+",
+    "IQoJb3JpZ2lu": r"[A-Za-z0-9+/=]{40,}+",
+    "amzn.mws.": _UUID,
+    "LTAI": rf"{_ALNUM}{{12,30}}(?!{_ALNUM})",  # Alibaba
+    "AKID": rf"{_ALNUM}{{32}}(?!{_ALNUM})",  # Tencent
+    "AQVN": rf"{_ID}{{34,38}}(?!{_ID})",  # Yandex
+    "pa-": rf"{_ID}{{40,}}+",  # Voyage
+    "wandb_v1_": rf"{_ID}{{30,}}+",
+    "esecret_": rf"{_ID}{{20,}}+",  # Anyscale
+    "rpa_": rf"{_ALNUM}{{30,}}+",  # RunPod
+    "gsk_": rf"{_ID}{{30,}}+",  # Groq
+    "xai-": rf"{_ID}{{40,}}+",
+    "pplx-": rf"{_ID}{{30,}}+",
+    "r8_": rf"{_ID}{{30,}}+",  # Replicate
+    "hf_": rf"{_ALNUM}{{30,}}+",
+    "api_org_": rf"{_ALNUM}{{30,}}+",
+    "tvly-": rf"{_ID}{{24,}}+",  # Tavily
+    "fc-": rf"{_HEX}{{32}}(?!{_ALNUM})",  # Firecrawl
+    "jina_": rf"{_ID}{{40,}}+",
+    "nvapi-": rf"{_ID}{{40,}}+",
+    "fw_": rf"{_ALNUM}{{22,}}+",  # Fireworks
+    "csk-": rf"{_ALNUM}{{40,}}+",  # Cerebras
+    "lsv2_": rf"(?:pt|sk)_{_HEX}{{32}}_{_HEX}{{10}}",  # LangSmith
+    "pcsk_": rf"{_ID}{{40,}}+",  # Pinecone
+    "e2b_": rf"{_HEX}{{40}}",
+    "ctx7sk-": rf"{_ID}{{20,}}+",
+    "ghp_": rf"{_ALNUM}{{30,}}+",  # GitHub
+    "gho_": rf"{_ALNUM}{{30,}}+",
+    "ghu_": rf"{_ALNUM}{{30,}}+",
+    "ghs_": rf"{_ID}{{30,}}+",
+    "ghr_": rf"{_ALNUM}{{30,}}+",
+    "github_pat_": rf"{_ID}{{40,}}+",
+    **dict.fromkeys(
+        "glpat- gloas- gldt- glrt- glrtr- glcbt- glptt- glft- glimt- glagent- glsoat- glffct- glwt-".split(),
+        r"[A-Za-z0-9_.-]{20,}+",  # GitLab
+    ),
+    "GR1348941": rf"{_ID}{{20,}}+",
+    "BBDC-": r"[A-Za-z0-9+/]{40,}+",  # Bitbucket
+    "ATBB": rf"{_ALNUM}{{28,}}+",
+    "ATATT3": r"[A-Za-z0-9_=+/-]{50,}+",  # Atlassian
+    "ATCTT3": r"[A-Za-z0-9_=+/-]{50,}+",
+    "xox": r"(?:[abceoprsd]|e\.xox[bp])-[A-Za-z0-9_.%+/=-]{20,}+",  # Slack
+    "xapp-": r"\d-[A-Za-z0-9-]{30,}+",
+    "xwfp-": rf"{_ID}{{30,}}+",
+    "SG.": rf"{_ID}{{16,}}\.{_ID}{{30,}}+",  # SendGrid
+    "key-": rf"{_HEX}{{32}}(?!{_ALNUM})",  # Mailgun
+    "xkeysib-": rf"{_HEX}{{64}}-{_ALNUM}{{16}}",  # Brevo
+    "xsmtpsib-": rf"{_HEX}{{64}}-{_ALNUM}{{16}}",
+    "re_": rf"{_ALNUM}{{6,12}}_{_ALNUM}{{20,}}+",  # Resend
+    "npm_": rf"{_ALNUM}{{30,}}+",
+    "pypi-": rf"{_ID}{{50,}}+",
+    "rubygems_": rf"{_HEX}{{40,}}+",
+    "cio": rf"{_ALNUM}{{32}}(?!{_ALNUM})",  # crates.io
+    "oy2": rf"[a-z0-9]{{43}}(?!{_ALNUM})",  # NuGet
+    "cio-": rf"{_HEX}{{40,}}+",
+    "sk_": rf"(?:(?:live|test|prod)_{_ALNUM}{{16,}}+|{_HEX}{{48}}(?!{_ALNUM}))",  # Stripe and others, ElevenLabs
+    "rk_": rf"(?:live|test|prod)_{_ALNUM}{{16,}}+",
+    "whsec_": r"[A-Za-z0-9+/=]{20,}+",
+    **dict.fromkeys(("dop_v1_", "doo_v1_", "dor_v1_"), rf"{_HEX}{{64}}"),  # DigitalOcean
+    "dapi": rf"{_HEX}{{32}}(?:-\d)?(?!{_ALNUM})",  # Databricks
+    "dose": rf"{_HEX}{{32}}(?:-\d)?(?!{_ALNUM})",
+    **dict.fromkeys(("shpat_", "shpca_", "shppa_", "shpss_", "shpua_"), rf"{_ALNUM}{{32,}}+"),  # Shopify
+    "sq0": rf"(?:atp|csp|idp)-{_ID}{{20,}}+",  # Square
+    "EAAA": rf"{_ID}{{56,}}+",
+    "EAA": rf"{_ALNUM}{{80,}}+",  # Facebook
+    "IGQ": rf"{_ID}{{80,}}+",
+    "access_token$": rf"(?:production|sandbox)\${_ALNUM}{{10,}}\${_HEX}{{32}}",  # Braintree
+    "EZAK": rf"{_ALNUM}{{50,}}+",  # EasyPost
+    "EZTK": rf"{_ALNUM}{{50,}}+",
+    "shippo_": rf"(?:live|test)_{_HEX}{{40}}",
+    "duffel_": rf"(?:live|test)_{_ID}{{40,}}+",
+    "FLW": rf"(?:SECK|PUBK)(?:_TEST)?-{_ID}{{20,}}+",  # Flutterwave
+    **dict.fromkeys(("hvs.", "hvb.", "hvr."), rf"{_ID}{{24,}}+"),  # Vault
+    "s.": rf"{_ALNUM}{{24}}(?![A-Za-z0-9_(\[.])",
+    "dckr_": rf"(?:pat|oat)_{_ID}{{24,}}+",
+    "lin_": rf"(?:api|oauth|wh)_{_ALNUM}{{32,}}+",
+    "ntn_": rf"{_ALNUM}{{40,}}+",  # Notion
+    "secret_": rf"{_ALNUM}{{40,}}+",
+    "figd_": rf"{_ID}{{30,}}+",
+    **dict.fromkeys(("figoh_", "figor_"), rf"{_ID}{{30,}}+"),
+    "CFPAT-": rf"{_ID}{{40,}}+",  # Contentful
+    "pat": rf"{_ALNUM}{{14}}\.{_HEX}{{64}}(?!{_ALNUM})",  # Airtable
+    "pat-": rf"(?:na|eu)\d-{_UUID}",  # HubSpot
+    **dict.fromkeys(("1/", "2/"), rf"(?:\d{{12,20}}/)?\d{{12,20}}:{_HEX}{{32}}(?!{_ALNUM})"),  # Asana
+    "token-": r"[a-z0-9]{5}:[a-z0-9]{54}(?![A-Za-z0-9])",  # Rancher
+    "PMAK-": rf"{_HEX}{{24}}-{_HEX}{{34}}",  # Postman
+    "dp.": r"(?:pt|st|ct|sa|scim|audit)\.(?:[A-Za-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}+",  # Doppler
+    "AGE-SECRET-KEY-1": r"[A-Z0-9]{50,}+",
+    "glsa_": rf"{_ALNUM}{{32}}_{_HEX}{{8}}",  # Grafana
+    "glc_": r"[A-Za-z0-9+/=_-]{32,}+",
+    **dict.fromkeys("NRAK- NRJS- NRII- NRRA- NRIQ- NRSP-".split(), rf"{_ALNUM}{{19,}}+"),  # New Relic
+    **dict.fromkeys(("sntrys_", "sntryu_"), r"[A-Za-z0-9_+/=-]{30,}+"),  # Sentry
+    "phx_": rf"{_ALNUM}{{40,}}+",  # PostHog
+    "pscale_": r"(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{20,}+",
+    "sb_secret_": rf"{_ID}{{20,}}+",  # Supabase
+    "sbp_": rf"(?:v0_)?{_HEX}{{40}}",
+    "pul-": rf"{_HEX}{{40}}",
+    "HRKU-": rf"{_ID}{{30,}}+",
+    "nfp_": rf"{_ALNUM}{{30,}}+",  # Netlify
+    **dict.fromkeys(("vcp_", "vci_", "vck_", "vca_", "vcr_"), rf"{_ALNUM}{{24,}}+"),  # Vercel
+    "rnd_": rf"{_ALNUM}{{28,}}+",  # Render
+    "fo1_": rf"{_ID}{{40,}}+",  # Fly
+    **dict.fromkeys("fm1_ fm2_ fm1a_ fm1r_ fm2a_ fm2r_".split(), r"[A-Za-z0-9+/=_-]{30,}+"),
+    "sl.": rf"(?:u\.|B)?{_ID}{{100,}}+",  # Dropbox
+    "sgp_": rf"(?:{_ALNUM}{{16}}_)?{_HEX}{{40}}",  # Sourcegraph
+    "slk_": rf"{_HEX}{{64}}",
+    "tfp_": rf"{_ID}{{40,}}+",  # Typeform
+    "aio_": rf"{_ALNUM}{{28}}(?!{_ALNUM})",  # Adafruit
+    "ops_": rf"eyJ{_ID}{{100,}}[=]{{0,3}}",  # 1Password
+    "A3-": r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}",
+    "apify_api_": rf"{_ALNUM}{{30,}}+",
+    "cfut_": rf"{_ALNUM}{{32,}}+",  # Cloudflare
+    "cfat_": rf"{_ALNUM}{{32,}}+",
+    "cfk_": rf"{_ALNUM}{{32,}}+",
+    "v1.0-": rf"{_HEX}{{24}}-{_HEX}{{146}}",
+    "tskey-": rf"(?:auth|api|client|scim|webhook)-{_ID}{{16,}}+",  # Tailscale
+    "AKC": r"[A-Za-z0-9]{60,}+",  # Artifactory
+    "cmVmd": rf"{_ALNUM}{{55,}}+",
+    "waka_": _UUID,
+    "CCIPAT_": rf"{_ALNUM}{{10,}}_{_HEX}{{40}}",  # CircleCI
+    "bkua_": rf"{_HEX}{{40}}",  # Buildkite
+    "bkct_": rf"{_ALNUM}{{20,}}+",
+    "squ_": rf"{_HEX}{{40}}",  # SonarQube
+    "sqp_": rf"{_HEX}{{40}}",
+    "sqa_": rf"{_HEX}{{40}}",
+    "sm_": rf"(?:pat|eu_pat|us_pat)_{_ID}{{40,}}+",
+    "sdk-": _UUID,  # LaunchDarkly
+    "api-": _UUID,
+    "mob-": _UUID,
+    "pnu_": rf"{_ALNUM}{{36}}",  # Prefect
+    "SK": rf"{_HEX}{{32}}(?!{_ALNUM})",  # Twilio
+    "AC": rf"{_HEX}{{32}}[^A-Za-z0-9\n]{{1,12}}{_HEX}{{32}}(?!{_ALNUM})",  # an account and, beside it, its token
+    **dict.fromkeys(("xprv", "yprv", "zprv", "tprv"), rf"{_ALNUM}{{100,}}+"),  # wallets
+    **dict.fromkeys(("5H", "5J", "5K"), r"[1-9A-HJ-NP-Za-km-z]{49}(?![A-Za-z0-9])"),
+    # Key files and service accounts in base64.
+    "b3BlbnNzaC1rZXktdjE": r"[A-Za-z0-9+/=]{20,}+",
+    "LS0tLS1CRUdJTi": r"B(?:SU0EgUFJJ|QUklWQVRF|FQyBQUkl|PUEVOU1NI|FTkNSWVBU|EU0EgUFJJ|QR1AgUFJJ)[A-Za-z0-9+/=]{20,}+",
+    "eyJ0eXBlIjo": r"(?:gInNlcnZpY2Vf|ic2VydmljZV9)[A-Za-z0-9+/=]{20,}+",
+    "ewogICJ0eXBlIjogInNlcnZpY2Vf": r"[A-Za-z0-9+/=]{20,}+",
+    "rzp_": rf"(?:live|test)_{_ALNUM}{{14,}}+",  # Razorpay
+}
+# What stands in the middle or at the end of a key and nowhere else, what comes before it and after it.
+_MIDDLES: dict[str, tuple[str, str]] = {
+    ":AA": (r"\d{8,12}", rf"{_ID}{{30,40}}(?!{_ALNUM})"),  # Telegram
+    "-us": (rf"{_HEX}{{32}}", r"\d{1,2}(?!\w)"),  # Mailchimp
+    ".atlasv1.": (rf"{_ALNUM}{{14}}", rf"{_ID}{{50,}}+"),  # Terraform
+    "8Q~": (r"[A-Za-z0-9_~.-]{3}", r"[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])"),  # Entra
+    "AzCa": (r"[A-Za-z0-9+/-]{42,60}", r"[A-Za-z0-9+/=-]{4,30}"),  # Azure's own check letters
+    "AzSe": (r"[A-Za-z0-9+/-]{42,60}", r"[A-Za-z0-9+/=-]{4,30}"),
+    "+AMC": (r"[A-Za-z0-9+/]{70,80}", r"[A-Za-z0-9+/=]{4,10}"),
+    "+ASt": (r"[A-Za-z0-9+/]{70,80}", r"[A-Za-z0-9+/=]{4,10}"),
+    "JQQJ99": (rf"{_ALNUM}{{40,54}}", rf"{_ALNUM}{{24,40}}"),
+    "T3BlbkFJ": (rf"sk-{_ID}{{20,100}}", rf"{_ID}{{20,100}}"),  # OpenAI, old
+}
+_LONGEST_HEAD = 104
+_DISCORD_STARTS = ("MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
+_WEB_TOKEN = r"[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){1,3}"
+_DISCORD = r"[A-Za-z0-9]{16,26}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,40}(?!\w)"
+_START_PATTERNS = {
+    word: rf"(?<![A-Za-z0-9{'' if len(word) > 3 and word[-1] in '_-' else '_'}]){re.escape(word)}{rest}"
+    for word, rest in (*_STARTS.items(), ("eyJ", _WEB_TOKEN), *dict.fromkeys(_DISCORD_STARTS, _DISCORD).items())
+}
+"""As texts: a program meets few of these vendors, and each pattern is compiled when its word is first met."""
+_MIDDLE_PATTERNS = {
+    word: (lazy_regex(rf"(?:{before})$"), lazy_regex(re.escape(word) + after))
+    for word, (before, after) in _MIDDLES.items()
+}
+VENDOR_WORDS = {**_START_PATTERNS, **{word: re.escape(word) + after for word, (_, after) in _MIDDLES.items()}}
+"""What a vendor's key begins with or holds, and the pattern that matches from there."""
+
+
+@cache
+def _start_pattern(word: str) -> re.Pattern[str]:
+    return re.compile(_START_PATTERNS[word])
+
+
+def vendor_spans(text: str, words: set[str]) -> Iterator[SecretSpan]:
+    """Keys of known formats, wherever they stand. `words` are those that stand in the text, perhaps in other case."""
+    for word in VENDOR_WORDS.keys() & words:
+        if word in _START_PATTERNS:
+            for match in matches(_start_pattern(word), text, word, text):
+                if is_drawn(match[0][len(word) :]):
+                    yield SecretSpan(*match.span(), "vendor_key")
+        else:
+            before, after = _MIDDLE_PATTERNS[word]
+            for match in matches(after, text, word, text):
+                head = before.search(text, max(0, match.start() - _LONGEST_HEAD), match.start())
+                if head is not None:
+                    yield SecretSpan(head.start(), match.end(), "vendor_key")

@@ -1,0 +1,238 @@
+r"""A text as it is meant, with the way back: JSON's `\u0070assword`, lines that a backslash joins, words of a command.
+
+unescaped('{"a": "pass\\u003dx"}')   ->   a view whose text is '{"a": "pass=x"}'
+view.origin(span)                       ->   the same place in the text itself
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from leporello.lazy_regex import lazy_regex
+from leporello.redact.spans import SecretSpan
+from leporello.text_features.rare import RarePattern
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of a text with what a pattern finds written otherwise, each as `plain` says."""
+
+    source: str
+    start: int
+    end: int
+    pattern: re.Pattern[str]
+    plain: Callable[[re.Match[str]], str]
+    text: str
+    """As it reads then."""
+
+    @property
+    def is_only_reading(self) -> bool:
+        """The whole text, with a number before each line or with colours: nothing can be read in it otherwise."""
+        whole = self.start == 0 and self.end == len(self.source)
+        return whole and (_COLOUR in self.source or _NUMBERED.match(self.source) is not None)
+
+    def origin(self, span: SecretSpan) -> SecretSpan:
+        """The same place in the text."""
+        starts, origins = self._pieces
+        first = bisect_right(starts, span.start) - 1
+        last = bisect_right(starts, span.end - 1) - 1
+        start, _, same = origins[first]
+        start += span.start - starts[first] if same else 0
+        last_start, end, same = origins[last]
+        end = last_start + span.end - starts[last] if same else end
+        return SecretSpan(start, end, span.kind)
+
+    @cached_property
+    def _pieces(self) -> tuple[list[int], list[tuple[int, int, bool]]]:
+        """Where each piece starts in the view; where it starts and ends in the text, and whether it is the same there.
+
+        Worked out when a secret was found: most texts have none.
+        """
+        starts: list[int] = []
+        origins: list[tuple[int, int, bool]] = []
+        length, position = 0, self.start
+        for found in self.pattern.finditer(self.source, self.start, self.end):
+            first, last = found.span()
+            if first > position:
+                starts.append(length)
+                origins.append((position, first, True))
+                length += first - position
+            if written := self.plain(found):
+                starts.append(length)
+                origins.append((first, last, False))
+                length += len(written)
+            position = last
+        starts.append(length)
+        origins.append((position, self.end, True))
+        return starts, origins
+
+
+_FULL_WIDTH = "\uff1d\uff21-\uff3a\uff3f\uff41-\uff5a"
+_INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
+HIDING = frozenset(("%4", "%5", "%6", "%7", *"\uff1d\uff50\uff53\uff4b\uff54\u00ad\u200b\u200c\u200e\u2060\ufeff"))
+"""One of these stands in a text that hides a telling name."""
+_DISGUISED = lazy_regex(rf"(?P<wide>[{_FULL_WIDTH}])|[{_INVISIBLE}]|%(?P<percent>[4-7][0-9a-fA-F])")
+# Patterns begin with a sign of their own: that makes it quick to pass over all others.
+_ESCAPE = lazy_regex(
+    r"""\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<sign>["'/\\nrt])|(?P<glue>\r?\n[ \t]{0,40}))
+    | &(?P<entity>quot|amp|lt|gt|apos|\#39|\#x27|\#34);
+    | "[ \t]{0,8}(?:[+.&][ \t]{0,8}(?:_?\r?\n[ \t]{0,40})?|\\?\r?\n[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?"
+    | '[ \t]{0,8}(?:[+.&][ \t]{0,8}(?:_?\r?\n[ \t]{0,40})?|\\?\r?\n[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?' """,
+    re.VERBOSE,
+)
+_OTHER_ESCAPE = RarePattern(
+    lazy_regex(
+        r"""\\(?:u[0-9a-fA-F]{4}|\r?\n)|&(?:quot|amp|lt|gt|apos|#39|#x27|#34);|["'][ \t]{0,8}(?:[+.&][ \t]{0,8}"""
+        r"""(?:_?\r?\n[ \t]{0,40})?|\\?\r?\n[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?["']"""
+    )
+)
+"""Those of `_ESCAPE` that are no sign behind a backslash."""
+_GLUED = lazy_regex(r"""["'][ \t]{0,8}(?:\r?\n|[+.&])""")
+_SIGNS = {"n": "\n", "r": "\r", "t": "\t"}
+_COMMON = {f"\\{sign}": _SIGNS.get(sign, sign) for sign in "\"'/\\nrt"}
+_ENTITIES = {"quot": '"', "amp": "&", "lt": "<", "gt": ">", "apos": "'", "#39": "'", "#x27": "'", "#34": '"'}
+_STRING = r"""(?:"(?:[^"\\\n]|\\.){0,400}+"|'(?:[^'\\\n]|\\.){0,400}+')"""
+_ARGUMENTS = lazy_regex(rf"""\[\s{{0,80}}{_STRING}(?:\s{{0,80}},\s{{0,80}}{_STRING}){{1,200}}+""")
+_BETWEEN = lazy_regex(r"""["']\s{0,80},\s{0,80}["']""")
+_CELLS = lazy_regex(
+    r"<(?:(?P<row>/t(?:[dh]>\s{0,40}</t)?r>(?:(?:\s{0,40}</?t(?:head|body)>){0,2}\s{0,40}<tr>\s{0,40}(?:<t[dh]>)?)?"
+    r"|tr>\s{0,40}<t[dh]>)|(?P<cell>/t[dh]>\s{0,40}<t[dh]>)"
+    r"|/?(?:b|strong|i|em|u|code|kbd|tt|pre|span|font|mark)(?:[ ][^<>\n]{0,80})?>)"
+)
+_INSERT = lazy_regex(
+    r"""insert\s{1,8}into\s{1,8}[\w."`]{1,80}\s{0,8}\(|\)\s{0,8}values\s{0,8}\(|\)\s{0,8},\s{0,8}\(|\)\s{0,8};""",
+    re.IGNORECASE,
+)
+
+
+_STRUNG = tuple(
+    lazy_regex(
+        rf"""\\(?:u(?P<code>[0-9a-fA-F]{{4}})|(?P<sign>["'/\\nrt]))
+        | {quote}\s{{0,8}}:\s{{0,8}}(?:(?P<value>(?:[\[{{]\s{{0,80}}){{0,2}}{quote})|(?=[\d\[]))
+        | (?P<end>{quote})\s{{0,8}}(?:[\}}\]]|,\s{{0,80}}{quote}?)
+        | (?P<begin>[{{\[])\s{{0,80}}{quote}""",
+        re.VERBOSE,
+    )
+    for quote in "\"'"
+)
+_IS_STRUNG = lazy_regex(r"""\s{0,8}[\[{]\s{0,80}(?P<quote>["'])""")
+_DECORATION = r"""(?:
+      [ \t]{0,8}\d{1,6}(?:[→│|\t]|[ ][|│]|:(?!\d))                      # a line's number, as tools show files
+    | [+-](?![+-]|[ ]\S)                                               # diff
+    | (?:>[ ]?){1,3}
+    | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,12}[ ](?:\[?[A-Za-z]{4,8}\]?:?[ ])?(?:\[[\w.-]{1,40}\]:?[ ])?
+    | [\w./@+-]{1,120}+(?::\d{1,6}:|[ ]{1,20}[|│][ ])                    # grep, compose
+    )"""
+_DECORATED = lazy_regex(rf"^{_DECORATION} | \x1b\[[0-9;]{{0,16}}[A-Za-z]", re.VERBOSE | re.MULTILINE)
+"""What tools put before each line of a text that they show, and the colours they show it in."""
+_BLOCK = lazy_regex(rf"(?:\n{_DECORATION}[^\n]*+)++", re.VERBOSE)
+_COLOUR = "\x1b["
+_NUMBERED = lazy_regex(r"[ \t]{0,8}\d{1,6}[→│|\t]")
+_LITERAL = tuple(lazy_regex(rf"{quote}(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in "\"'")
+_FIRST, _LAST = 300, 600
+"""So much of both ends of a long string is read beside what stands around it; its lines are read as they are anyway."""
+
+
+def strung(text: str) -> Iterator[View]:
+    """JSON with each of its strings as lines of their own: `{"the pin is": "..."}` is what a name and a value say."""
+    opened = _IS_STRUNG.match(text) if text[:8].lstrip()[:1] in ("{", "[") else None
+    if opened is None:
+        return
+    single = opened["quote"] == "'"
+    start = 0
+    for literal in _LITERAL[single].finditer(text):
+        if literal.end() - literal.start() > 2 * _LAST:
+            yield from _rewritten(text, start, literal.start() + _FIRST, _STRUNG[single], _laid_out)
+            start = literal.end() - _LAST
+    yield from _rewritten(text, start, len(text), _STRUNG[single], _laid_out)
+
+
+def undecorated(text: str) -> Iterator[View]:
+    """Lines of a text without the numbers, signs, names of files and times that stand before them."""
+    if _COLOUR in text:
+        yield from _rewritten(text, 0, len(text), _DECORATED, lambda _: "")
+        return
+    for block in _BLOCK.finditer(
+        f"\n{text}"
+    ):  # a pattern that begins with a sign of its own is quick to pass over lines
+        yield from _rewritten(text, block.start(), block.end() - 1, _DECORATED, lambda _: "")
+
+
+def unescaped(text: str, words: set[str]) -> Iterator[View]:
+    """The text without escapes, if it has any. `words` are those that stand in it in small letters."""
+    if "\\" in text or "&" in text or _GLUED.search(text):
+        if _is_plainly_escaped(text):
+            written = text
+            for escape, sign in _COMMON.items():
+                written = written.replace(escape, sign)
+            if written != text:
+                yield View(text, 0, len(text), _ESCAPE, _plain, written)
+        else:
+            yield from _rewritten(text, 0, len(text), _ESCAPE, _plain)
+    if not words.isdisjoint(HIDING):
+        yield from _rewritten(text, 0, len(text), _DISGUISED, _undisguised)
+
+
+def _is_plainly_escaped(text: str) -> bool:
+    """Whether each escape of a text is one of the common ones, and none touches another: JSON, mostly."""
+    return "\\\\" not in text and not _OTHER_ESCAPE.may_match(text)
+
+
+def argument_lists(text: str) -> Iterator[View]:
+    """Each list of quoted words as the one line they are: `-p` in one announces what stands in the next."""
+    if '["' not in text and "['" not in text and "[\n" not in text:
+        return
+    for found in _ARGUMENTS.finditer(text):
+        yield from _rewritten(text, found.start(), found.end() - 1, _BETWEEN, lambda _: " ")
+
+
+def tables(text: str, lowered: str) -> Iterator[View]:
+    """The text with its tables, HTML or SQL, as rows of cells."""
+    if "</" in text:
+        yield from _rewritten(
+            text, 0, len(text), _CELLS, lambda found: "\n" if found["row"] else " | " if found["cell"] else ""
+        )
+    if "insert" in lowered and "values" in lowered:
+        yield from _rewritten(text, 0, len(text), _INSERT, lambda _: "\n")
+
+
+def _rewritten(
+    text: str, start: int, end: int, pattern: re.Pattern[str], plain: Callable[[re.Match[str]], str]
+) -> Iterator[View]:
+    # No pattern looks beyond the part it is given: the strings and lists that are read in part end where it ends.
+    written, count = pattern.subn(plain, text[start:end] if start or end < len(text) else text)
+    if count:
+        yield View(text, start, end, pattern, plain, written)
+
+
+def _plain(found: re.Match[str]) -> str:
+    common = _COMMON.get(found[0])
+    if common is not None:
+        return common
+    if found["code"]:
+        return chr(int(found["code"], 16))
+    if found["entity"]:
+        return _ENTITIES[found["entity"]]
+    sign = found["sign"]
+    return _SIGNS.get(sign, sign) if sign else ""
+
+
+def _laid_out(found: re.Match[str]) -> str:
+    if found["code"]:
+        return chr(int(found["code"], 16))
+    if found["sign"]:
+        return _SIGNS.get(found["sign"], found["sign"])
+    if found["end"] or found["begin"]:
+        return "\n"
+    return ":\n" if found["value"] else ": "
+
+
+def _undisguised(found: re.Match[str]) -> str:
+    """Letters of full width and letters as percent codes are letters; what is not seen is not there."""
+    if found["wide"]:
+        return chr(ord(found["wide"]) - 0xFEE0)
+    return chr(int(found["percent"], 16)) if found["percent"] else ""

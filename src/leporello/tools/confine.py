@@ -1,0 +1,325 @@
+"""The operating system's sandbox around what `terminal` runs: `bwrap` on Linux, `sandbox-exec` on macOS.
+
+The whole disk can be read, without the places where secrets lie; only the working directory and `tools.paths` can be
+written; no other process can be seen. Where the system refuses, `why_not` says so, and the commands run as before.
+
+Two tables, kept by kind, say where secrets lie on a disk and which files other programs obey.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from leporello.lazy_regex import lazy_regex
+from leporello.tools.git_programs import hooks_folder, program_outside
+
+HOME: dict[str, str] = {
+    "keys and certificates": """
+        .ssh .gnupg .pki .putty .config/sops .config/age .age .step .minisign .vnc .config/tigervnc .duplicity
+        .config/borg .krb5 .Xauthority .ICEauthority .config/Yubico .google_authenticator .ollama/id_ed25519""",
+    "clouds and services": """
+        .aws .azure .kube .config/gcloud .oci .bluemix .aliyun .tccli .config/hcloud .config/doctl
+        .config/linode-cli .config/scw .config/exoscale .ovh.conf .vultr-cli.yaml .fly .boto .s3cfg .mc
+        .config/rclone .rclone.conf .terraform.d .terraformrc .pulumi .vault-token .vault_pass .ngrok2 .config/ngrok
+        .cloudflared .config/.wrangler .wrangler .config/netlify .netlify .local/share/com.vercel.cli .config/vercel
+        .vercel .heroku .config/heroku .railway .config/stripe .config/configstore .config/firebase .supabase
+        .config/atlassian .config/.jira .config/doppler .doppler .infisical .config/confluent .confluent
+        .config/tailscale .config/argocd .ansible/galaxy_token .chef .travis .circleci .docker .config/containers
+        .config/helm .minikube .vagrant.d .local/share/containers .tsh .saml2aws .aws-sso .granted .sentryclirc
+        .config/sentry .config/twilio-cli .twilio-cli .config/auth0 .okta .cf .civo.json""",
+    "ways into programs that run": """
+        .colima .lima .orbstack/run .rd/docker.sock .screen .erlang.cookie .jupyter .local/share/jupyter/runtime
+        .config/code-server .config/syncthing .local/state/syncthing .emacs.d/server .config/emacs/server""",
+    "hosts of code and mail": """
+        .config/gh .local/share/gh .config/hub .config/glab-cli .config/github-copilot .git-credentials .gitcookies
+        .config/git/credentials .cache/git .subversion/auth .netrc .authinfo .authinfo.gpg .curlrc .wgetrc
+        .fetchmailrc .msmtprc .config/msmtp .mutt .config/mutt .offlineimaprc .mbsyncrc .thunderbird
+        .local/share/evolution .config/evolution .local/share/geary""",
+    "packages": """
+        .npmrc .yarnrc.yml .yarnrc .bunfig.toml .pypirc .config/pip .pip .config/pypoetry/auth.toml
+        .local/share/uv/credentials .condarc .gem/credentials .bundle/config .cargo/credentials
+        .cargo/credentials.toml .m2/settings.xml .m2/settings-security.xml .gradle/gradle.properties
+        .sbt/credentials .sbt/1.0/credentials .ivy2/.credentials .composer/auth.json .config/composer/auth.json
+        .nuget/NuGet/NuGet.Config .config/NuGet .config/nix/nix.conf .hex/hex.config .pub-cache/credentials.json
+        .config/dart/pub-credentials.json .jfrog""",
+    "databases and data": """
+        .pgpass .my.cnf .mylogin.cnf .dbshell .config/pgcli .config/mycli .config/litecli .influxdbv2
+        .databricks.cfg .databrickscfg .snowflake .config/snowflake .snowsql .dbt .bigqueryrc .kaggle .config/kaggle
+        .huggingface .cache/huggingface/token .cache/huggingface/stored_tokens .config/wandb""",
+    "agents and editors": """
+        .config/openai .openai .config/anthropic .claude .claude.json .codex .gemini .qwen .kimi .grok .cursor
+        .config/Cursor .copilot .continue .aider* .config/opencode .local/share/opencode .config/goose
+        .local/share/goose .config/crush .local/share/crush .config/amp .local/share/amp .factory .openclaw .hermes
+        .config/io.datasette.llm .config/shell_gpt .config/litellm .cline .roo .windsurf .codeium
+        .config/Code/User/globalStorage .vscode-server/data/User/globalStorage .config/JetBrains .config/zed""",
+    "password stores": """
+        .password-store .local/share/keyrings .local/share/kwalletd .config/op .config/Bitwarden* .config/keepassxc
+        .config/KeePass .config/1Password .lastpass .config/rbw .local/share/rbw .config/gopass .local/share/gopass
+        .keychain .config/Authy .env .secrets .config/fish/fish_variables""",
+    "browsers": """
+        .mozilla .config/google-chrome* .config/chromium .config/BraveSoftware .config/microsoft-edge*
+        .config/vivaldi* .config/opera* .librewolf .waterfox .zen .local/share/qutebrowser .local/share/epiphany
+        .var/app snap .config/*/Cookies .config/*/Network .config/*/Login?Data""",
+    "messages": """
+        .config/Signal .config/Slack .config/discord .config/Element .config/teams .config/zoom .purple
+        .config/weechat .irssi .local/share/TelegramDesktop .config/WhatsApp""",
+    "wallets": """
+        .electrum .bitcoin .litecoin .ethereum .monero .config/Exodus .config/solana .config/Ledger?Live
+        .near-credentials""",
+    "what was typed": """
+        .*history .*hist .histfile .zsh_sessions .bash_sessions .local/share/atuin .local/share/fish/fish_history*
+        .local/share/mcfly .local/share/*/history* .local/state/*history .local/state/*/history .config/*/history*
+        .lesshst .viminfo .local/state/nvim""",
+    "macOS": """
+        Library/Keychains Library/Cookies Library/Messages Library/Mail Library/Accounts Library/Containers
+        Library/Group?Containers Library/Safari Library/Application?Support/Google/Chrome
+        Library/Application?Support/Firefox Library/Application?Support/BraveSoftware
+        Library/Application?Support/Microsoft?Edge Library/Application?Support/Vivaldi
+        Library/Application?Support/Arc Library/Application?Support/Slack Library/Application?Support/Signal
+        Library/Application?Support/discord Library/Application?Support/Telegram?Desktop
+        Library/Application?Support/Bitwarden Library/Application?Support/1Password
+        Library/Application?Support/KeePassXC Library/Application?Support/Code/User/globalStorage
+        Library/Application?Support/Cursor Library/Application?Support/Claude Library/Application?Support/gcloud""",
+}
+"""Places below the home folder, by kind. A blank in a name is written as `?`."""
+SYSTEM = tuple(
+    map(
+        Path,
+        """/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/ssl/private
+        /etc/krb5.keytab /etc/NetworkManager/system-connections /etc/wireguard /etc/openvpn /etc/kubernetes
+        /etc/rancher /etc/docker /etc/ppp /etc/ipsec.secrets /var/lib/kubelet /var/lib/docker
+        /etc/pki/tls/private /etc/letsencrypt
+        /etc/ssh/ssh_host_rsa_key /etc/ssh/ssh_host_ecdsa_key /etc/ssh/ssh_host_ed25519_key""".split(),
+    )
+)
+"""For those who work as root; nobody else can read them anyway."""
+_VARIABLE = lazy_regex(
+    r"(?:AWS_(?:SHARED_CREDENTIALS|CONFIG|WEB_IDENTITY_TOKEN)_FILE|AZURE_(?:CONFIG_DIR|FEDERATED_TOKEN_FILE)|KUBECONFIG"
+    r"|GOOGLE_APPLICATION_CREDENTIALS|GOOGLE_GHA_CREDS_PATH|CLOUDSDK_CONFIG|OCI_CLI_CONFIG_FILE|BOTO_CONFIG"
+    r"|RCLONE_CONFIG|TF_CLI_CONFIG_FILE|DOCKER_CONFIG|REGISTRY_AUTH_FILE|GNUPGHOME|PASSWORD_STORE_DIR|NETRC|WGETRC"
+    r"|PGPASSFILE|MYSQL_TEST_LOGIN_FILE|NPM_CONFIG_USERCONFIG|PIP_CONFIG_FILE|GH_CONFIG_DIR|GLAB_CONFIG_DIR"
+    r"|SOPS_AGE_KEY_FILE|ANSIBLE_VAULT_PASSWORD_FILE|HF_TOKEN_PATH|DATABRICKS_CONFIG_FILE|SNOWFLAKE_HOME"
+    r"|CLAUDE_CONFIG_DIR|CODEX_HOME|SSH_AUTH_SOCK|XAUTHORITY|KRB5_KTNAME|KRB5CCNAME|\w{0,40}HISTFILE|\w{1,40}_HISTORY)",
+    re.IGNORECASE,
+)
+"""Variables that name such a place, or several."""
+_BASES = (
+    (".config/", "XDG_CONFIG_HOME"),
+    (".local/share/", "XDG_DATA_HOME"),
+    (".local/state/", "XDG_STATE_HOME"),
+    (".cache/", "XDG_CACHE_HOME"),
+)
+_LISTENS = 0x10000
+"""Of a socket in the system's list: it takes connections."""
+
+OBEYED = frozenset(
+    """.git .hg .svn .gitconfig .ssh .envrc .profile .bashrc .bash_profile .bash_login .zshrc .zshenv .zprofile .config
+    .zlogin .bash_logout .bash_aliases .husky .githooks .vscode .idea .zed .devcontainer .mcp.json .claude .cursor
+    .gemini .codex .windsurf .exrc .vimrc .nvim.lua .nvimrc .dir-locals.el .gdbinit .lldbinit .tmux.conf""".split()
+)
+"""Names of files and folders that say which programs run: writing them needs a person, whatever the list says."""
+READ_ONLY = OBEYED - {".git", ".hg", ".svn", ".config"}
+"""Those of them that a command has no need to write; of a repository it is only some files."""
+
+
+def sockets() -> Iterator[Path]:
+    """Every named socket on which a program waits: whoever reaches one may make that program do things."""
+    with suppress(OSError):
+        for row in Path("/proc/net/unix").read_text("utf-8", "replace").splitlines()[1:]:
+            fields = row.split(None, 7)
+            if len(fields) == 8 and int(fields[3], 16) & _LISTENS and fields[7].startswith("/"):
+                yield Path(fields[7])
+
+
+def secret_places(homes: set[Path], env: Mapping[str, str]) -> Iterator[Path]:
+    """Every place that holds keys, passwords, cookies or what was typed."""
+    names = " ".join(HOME.values()).split()
+    for home in homes:
+        for name in names:
+            yield from home.glob(name) if set("*?") & set(name) else (home / name,)
+    for start, variable in _BASES:
+        if base := env.get(variable):
+            for name in names:
+                if name.startswith(start):
+                    yield from Path(base).glob(name.removeprefix(start))
+    for variable, value in env.items():
+        if _VARIABLE.fullmatch(variable):
+            yield from (Path(path) for path in value.split(os.pathsep) if path)
+    yield from SYSTEM
+
+
+PROBE_SECONDS = 10.0
+MOST_FOLDERS = 5_000
+"""Folders that are looked through for repositories, the nearest first."""
+_TEMPORARY = "/tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What commands may touch, and the program that sees to it."""
+
+    writable: tuple[Path, ...]
+    readable: tuple[Path, ...] = ()
+    """Read-only, even below a hidden or a writable folder."""
+    hidden: tuple[Path, ...] = ()
+    absent: tuple[Path, ...] = ()
+    """Files that must not come into being: they are removed when a command has ended."""
+    network: bool = True
+    program: str = ""
+    why_not: str = ""
+    """Why commands are not confined; empty when they are."""
+
+    def wrap(self, command: Sequence[str], folder: Path) -> list[str]:
+        """The command as it is to be started."""
+        if self.why_not:
+            return list(command)
+        if Path(self.program).name == "sandbox-exec":
+            return [self.program, "-p", _profile(self), *command]
+        return [self.program, *_bwrap_options(self), "--chdir", str(folder), "--", *command]
+
+
+def find_confinement(
+    workdir: Path, roots: Iterable[Path], readable: Iterable[Path], home: Path, env: Mapping[str, str], network: bool
+) -> Confinement:
+    """The sandbox this system has, tried out once. `home` is the program's own folder, which holds its keys."""
+    name = "sandbox-exec" if sys.platform == "darwin" else "bwrap"
+    written = [path.resolve() for path in (workdir, *roots, *_repository(workdir))]
+    program = program_outside(name, partial(_is_below, written))
+    if program is None:
+        return Confinement((workdir,), why_not=f"{name} is not installed, or only where commands can write")
+    secrets = secret_places({Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir)}, env)
+    hidden = {Path(os.path.realpath(path.expanduser())) for path in (*secrets, home)}
+    # Those in the folder itself are the project's own; a fresh `/tmp` and `/run` have none.
+    hidden |= {path for path in sockets() if not _is_below((*written, Path(_TEMPORARY), Path("/run")), path)}
+    obeyed = {file: root for root in written for file in _obeyed(root, written) if not hidden & {file, *file.parents}}
+    # A folder above such a file is a mount of its own: another could be put in its place otherwise.
+    above = [up for file, root in obeyed.items() for up in file.parents if root in up.parents]
+    common = (file.with_name("commondir") for file in obeyed if file.name == "config")
+    wanted = Confinement(
+        tuple(dict.fromkeys([*written, *above])),
+        (*(path.resolve() for path in readable), *obeyed),
+        tuple(hidden),
+        tuple(file for file in common if not file.exists()),
+        network,
+        program,
+    )
+    return replace(wanted, why_not=_refusal(wanted, workdir))
+
+
+def _refusal(wanted: Confinement, folder: Path) -> str:
+    try:
+        tried = subprocess.run(
+            wanted.wrap(["/bin/sh", "-c", ":"], folder),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{wanted.program} did not run: {error}"
+    said = tried.stderr.decode("utf-8", "replace").strip().splitlines()
+    return (
+        "" if tried.returncode == 0 else f"the system refuses: {said[0] if said else f'exit code {tried.returncode}'}"
+    )
+
+
+def _repository(workdir: Path) -> list[Path]:
+    """Git's own folder, which commits write to."""
+    entry = next((folder / ".git" for folder in (workdir, *workdir.parents) if (folder / ".git").exists()), None)
+    if entry is None:
+        return []
+    if entry.is_file():
+        # A work tree: `gitdir: <repository>/.git/worktrees/<name>`.
+        with suppress(OSError, UnicodeDecodeError):
+            entry = (entry.parent / entry.read_text().partition(":")[2].strip()).parent.parent
+    return [entry] if (entry / "HEAD").is_file() else []
+
+
+def _is_below(folders: Iterable[Path], path: Path) -> bool:
+    return any(path.resolve().is_relative_to(folder) for folder in folders)
+
+
+def _obeyed(root: Path, written: Sequence[Path]) -> Iterator[Path]:
+    """The files in a folder that name programs which the user's own git, shell or editor would run."""
+    waiting = deque([root])
+    for _ in range(MOST_FOLDERS):
+        if not waiting:
+            return
+        folder = waiting.popleft()
+        with suppress(OSError):
+            found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in os.scandir(folder)}
+            own = "HEAD" in found and ({"objects", "refs"} <= found.keys() or "commondir" in found)
+            if own:
+                yield from _of_git(folder, root, written)
+            if found.get(".git") is False:
+                yield folder / ".git"
+            if found.get(".hg") and (folder / ".hg/hgrc").is_file():
+                yield folder / ".hg/hgrc"
+            names = READ_ONLY & found.keys()
+            yield from (folder / name for name in names if not (folder / name).is_symlink())
+            inside = {name for name, is_folder in found.items() if is_folder} - names
+            waiting += (folder / name for name in (inside & {"modules", "worktrees"} if own else inside))
+
+
+def _of_git(folder: Path, root: Path, written: Sequence[Path]) -> Iterator[Path]:
+    """Settings and hooks of one repository. Where its hooks would be a folder is made, so that no command makes it."""
+    yield from (path for name in ("config", "config.worktree", "commondir") if (path := folder / name).is_file())
+    if (folder / "commondir").is_file():
+        return
+    is_tree = folder.name == ".git"
+    for path in {folder / "hooks", *([hooks_folder(folder.parent, partial(_is_below, written))] if is_tree else [])}:
+        place = path.resolve()
+        if root in place.parents:
+            place.mkdir(parents=True, exist_ok=True)
+            yield place
+
+
+def _bwrap_options(wanted: Confinement) -> list[str]:
+    options = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    # Root could otherwise set values of the running kernel there.
+    for kernel in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
+        options += ["--ro-bind-try", kernel, kernel]
+    options += ["--tmpfs", _TEMPORARY, "--setenv", "TMPDIR", _TEMPORARY]
+    # Sockets of other services lie there; names are looked up through one of the folders.
+    options += ["--tmpfs", "/run", "--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]
+    mounts: dict[Path, list[str]] = {path: _hide(path) for path in wanted.hidden if os.path.exists(path)}
+    mounts |= {path: ["--bind-try", str(path), str(path)] for path in wanted.writable}
+    mounts |= {path: ["--ro-bind-try", str(path), str(path)] for path in wanted.readable}
+    # A folder before what lies in it: the nearest of them decides.
+    for path in sorted(mounts, key=lambda path: len(path.parts)):
+        options += mounts[path]
+    options += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL"]
+    return options if wanted.network else [*options, "--unshare-net"]
+
+
+def _hide(path: Path) -> list[str]:
+    return ["--tmpfs", str(path)] if path.is_dir() else ["--dev-bind", "/dev/null", str(path)]
+
+
+def _profile(wanted: Confinement) -> str:
+    """Rules for `sandbox-exec`; the last one that fits counts. Written from its manual, not run by our tests."""
+
+    def places(paths: Iterable[Path]) -> str:
+        return " ".join(f"(subpath {json.dumps(str(path), ensure_ascii=False)})" for path in paths)
+
+    temporary = (Path("/private/tmp"), Path("/private/var/folders"), Path("/dev"))
+    rules = ["(version 1)", "(allow default)", "(deny file-write*)", f"(allow file-write* {places(temporary)})"]
+    if wanted.hidden:
+        rules.append(f"(deny file-read* file-write* {places(wanted.hidden)})")
+    rules.append(f"(allow file-read* file-write* {places(wanted.writable)})")
+    if wanted.readable:
+        rules += [f"(deny file-write* {places(wanted.readable)})", f"(allow file-read* {places(wanted.readable)})"]
+    if not wanted.network:
+        rules.append("(deny network*)")
+    return "\n".join(rules)

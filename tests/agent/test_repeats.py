@@ -1,0 +1,257 @@
+"""A model that goes round in circles is told once and then stopped; one that works is left alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from leporello.agent.agent import CIRCLING
+from leporello.agent.events import Notice
+from leporello.agent.repeats import STOP_AFTER, TELL_AFTER, WAITED_SECONDS, Repeats
+from leporello.messages import ToolCall, is_result, text_of
+from leporello.providers.base import ModelReply
+from leporello.tools.base import ToolResult
+from leporello.usage import CanonicalUsage
+from tests.agent.conftest import Bench, call, calls
+from tests.agent.test_run_tools import stored
+
+MOST = 1 + TELL_AFTER + STOP_AFTER
+
+
+def endless(*commands: str) -> Iterator[Any]:
+    """A model that asks for the same commands for ever."""
+    for number, command in enumerate(itertools.cycle(commands)):
+        yield call("terminal", id=f"c{number}", command=command)
+
+
+def first(count: int, *commands: str) -> list[Any]:
+    return list(itertools.islice(endless(*commands), count))
+
+
+@pytest.mark.parametrize(
+    "commands", [("cat missing",), ("false",), ("cat missing", "ls none"), ("echo a", "echo b", "echo c")]
+)
+def test_circles_end_after_a_few_calls(bench: Bench, commands: tuple[str, ...]) -> None:
+    """Failing or not, one call, two in turn or three: 200 requests become a handful."""
+    agent = bench.agent(first(30, *commands))
+    said: list[str] = []
+    ended = agent.turn("go", lambda event: said.append(event.text) if isinstance(event, Notice) else None)
+    results = [text_of(message) for message in stored(agent) if is_result(message)]
+    assert ended.reason == "repeats"
+    assert len(results) == len(commands) + TELL_AFTER + STOP_AFTER
+    assert sum("Repeating them will not help" in text for text in results) == 1
+    assert sum("repeats calls" in text for text in said) == 1
+
+
+def test_the_other_calls_of_that_reply_are_answered_but_not_run(bench: Bench) -> None:
+    same = [(f"d{number}", "terminal", {"command": "false"}) for number in range(MOST)]
+    agent = bench.agent([calls(*same, ("last", "terminal", {"command": "touch made"}))])
+    assert agent.turn("go").reason == "repeats"
+    assert text_of(stored(agent)[-1]) == f"Error: {CIRCLING}"
+    assert not (bench.workdir / "made").exists()
+
+
+def test_the_model_that_listens_goes_on(bench: Bench) -> None:
+    agent = bench.agent(
+        [*first(MOST - 1, "false"), call("terminal", id="new", command="echo else"), *first(3, "false"), "done"]
+    )
+    assert agent.turn("go").text == "done"
+
+
+def test_trying_again_after_a_change_is_no_circle(bench: Bench) -> None:
+    """Edit, test, edit, test: the same failure, but something new in between."""
+    script: list[Any] = []
+    for number in range(12):
+        script.append(call("write_file", id=f"w{number}", path="a.txt", content=f"try {number}"))
+        script.append(call("terminal", id=f"t{number}", command="false"))
+    assert bench.agent([*script, "done"]).turn("go").text == "done"
+
+
+def test_the_count_survives_a_restart_in_the_middle_of_the_turn(bench: Bench) -> None:
+    """Taking a turn up again is no fresh start; a new message is."""
+    agent = bench.agent([*first(MOST - 1, "false"), RuntimeError("the program dies here")])
+    with pytest.raises(RuntimeError):
+        agent.turn("go")
+    agent.conversation.close()
+    again = bench.agent(first(30, "false"))
+    assert again.go_on().reason == "repeats"
+    asked = [message for message in stored(again) if is_result(message)]
+    assert len(asked) == MOST
+    fresh = bench.agent([*first(MOST - 1, "false"), "done"])
+    assert fresh.turn("try once more").text == "done"
+
+
+def test_the_count_survives_a_compaction(bench: Bench) -> None:
+    agent = bench.agent(first(30, "false"), window=16_000)
+    agent.conversation.append({"role": "user", "content": "x " * 6_000}, {"role": "assistant", "content": "y " * 4_000})
+    seen = 0
+
+    def fold(event: Any) -> None:
+        nonlocal seen
+        if type(event).__name__ == "ToolFinished":
+            seen += 1
+            if seen == 3:
+                agent.conversation.runtime.compactor.shrink("by hand")
+
+    assert agent.turn("go", fold).reason == "repeats"
+    assert agent.conversation.runtime.log.compactions >= 1
+    assert seen == MOST
+
+
+def made(text: str = "", **arguments: Any) -> tuple[ToolCall, ToolResult]:
+    return ToolCall("c", "terminal", str(arguments.pop("raw", '{"command": "make"}')), 0), ToolResult(text, **arguments)
+
+
+def test_what_counts_as_the_same() -> None:
+    """Blanks and the order of arguments don't matter; in failures, times and counts don't either."""
+    same = [
+        (made(is_error=True, text="failed at 12:01"), made(is_error=True, text="failed at 12:02")),
+        (made(details={"exit_code": 2}, text="took 1.2s"), made(details={"exit_code": 2}, text="took 3.4s")),
+        (made(raw='{"a": 1, "b": "x  y"}'), made(raw='{"b":"x y ","a":1}')),
+        (made(raw="not json"), made(raw="not json")),
+        (made(raw='{"command": "cat x # 1"}', is_error=True), made(raw='{"command": "cat x # 2"}', is_error=True)),
+    ]
+    other = [
+        (made(text="10% done"), made(text="20% done")),
+        (made(raw='{"command": "make"}'), made(raw='{"command": "make all"}')),
+        (made(text="one", is_error=True), made(text="two", is_error=True)),
+    ]
+    for pairs, expected in ((same, True), (other, False)):
+        for earlier, later in pairs:
+            repeats = Repeats()
+            assert not repeats.note(*earlier, 0.0)
+            assert repeats.note(*later, 0.0) is expected
+
+
+NOISE = [
+    "2026-11-16T19:03:{n:02d}.123Z ok",
+    "Mon Nov 16 19:{n:02d}:36 UTC 2026",
+    "finished in {n}.{n}7s",
+    "took {n} ms",
+    "request id 3f2504e0-4f89-41d3-9a0c-0305e82c{n:04d}",
+    "trace 9f8e7d6c5b4a3928{n:04d}",
+    "req_01HZXK{n:04d}abcdefgh failed to start",
+    "<object at 0x7f55228c{n:04x}>",
+    "wrote /tmp/tmp{t}/out.txt",
+    "listening, pid {n}",
+    "at 17319{n:05d}: nothing to do",
+]
+
+
+def circled(rows: Iterator[tuple[ToolCall, ToolResult]]) -> int:
+    """After how many calls the turn is stopped; 200 when it is not."""
+    repeats = Repeats()
+    for number, (asked, result) in enumerate(itertools.islice(rows, 200), start=1):
+        repeats.note(asked, result, 0.1)
+        repeats.advice()
+        if repeats.too_many:
+            assert repeats.told
+            return number
+    return 200
+
+
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("form", NOISE)
+def test_what_clocks_and_counters_add_makes_no_new_result(form: str, failed: bool) -> None:
+    shown = (form.format(n=number, t="abcdefghij"[number % 7 :] + "xyz") for number in itertools.count())
+    assert circled(made(text, is_error=failed) for text in shown) == MOST
+
+
+def test_lines_in_another_order_make_no_new_result() -> None:
+    lines = [f"row {letter}" for letter in "abcdef"]
+    assert circled(made("\n".join(lines[n % 6 :] + lines[: n % 6])) for n in itertools.count()) == MOST
+
+
+def test_a_bare_counter_takes_longer() -> None:
+    """It may be a sign of progress, for a while."""
+    assert 8 <= circled(made(f"call {number}: the queue is empty") for number in itertools.count()) <= 12
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["cat missing{n}.txt", "cat ./missing.txt #{t}", "cat 'missing.txt' {t}", "{t}=1 cat missing.txt", "cat {t}.txt"],
+)
+def test_the_same_failure_with_other_arguments_is_a_circle(form: str) -> None:
+    def rows() -> Iterator[tuple[ToolCall, ToolResult]]:
+        for number in itertools.count():
+            name = form.format(n=number, t="".join(chr(97 + (number * k) % 26) for k in (3, 5, 7)))
+            text = f"cat: {name.split()[-1]}: No such file or directory"
+            yield made(text, raw=json.dumps({"command": name}), details={"exit_code": 1}, status="exit code 1")
+
+    assert circled(rows()) <= 12
+
+
+def test_a_call_that_fails_again_is_a_circle_whatever_it_says() -> None:
+    """Random words in an output, or another comment behind the command, are no news."""
+    words = ("alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "willow")
+    said = (made(f"broken near {word}", is_error=True) for word in itertools.cycle(words))
+    assert circled(said) == 1 + 2 * (TELL_AFTER + STOP_AFTER)
+    noted = (made(raw=json.dumps({"command": f"false  # {word} now"}), is_error=True) for word in words)
+    assert circled(noted) == MOST
+
+
+def test_looking_around_is_no_circle() -> None:
+    """Searches that find nothing, sizes of many files, failures of different kinds."""
+    for form, text, code in (
+        ("grep -r {t} src", "(no output)", 1),
+        ("wc -l chapter{n}.txt", "{n}2 chapter{n}.txt", 0),
+        ("pytest tests/test_{t}.py", "FAILED test_{t} - {t}{t} is not what {t} {t}x said", 1),
+        ("head -n {n} a.txt", "line {t}", 0),
+    ):
+        values = [{"n": n, "t": "".join(chr(97 + (n * k) % 26) for k in (1, 3, 5, 7))} for n in range(26)]
+        rows = (
+            made(
+                text.format(**value),
+                raw=json.dumps({"command": form.format(**value)}),
+                details={"exit_code": code},
+                status=f"exit code {code}",
+            )
+            for value in values
+        )
+        assert circled(rows) == 200, form
+
+
+def test_waiting_is_no_circle() -> None:
+    """A call that took its time and succeeded was a wait; one that fails slowly is a circle all the same."""
+    repeats = Repeats()
+    for _ in range(50):
+        repeats.note(*made("running"), 0.1)
+        repeats.note(*made("", raw='{"command": "sleep 30"}'), WAITED_SECONDS)
+        assert not repeats.too_many
+    for _ in range(MOST):
+        repeats.note(*made("stopped", is_error=True), 120.0)
+    assert repeats.too_many
+
+
+def test_the_state_is_read_back_or_begun_afresh() -> None:
+    repeats = Repeats()
+    for _ in range(3):
+        repeats.note(*made("x"), 0.0)
+    assert Repeats.from_dict(repeats.as_dict()) == repeats
+    for broken in (None, [], {"seen": 3}, {"in_a_row": 2}, "x"):
+        assert Repeats.from_dict(broken) == Repeats()
+
+
+@pytest.mark.parametrize("ending", ["stop", "end_turn", "tool_calls", "tool_use", "", "eos", "refusal", "unknown"])
+@pytest.mark.parametrize("said", ["", None, "  \n", "\u200b\ufeff", "<think>hm\n</think>\n", "<think>cut off", []])
+def test_an_empty_answer_is_said(bench: Bench, ending: str, said: Any) -> None:
+    """Not taken for an answer, whatever the provider calls it: whoever asked is told that there was none."""
+    reply = ModelReply({"role": "assistant", "content": said}, CanonicalUsage(9, 0), ending)
+    assert bench.agent([reply]).turn("go").reason == "empty"
+
+
+@pytest.mark.parametrize("ending", ["length", "content_filter"])
+def test_an_empty_answer_with_a_reason_keeps_it(bench: Bench, ending: str) -> None:
+    reply = ModelReply({"role": "assistant", "content": ""}, CanonicalUsage(9, 0), ending)
+    assert bench.agent([reply]).turn("go").reason == ending
+
+
+def test_an_answer_is_no_empty_one(bench: Bench) -> None:
+    assert bench.agent(["words"], id="c").turn("go").reason == "stop"
+    refusal = ModelReply({"role": "assistant", "content": None, "refusal": "I can't."}, CanonicalUsage(9, 3), "stop")
+    ended = bench.agent([refusal], id="d").turn("go")
+    assert (ended.text, ended.reason) == ("I can't.", "stop")

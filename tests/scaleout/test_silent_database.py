@@ -1,0 +1,67 @@
+"""A database that hangs instead of being down: answers come in time all the same. And a worker waits for its store."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from leporello.errors import StoreUnavailable
+from leporello.gateway.server import open_when_there
+from tests.scaleout.plant import MODEL, Talker, plant, until
+from tests.store.server import Server
+
+PROMISED = 10.0
+SLOW_MACHINE = 10.0
+
+
+def test_answers_come_though_the_database_is_silent(tmp_path: Path, server: Server, database: str) -> None:
+    """Thirty requests at once, and `/readyz` among them, are 503 in time; then everything goes on."""
+    with plant(tmp_path, database, workers=1) as made:
+        url = made.workers[0].url
+        id = Talker(made).begin()
+        with server.silent(), ThreadPoolExecutor(31) as clients:
+            began = time.monotonic()
+            asked = [clients.submit(httpx2.get, f"{url}/api/conversations/{id}", timeout=60) for _ in range(20)]
+            asked += [
+                clients.submit(
+                    httpx2.post,
+                    f"{url}/v1/chat/completions",
+                    json={"model": MODEL, "messages": [{"role": "user", "content": f"Client {number}."}]},
+                    timeout=60,
+                )
+                for number in range(10)
+            ]
+            ready = httpx2.get(f"{url}/readyz", timeout=60)
+            ready_after = time.monotonic() - began
+            answers = [task.result() for task in asked]
+            took = time.monotonic() - began
+        assert ready.status_code == 503
+        assert ready_after < PROMISED
+        assert {answer.status_code for answer in answers[:20]} == {503}
+        assert all("retry-after" in answer.headers for answer in answers[:20])
+        assert took < PROMISED + SLOW_MACHINE
+        until(lambda: httpx2.get(f"{url}/readyz", timeout=30).status_code == 200, "ready again")
+        assert Talker(made).say(id, "Still there?", "after", 0)["status"] == "done"
+
+
+def test_a_worker_that_comes_before_its_database_waits_for_it(
+    server: Server, database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.stop()
+    starter = threading.Timer(2.0, server.start)
+    starter.start()
+    with open_when_there(database) as store:
+        assert not store.conversations.page().conversations
+    starter.join()
+    assert capsys.readouterr().err.count("Waiting for it") >= 1
+
+
+def test_a_database_that_answers_no_is_an_error_at_once(server: Server) -> None:
+    """Waiting would not make a missing database appear."""
+    with pytest.raises(StoreUnavailable, match="does not exist"):
+        open_when_there(server.url("no_such_database"))

@@ -1,0 +1,236 @@
+"""What a successor needs to go on: files with what changed, answered questions, attachments, actions numbered on."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+
+import pytest
+
+from leporello.events import Span
+from leporello.ledger.ledger import Ledger
+from leporello.ledger.units import INTENT
+from leporello.summaries.deterministic import WHERE_TOKENS, SectionSource, build, plain_sections
+from leporello.summaries.episodes import episode_lines
+from leporello.summaries.fold import Fold
+from leporello.summaries.handoff import Handoff, Section, parse, render
+from leporello.summaries.import_fold import inherit
+from leporello.summaries.sections import (
+    attached_lines,
+    file_lines,
+    goal,
+    read_file_line,
+    resolved_questions,
+    state_lines,
+    todo_lines,
+)
+
+ALL = range(1, 1_000)
+
+
+def user(text: str) -> list[dict]:
+    return [{"role": "user", "content": text}]
+
+
+def answer(text: str) -> list[dict]:
+    return [{"role": "assistant", "content": text}]
+
+
+def call(name: str, result: str = "ok", **arguments: object) -> list[dict]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    asked = {"id": "c", "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": "c", "content": result},
+    ]
+
+
+def ledger_of(*turns: list[dict]) -> Ledger:
+    ledger = Ledger()
+    for number, message in enumerate((message for turn in turns for message in turn), 1):
+        ledger.add(number, message)
+    return ledger
+
+
+def told(lines: list) -> list[str]:
+    return [line.text for line in lines]
+
+
+PARSER = call("edit_file", path="a/parser.py", old_string="x", new_string="def read(text):\n    return text")
+LEXER = call("write_file", path="a/lexer.py", content="class Lexer:\n    pass\n\ndef scan():\n    pass")
+
+
+def test_files_say_what_changed_in_them_and_whether_it_was_committed() -> None:
+    commit = call("terminal", "[main 1a2b3c4] parser", command="git add a/parser.py && git commit -m parser")
+    lines = told(file_lines(ledger_of(PARSER, LEXER, commit), ALL))
+    assert lines == [
+        "a/lexer.py (changed ×1: +5 Lexer, scan; not committed)",
+        "a/parser.py (changed ×1: +2 −1 read; committed m6)",
+    ]
+
+
+def test_an_edit_after_a_commit_is_told_and_a_failed_commit_is_none() -> None:
+    commit = call("terminal", "[main 1a2b3c4] all", command="git commit -am all")
+    refused = call("terminal", "error: exit_code: 1", command="git commit -am all")
+    assert told(file_lines(ledger_of(PARSER, commit, PARSER), ALL)) == [
+        "a/parser.py (changed ×2: +2 −1 read; changed since the commit)"
+    ]
+    assert told(file_lines(ledger_of(PARSER, refused), ALL)) == ["a/parser.py (changed ×1: +2 −1 read)"]
+
+
+def test_what_is_known_of_files_goes_from_fold_to_fold() -> None:
+    commit = call("terminal", "[main 1a2b3c4] all", command="git commit -am all")
+    before = file_lines(ledger_of(PARSER, commit, LEXER), ALL)
+    later = Ledger()
+    inherit(later, Fold(1, Span(1, 9), parse(render(Handoff({Section.FILES: tuple(before)})))))
+    assert [line.partition(" m")[0] for line in told(file_lines(later, ALL))] == [
+        line.partition(" m")[0] for line in told(before)
+    ]
+
+
+def test_answered_questions_stand_with_their_answer() -> None:
+    ledger = ledger_of(
+        user("Which port does the staging server listen on?"),
+        answer("I looked it up for you just now.\nThe staging server has port 8443, behind the proxy."),
+        user("Why is that so?"),
+        user("Change it to 9443."),
+        answer("Done."),
+    )
+    assert told(resolved_questions(ledger, ALL)) == [
+        "“Which port does the staging server listen on?” → The staging server has port 8443, behind the proxy."
+    ]
+
+
+def test_actions_keep_their_numbers_when_older_ones_give_way_and_in_later_folds() -> None:
+    asks = [turn for k in range(4) for turn in (user(f"Please change part number {k} of it."), PARSER)]
+    lines = episode_lines(ledger_of(*asks), range(5, 100))
+    assert [line.ordinal for line in lines] == [2, 3, 4][-len(lines) :]
+    text = render(Handoff({Section.COMPLETED: tuple(lines)}))
+    assert f"\n{lines[-1].ordinal}. " in text
+    later = Ledger()
+    inherit(later, Fold(1, Span(1, 12), parse(text)))
+    for number, message in enumerate([*user("And now write the manual for it."), *LEXER], 20):
+        later.add(number, message)
+    assert [line.ordinal for line in episode_lines(later, ALL)] == [*(line.ordinal for line in lines), 5]
+
+
+def test_attachments_are_told_by_kind_size_and_hash_and_carried_on() -> None:
+    data = b64encode(b"x" * 2_048).decode()
+    pdf = {"type": "file", "file": {"filename": "plan.pdf", "file_data": f"data:application/pdf;base64,{data}"}}
+    sound = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    parts = [{"type": "text", "text": "Look at these, please, all of them."}, pdf, sound, picture]
+    ledger = ledger_of([{"role": "user", "content": parts}])
+    digest = sha256(b"x" * 2_048).hexdigest()[:12]
+    lines = attached_lines(ledger, ALL)
+    assert told(lines) == [
+        f"Attached: file, “plan.pdf”, application/pdf, 2 KB, sha256 {digest}; the message holds it whole",
+        f"Attached: audio, wav, 2 KB, sha256 {digest}; the message holds it whole",
+        "Attached: image, at https://example.org/a.png; the message holds it whole",
+    ]
+    later = Ledger()
+    inherit(later, Fold(1, Span(1, 1), parse(render(Handoff({Section.FILES: tuple(lines)})))))
+    assert told(attached_lines(later, ALL)) == told(lines)
+
+
+def test_where_we_are_is_short_however_large_the_budget() -> None:
+    todo = call("todo_write", todos="")
+    todo[0]["tool_calls"][0]["function"]["arguments"] = json.dumps(
+        {"todos": [{"content": f"Step {k}: " + "and so on " * 15, "status": "pending"} for k in range(60)]}
+    )
+    ledger = ledger_of(user("Build it. " + "Long words follow here. " * 100), todo)
+    made = plain_sections(SectionSource(ledger, ALL), 100_000, lambda text: len(text.split()))
+    top = (Section.ACTIVE_TASK, Section.GOAL, Section.STATE, Section.BLOCKED, Section.REMAINING)
+    assert 1_000 < sum(len(line.text.split()) for section in top for line in made[section]) <= WHERE_TOKENS
+
+
+def test_the_goal_is_the_first_request_that_has_words() -> None:
+    ledger = ledger_of(user("<command-args></command-args>"), user("Write a parser for the new format."))
+    assert told(goal(ledger, ALL)) == ["Write a parser for the new format."]
+
+
+def test_a_command_that_is_only_a_here_document_goes_by_its_tool() -> None:
+    ledger = ledger_of(user("Please run the checks once."), call("terminal", "1 passed", command="<<'EOF' pytest\nEOF"))
+    assert told(episode_lines(ledger, ALL)) == ["“Please run the checks once.”: terminal → 1 passed"]
+
+
+def test_the_state_says_how_a_check_ended_not_how_much_it_printed() -> None:
+    ledger = ledger_of(user("Please run the checks once."), call("terminal", "all\nfine", command="make lint"))
+    assert told(state_lines(ledger)) == ["Last check: make lint → no error shown"]
+
+
+def test_files_changed_by_commands_are_told_with_their_commit() -> None:
+    patch = "apply_patch <<'P'\n*** Begin Patch\n*** Update File: core/a.py\n-x\n+def run(): pass\n*** End Patch\nP"
+    ledger = ledger_of(
+        call("shell", "Success", command=patch),
+        call("shell", "", command="sed -i 's/a/b/' core/b.py && cat > docs/c.md <<'E'\n# Title\nE"),
+        call("shell", "", command="git add core/"),
+        call("shell", "[main 1a2b3c4] core", command="git commit -m core"),
+    )
+    assert told(file_lines(ledger, ALL)) == [
+        "core/b.py (changed ×1: sed; committed m8)",
+        "docs/c.md (changed ×1: +1 Title; not committed)",
+        "core/a.py (changed ×1: `x` → `def run(): pass`; committed m8)",
+    ]
+
+
+def test_a_file_that_is_still_being_worked_on_is_told() -> None:
+    ledger = ledger_of(PARSER, LEXER, PARSER)
+    assert [line.sources for line in file_lines(ledger, range(1, 5))] == [(2, 6), (4,)]
+
+
+def test_a_command_to_the_program_is_no_goal() -> None:
+    ledger = ledger_of(user("/mode"), answer("ok"), user("Port the importer to Rust, please."))
+    assert told(goal(ledger, ALL)) == ["Port the importer to Rust, please."]
+
+
+def test_a_list_that_nobody_kept_up_is_no_remaining_work() -> None:
+    todo = call("update_plan", plan=[{"step": "Write docs", "status": "pending"}])
+    asked = [[*user(f"Please do the other thing number {n} now."), *answer("Done.")] for n in range(4)]
+    assert len(todo_lines(ledger_of(todo, *asked[:3]))) == 1
+    assert todo_lines(ledger_of(todo, *asked)) == []
+
+
+def test_a_line_that_took_the_place_of_another_is_told() -> None:
+    one = call(
+        "edit_file", path="a.ts", old_string="a()\nlet x = 'User' (old);", new_string="a()\nlet x = email || 'User';"
+    )
+    (line,) = file_lines(ledger_of(one), ALL)
+    assert line.text == "a.ts (changed ×1: `let x = 'User' (old);` → `let x = email || 'User';`)"
+    assert read_file_line(line, "").path == "a.ts"
+
+
+CHAT = [
+    user("I walked by the lake with my sister on Sunday and we talked for hours about our old school."),
+    answer("Crazy stuff has been happening to me since we last talked. The bread is now my own recipe, by the way."),
+    user("Tell me more about the bread that you bake at the weekends, please."),
+    answer("I use rye flour instead of wheat flour because the loaf keeps for a week then."),
+]
+
+
+def test_a_talk_decides_nothing() -> None:
+    """ "Since" and "because" settle nothing among people, and advice changes nothing; the words stay in the index."""
+    made = build(ledger_of(*CHAT), range(1, 5), 600, len)
+    assert not made[Section.DECISIONS]
+    assert not made[Section.CRITICAL]
+    assert "rye flour instead of wheat" in "\n".join(told(made[Section.INDEX]))
+    worked = build(ledger_of(*CHAT, call("bake", "done")), range(1, 7), 900, len)
+    assert "rye flour instead of wheat" in "\n".join(told(worked[Section.DECISIONS]))
+
+
+def test_what_only_leads_to_something_left_out_is_not_told() -> None:
+    """ "The steps are:" without the steps says nothing; with them it stays."""
+    said = answer("The ferry leaves Hanstholm at noon.\nHere are the three options for Hanstholm:\n" + "x y z " * 60)
+    ledger = ledger_of(user("Which ferry is it from Hanstholm to the islands?"), said, call("look", "done"))
+    short = build(ledger, range(1, 4), 110, lambda text: len(text.split()))
+    assert "Here are the three options" not in render(short)
+    assert "leaves Hanstholm at noon" in render(short)
+
+
+@pytest.mark.parametrize(
+    "text", ["I’m going to add the tests.", "I'll add the tests.", "Then I’ll run them.", "Let’s see."]
+)
+def test_what_a_call_is_announced_with_is_told_by_the_call(text: str) -> None:
+    """With either apostrophe."""
+    assert INTENT.search(text)
