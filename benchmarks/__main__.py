@@ -1,7 +1,9 @@
 """`python -m benchmarks [NAME ...] [--quick | --write]`: measure and print; with --write the docs get the new figures.
 
---quick takes less data where there is much: it shows that a benchmark works, not what it would find. --messages=N is
-the size of the store benchmark, which otherwise takes most of an hour.
+Without a name those that together take a few minutes; `--full`: all. --quick takes less data where there is much: it
+shows that a benchmark works, not what it would find. --messages=N is the size of the store benchmark, which otherwise
+takes most of an hour. --earlier=FOLDER names the sources of release 0.1.0, to be measured beside these. --write with
+--full and --earlier makes every table of the page.
 """
 
 from __future__ import annotations
@@ -11,27 +13,71 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks import compare, dashboard, gateway, gateway_memory, overhead, scaleout, startup, steady, store
+from benchmarks import (
+    clients,
+    compare,
+    dashboard,
+    decision,
+    field,
+    gateway,
+    gateway_memory,
+    linear,
+    opening,
+    overhead,
+    scaleout,
+    sizes,
+    startup,
+    steady,
+    store,
+    turns,
+    usage,
+)
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "benchmarks.md"
-PAGES = {"scaleout": PAGE.with_name("deploy.md"), "dashboard": PAGE.with_name("dashboard.md")}
+BILL = PAGE.with_name("bill.md")
+GUIDES = PAGE.parent.parent / "guides"
+PAGES = {
+    "scaleout": GUIDES / "deploy.md",
+    "dashboard": GUIDES / "dashboard.md",
+    "field": BILL,
+    "usage": BILL,
+    "clients": BILL,
+    "decision": PAGE.with_name("policy.md"),
+}
 """Where figures stand that are not among the benchmarks."""
 PARTS: dict[str, Callable[[], str]] = {
     "compress": compare.run,
+    "linear": linear.run,
     "steady": steady.run,
     "overhead": overhead.run,
     "startup": startup.run,
+    "opening": opening.run,
+    "turns": turns.run,
     "gateway": gateway.run,
     "memory": gateway_memory.run,
+    "sizes": sizes.run,
     "store": store.run,
     "dashboard": dashboard.run,
     "scaleout": scaleout.run,
+    "usage": usage.run,
+    "field": field.run,
+    "clients": clients.run,
+    "decision": decision.run,
 }
+SHORT = ("compress", "steady", "overhead", "startup", "sizes")
+"""What `make bench` runs: under ten minutes."""
+BESIDE_EARLIER = {"compress": compare.run, "startup": startup.run, "opening": opening.run}
+FULL = PARTS | {"sizes": sizes.run_full}
 QUICK = PARTS | {
+    "linear": linear.run_quick,
+    "sizes": sizes.run_quick,
+    "opening": opening.run_quick,
+    "turns": turns.run_quick,
     "dashboard": dashboard.run_quick,
     "store": store.run_quick,
     "gateway": gateway.run_quick,
@@ -53,11 +99,15 @@ def main(arguments: list[str]) -> int:
     """Run what was asked for; everything without a name."""
     quick = "--quick" in arguments
     write = "--write" in arguments and not quick
-    parts = QUICK if quick else PARTS
+    parts = QUICK if quick else FULL if "--full" in arguments else PARTS
     for argument in arguments:
         if argument.startswith("--messages="):
             parts = parts | {"store": partial(store.run_sized, int(argument.partition("=")[2]))}
-    names = [argument for argument in arguments if not argument.startswith("--")] or list(PARTS)
+        if argument.startswith("--earlier="):
+            earlier = Path(argument.partition("=")[2]).resolve()
+            parts = parts | {name: partial(run, earlier) for name, run in BESIDE_EARLIER.items()}
+    names = [argument for argument in arguments if not argument.startswith("--")]
+    names = names or list(PARTS if "--full" in arguments else SHORT)
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         print(f"There is no benchmark {unknown[0]!r}; there are: {', '.join(PARTS)}", file=sys.stderr)
@@ -66,8 +116,9 @@ def main(arguments: list[str]) -> int:
     print(where)
     for name in names:
         print(f"\n## {name}\n", flush=True)
+        began = time.perf_counter()
         result = parts[name]()
-        print(result, flush=True)
+        print(f"{result}\n\n{name} took {time.perf_counter() - began:.0f} s.", flush=True)
         if write:
             page = PAGES.get(name, PAGE)
             page.write_text(replaced(page, name, f"{where}\n\n{result}"), encoding="utf-8")

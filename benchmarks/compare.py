@@ -1,20 +1,26 @@
-"""`compress()` without a model on a session of a million tokens, beside hermes-agent's compressor, in one run."""
+"""`compress()` without a model beside hermes-agent's compressor and an earlier release, in one run.
+
+Recorded sessions joined to several sizes (LEPORELLO_DATA), and a generated one whose facts are known. Processor time;
+the engines take turns, so that other work on the machine slows all alike.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import HERMES, run_hermes
+from benchmarks.peers import HERMES, environment
+from benchmarks.recorded import joined
 from benchmarks.table import seconds, table
-from leporello import compress
-from leporello.engines.compressor import ContextCompressor
 from leporello.messages import Message
 from leporello.testing.sessions import FactKind, GeneratedSession, generate
 from leporello.tokens import TokenCounter
@@ -22,117 +28,160 @@ from leporello.turns import validate
 from tests.support.checks import context_text, plain
 
 MESSAGES, TOKENS = 3_000, 1_000_000
+SIZES = {100_000: 5, 450_000: 5, 1_000_000: 5, 4_000_000: 1}
+"""Tokens of joined recorded sessions, and how often they are compacted."""
 WINDOW = 200_000
 REPEATS = 5
+WARM_UP = 40
+"""Messages of a first compaction that is not measured: patterns and vocabularies are loaded in it."""
+MOST_EARLIER = 10_000
+"""Messages of the longest session that an earlier release is asked to compact: it takes a minute there."""
+DRIVER = Path(__file__).with_name("compaction_driver.py")
+OURS, PEER, SHIPPED, EARLIER = "Leporello", HERMES.replace("==", " "), "as shipped", "earlier"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Measured:
-    """One way of compressing: how long it took (wall and processor seconds of each run), what it left."""
+    """What the runs of one engine on one session took, in processor seconds."""
 
-    name: str
-    times: list[tuple[float, float]]
-    result: list[Message]
+    cold: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
+    appended: list[float] = field(default_factory=list)
+    """Of each run: all messages, one after another."""
+    appends: list[float] = field(default_factory=list)
+    """Of each message."""
+    result: list[Message] = field(default_factory=list)
 
-    @property
-    def wall(self) -> float:
-        """The median wall time."""
-        return statistics.median(wall for wall, _ in self.times)
-
-    @property
-    def cpu(self) -> float:
-        """The median processor time: what is compared, because other work on the machine does not change it."""
-        return statistics.median(cpu for _, cpu in self.times)
+    def take(self, answer: dict[str, Any]) -> None:
+        self.cold.append(answer["cold"])
+        self.result = answer["result"]
+        if "warm" in answer:
+            self.warm.append(answer["warm"])
+            self.appended.append(sum(answer["appends"]))
+            self.appends += answer["appends"]
 
 
-def run() -> str:
-    """The table, and what stands behind it."""
+def run(earlier: Path | None = None) -> str:
+    """The tables. `earlier`: the sources of an earlier release, to stand beside this one."""
     session = generate(seed=1, messages=MESSAGES, tokens=TOKENS, images=0)
-    counter = TokenCounter.for_model(None)
-    appended = _append_times(session)
-    warm = Measured("Leporello, warm", *_timed(lambda: _warm_engine(session), _compress))
-    cold = Measured("Leporello, cold", *_timed(lambda: None, lambda _: list(compress(session.messages, window=WINDOW))))
-    peer = _hermes(session)
-    rows = [_row(way, warm, session, counter) for way in (warm, cold, *peer)]
-    size = f"{len(session.messages):,} messages, {counter.messages(session.messages):,} tokens (o200k)"
-    header = ["", "processor", "wall", "x warm", "messages", "tokens", "valid", "rules", "errors", "identifiers"]
+    lists: dict[str, tuple[list[Message], int]] = {}
+    if "LEPORELLO_DATA" in os.environ:
+        lists |= {f"recorded, {_short(size)}": (joined(size), repeats) for size, repeats in SIZES.items()}
+    lists["generated, 1M"] = (list(session.messages), REPEATS)
+    measured = {name: _interleaved(messages, repeats, earlier) for name, (messages, repeats) in lists.items()}
+    counts = {name: len(messages) for name, (messages, _) in lists.items()}
     return "\n".join(
         [
-            f"{size}, window {WINDOW:,}, no summary model, medians of {REPEATS} runs:",
+            f"Window {WINDOW:,}, no summary model; processor time, medians of {REPEATS} runs that take turns "
+            "(one at 4M), with the fastest and the slowest; the earlier release ran once:",
             "",
-            table(header, rows),
+            _times(measured, counts),
             "",
-            f"Appending one message (count and ledger): median {seconds(statistics.median(appended))}, "
-            f"mean {seconds(statistics.fmean(appended))}. Warm means that this was done as the messages came in; cold "
-            "starts from a bare list in a fresh process state.",
+            "Appending one message (ledger and count), and what the sum of all appends and a compaction takes:",
+            "",
+            _appends(measured),
+            "",
+            "What is left of the generated session:",
+            "",
+            _left(measured["generated, 1M"], session),
         ]
     )
 
 
-def _append_times(session: GeneratedSession) -> list[float]:
-    engine = ContextCompressor(WINDOW)
-    times = []
-    for message in session.messages:
-        begun = time.perf_counter()
-        engine.observe(message)
-        times.append(time.perf_counter() - begun)
-    return times
+def _interleaved(messages: Sequence[Message], repeats: int, earlier: Path | None) -> dict[str, Measured]:
+    found: dict[str, Measured] = {}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        files = folder / "warm-up.json", folder / "session.json"
+        for file, part in zip(files, (messages[:WARM_UP], messages), strict=True):
+            file.write_text(json.dumps(part), encoding="utf-8")
+        python = Path(sys.executable)
+        ways = {OURS: (python, "leporello", None), PEER: (environment(HERMES), "hermes", None)}
+        ways[SHIPPED] = (environment(HERMES), "hermes-shipped", None)
+        if earlier is not None and len(messages) < MOST_EARLIER:
+            ways[EARLIER] = (python, "leporello", earlier)
+        drivers = {name: stack.enter_context(_driver(*way, folder)) for name, way in ways.items()}
+        for turn in range(-1, repeats):
+            for name, driver in drivers.items():
+                if turn > 0 and name in (SHIPPED, EARLIER):
+                    continue  # They are slow, and nothing is held to their figures.
+                driver.stdin.write(f"{files[turn >= 0]}\n")
+                driver.stdin.flush()
+                answer = json.loads(driver.stdout.readline())
+                if turn >= 0:
+                    found.setdefault(name, Measured()).take(answer)
+    return found
 
 
-def _warm_engine(session: GeneratedSession) -> tuple[ContextCompressor, list[Message]]:
-    engine = ContextCompressor(WINDOW)
-    for message in session.messages:
-        engine.observe(message)
-    return engine, session.messages
+@contextmanager
+def _driver(python: Path, engine: str, sources: Path | None, home: Path) -> Iterator[Any]:
+    # A bare environment: no key, no settings and no path of the person who runs this.
+    bare = {"PATH": "/usr/bin:/bin", "HOME": str(home), **({"PYTHONPATH": str(sources)} if sources else {})}
+    command = [python, DRIVER, engine, str(WINDOW), str(home)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=bare) as process:
+        yield process
 
 
-def _compress(made: tuple[ContextCompressor, list[Message]]) -> list[Message]:
-    engine, messages = made
-    return engine.compress(messages, force=True)
+def _times(measured: dict[str, dict[str, Measured]], counts: dict[str, int]) -> str:
+    rows = []
+    for name, ways in measured.items():
+        ours, peer, earlier = ways[OURS], ways[PEER], ways.get(EARLIER)
+        cold, warm, theirs = (statistics.median(times) for times in (ours.cold, ours.warm, peer.cold))
+        rows.append(
+            [
+                name,
+                f"{counts[name]:,}",
+                _spread(ours.cold),
+                _spread(ours.warm),
+                seconds(earlier.cold[0]) if earlier else "-",
+                seconds(earlier.warm[0]) if earlier else "-",
+                _spread(peer.cold),
+                f"{cold / theirs:.1f}",
+                f"{theirs / warm:.1f}",
+            ]
+        )
+    header = ["session", "messages", "cold", "warm", "0.1.0 cold", "0.1.0 warm", PEER, "cold / it", "it / warm"]
+    return table(header, rows)
 
 
-def _timed(
-    prepare: Callable[[], Any], work: Callable[[Any], list[Message]]
-) -> tuple[list[tuple[float, float]], list[Message]]:
-    times = []
-    result: list[Message] = []
-    for _ in range(REPEATS):
-        prepared = prepare()
-        wall, cpu = time.perf_counter(), time.process_time()
-        result = work(prepared)
-        times.append((time.perf_counter() - wall, time.process_time() - cpu))
-    return times, result
+def _appends(measured: dict[str, dict[str, Measured]]) -> str:
+    rows = []
+    for name, ways in measured.items():
+        ours, earlier = ways[OURS], ways.get(EARLIER)
+        cells = [name, *_quantiles(ours), seconds(statistics.median(ours.appended) + statistics.median(ours.warm))]
+        rows.append(cells + (_quantiles(earlier) if earlier else ["-", "-", "-"]))
+    header = ["session", "median", "p99", "slowest", "all appends + compaction"]
+    return table([*header, "0.1.0 median", "0.1.0 p99", "0.1.0 slowest"], rows)
 
 
-def _hermes(session: GeneratedSession) -> list[Measured]:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "session.json"
-        file.write_text(json.dumps(session.as_document()), encoding="utf-8")
-        home = Path(folder) / "home"
-        home.mkdir()
-        answer = run_hermes(file, WINDOW, REPEATS, home)
-    name = HERMES.replace("==", " ")
-    return [
-        Measured(f"{name}, summary call fails at once", answer["alone"], answer["result"]),
-        Measured(f"{name}, as shipped without a provider", answer["as_shipped"], answer["result"]),
-    ]
+def _quantiles(way: Measured) -> list[str]:
+    times = sorted(way.appends)
+    return [seconds(statistics.median(times)), seconds(times[int(len(times) * 0.99)]), seconds(times[-1])]
 
 
-def _row(way: Measured, base: Measured, session: GeneratedSession, counter: TokenCounter) -> list[str]:
-    text = context_text(way.result)
-    return [
-        way.name,
-        seconds(way.cpu),
-        seconds(way.wall),
-        f"{way.cpu / base.cpu:.1f}",
-        f"{len(way.result):,}",
-        f"{counter.messages(way.result):,}",
-        "yes" if not validate(way.result) else "no",
-        *(_kept(session, kind, text) for kind in (FactKind.RULE, FactKind.ERROR, FactKind.IDENTIFIER)),
-    ]
+def _left(ways: dict[str, Measured], session: GeneratedSession) -> str:
+    counter = TokenCounter.for_model(None)
+    rows = []
+    for name, way in ways.items():
+        text = context_text(way.result)
+        told = f"{PEER}, as shipped without a provider" if name == SHIPPED else "0.1.0" if name == EARLIER else name
+        kept = [_kept(session, kind, text) for kind in (FactKind.RULE, FactKind.ERROR, FactKind.IDENTIFIER)]
+        size = [f"{len(way.result):,}", f"{counter.messages(way.result):,}"]
+        rows.append([told, _spread(way.cold), *size, "yes" if not validate(way.result) else "no", *kept])
+    return table(["", "cold", "messages", "tokens", "valid", "rules", "errors", "identifiers"], rows)
 
 
 def _kept(session: GeneratedSession, kind: FactKind, text: str) -> str:
     """How many planted facts of a kind that still hold are in the compressed context."""
     facts = [fact for fact in session.of(kind) if fact.alive() and fact.plain]
     return f"{sum(plain(fact.text) in text for fact in facts)}/{len(facts)}"
+
+
+def _spread(times: Sequence[float]) -> str:
+    if len(times) == 1:
+        return seconds(times[0])
+    return f"{seconds(statistics.median(times))} ({seconds(min(times))} to {seconds(max(times))})"
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens // 1_000_000}M" if tokens >= 1_000_000 else f"{tokens // 1_000}K"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from benchmarks.gateway_servers import (
     HERE,
     KEY,
     LITELLM,
+    Served,
     headroom,
     leporello,
     litellm,
@@ -39,6 +41,8 @@ class Load:
     first: list[float]
     """Seconds until the first byte of each answer."""
     took: float
+    processor: float
+    """Seconds of the server's process."""
 
     @property
     def rate(self) -> float:
@@ -59,12 +63,12 @@ def run_quick() -> str:
 def _compared(requests: int) -> str:
     loads: dict[str, tuple[Load, Load]] = {}
     with tempfile.TemporaryDirectory() as folder, model_server() as upstream:
-        loads["no proxy"] = _loaded(upstream.port, requests)
+        loads["no proxy"] = _loaded(upstream, requests)
         for name, starter in (("Leporello", leporello), (_named(LITELLM), litellm), (_named(HEADROOM), headroom)):
             place = Path(folder) / name.replace(" ", "-")
             place.mkdir()
             with starter(upstream.port, place) as served:
-                loads[name] = _loaded(served.port, requests)
+                loads[name] = _loaded(served, requests)
     direct = loads["no proxy"]
     ours = loads["Leporello"]
     rows = []
@@ -80,11 +84,16 @@ def _compared(requests: int) -> str:
                 f"{added[1] / max(own[1], 1e-9):.1f}" if proxied else "-",
                 f"{many.rate:.0f}",
                 f"{ours[1].rate / many.rate:.1f}" if proxied else "-",
+                seconds(many.processor / requests),
+                f"{many.processor / ours[1].processor:.1f}" if proxied else "-",
             ]
         )
     header = ["", "added, 1 client", f"added, {CLIENTS} clients", "x ours", "requests/s", "ours / theirs"]
+    header += ["processor, each", "x ours"]
     about = (
-        f"Streaming requests of 20 KB, median time to the first byte beyond the server's own, {requests:,} requests:"
+        f"Streaming requests of 20 KB, median time to the first byte beyond the server's own, {requests:,} requests; "
+        f"and the processor time of the proxy for each, with {CLIENTS} clients, which other work on the machine "
+        "changes least:"
     )
     return f"{about}\n\n{table(header, rows)}"
 
@@ -108,19 +117,26 @@ def _decisions(conversations: int, turns: int) -> str:
         for name, part in (("far from its limit", found["passes"]), ("folded", found["folded"]))
     ]
     header = ["conversation", "body", "requests", "median", "p99"]
-    return f"Fold decision: body received to the request that is sent, warm, one at a time:\n\n{table(header, rows)}"
+    about = "Fold decision: body received to the request that is sent, warm, one at a time, processor time:"
+    return f"{about}\n\n{table(header, rows)}"
 
 
 # -- the clients
 
 
-def _loaded(port: int, requests: int) -> tuple[Load, Load]:
+def _loaded(served: Served, requests: int) -> tuple[Load, Load]:
     """One client, then many at once; each warmed up before."""
-    return asyncio.run(_load(port, 1, requests // 10)), asyncio.run(_load(port, CLIENTS, requests))
+    return asyncio.run(_load(served, 1, requests // 10)), asyncio.run(_load(served, CLIENTS, requests))
 
 
-async def _load(port: int, clients: int, requests: int) -> Load:
-    url = f"http://127.0.0.1:{port}/v1/chat/completions"
+def _processor(pid: int) -> float:
+    """What a process has used, all its threads together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def _load(served: Served, clients: int, requests: int) -> Load:
+    url = f"http://127.0.0.1:{served.port}/v1/chat/completions"
     headers = {"authorization": f"Bearer {KEY}"}
     first: list[float] = []
     left = iter(range(requests))
@@ -144,6 +160,6 @@ async def _load(port: int, clients: int, requests: int) -> Load:
         await asyncio.gather(*(client(session) for _ in range(clients)))
         first.clear()
         left = kept
-        began = time.perf_counter()
+        began, used = time.perf_counter(), _processor(served.pid)
         await asyncio.gather(*(client(session) for _ in range(clients)))
-        return Load(first, time.perf_counter() - began)
+        return Load(first, time.perf_counter() - began, _processor(served.pid) - used)

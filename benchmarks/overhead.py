@@ -25,7 +25,7 @@ def run() -> str:
     session = generate(seed=1, messages=MESSAGES, tokens=TOKENS, images=0)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "session.json"
-        file.write_text(json.dumps(session.as_document()), encoding="utf-8")
+        file.write_text(json.dumps({"messages": session.messages}), encoding="utf-8")
         ours = _measured("leporello", Path(sys.executable), file, Path(folder) / "ours")
         peer = _measured("hermes", environment(HERMES), file, Path(folder) / "peer")
     base = statistics.median(ours["seconds"])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import venv
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / "build" / "peers"
 HERMES = "hermes-agent==0.19.0"
+HEADROOM = "headroom-ai==0.42.0"
 
 
 def environment(requirement: str) -> Path:
@@ -25,15 +24,3 @@ def environment(requirement: str) -> Path:
         subprocess.run([python, "-m", "pip", "install", "-qq", requirement], check=True)
         done.write_text(requirement, encoding="utf-8")
     return python
-
-
-def run_hermes(session: Path, window: int, repeats: int, home: Path) -> dict[str, Any]:
-    """Compress a session with hermes-agent's compressor in its own interpreter; timings and sizes."""
-    driver = Path(__file__).with_name("hermes_driver.py")
-    command = [environment(HERMES), driver, session, str(window), str(repeats), home]
-    # A bare environment: no key, no settings and no path of the person who runs this.
-    done = subprocess.run(
-        command, check=True, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "HOME": str(home)}
-    )
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer

@@ -39,7 +39,7 @@ def _turns(size: int) -> list[float]:
     messages: list[Message] = []
     for message in old:
         messages.append(message)
-        engine.observe(message)
+        engine.ledger.add(len(messages), message)
     meter.sent(messages)
     meter.observe(engine.counter.messages(messages))
     times = []
@@ -48,7 +48,7 @@ def _turns(size: int) -> list[float]:
         begun = time.process_time()
         for message in added:
             messages.append(message)
-            engine.observe(message)
+            engine.ledger.add(len(messages), message)
         reading = meter.read(messages)
         engine.should_compress(reading.tokens)
         meter.sent(messages)

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 from leporello.bench.bank import load_bank
+from leporello.bench.baselines import BASELINES, SIZED
 from leporello.bench.exam import BankExam
-from leporello.bench.run import BANK, BASELINES, SIZED, ExamRun, run_all
+from leporello.bench.run import BANK, ExamRun, run_all
 from leporello.cli.exam_command import markdown_table
 from leporello.engines import BUILTIN
 

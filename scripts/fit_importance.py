@@ -4,9 +4,10 @@
 
 A unit counts as needed when it holds the gold text of a question. What is maximised is how early needed units come when
 all units are taken in the order of their scores: for each gold text the logarithm of the tokens taken until it is
-there, between a quarter of the budget and four times it. Coordinate search, a small penalty for every weight. `--check`
+there, between half of a budget and twice of it. Coordinate search, a small penalty for every weight. `--check`
 fits without each group of sessions (`--by project` or `--by session`), runs the whole exam with those weights and
-prints what is still known: the honest figure. Without it the weights are written to the package.
+prints what is still known: the honest figure. `--bill` does the same with the sessions of the benchmark `field`: what
+they cost with the default policy, and what is still known. Without either the weights are written to the package.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from leporello.bench.bank import load_bank
+from benchmarks.field import COMMON
+from benchmarks.field import SESSIONS as FIELD
+from leporello.bench.bank import WordIndex, load_bank, texts_of
+from leporello.bench.baselines import newest
+from leporello.bench.bill import RecordedFile, bill_report, bill_session
 from leporello.bench.exam import BankExam, without_thinking
+from leporello.bench.memory import MemoryExam, load_beam, load_locomo
 from leporello.bench.run import BANK, ExamRun, run_one
 from leporello.importers import load_session
 from leporello.ledger import importance
@@ -31,14 +37,16 @@ from leporello.ledger.units import lines_of, placed_sentences
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.tokens import TokenCounter
 
-BUDGETS = {"code": 18_000, "locomo": 4_000, "beam": 16_000}
-KIND_WEIGHTS = {"code": 2.0, "locomo": 1.0, "beam": 1.0}
-TAIL_SHARE = 0.1
-FRAME_TOKENS = 250
-LINE_TOKENS, ENTRY_TOKENS = 1, 5
+BUDGETS = {"code": (28_000, 13_500, 8_200), "locomo": (3_000,), "beam": (12_500,)}
+"""What a fold has room for in the windows that are examined."""
+TAILS = {"code": 1_500, "locomo": 400, "beam": 1_600}
+KIND_WEIGHTS = {"code": 3.0, "locomo": 1.0, "beam": 1.0}
+WIDTH = 2.0
+NEVER = 1e9
+LINE_TOKENS, ENTRY_TOKENS = 1, 3
 PENALTY = 0.002
 START = {"information": 1.0, "length": -0.5}
-STEPS = (0.4, 0.2, 0.1)
+STEPS = (0.4, 0.2, 0.2, 0.1, 0.1)
 TARGET = Path(__file__).parent.parent / "src/leporello/ledger/weights.json"
 _SPACES = re.compile(r"\s+")
 
@@ -52,7 +60,13 @@ class Sample:
     kind: str
     rows: np.ndarray
     costs: np.ndarray
+    messages: np.ndarray
+    """Which message a unit is of."""
+    entry_costs: np.ndarray
+    """What the first unit of its message costs beside its text."""
     answers: list[list[tuple[int, ...]]]
+    known: int
+    """How many questions the tail answers."""
 
 
 def folded(text: str) -> str:
@@ -63,24 +77,31 @@ def sample_of(name: str, group: str, kind: str, messages: Sequence[Message], gol
     """The units of a conversation as the ledger reads them, those of the tail and repeated ones left out."""
     count = TokenCounter.for_model(None).text
     vocabulary = Vocabulary()
-    texts: list[str] = []
+    talk = not any(map(is_result, messages))
+    tail = newest(messages, TAILS[kind])
+    in_tail = WordIndex(texts_of(tail))
+    texts: dict[str, None] = {}
     rows: list[tuple[float, ...]] = []
-    costs: list[int] = []
+    costs: list[tuple[int, int, int]] = []
     calls: dict[str, ToolCall] = {}
-    seen: set[str] = set()
-    for message in messages:
+    for number, message in enumerate(messages[: len(messages) - len(tail)]):
         calls.update((call.id, call) for call in calls_of(message))
-        source, units = units_of(message, calls.get(result_id(message) or ""))
+        call = calls.get(result_id(message) or "")
+        source, units = units_of(message, call)
         if source is None:
             continue
-        for row, (text, position) in zip(features_of(vocabulary, source, units), units, strict=True):
-            if text not in seen:
-                seen.add(text)
-                texts.append(folded(text))
+        entry = ENTRY_TOKENS + (count(describe(call).heading) if call else 0)
+        for row, (text, _) in zip(features_of(vocabulary, source, units), units, strict=True):
+            if text not in texts:
+                texts[text] = None
                 rows.append(row)
-                costs.append(count(text) + LINE_TOKENS + (ENTRY_TOKENS if position == 0 else 0))
-    answers = [holding(texts, folded(gold)) for gold in golds]
-    return Sample(name, group, kind, np.array(rows), np.array(costs), answers)
+                costs.append((count(text) + LINE_TOKENS, number, entry))
+    table = np.array(rows)
+    if talk:
+        table[:, FEATURES.index("user")] = 0
+    asked = [gold for gold in golds if not in_tail.has(gold)]
+    answers = [holding(list(map(folded, texts)), gold, loosely=talk) for gold in asked]
+    return Sample(name, group, kind, table, *np.array(costs).T, answers, len(golds) - len(asked))
 
 
 def units_of(message: Message, call: ToolCall | None) -> tuple[Source | None, list[tuple[str, int]]]:
@@ -95,15 +116,18 @@ def units_of(message: Message, call: ToolCall | None) -> tuple[Source | None, li
     return Source(role_of(message), len(text), sentences[-1][1] + 1 if sentences else 0), sentences
 
 
-def holding(texts: Sequence[str], gold: str) -> list[tuple[int, ...]]:
-    """The units, or runs of up to six units, that hold a gold text."""
-    alone = [(index,) for index, text in enumerate(texts) if gold in text]
+def holding(texts: Sequence[str], gold: str, *, loosely: bool) -> list[tuple[int, ...]]:
+    """The units, or runs of up to six units, that hold a gold text; `loosely`: most of its words are enough."""
+    wanted = folded(gold)
+    alone = [(index,) for index, text in enumerate(texts) if wanted in text]
+    if not alone and loosely:
+        alone = [(index,) for index, text in enumerate(texts) if WordIndex([text]).has(gold)]
     if alone:
         return alone
     runs = []
     for start in range(len(texts)):
         for stop in range(start + 2, min(start + 7, len(texts) + 1)):
-            if gold in " ".join(texts[start:stop]):
+            if wanted in " ".join(texts[start:stop]):
                 runs.append(tuple(range(start, stop)))
                 break
     return runs
@@ -112,12 +136,16 @@ def holding(texts: Sequence[str], gold: str) -> list[tuple[int, ...]]:
 def earliness(sample: Sample, weights: np.ndarray) -> float:
     """Between 0 and 1: how early the units come that questions need."""
     order = np.argsort(-(sample.rows @ weights), kind="stable")
+    opens = np.zeros(len(order), bool)
+    opens[np.unique(sample.messages[order], return_index=True)[1]] = True
     taken = np.empty(len(order))
-    taken[order] = np.cumsum(sample.costs[order])
-    budget = (1 - TAIL_SHARE) * BUDGETS[sample.kind] - FRAME_TOKENS
-    needed = [min((max(taken[i] for i in run) for run in runs), default=np.inf) for runs in sample.answers]
-    scale = np.log(4 * budget / np.maximum(np.array(needed), 1.0)) / np.log(16)
-    return float(np.clip(scale, 0, 1).mean())
+    taken[order] = np.cumsum(sample.costs[order] + np.where(opens, sample.entry_costs[order], 0))
+    needed = [min((max(taken[i] for i in run) for run in runs), default=NEVER) for runs in sample.answers]
+    values = [
+        np.clip(np.log(WIDTH * budget / np.array([*needed, *[1.0] * sample.known])) / np.log(WIDTH**2), 0, 1).mean()
+        for budget in BUDGETS[sample.kind]
+    ]
+    return float(np.mean(values))
 
 
 def objective(samples: Sequence[Sample], weights: np.ndarray, start: np.ndarray) -> float:
@@ -165,6 +193,16 @@ def code_samples(banks: Path, sessions: Path, by: str) -> list[Sample]:
     return found
 
 
+def chat_samples(kind: str, exams: Sequence[MemoryExam], only: Collection[str]) -> list[Sample]:
+    return [
+        sample_of(
+            exam.session, f"{kind} {exam.id}", kind, exam.messages, [e for q in exam.questions for e in q.evidence]
+        )
+        for exam in exams
+        if not only or exam.id in only
+    ]
+
+
 def check(samples: Sequence[Sample], banks: Path, sessions: Path, windows: Sequence[int]) -> None:
     """Fit without each group of coding sessions and examine that group with the weights."""
     scores: dict[int, list] = {window: [] for window in windows}
@@ -184,23 +222,56 @@ def check(samples: Sequence[Sample], banks: Path, sessions: Path, windows: Seque
         print(f"left out, window {window:,}: {rates}, {total['kept_tokens']:,} tokens kept")
 
 
+def bill(samples: Sequence[Sample], banks: Path, sessions: Path) -> None:
+    """The sessions of the benchmark, each with weights that were fitted without its project."""
+    billed = []
+    for group in sorted({project_of(name) for name in FIELD}):
+        with_weights(tuple(float(value) for value in fit([one for one in samples if one.group != group])))
+        for name in (one for one in FIELD if project_of(one) == group):
+            file = RecordedFile(name, load_session(sessions / name), load_bank(banks / f"{Path(name).stem}.json"))
+            billed.append(bill_session(file, COMMON))
+    total = bill_report(billed)["total"]
+    rates = f"{total['closed']:.1%} / {total['recovered']:.1%}"
+    print(f"left out, {total['calls']:,} calls: {total['units'] / 1e6:.2f}M units, {rates}")
+
+
 def with_weights(weights: tuple[float, ...]) -> None:
     """Put other weights in the place of those of the package, for this process."""
-    replaced: Callable[[], tuple[float, ...]] = lambda: weights  # noqa: E731
+    table = dict(zip(FEATURES, weights, strict=True))
+
+    def replaced(names: tuple[str, ...] = FEATURES) -> tuple[float, ...]:
+        return tuple(table[name] for name in names)
+
     importance.weights = replaced  # type: ignore[assignment]
+
+
+def ids(listed: str) -> set[str]:
+    return {one.strip() for one in listed.split(",") if one.strip()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", type=Path, required=True)
     parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--locomo", type=Path, help="folder of LoCoMo files")
+    parser.add_argument("--beam", type=Path, help="folder of BEAM chats")
+    parser.add_argument("--only-locomo", default="", help="ids, with commas")
+    parser.add_argument("--only-beam", default="", help="ids, with commas")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--bill", action="store_true")
     parser.add_argument("--by", choices=("project", "session"), default="project")
     parser.add_argument("--window", type=int, action="append")
     options = parser.parse_args()
     samples = code_samples(options.banks, options.sessions, options.by)
+    if options.locomo:
+        samples += chat_samples("locomo", load_locomo(options.locomo), ids(options.only_locomo))
+    if options.beam:
+        samples += chat_samples("beam", load_beam(options.beam), ids(options.only_beam))
     if options.check:
         check(samples, options.banks, options.sessions, options.window or [128_000, 64_000, 40_000])
+        return
+    if options.bill:
+        bill(samples, options.banks, options.sessions)
         return
     weights = {name: round(float(value), 3) for name, value in zip(FEATURES, fit(samples), strict=True)}
     TARGET.write_text(json.dumps({"fitted_by": "scripts/fit_importance.py", "weights": weights}, indent=1) + "\n")
