@@ -301,7 +301,7 @@ def test_folding_when_it_is_due(desk: Desk) -> None:
     for number in range(12):
         seen.say(f"question {number}: never touch the harbour")
         seen.wait(f"Answer {number}.")
-    # It is made beside the conversation: the status line knows it at once, the line about it comes with the next turn.
+    # It is made beside the conversation: the status line shows it once it is done, the line about it the next turn.
     seen.wait("folded ")
     seen.say("question 12: never touch the harbour")
     seen.wait("Answer 12.")
@@ -311,6 +311,26 @@ def test_folding_when_it_is_due(desk: Desk) -> None:
     seen.wait("of 16,000 tokens", "system", "tools", "rules", "summary", "tail", "free")
     seen.say("/context --explain")
     seen.wait("threshold_tokens", "declared by the user")
+
+
+def test_a_compaction_that_ends_while_the_prompt_waits_is_seen(desk: Desk) -> None:
+    """Nobody has to type for the status line to tell it."""
+    held = desk.hold()
+
+    def master(seen: Seen) -> Say | Hold:
+        said = harbour_master(seen)
+        return said if seen.body.get("tools") else Hold(said, held, after=None)
+
+    desk.serve(*repeat(master, 40))
+    seen = desk.start(*HARBOUR, "chat")
+    for number in range(10):
+        seen.say(f"question {number}")
+        seen.wait(f"Answer {number}.")
+        seen.wait_prompt()
+    assert "preparing a compaction" in seen.display
+    assert "folded" not in seen.display
+    held.set()
+    seen.wait("folded 1×")
 
 
 def test_a_narrow_terminal_and_wide_characters(desk: Desk) -> None:

@@ -158,7 +158,10 @@ class Chat:
         self.failed = False
         """Whether the last turn ended with an error."""
         self._own: Mapping[str, SlashCommand] = {**FILE_COMMANDS, **self._own_commands()}
-        self.status = self._measured()
+        self.redraw: Callable[[], None] = lambda: None
+        """Shows the status again where one stands on the screen; called from any thread."""
+        self._outdated = False
+        self._status = self._measured()
 
     @classmethod
     def open(cls, options: ChatOptions, ui: Ui, ask: Callable[[ApprovalRequest], ApprovalAnswer] | None = None) -> Chat:
@@ -172,6 +175,21 @@ class Chat:
     @property
     def agent(self) -> Agent:
         return self._agent
+
+    @property
+    def status(self) -> ChatStatus:
+        """As the last turn left it, or a compaction that ended while the prompt waited."""
+        if self._outdated:
+            self._outdated = False
+            # What goes wrong here goes wrong again with the next message, and is told there.
+            with contextlib.suppress(LeporelloError):
+                self._agent.conversation.runtime.log.refresh()
+                self._status = self._measured()
+        return self._status
+
+    def _compacted_beside(self) -> None:
+        self._outdated = True
+        self.redraw()
 
     @property
     def commands(self) -> dict[str, SlashCommand]:
@@ -194,6 +212,8 @@ class Chat:
         if id is not None:
             self._store.conversations.reopen(agent.conversation.id)
         agent.watchers.append(self._watch)
+        if agent.beside is not None:
+            agent.beside.ended = self._compacted_beside
         return agent
 
     def _find(self, wanted: str) -> str:
@@ -223,7 +243,7 @@ class Chat:
         self._begun = id is None
         self._agent = self._opened(id)
         self._newest_output = ""
-        self.status = self._measured()
+        self._status = self._measured()
 
     # -- what is shown at the beginning
 
@@ -276,7 +296,7 @@ class Chat:
             self.failed = True
             chosen = self._chosen
             self._ui.error(error_hint(error, chosen.model, chosen.provider_name, chosen.base_url))
-        self.status = self._measured()
+        self._status = self._measured()
         return not self._leaving
 
     def _as_command(self, text: str) -> bool:

@@ -191,6 +191,10 @@ class Prompt:
         if app.loop is not None and app.is_running:
             app.loop.call_soon_threadsafe(self._announce, context=app.context)
 
+    def redraw(self) -> None:
+        """Draw the status line again, from any thread."""
+        self._session.app.invalidate()
+
     def flush(self) -> None:
         """Print what was announced and not shown yet, while no prompt is on the screen."""
         with self._lock:

@@ -210,6 +210,7 @@ class _Repl:
 
     def _opened(self, chat: Chat) -> None:
         self._prompt.announce(_dim(chat.greeting()))
+        chat.redraw = self._prompt.redraw
         threading.Thread(target=chat.warm_up, name="leporello-warm-up", daemon=True).start()
 
     def _present(self) -> ChatStatus:

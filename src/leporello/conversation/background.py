@@ -56,10 +56,14 @@ def run_job(
 
 
 class BackgroundCompactions:
-    """Compacts one conversation in a thread of this process, one compaction at a time."""
+    """Compacts one conversation in a thread of this process, one compaction at a time.
+
+    `ended` is called in that thread after each, whether it changed anything or not.
+    """
 
     def __init__(self, run: Callable[[CompactionJob, CancelToken], None]) -> None:
         self._run = run
+        self.ended: Callable[[], None] = lambda: None
         self._cancel = CancelToken()
         self._thread: threading.Thread | None = None
 
@@ -92,3 +96,5 @@ class BackgroundCompactions:
             return
         except LeporelloError as error:
             _log.warning("a compaction of %s beside the conversation failed: %s", job.conversation, error)
+        finally:
+            self.ended()
