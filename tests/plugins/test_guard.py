@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from string import ascii_letters, digits
 from typing import Any
@@ -69,6 +72,29 @@ class TestCalls:
             with pytest.raises(EngineError, match=r"plugin slow: think hung; the plugin is not called any more"):
                 guard.call(method, fail)
         assert guard.ask("other", lambda: 1, 2) == 2
+
+    def test_what_comes_back_late_changes_nothing_any_more(
+        self, held: threading.Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What the program did meanwhile stays: its streams, folder and environment are not those of the call."""
+        guard = PluginGuard("plugin slow", seconds=0.05)
+        monkeypatch.delenv("OF_THE_PLUGIN", raising=False)
+
+        def hang() -> None:
+            os.environ["OF_THE_PLUGIN"] = "1"
+            held.wait(60)
+
+        with pytest.raises(EngineError, match="did not end"):
+            guard.call("think", hang)
+        assert "OF_THE_PLUGIN" not in os.environ, "put back when nobody waits any longer"
+        (thread,) = [thread for thread in threading.enumerate() if thread.name == "leporello-plugin slow"]
+        stream = io.StringIO()
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setenv("OF_THE_PROGRAM", "1")
+        monkeypatch.chdir(tmp_path)
+        held.set()
+        thread.join(60)
+        assert (sys.stdout, os.environ["OF_THE_PROGRAM"], Path.cwd()) == (stream, "1", tmp_path)
 
     def test_the_thread_of_what_hung_ends_when_it_comes_back(self, held: threading.Event) -> None:
         guard, threads = PluginGuard("plugin slow", 0.05), list[threading.Thread]()

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from leporello.config.sources import ProcessState
 from leporello.errors import EngineError, LeporelloError
@@ -79,31 +80,59 @@ class _Outcome(NamedTuple):
     """What of the program it changed; it is as before."""
 
 
-_Job: TypeAlias = tuple[Callable[[], Any], "Future[_Outcome]"]
+class _Call:
+    """One call of foreign code, by the thread of its plugin.
+
+    What it changes of the program is put back once: by that thread when it ends, or by whoever gave up waiting for it.
+    From then on the program may have changed the same things itself. What was given up before it began never begins.
+    """
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._lock = threading.Lock()
+        self._restore: Callable[[], Iterator[str]] | None = None
+        self._given_up = False
+        self.future: Future[_Outcome] = Future()
+
+    def run(self) -> None:
+        value, error, text = None, None, ""
+        changed: tuple[str, ...] = ()
+        state = ProcessState.now()
+        try:
+            with captured_output() as printed:
+                try:
+                    if self._begin(partial(_restore, state, (sys.stdout, sys.stderr))):
+                        value = self._function()
+                finally:
+                    text = printed.getvalue().decode("utf-8", "replace")
+                    changed = self.put_back()
+        except BaseException as raised:  # noqa: BLE001 - foreign code: even SystemExit must end here, as a message
+            error = raised
+        self.future.set_result(_Outcome(value, error, text, changed))
+
+    def _begin(self, restore: Callable[[], Iterator[str]]) -> bool:
+        with self._lock:
+            if not self._given_up:
+                self._restore = restore
+            return not self._given_up
+
+    def put_back(self) -> tuple[str, ...]:
+        """Undo what was changed so far, unless that was done; what it was."""
+        with self._lock:
+            restore, self._restore, self._given_up = self._restore, None, True
+            return tuple(restore()) if restore is not None else ()
 
 
-def _run(function: Callable[[], Any]) -> _Outcome:
-    value, error, text = None, None, ""
-    before, changed = ProcessState.now(), []
-    try:
-        with captured_output() as printed:
-            streams = sys.stdout, sys.stderr
-            try:
-                value = function()
-            finally:
-                text = printed.getvalue().decode("utf-8", "replace")
-                if (sys.stdout, sys.stderr) != streams:
-                    sys.stdout, sys.stderr = streams
-                    changed.append("the standard streams")
-    except BaseException as raised:  # noqa: BLE001 - foreign code: even SystemExit must end here, as a message
-        error = raised
-    return _Outcome(value, error, text, (*changed, *before.restore()))
+def _restore(state: ProcessState, streams: tuple[Any, Any]) -> Iterator[str]:
+    if (sys.stdout, sys.stderr) != streams:
+        sys.stdout, sys.stderr = streams
+        yield "the standard streams"
+    yield from state.restore()
 
 
-def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
-    while (job := jobs.get()) is not None:
-        function, future = job
-        future.set_result(_run(function))
+def _work(jobs: queue.SimpleQueue[_Call | None]) -> None:
+    while (call := jobs.get()) is not None:
+        call.run()
 
 
 class PluginGuard:
@@ -117,18 +146,19 @@ class PluginGuard:
         self.on_trouble = on_trouble
         self.on_hung: Callable[[], None] | None = None
         self._said: set[str] = set()
-        self._jobs: queue.SimpleQueue[_Job | None] | None = None
+        self._jobs: queue.SimpleQueue[_Call | None] | None = None
 
     def call(self, method: str, function: Callable[..., T], *args: Any, seconds: float = 0, **kwargs: Any) -> T:
         """The result of a call; an `EngineError` that names plugin and method when there is none."""
         if self.hung:
             raise EngineError(f"{self.who}: {self.hung} hung; the plugin is not called any more")
-        future: Future[_Outcome] = Future()
-        self._queue().put((lambda: function(*args, **kwargs), future))
+        call = _Call(lambda: function(*args, **kwargs))
+        self._queue().put(call)
         limit = max(seconds, self.seconds)
         try:
-            done = future.result(limit)
+            done = call.future.result(limit)
         except FutureTimeout:
+            call.put_back()
             self.hung = method
             self.close()
             if self.on_hung is not None:
@@ -174,7 +204,7 @@ class PluginGuard:
             self._jobs.put(None)
             self._jobs = None
 
-    def _queue(self) -> queue.SimpleQueue[_Job | None]:
+    def _queue(self) -> queue.SimpleQueue[_Call | None]:
         if self._jobs is None:
             self._jobs = queue.SimpleQueue()
             # A daemon: a call that hangs must not keep the program alive.
