@@ -187,7 +187,6 @@ class Decision:
 
 
 _BRIEF = {
-    Action.WAIT: "compaction waits",
     Action.PREPARE: "preparing a compaction",
     Action.COMPACT: "compacts next",
     Action.BLOCKED: "no compaction",
@@ -320,11 +319,13 @@ def outlook(situation: Situation, decision: Decision) -> list[str]:
 def brief(situation: Situation, decision: Decision) -> list[str]:
     """The same in as few words as a status line has room for."""
     state, prices, coming = situation.state, situation.prices, decision.forecast
-    told = [_BRIEF[decision.action]]
-    if decision.action is Action.WAIT and coming is not None and coming.gains(LEAST_SAVING) and coming.cost > 0:
-        told = [f"compaction {min(1.0, state.rent / coming.cost):.0%} paid"]
+    told = []
+    if decision.action is not Action.WAIT:
+        told.append(_BRIEF[decision.action])
+    elif coming is not None and coming.gains(LEAST_SAVING) and coming.cost > 0:
+        told.append(f"next fold {min(1.0, state.rent / coming.cost):.0%} paid")
     if prices is not None and state.dropped:
-        told.append(f"{'saved' if state.saved >= 0 else 'lost'} {prices.money(abs(state.saved))}")
+        told.append(f"{'saved' if state.saved >= 0 else 'net cost'} {prices.money(abs(state.saved))}")
     return told
 
 
