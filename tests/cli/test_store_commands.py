@@ -213,6 +213,14 @@ class TestShow:
         for text in (*chain(path), "f1", "f2", "f3", "the important one", "$0.25", "m160", "compression"):
             assert text in ran.out
 
+    def test_a_fold_that_was_undone_says_so(self, cli: RunCli, path: Path) -> None:
+        """Only that one, for people and for programs."""
+        with Conversation.open("build-42", window=16_000, store=str(path)) as talk:
+            talk.undo()
+        folds = json.loads(cli("sessions", "show", "build-42", "--json").out)["folds"]
+        assert [fold["undone"] for fold in folds] == [False, False, True]
+        assert len(re.findall(r"^f\d.*, undone", cli("sessions", "show", "build-42").out, re.MULTILINE)) == 1
+
     def test_an_empty_conversation(self, cli: RunCli) -> None:
         """Nothing in it is no failure."""
         assert cli("sessions", "show", "empty").code == 0

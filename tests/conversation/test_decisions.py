@@ -77,6 +77,19 @@ def test_what_was_saved_lasts(tmp_path: Path) -> None:
     assert again.runtime.memory.state.dropped == 0
 
 
+def test_what_was_saved_keeps_its_worth_when_the_model_changes(tmp_path: Path) -> None:
+    """A dollar saved with one model is a dollar with the next, whatever its tokens cost."""
+    clock = [1_000_000.0]
+    talk = conversation(tmp_path, clock)
+    for number in range(60):
+        one_call(talk, clock, number)
+    memory = talk.runtime.memory
+    before = memory.prices.money(memory.state.saved)
+    assert memory.state.saved != 0
+    talk.runtime.use_model("claude-haiku-4-5")
+    assert memory.prices.money(memory.state.saved) == before
+
+
 @pytest.mark.parametrize("off", [True, False])
 def test_switched_off_nothing_is_decided_by_price(tmp_path: Path, off: bool) -> None:
     clock = [1_000_000.0]

@@ -63,7 +63,7 @@ EXAMPLES = """\
 Examples:
 
   leporello setup                                  provider, model and key, tested before they are saved
-  leporello chat                                   talk to the agent; --continue goes on where you left
+  leporello chat                                   talk to the agent; --continue resumes the newest conversation
   leporello chat --model scripted:demo             see what that looks like, without a key
   leporello run "Fix the failing test" --yes       one message, for scripts
   leporello compress session.json --window 128000 --out shorter.json
@@ -175,7 +175,9 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 )
 @click.option("--home", metavar="DIR", help="Folder with settings and data, instead of LEPORELLO_HOME.")
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Set any setting for this run.")
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show it.")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version."
+)
 @click.pass_context
 def program(ctx: click.Context, home: str | None, assignments: tuple[str, ...]) -> None:
     """Keeps an LLM agent's conversation inside the model's window and loses nothing."""

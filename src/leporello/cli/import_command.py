@@ -149,7 +149,7 @@ def _tell(done: _Outcome, verbose: bool) -> None:
     silent = len(done.rows) - len(spoken)
     nothing_said = f" In {plural(silent, 'recording')} nothing was said." if silent else ""
     note(
-        f"{plural(added, 'message')} added; {changed:,} of {plural(len(spoken), 'session')} were new or had grown."
+        f"{plural(added, 'message')} added; new or grown: {changed:,} of {plural(len(spoken), 'session')}."
         + nothing_said
     )
 

@@ -315,9 +315,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("gateway.rate", 600, _count, "Requests a minute that one key may send."),
     Setting(
-        "gateway.tokens_per_day", 0, number(least=0, whole=True), "Tokens a day (UTC) of one key; 0 is any number."
+        "gateway.tokens_per_day", 0, number(least=0, whole=True), "Tokens a day (UTC) of one key; 0 means no limit."
     ),
-    Setting("gateway.dollars_per_day", 0.0, number(least=0), "Money a day (UTC) of one key, by list prices; 0 is any."),
+    Setting(
+        "gateway.dollars_per_day",
+        0.0,
+        number(least=0),
+        "Money a day (UTC) of one key, by list prices; 0 means no limit.",
+    ),
     Setting("gateway.streams", 128, _count, "Requests of one key at the same time."),
     Setting("gateway.connections", 256, _count, "Connections of one client address at the same time, for each worker."),
     Setting(

@@ -141,22 +141,27 @@ class CompactionMemory:
         self.state = CompactionState()
         self.put_off: CompactionJob | None = None
         """What was left to others last."""
+        self.prices = self._price_table()
         self.limits_changed()
         self._restore()
 
     def limits_changed(self) -> None:
         """Another model or window: the engine learns of it, and what an attempt learned no longer holds."""
         self._plugins.engine.update_model(self._sizes.model, self._sizes.limits.window)
-        facts = model_facts(self._sizes.model or None, overrides=self._settings.get("models"))
-        self.prices: PriceTable = price_table(facts, self._settings.prompt_caching.cache_ttl)
-        was = self.state
-        self.state = replace(self._stored_state(), sent_at=was.sent_at, dropped=was.dropped, saved=was.saved)
+        was, table = self.state, self.prices
+        self.prices = self._price_table()
+        saved = self.prices.converted(was.saved, table)
+        self.state = replace(self._stored_state(), sent_at=was.sent_at, dropped=was.dropped, saved=saved)
 
     def model_changed(self) -> None:
         """Another model has nothing of this conversation in its cache."""
         self.limits_changed()
         if self.state.sent_at:
             self.state = replace(self.state, sent_at=COLD)
+
+    def _price_table(self) -> PriceTable:
+        facts = model_facts(self._sizes.model or None, overrides=self._settings.get("models"))
+        return price_table(facts, self._settings.prompt_caching.cache_ttl)
 
     def _stored_state(self) -> CompactionState:
         state = CompactionState(attempts=int(self._log.store.state.get(self._log.id, ATTEMPTS_KEY) or 0))

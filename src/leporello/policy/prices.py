@@ -51,6 +51,10 @@ class PriceTable:
             return f"{units:,.0f} tokens"
         return f"${units * self.dollars / 1_000_000:.4f}"
 
+    def converted(self, units: float, table: PriceTable) -> float:
+        """Units of another table as those of this one that are worth the same; the same where a price is not known."""
+        return units * table.dollars / self.dollars if table.dollars and self.dollars else units
+
 
 def price_table(facts: ModelFacts, ttl: str = "5m") -> PriceTable:
     """The prices of a model with this cache TTL; those of its vendor, or of a local model, when it has none."""

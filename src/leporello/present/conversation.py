@@ -52,6 +52,8 @@ class ConversationDetails:
     totals: UsageTotals
     by_session: Mapping[str, UsageTotals]
     folds: tuple[StoredFold, ...]
+    undone: frozenset[str]
+    """Folds of compactions that were taken back."""
     attempts: tuple[Attempt, ...]
     pins: tuple[Pin, ...]
     artifacts: tuple[ArtifactInfo, ...]
@@ -66,6 +68,8 @@ def read_details(store: Store, record: ConversationRecord, last: int) -> Convers
     chain = store.sessions.all(id)
     generation = store.views.generation(id, record.generation)
     others = [child for session in chain for child in store.sessions.children(session.id) if child.conversation != id]
+    folds = tuple(store.views.folds(id))
+    in_force = set(store.views.in_force(id))
     newest = Span(max(1, record.messages - last + 1), record.messages)
     return ConversationDetails(
         record=record,
@@ -73,7 +77,8 @@ def read_details(store: Store, record: ConversationRecord, last: int) -> Convers
         chain=tuple(chain),
         totals=store.usage.totals(id),
         by_session={session.id: store.usage.session_totals(session.id) for session in chain},
-        folds=tuple(store.views.folds(id)),
+        folds=folds,
+        undone=frozenset(fold.id for fold in folds if fold.generation not in in_force),
         attempts=tuple(store.views.attempts(id, _MOST_ATTEMPTS)),
         pins=tuple(store.pins.all(id)),
         artifacts=tuple(store.artifacts.all(id)),
@@ -90,7 +95,7 @@ def details_json(details: ConversationDetails) -> dict[str, Any]:
         "messages_shown": details.shown,
         "usage": totals_json(details.totals),
         "chain": [session_json(session, details.by_session[session.id]) for session in details.chain],
-        "folds": [fold_json(fold) for fold in details.folds],
+        "folds": [{**fold_json(fold), "undone": fold.id in details.undone} for fold in details.folds],
         "attempts": [attempt_json(attempt) for attempt in details.attempts],
         "pins": [{"id": f"m{pin.number}", "note": pin.note, "at": iso(pin.created_at)} for pin in details.pins],
         "artifacts": [
@@ -203,7 +208,8 @@ def _print_folds(details: ConversationDetails) -> None:
         report = reports.get(fold.generation)
         tokens = f"{report.tokens_before:,} -> {report.tokens_after:,}" if report else ""
         by = short(" / ".join(filter(None, (report.engine, report.summariser))), 50) if report else ""
-        rows.append((safe(fold.id), str(fold.covered), tokens, by, short(", ".join(fold.children), 30)))
+        covers = f"{fold.covered}{', undone' if fold.id in details.undone else ''}"
+        rows.append((safe(fold.id), covers, tokens, by, short(", ".join(fold.children), 30)))
     print_table(rows, ("fold", "covers", "tokens", "by", "made of"))
     failed = [attempt for attempt in details.attempts if attempt.generation is None]
     for attempt in failed[:3]:

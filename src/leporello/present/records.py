@@ -177,7 +177,7 @@ def compaction_line(report: CompactionReport, compactions: int = 0) -> str:
             f"({percent(saved)} less) in {duration(report.seconds)}, {report.summariser or 'model-free'}"
         )
         if compactions >= _REPEATED:
-            line += f"; folded {compactions} times so far, /new starts a new conversation"
+            line += f"; folded {compactions} times so far: /search reaches all of it, /new starts a new conversation"
         return "\n".join([f"{line}.", *report.warnings])
     words = {
         Outcome.NOTHING_TO_DO: "Nothing to fold yet.",

@@ -341,20 +341,27 @@ class Play:
     def run(self, told: Callable[[Moment], None], progress: Callable[[int], None]) -> None:
         """Play everything; `told` hears of each moment as it comes."""
         asked = questions(self.work)
+        heard = 0
+
+        def tell() -> None:
+            nonlocal heard
+            for moment in self.moments[heard:]:
+                told(moment)
+            heard = len(self.moments)
+
         for number, turn in enumerate(turns(self.work, self.count), 1):
             self._number = number
-            heard = len(self.moments)
             if number == self.count * 50 // 100:
                 self._restart()
             if number == self.count * 65 // 100:
                 self._switch()
             self._one(turn)
-            for moment in self.moments[heard:]:
-                told(moment)
+            tell()
             progress(number)
         for question in asked:
             self._number += 1
             said = self._one(recall(question))
+            tell()
             call, result = list(self.store.log.iterate(ID, self.newest - 2))[:2]
             self.answers.append(DemoAnswer(question, said, calls_of(call.message)[0].name, text_of(result.message)))
 
