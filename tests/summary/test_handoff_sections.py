@@ -185,6 +185,14 @@ def test_a_command_to_the_program_is_no_goal() -> None:
     assert told(goal(ledger, ALL)) == ["Port the importer to Rust, please."]
 
 
+def test_friends_who_talk_have_no_goal() -> None:
+    """An advisor's client has one, without a single tool call, too."""
+    chat = ledger_of(user("Hey Jo! Cooking gives me so much joy, I love it!"), answer("Wow!"), user("Thanks, Jo!"))
+    assert goal(chat, ALL) == []
+    asked = ledger_of(user("Write a budget for our harbour project."), answer("Gladly."), user("Add a table of costs."))
+    assert told(goal(asked, ALL)) == ["Write a budget for our harbour project."]
+
+
 def test_a_list_that_nobody_kept_up_is_no_remaining_work() -> None:
     todo = call("update_plan", plan=[{"step": "Write docs", "status": "pending"}])
     asked = [[*user(f"Please do the other thing number {n} now."), *answer("Done.")] for n in range(4)]

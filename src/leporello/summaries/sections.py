@@ -11,7 +11,7 @@ from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.importance import COURTESY, words_of
 from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger
 from leporello.ledger.ranking import is_talk
-from leporello.ledger.rules import RuleKind, read
+from leporello.ledger.rules import MESSAGES_LOOKED_AT, RuleKind, is_small_talk, read
 from leporello.ledger.units import QUESTION, clip
 from leporello.ledger.user_text import without_tags
 from leporello.ledger.value_patterns import ANNOUNCED
@@ -234,7 +234,9 @@ _STANDING = (RuleKind.CONSTRAINT, RuleKind.PREFERENCE)
 
 
 def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """What the conversation set out to do: the first request, when it is folded."""
+    """What the conversation set out to do: the first request, when it is folded. Small talk sets out to do nothing."""
+    if is_talk(ledger) and is_small_talk([ask.text for ask in ledger.asks[:MESSAGES_LOOKED_AT]]):
+        return []
     first = next((ask for ask in ledger.asks if _sets_out(ask.text)), None)
     return [_ask_line(first, most=GOAL_CHARS)] if first is not None and first.number in covered else []
 
