@@ -185,6 +185,19 @@ def test_a_command_to_the_program_is_no_goal() -> None:
     assert told(goal(ledger, ALL)) == ["Port the importer to Rust, please."]
 
 
+def test_a_request_in_the_form_of_a_question_is_no_resolved_question() -> None:
+    """What it led to stands in the story; an answer that says yes or no goes before one with more of its words."""
+    ledger = ledger_of(
+        user("can you proofread this warning text?"),
+        answer("The warning text of the session is fine."),
+        user("Is the parser used by the importer when it reads sessions?"),
+        answer("The importer reads sessions line by line. Yes, the parser is what it uses."),
+    )
+    assert told(resolved_questions(ledger, ALL)) == [
+        "“Is the parser used by the importer when it reads sessions?” → Yes, the parser is what it uses."
+    ]
+
+
 def test_friends_who_talk_have_no_goal() -> None:
     """An advisor's client has one, without a single tool call, too."""
     chat = ledger_of(user("Hey Jo! Cooking gives me so much joy, I love it!"), answer("Wow!"), user("Thanks, Jo!"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from leporello.lazy_regex import lazy_regex
@@ -195,17 +195,43 @@ def resolved_questions(ledger: Ledger, covered: Collection[int]) -> list[Handoff
         said, answered = ask.text.strip(), ask.answered_by
         if answered is None or answered not in covered or len(said) > QUESTION_CHARS or is_reply(said):
             continue
-        units = ledger.facts[answered].units if QUESTION.search(said) and not ask.cancelled else ()
-        told = [unit for unit in units if not _HEADS_OR_ASKS.search(unit.text) and len(unit.text) <= ANSWER_CHARS]
+        asks = QUESTION.search(said) and not ask.cancelled and not _WANTS_WORK.search(said)
+        units = ledger.facts[answered].units if asks else ()
+        told = [unit.text for unit in units if not _NO_ANSWER.search(unit.text) and len(unit.text) <= ANSWER_CHARS]
         if told:
-            asked = {word for word in words_of(said) if len(word) > 2}
-            answer = max(told, key=lambda unit: (len(asked.intersection(words_of(unit.text))), unit.score)).text
+            answer = _answer(said, told)
             text = f"“{one_line(said, SUBJECT_CHARS)}” → {one_line(answer, ANSWER_CHARS)}"
             lines.append(HandoffLine(text, (answered, ask.number), LineOrigin.ASSISTANT))
     return lines[-MOST_RESOLVED:]
 
 
+def _answer(question: str, told: Sequence[str]) -> str:
+    """The sentence that answers: with most words of the question, the first of these; one that says yes or no first."""
+    asked = {word for word in words_of(question) if len(word) > 2}
+
+    def fit(text: str) -> tuple[bool, int]:
+        shared = len(asked.intersection(words_of(text)))
+        return bool(shared and _SAYS_YES_OR_NO.search(text)), shared
+
+    return max(told, key=fit)
+
+
 _HEADS_OR_ASKS = lazy_regex(r"[?？:：]\W*$|^#")
+_NO_ANSWER = lazy_regex(r"[?？:：]\W*$|^(?:#|//|```|\|)")
+"""Headings, questions back, comments of code and rows of tables answer nothing."""
+_SAYS_YES_OR_NO = lazy_regex(
+    r"^\W{0,4}(?:(?:yes|no|yep|nope|correct|exactly|ja|nein|oui|non|sí|sim|não|да|нет)(?=\W{0,2}[,.:;!—–-])"
+    r"|short answer\b|是的|不是|はい|いいえ|네|아니)|\*\*(?:yes|no)\b",
+    re.IGNORECASE,
+)
+_WANTS_WORK = lazy_regex(
+    r"^\W{0,4}(?:(?:ok(?:ay)?|yes|so|now|then|also|and)\W{1,3}){0,3}(?:please\b|(?:can|could|would|will) you\b"
+    r"(?! (?:also |please )?(?:tell|explain|say|describe|remind|confirm|check|look|see|verify)\b)"
+    r"|(?:kannst|könntest|können) (?:du|sie)\b|(?:peux|pourrais)-tu\b|(?:pouvez|pourriez)-vous\b"
+    r"|(?:puedes|podrías|puede|pode|poderia|puoi|potresti)\b|(?:можешь|можете)\b)",
+    re.IGNORECASE,
+)
+"""A question in form, and work to do: the story tells how it ended."""
 
 
 def _repeats(later: str, earlier: str) -> bool:
