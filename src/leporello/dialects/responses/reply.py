@@ -146,7 +146,8 @@ class ResponsesMerge(ReplyMerge):
     def __init__(self, hidden: Collection[str], fields: Mapping[str, Any]) -> None:
         super().__init__(hidden, fields)
         self._stored = fields.get("store") is not False
-        """Whether the provider keeps the response: then the id of the last one is the one to continue from."""
+        """Whether the provider keeps the response: then the id of the last one is the one to continue from, unless a
+        stream has announced the first one: libraries refuse a stream whose id changes."""
         self._places: dict[int, int | None] = {}
         self._shown = 0
         self._number = 0
@@ -286,8 +287,9 @@ class ResponsesMerge(ReplyMerge):
         created = first.get("created_at", self._created.get("created_at"))
         if created is not None:
             shown["created_at"] = created
-        if not self._stored and "id" in first:
-            shown["id"] = first["id"]
+        announced = self._created.get("id", None if self._stored else first.get("id"))
+        if announced is not None:
+            shown["id"] = announced
         return shown
 
     def _visible(self, items: Sequence[Wire]) -> list[Wire]:
