@@ -252,6 +252,14 @@ class CacheBill:
         short = self.write - self.long_write
         return self.uncached + WRITE_RATE * short + LONG_WRITE_RATE * self.long_write + READ_RATE * self.read
 
+    def warmed(self, tokens: int) -> CacheBill:
+        """The same request where the cache held so many tokens of its beginning already."""
+        more = max(0, min(tokens, self.prompt) - self.read)
+        written = min(more, self.write)
+        return CacheBill(
+            self.read + more, self.write - written, self.uncached - more + written, max(0, self.long_write - more)
+        )
+
     def usage(self, output: int = 0, reasoning: int = 0) -> CanonicalUsage:
         return CanonicalUsage(self.uncached, output, self.read, self.write, reasoning)
 

@@ -78,6 +78,11 @@ def _anthropic_written(fields: Mapping[str, Any]) -> int:
     return _count(fields, "cache_creation_input_tokens") or by_lifetime
 
 
+def written_for_an_hour(usage: Mapping[str, Any]) -> int:
+    """Of the cache writes that Anthropic reports, those at the dearer rate; the buckets hold them with all others."""
+    return _count(_as_mapping(usage.get("cache_creation")), "ephemeral_1h_input_tokens")
+
+
 def _responses(fields: Mapping[str, Any]) -> CanonicalUsage:
     details = _as_mapping(fields.get("input_tokens_details"))
     return _inclusive(

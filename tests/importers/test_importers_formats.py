@@ -163,3 +163,42 @@ def test_arguments_that_are_no_json_are_kept(tmp_path: Path) -> None:
     assert validate(session.messages) == []
     arguments = session.messages[1]["tool_calls"][0]["function"]["arguments"]
     assert json.loads(arguments) == {"raw": '{"command": "ls'}
+
+
+@pytest.mark.parametrize(
+    ("compaction", "prompt", "window"),
+    [
+        ({"trigger": "auto", "preTokens": 155_000}, 100, 200_000),
+        ({"trigger": "auto", "preTokens": 967_000}, 100, 1_000_000),
+        ({"trigger": "manual", "preTokens": 60_000}, 100, None),
+        ({"trigger": "auto", "preTokens": 1e30}, 100, None),
+        ({}, 250_000, 1_000_000),
+        ({}, 150_000, None),
+    ],
+)
+def test_claude_code_shows_its_window_when_it_compacts(
+    tmp_path: Path, compaction: dict[str, object], prompt: int, window: int | None
+) -> None:
+    said = {"id": "m", "role": "assistant", "content": "Words", "usage": {"input_tokens": prompt}}
+    lines = [
+        {"type": "user", "sessionId": "s", "uuid": "1", "message": {"role": "user", "content": "Begin"}},
+        {"type": "system", "subtype": "compact_boundary", "uuid": "2", "compactMetadata": compaction},
+        {"type": "assistant", "sessionId": "s", "uuid": "3", "message": said},
+    ]
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    assert load_session(path).window == window
+
+
+@pytest.mark.parametrize(("recorded", "window"), [(272_000, 272_000), (0, None), ("272000", None), (True, None)])
+def test_codex_says_its_window(tmp_path: Path, recorded: object, window: int | None) -> None:
+    info = {"model_context_window": recorded, "last_token_usage": {"input_tokens": 5}}
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Words"}]}
+    lines = [
+        {"type": "session_meta", "payload": {"id": "s"}},
+        {"type": "response_item", "payload": said},
+        {"type": "event_msg", "payload": {"type": "token_count", "info": info}},
+    ]
+    path = tmp_path / "rollout.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    assert load_session(path).window == window

@@ -14,7 +14,9 @@ import pytest
 
 from leporello.bench.bank import Bank, ExamQuestion
 from leporello.bench.baselines import RULES
-from leporello.bench.bill import RecordedFile, ReplayRun, bill_report, bill_session, sentence
+from leporello.bench.bill import WHOLE, RecordedFile, ReplayRun, bill_report, bill_session
+from leporello.bench.bill_text import recorded as recorded_words
+from leporello.bench.bill_text import simulated
 from leporello.bench.replay import ReplaySetup, fixed_text, replay_session, steps_of
 from leporello.bench.report import report_page
 from leporello.billing import PromptReader
@@ -142,30 +144,106 @@ def test_model_and_fixed_part_are_the_recorded_ones(session: ImportedSession) ->
     assert RecordedFile("bare", session).base("claude-sonnet-4-5") == 0
 
 
-def test_the_sentence_says_what_it_cost_and_what_was_known(session: ImportedSession) -> None:
+def _runs(file: RecordedFile, *setups: ReplaySetup) -> tuple[ReplayRun, ...]:
+    return tuple(ReplayRun(setup.engine, [bill_session(file, setup)]) for setup in setups)
+
+
+def test_the_sentence_compares_two_simulations_and_tells_the_recorded_cost_apart(session: ImportedSession) -> None:
     bank = Bank("one", (ExamQuestion("q1", "rule", "?", "no such text anywhere"),))
-    billed = bill_session(RecordedFile("one", _used(session, 9_000), bank), SMALL)
-    assert billed.recorded is not None
-    said = sentence(billed)
-    assert said.startswith("This session cost $")
-    assert ", with Leporello $" in said
-    assert "0% of what mattered was still there" in said
-    assert sentence(bill_session(RecordedFile("bare", session), SMALL)) == ""
+    setup = replace(SMALL, flags={"compression.policy": "balanced"})
+    file = RecordedFile("one", _used(session, 9_000), bank)
+    run, whole = _runs(file, setup, replace(setup, engine=WHOLE))
+    row = bill_report(run.billed, whole.billed)["total"]
+    said = simulated(run, row)
+    without = bill_report(whole.billed)["total"]["cost"]
+    assert said.startswith(f"This session costs ${without:.2f} without compaction, with Leporello (balanced) $")
+    assert "and 0% of what the questions ask was still there (0% with one search)." in said
+    assert recorded_words(row).startswith(f"${row['recorded']['cost']:.2f} by the usage in the file")
+    assert row["without_compaction"]["over_window"] > 0
+    bare = RecordedFile("bare", session)
+    run, whole = _runs(bare, SMALL, replace(SMALL, engine=WHOLE))
+    assert recorded_words(bill_report(run.billed, whole.billed)["total"]) == ""
+
+
+def test_other_rules_are_not_called_leporello(session: ImportedSession) -> None:
+    codex, whole = _runs(RecordedFile("one", session), replace(SMALL, engine="codex"), replace(SMALL, engine=WHOLE))
+    assert ", with codex $" in simulated(codex, bill_report(codex.billed, whole.billed)["total"])
+    assert simulated(whole, bill_report(whole.billed, whole.billed)["total"]).startswith("Without compaction this")
+
+
+def test_where_nothing_was_compacted_the_sentence_says_so(session: ImportedSession) -> None:
+    setup = ReplaySetup(window=1_000_000, base=2_000, flags={"compression.policy": "memory"})
+    short = replace(session, messages=session.messages[:9])
+    run, whole = _runs(RecordedFile("one", short), setup, replace(setup, engine=WHOLE))
+    assert simulated(run, bill_report(run.billed, whole.billed)["total"]).startswith("Nothing had to be compacted: ")
 
 
 def test_the_page_stands_alone(session: ImportedSession) -> None:
     file = RecordedFile("<one>", _used(session, 9_000), Bank("one", (ExamQuestion("q1", "rule", "?", "nowhere"),)))
-    setups = {"compressor": SMALL, "whole": replace(SMALL, engine="whole"), "codex": replace(SMALL, engine="codex")}
-    page = report_page([ReplayRun(name, [bill_session(file, setup)]) for name, setup in setups.items()])
+    idle = replace(SMALL, engine="claude-code", window=1_000_000)
+    *runs, whole = _runs(file, SMALL, replace(SMALL, engine="codex"), idle, replace(SMALL, engine=WHOLE))
+    page = report_page(runs, whole, made_by_rule=False)
     assert "http" not in page
     assert "<one>" not in page, "names are escaped"
     assert "&lt;one&gt;" in page
     assert page.count('role="img"') == 3
     assert "prefers-color-scheme: dark" in page
-    assert "This session cost" in page
-    for name in ("as recorded", "no compaction", "codex"):
-        assert name in page
+    assert "This session costs" in page
+    for words in ("as recorded", "no compaction", "codex", "window 24,000 tokens (as given)", "Recorded: "):
+        assert words in page
+    assert "Still there: of 1 question of the banks" in page
+    assert "<td>(0.0%)</td>" in page, "what a compaction would leave where there was none"
+    assert "never compacted: claude-code." in page
     ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+
+
+def test_the_terminal_shows_the_conditions_and_how_recall_is_measured(
+    run_cli: Any, tmp_path: Path, session: ImportedSession
+) -> None:
+    file = tmp_path / f"first-{'x' * 60}-last.json"
+    file.write_bytes(orjson.dumps({"messages": session.messages}))
+    ran = run_cli("replay", file, "--window", "900000", "--engine", "codex", "--engine", "whole")
+    assert "window 900,000 tokens (as given)" in ran.out
+    assert "after one more compaction at the end, which is not billed" in ran.out
+    assert "In brackets: nothing was compacted" in ran.out
+    assert "still there" in ran.out
+    assert "Leporello" not in ran.out
+    ran = run_cli("replay", file, file, "--model", "gpt-4.1")
+    assert "the model's" in ran.out
+    assert "first-xxxxxxxxxxxxxx…xxxxxxxxx-last.json" in ran.out
+
+
+def _claude_line(number: int, **usage: object) -> dict[str, Any]:
+    role = "assistant" if usage else "user"
+    message = {"id": f"msg_{number}", "role": role, "content": f"Words {number}", "model": "claude-opus-4-6"}
+    message |= {"usage": usage} if usage else {}
+    when = f"2026-01-01T10:{number:02}:00Z"
+    return {"type": role, "sessionId": "s", "uuid": f"u{number}", "timestamp": when, "message": message}
+
+
+def test_lifetimes_the_warm_start_and_the_window_are_the_recorded_ones(run_cli: Any, tmp_path: Path) -> None:
+    """The client wrote for an hour, found its system prompt in the cache, and compacted near the end of 200K."""
+    hour = {"cache_creation": {"ephemeral_1h_input_tokens": 5_000}, "cache_creation_input_tokens": 5_000}
+    compacted = {"trigger": "auto", "preTokens": 167_000}
+    lines = [
+        _claude_line(1),
+        _claude_line(2, cache_read_input_tokens=30_000, input_tokens=3, **hour),
+        {"type": "system", "subtype": "compact_boundary", "sessionId": "s", "compactMetadata": compacted},
+        _claude_line(3),
+        _claude_line(4, cache_read_input_tokens=35_000, input_tokens=3, **hour),
+    ]
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    total = orjson.loads(run_cli("replay", file, "--json").out)["total"]
+    assert (total["window"], total["window_source"]) == (200_000, "recorded")
+    assert total["recorded"]["written_1h"] == total["recorded"]["written"] == 10_000
+    assert total["recorded"]["units"] == 6 + 2 * 10_000 + 6_500
+    assert total["written_1h"] == total["written"], "for an hour, as recorded"
+    assert total["read"] >= 30_000 + 35_000
+    assert total["without_compaction"]["units"] == pytest.approx(total["units"], rel=0.01)
+    mine = orjson.loads(run_cli("--set", "prompt_caching.cache_ttl=5m", "replay", file, "--base", "9000", "--json").out)
+    assert mine["total"]["written_1h"] < mine["total"]["written"], "what is set counts"
+    assert mine["total"]["read"] < 10_000, "another fixed part is not in the cache"
 
 
 @pytest.mark.parametrize("engine", sorted(RULES))

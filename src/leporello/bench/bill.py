@@ -16,12 +16,14 @@ from leporello.bench.states import StateAnswer, StateExam, check, first_lines, s
 from leporello.billing import CacheBill
 from leporello.importers import ImportedSession
 from leporello.models import model_facts
-from leporello.present.text import money
 from leporello.tokens import TokenCounter
 
 FALL = 0.7
 CLIENT_MODELS = {"codex": "gpt-5-codex"}
 """For recordings that name no model."""
+WHOLE = "whole"
+"""The engine that never compacts."""
+WITHOUT, WITHOUT_KEY = "no compaction", "without_compaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class RecordedBill:
 
     @property
     def bill(self) -> CacheBill:
-        """All calls. Recordings don't tell short and long writes apart."""
+        """All calls."""
         return sum(self.calls, CacheBill())
 
     @property
@@ -82,10 +84,25 @@ class RecordedFile:
         shown = TokenCounter.for_model(model).request(first.heard)
         return max(0, self.session.usage[0].usage.prompt_tokens - shown)
 
+    @property
+    def warm(self) -> int:
+        """Tokens that the first recorded call found in the cache."""
+        return self.session.usage[0].usage.cache_read_tokens if self.session.usage else 0
+
+    @property
+    def cache_ttl(self) -> str:
+        """How long the client let the vendor keep what it wrote; empty where the file doesn't tell."""
+        written = sum(call.usage.cache_write_tokens for call in self.session.usage)
+        return "1h" if 2 * sum(call.written_1h for call in self.session.usage) > written else ""
+
     def recorded(self, model: str) -> RecordedBill | None:
         """What it cost by its recorded usage, at the prices of a model; None when the file holds no usage."""
-        used = [call.usage for call in self.session.usage]
-        calls = [CacheBill(one.cache_read_tokens, one.cache_write_tokens, one.input_tokens) for one in used]
+        calls = [
+            CacheBill(
+                call.usage.cache_read_tokens, call.usage.cache_write_tokens, call.usage.input_tokens, call.written_1h
+            )
+            for call in self.session.usage
+        ]
         if not any(call.prompt for call in calls):
             return None
         facts, counter = model_facts(model), TokenCounter.for_model(model)
@@ -117,35 +134,45 @@ class ReplayRun:
     name: str
     billed: Sequence[BilledSession]
 
-
-def sentence(billed: BilledSession) -> str:
-    """What the session cost, what it would have cost, and what was still known; empty without recorded usage."""
-    row = _row(billed)
-    if billed.recorded is None or billed.recorded.cost is None or row["cost"] is None:
-        return ""
-    said = f"This session cost {money(billed.recorded.cost)}, with Leporello {money(row['cost'])}"
-    if not billed.answers:
-        return f"{said}."
-    return f"{said}, and {row['closed']:.0%} of what mattered was still there ({row['recovered']:.0%} with one search)."
-
-
-def bill_report(billed: Sequence[BilledSession]) -> dict[str, Any]:
-    return {"sessions": [_row(one) for one in billed], "total": _together(billed)}
+    @property
+    def label(self) -> str:
+        """Who serves the sessions, for people: `Leporello (balanced)`, `codex`."""
+        setup = self.billed[0].setup
+        if not setup.is_ours:
+            return WITHOUT if self.name == WHOLE else self.name
+        policy = str(setup.flags.get("compression.policy", ""))
+        engine = "" if setup.engine == "compressor" else setup.engine
+        about = ", ".join(filter(None, (engine, policy)))
+        return f"Leporello ({about})" if about else "Leporello"
 
 
-def _row(billed: BilledSession) -> dict[str, Any]:
-    return {"session": billed.name, **_together([billed])}
+def bill_report(billed: Sequence[BilledSession], without: Sequence[BilledSession] = ()) -> dict[str, Any]:
+    """The figures of each session and of all; `without` are the same sessions replayed without compaction."""
+    rows = [{"session": one.name, **_together([one], without[place : place + 1])} for place, one in enumerate(billed)]
+    return {"sessions": rows, "total": _together(billed, without)}
 
 
-def _together(billed: Sequence[BilledSession]) -> dict[str, Any]:
+def _together(billed: Sequence[BilledSession], without: Sequence[BilledSession]) -> dict[str, Any]:
     answers = [answer for one in billed for answer in one.answers]
     states = [answer for one in billed for answer in one.states]
+    windows = {(one.setup.window_tokens, one.setup.window_source if one.setup.window else "model") for one in billed}
+    window, source = windows.pop() if len(windows) == 1 else (None, None)
+    figures = _figures([one.replayed for one in without])
     return {
+        "window": window,
+        "window_source": source,
         **_figures([one.replayed for one in billed]),
+        "over_window": _over_window(billed),
         **(bank_rates(answers) if answers else {}),
         **({"state": state_rates(states)} if states else {}),
         **_recorded(billed),
+        **({WITHOUT_KEY: {**figures, "over_window": _over_window(without)}} if without else {}),
     }
+
+
+def _over_window(billed: Sequence[BilledSession]) -> int:
+    """Requests that no server would have taken."""
+    return sum(call.bill.prompt > one.setup.window_tokens for one in billed for call in one.replayed.calls)
 
 
 def _figures(sessions: Sequence[ReplayedSession]) -> dict[str, Any]:
@@ -181,12 +208,16 @@ def _recorded(billed: Sequence[BilledSession]) -> dict[str, Any]:
     bill = sum((one.bill for one in found), CacheBill())
     return {
         "recorded": {
-            "calls": sum(len(one.calls) for one in found),
+            "calls": (calls := sum(len(one.calls) for one in found)),
             "units": round(bill.units),
             "cost": _sum(one.cost for one in found),
             "read": bill.read,
             "written": bill.write,
+            "written_1h": bill.long_write,
             "fresh": bill.uncached,
+            "hit_rate": round(bill.read / bill.prompt, 4),
+            "compactions": sum(len(one.falls) for one in found),
+            "mean_context": round(bill.prompt / calls),
         }
     }
 

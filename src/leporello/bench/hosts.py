@@ -12,6 +12,7 @@ from leporello.billing import CacheBill
 from leporello.caching import LAYOUTS, cache_use
 from leporello.compaction.pipeline import CompactionResult, CompactionTask
 from leporello.config import Settings
+from leporello.config.settings import CachingSettings
 from leporello.conversation import Conversation, Request
 from leporello.conversation.compact import CompactionJob
 from leporello.conversation.tool_schemas import FIND_TOOLS
@@ -169,11 +170,11 @@ class ConversationHost:
 class EngineHost:
     """A plain list under an engine: it is asked after each answer and before each request, as hosts do it."""
 
-    def __init__(self, engine: ContextEngine, counter: TokenCounter, layout: str, system: str) -> None:
+    def __init__(self, engine: ContextEngine, counter: TokenCounter, caching: CachingSettings, system: str) -> None:
         self.compactions: list[Compacted] = []
         self._engine = engine
         self._counter = counter
-        self._layout = LAYOUTS[layout]
+        self._caching = caching
         self._marks = cache_use(counter.model).marks
         self._system: list[Message] = [{"role": "system", "content": system}] if system else []
         self._live: list[Message] = []
@@ -192,7 +193,8 @@ class EngineHost:
                 self._live = shown
                 self.compactions.append(Compacted(size, self._size(), True, *self._summary(size)))
         messages = [*self._system, *self._live]
-        return SentPrompt(messages, self._layout(messages) if self._marks else messages)
+        layout = LAYOUTS[self._caching.layout]
+        return SentPrompt(messages, layout(messages, self._caching.cache_ttl) if self._marks else messages)
 
     def record(self, answer: Message, usage: CanonicalUsage) -> None:
         self._live.append(answer)

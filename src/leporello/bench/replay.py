@@ -80,8 +80,13 @@ class ReplaySetup:
     engine: str = "compressor"
     model: str = DEFAULT_MODEL
     window: int | None = None
+    """None: the model's."""
+    window_source: str = "given"
+    """Who says so: `given` or `recorded`."""
     base: int = 0
     """Tokens of a fixed part (system prompt and tools) in front of everything."""
+    warm: int = 0
+    """Of them, tokens that the first call found in the cache: other sessions had left them there."""
     tools: int = 0
     """Of them, tokens of tool schemas; 0: nothing is known about the tools, and all of it stays."""
     pauses: bool = True
@@ -95,6 +100,15 @@ class ReplaySetup:
     other: EngineFactory | None = None
     """Makes an engine for a window that is driven as plain hosts do it, instead of one by name."""
 
+    @property
+    def window_tokens(self) -> int:
+        return self.window or model_facts(self.model).window
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether Leporello itself serves the session, not a rule to compare it with."""
+        return self.other is None and self.engine not in PLAIN_ENGINES
+
     @contextmanager
     def host(self, clock: ReplayClock, called: Sequence[str] = ()) -> Iterator[ReplayHost]:
         """Who serves one session, in which tools of these names are called."""
@@ -105,8 +119,8 @@ class ReplaySetup:
             settings = self._settings(Path(folder))
             make = self.other or PLAIN_ENGINES.get(self.engine)
             if make is not None:
-                engine = make(self.window or model_facts(self.model).window)
-                yield stack.enter_context(closing(EngineHost(engine, counter, settings.prompt_caching.layout, system)))
+                engine = make(self.window_tokens)
+                yield stack.enter_context(closing(EngineHost(engine, counter, settings.prompt_caching, system)))
                 return
             # Nothing of it outlives the replay: a power cut may take it.
             options = StoreOptions(synchronous="NORMAL", clock=clock)
@@ -115,7 +129,7 @@ class ReplaySetup:
             yield stack.enter_context(closing(host))
 
     def _settings(self, folder: Path) -> Settings:
-        engine = {} if self.other or self.engine in PLAIN_ENGINES else {"context.engine": self.engine}
+        engine = {"context.engine": self.engine} if self.is_ours else {}
         flags = {**self.flags, **engine, "model.default": self.model}
         return load_settings(flags, None if self.home else {}, Home(self.home or folder))
 
@@ -193,7 +207,7 @@ def replay_session(session: ImportedSession, setup: ReplaySetup, told: Told | No
     clock = ReplayClock()
     called = dict.fromkeys(call.name for message in session.messages for call in calls_of(message))
     with setup.host(clock, list(called)) as host:
-        billing = _Billing(host, facts, TokenCounter.for_model(setup.model))
+        billing = _Billing(host, facts, TokenCounter.for_model(setup.model), setup.warm)
         for step in steps_of(session, pauses=setup.pauses):
             clock.now = step.time
             host.append(step.heard)
@@ -210,13 +224,14 @@ def replay_session(session: ImportedSession, setup: ReplaySetup, told: Told | No
 class _Billing:
     """Sends requests and bills them, one after the other."""
 
-    def __init__(self, host: ReplayHost, facts: ModelFacts, counter: TokenCounter) -> None:
+    def __init__(self, host: ReplayHost, facts: ModelFacts, counter: TokenCounter, warm: int) -> None:
         self.calls: list[ReplayedCall] = []
         self._host = host
         self._facts = facts
         self._counter = counter
         self._reader = PromptReader(counter)
         self._cache = CacheSim(facts.cache)
+        self._warm = warm
         self._before: Prompt | None = None
         self._cached = self._made = 0
 
@@ -229,6 +244,7 @@ class _Billing:
         prompt = self._reader.read(sent.messages, sent.tools, sent.marked)
         standing = self._cache.standing(prompt, time)
         bill = self._cache.bill(prompt, time)
+        bill = bill.warmed(self._warm) if self._before is None else bill
         output = self._counter.message(said)
         self.calls.append(
             ReplayedCall(
@@ -236,7 +252,7 @@ class _Billing:
                 bill,
                 output,
                 bill.cost(facts, output),
-                _bound(self._before, prompt),
+                _bound(self._before, prompt, self._warm),
                 max(0, standing - bill.read - facts.cache.step * (not facts.cache.breakpoints)),
                 bill.read < self._cached,
                 len(host.compactions) - self._made,
@@ -249,9 +265,10 @@ class _Billing:
             self.call(answer, time)
 
 
-def _bound(before: Prompt | None, prompt: Prompt) -> float:
+def _bound(before: Prompt | None, prompt: Prompt, warm: int) -> float:
     common = _common_blocks(before.prefixes, prompt.prefixes) if before else 0
     shared = prompt.totals[common - 1] if common else 0
+    shared = shared if before else min(warm, prompt.totals[-1])
     return READ_RATE * shared + WRITE_RATE * (prompt.totals[-1] - shared)
 
 

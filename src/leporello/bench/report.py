@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from leporello.bench.bill import BilledSession, ReplayRun, bill_report
+from leporello.bench.bill_text import (
+    CLIENT,
+    COLUMNS,
+    NEVER_COMPACTED,
+    UNITS,
+    cell,
+    conditions,
+    is_idle,
+    over_window,
+    recall_means,
+    recorded,
+    simulated,
+)
 from leporello.billing import CacheBill
 from leporello.models import model_facts
 from leporello.present.text import money
@@ -176,24 +189,13 @@ BUCKETS = {
     "output": "answers",
     "summary": "summary calls",
 }
-CLIENT = "as recorded"
-_LABELS = {"whole": "no compaction"}
-_COLUMNS = (
-    ("cost", "cost"),
-    ("units", "units"),
-    ("hit_rate", "cache hits"),
-    ("compactions", "compactions"),
-    ("cache_breaks", "cache breaks"),
-    ("waits", "waits"),
-    ("mean_context", "mean prompt"),
-    ("kept_tokens", "kept"),
-    ("closed", "still there"),
-    ("recovered", "with a search"),
+SIMULATED = (
+    "Simulated: every request was rebuilt as it would have been sent, and billed by the vendor's published cache rules "
+    "and list prices with the times of the recording."
 )
 _FOOTER = (
-    "<footer><p>Every request was rebuilt as it would have been sent, and billed by the vendor's published cache "
-    "rules with the times of the recording. Answers are the recorded ones; no model was asked. The amounts are "
-    "computed from list prices and are not an invoice.</p></footer>"
+    "<footer><p>Answers are the recorded ones; no model was asked. The amounts are computed from list prices and are "
+    "not an invoice.</p></footer>"
 )
 _TOGGLE = (
     "const r=document.documentElement,d=()=>r.dataset.theme||"
@@ -202,18 +204,20 @@ _TOGGLE = (
 )
 
 
-def report_page(runs: Sequence[ReplayRun]) -> str:
-    """The whole page. The first run is the one it is about; the others stand beside it."""
-    reports = {run.name: bill_report(run.billed)["total"] for run in runs}
+def report_page(runs: Sequence[ReplayRun], without: ReplayRun, *, made_by_rule: bool) -> str:
+    """The whole page. The first run is the one it is about; the others stand beside it, `without` compaction too."""
+    shown = [*runs, *([] if any(run.name == without.name for run in runs) else [without])]
+    reports = {run.name: bill_report(run.billed, without.billed) for run in shown}
+    totals = {name: report["total"] for name, report in reports.items()}
     with open(os.path.join(os.path.dirname(__file__), "report.css"), encoding="utf-8") as file:
         style = file.read()
     body = "".join(
         (
             _headline(runs[0], reports[runs[0].name]),
-            *(_sizes(place, runs) for place in range(len(runs[0].billed))),
-            _money(runs),
-            _table(runs, reports),
-            _recall(runs, reports),
+            *(_sizes(place, runs[0], without) for place in range(len(runs[0].billed))),
+            _money(shown),
+            _table(shown, reports, made_by_rule),
+            _recall(shown, totals),
             _FOOTER,
         )
     )
@@ -226,51 +230,43 @@ def report_page(runs: Sequence[ReplayRun]) -> str:
     )
 
 
-def _label(run: ReplayRun) -> str:
-    return _LABELS.get(run.name, run.name)
-
-
 def _names(run: ReplayRun) -> str:
     return ", ".join(billed.name for billed in run.billed)
 
 
-def _headline(run: ReplayRun, total: dict[str, Any]) -> str:
-    recorded, cost = total.get("recorded", {}), total["cost"]
-    price = "not known" if cost is None else money(cost)
-    now = f'<span class="now">{price}</span>'
-    many = len(run.billed) > 1
-    if recorded.get("cost") is not None:
-        said = f"{'These sessions' if many else 'This session'} cost "
-        said += f'<span class="was">{money(recorded["cost"])}</span>, with Leporello {now}'
-    else:
-        said = f"With Leporello {'these sessions cost' if many else 'this session costs'} {now}"
-    if "closed" in total:
-        said += f', and <span class="now">{total["closed"]:.0%}</span> of what mattered was still there'
-    models = ", ".join(dict.fromkeys(billed.setup.model for billed in run.billed))
-    about = (
-        f"{escape(_names(run))} &middot; {total['calls']:,} calls &middot; prices and cache rules of {escape(models)}"
-    )
+def _headline(run: ReplayRun, report: dict[str, Any]) -> str:
+    total = report["total"]
+    actual = recorded(total, _span)
+    lines = [
+        f"{escape(one.name)}: {escape(conditions(one, row))}."
+        for one, row in zip(run.billed, report["sessions"], strict=True)
+    ]
+    lines += [f"{SIMULATED} {over_window(total)}", *([f"Recorded: {actual}"] if actual else [])]
     tiles = [
         (f"{total['hit_rate']:.1%}", "of the prompts read from the cache"),
         (f"{total['compactions']:,}", f"compactions, {total['waits']:,} while a request waited"),
         (f"{total['cache_breaks']:,}", "requests that lost cached tokens"),
         (short(total["mean_context"]), "tokens in the mean prompt"),
     ]
-    if "recovered" in total:
+    if "recovered" in total and total["compactions"]:
         tiles.append((f"{total['recovered']:.0%}", "found again with one search"))
     shown = "".join(f'<div class="tile"><b>{value}</b><span>{words}</span></div>' for value, words in tiles)
-    return f'<h1>{said}.</h1><p class="about">{about}</p><div class="tiles">{shown}</div>'
+    about = "".join(f"<p>{line}</p>" for line in lines)
+    return f'<h1>{simulated(run, total, _span)}</h1><div class="about">{about}</div><div class="tiles">{shown}</div>'
 
 
-def _sizes(place: int, runs: Sequence[ReplayRun]) -> str:
-    main = runs[0].billed[place]
-    lines = [_line(_label(runs[0]), "ours", main)]
+def _span(css: str, amount: str) -> str:
+    return f'<span class="{css}">{escape(amount)}</span>'
+
+
+def _sizes(place: int, run: ReplayRun, without: ReplayRun) -> str:
+    main = run.billed[place]
+    lines = [_line(run.label, "ours", main)]
     if main.recorded is not None:
         lines.append(Line(CLIENT, "real", [call.prompt for call in main.recorded.calls], main.recorded.falls))
-    whole = next((run for run in runs[1:] if run.name == "whole"), None)
-    if whole is not None:
-        lines.append(_line(_label(whole), "other", whole.billed[place]))
-    limit = main.setup.window or model_facts(main.setup.model).window
+    if run.name != without.name:
+        lines.append(_line(without.label, "other", without.billed[place]))
+    limit = main.setup.window_tokens
     tallest = max(value for line in lines for value in line.values)
     chart = sawtooth(lines, float(limit) if limit <= 1.6 * tallest else None, "Prompt tokens of each call")
     colours = {"ours": "--ours", "real": "--real", "other": "--grey"}
@@ -298,7 +294,7 @@ def _money(runs: Sequence[ReplayRun]) -> str:
             _parts(model, ((call.bill, call.output) for call in it.calls), it.summary_cost or 0.0)
             for model, it in replayed
         ]
-        rows.append(_bar(_label(run), calls))
+        rows.append(_bar(run.label, calls))
     recorded = [(one.setup.model, one.recorded) for one in runs[0].billed if one.recorded is not None]
     if len(recorded) == len(runs[0].billed):
         sent = [_parts(model, [*((call, 0) for call in it.calls), (CacheBill(), it.output)]) for model, it in recorded]
@@ -306,7 +302,7 @@ def _money(runs: Sequence[ReplayRun]) -> str:
     keys = "".join(f'<li><i style="background:var(--{css})"></i>{escape(words)}</li>' for css, words in BUCKETS.items())
     return (
         "<section><h2>Where the money goes</h2><p>Each bar is one way of serving the same calls; reads cost a tenth of "
-        "uncached input or less, writes a quarter more.</p>"
+        "uncached input or less, writes a quarter more, for an hour twice as much.</p>"
         f'{bars(rows, "Cost by kind of token")}<ul class="legend">{keys}</ul></section>'
     )
 
@@ -331,58 +327,52 @@ def _parts(model: str, calls: Iterable[tuple[CacheBill, int]], summary: float = 
     return found
 
 
-def _table(runs: Sequence[ReplayRun], reports: dict[str, dict[str, Any]]) -> str:
-    columns = [(key, title) for key, title in _COLUMNS if any(key in report for report in reports.values())]
-    rows = [("ours" if place == 0 else "", _label(run), reports[run.name]) for place, run in enumerate(runs)]
-    recorded = reports[runs[0].name].get("recorded")
-    if recorded:
-        prompt = recorded["read"] + recorded["written"] + recorded["fresh"]
-        made = sum(len(billed.recorded.falls) for billed in runs[0].billed if billed.recorded)
-        known = {"hit_rate": recorded["read"] / prompt, "mean_context": round(prompt / recorded["calls"])}
-        known["compactions"] = made
-        rows.insert(0, ("real", CLIENT, {**recorded, **known}))
+def _table(runs: Sequence[ReplayRun], reports: Mapping[str, dict[str, Any]], made_by_rule: bool) -> str:
+    main = reports[runs[0].name]["total"]
+    columns = [key for key in COLUMNS if key in main]
+    rows = [
+        ("ours" if place == 0 else "", run.label, row := reports[run.name]["total"], is_idle(run, row))
+        for place, run in enumerate(runs)
+    ]
+    if "recorded" in main:
+        rows.insert(0, ("real", CLIENT, main["recorded"], False))
     body = "".join(
         f'<tr class="{css}"><td>{escape(name)}</td>'
-        + "".join(f"<td>{_cell(key, report.get(key))}</td>" for key, _ in columns)
+        + "".join(f"<td>{cell(row, key, idle)}</td>" for key in columns)
         + "</tr>"
-        for css, name, report in rows
+        for css, name, row, idle in rows
     )
-    head = "".join(f"<th>{title}</th>" for _, title in columns)
+    head = "".join(f"<th>{COLUMNS[key]}</th>" for key in columns)
+    means = [UNITS, *([recall_means(main, made_by_rule)] if "questions" in main else [])]
+    if any(idle for *_, idle in rows):
+        means.append(NEVER_COMPACTED)
     return (
-        "<section><h2>Side by side</h2><p>Units are uncached input tokens: uncached + 1.25 x written (2 x for an hour) "
-        "+ 0.1 x read, summary calls included. Waits are compactions between a request's arrival and its sending.</p>"
+        f"<section><h2>Side by side</h2>{''.join(f'<p>{line}</p>' for line in means)}"
         f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         "</section>"
     )
 
 
-def _cell(key: str, value: Any) -> str:
-    if value is None:
-        return "&ndash;"
-    if key == "cost":
-        return money(value)
-    if isinstance(value, float):
-        return f"{value:.1%}"
-    return short(value) if key in ("units", "mean_context", "kept_tokens") else f"{value:,}"
-
-
-def _recall(runs: Sequence[ReplayRun], reports: dict[str, dict[str, Any]]) -> str:
-    points = list(_points(runs, reports))
+def _recall(runs: Sequence[ReplayRun], totals: Mapping[str, dict[str, Any]]) -> str:
+    points = list(_points(runs, totals))
     if len(points) < 2:
         return ""
     chart = scatter(points, dollars, "Recall against cost")
+    idle = [run.label for run in runs if is_idle(run, totals[run.name])]
+    left_out = f" Left out, because they never compacted: {escape(', '.join(idle))}." if idle else ""
     return (
         "<section><h2>What is known, and what it costs</h2><p>Questions about the session that the final context "
         "answers word for word, against the bill. Better is up and to the left. Rules that let a model write a summary "
-        f"are shown with what they keep word for word; what the summary would add is not known.</p>{chart}</section>"
+        f"are shown with what they keep word for word; what the summary would add is not known.{left_out}</p>{chart}"
+        "</section>"
     )
 
 
-def _points(runs: Sequence[ReplayRun], reports: dict[str, dict[str, Any]]) -> Iterator[Point]:
+def _points(runs: Sequence[ReplayRun], totals: Mapping[str, dict[str, Any]]) -> Iterator[Point]:
     for place, run in enumerate(runs):
-        total = reports[run.name]
-        if "closed" in total and total["cost"] is not None:
+        total = totals[run.name]
+        if "closed" in total and total["cost"] is not None and not is_idle(run, total):
             ours = run.name.partition(",")[0] == runs[0].name.partition(",")[0]
             yield Point(
-                _label(run), "other" if place and not ours else "ours", total["cost"], total["closed"], "ours" * ours
+                run.label, "other" if place and not ours else "ours", total["cost"], total["closed"], "ours" * ours
             )

@@ -55,7 +55,6 @@ NEIGHBOURS = {
     **dict.fromkeys(("config", "explain"), "setup"),
     "doctor": "store",
     "mcp": "serve",
-    "replay": "exam",
 }
 """Commands that live in the file of another one, as a click command of their own name."""
 

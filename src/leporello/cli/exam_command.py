@@ -1,9 +1,9 @@
-"""Measures on recorded sessions: `leporello exam` what is still known, `leporello replay` what they cost besides."""
+"""`leporello exam`: what is still known of recorded sessions after engines folded them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,24 +12,18 @@ import click
 import orjson
 
 from leporello.agent.endpoints import choose_model
-from leporello.bench.bank import KINDS, load_bank, session_of
-from leporello.bench.bill import BilledSession, RecordedFile, ReplayRun, bill_report, bill_session, sentence
+from leporello.bench.bank import KINDS
 from leporello.bench.exam import Exam, SessionScore
 from leporello.bench.make_bank import make_bank
-from leporello.bench.replay import ReplaySetup
-from leporello.bench.report import report_page
 from leporello.bench.run import FORMATS, STATE, ExamFormat, ExamRun, recognise, run_all
-from leporello.bench.states import LABELS, StateExam, load_state
-from leporello.caching import LAYOUTS
+from leporello.bench.states import LABELS
 from leporello.cli.context import CommandContext, must_be_another, pass_context, write_atomically
 from leporello.config import Settings
 from leporello.errors import InputError
-from leporello.importers import load_session
-from leporello.messages import role_of
 from leporello.models.limits import limits_of
 from leporello.policy.decision import MEMORY, POLICIES
 from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong, warn
-from leporello.present.text import money
+from leporello.present.text import cut_middle, money
 from leporello.summaries.base import Summariser
 from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.tokens import TokenCounter
@@ -52,7 +46,10 @@ def print_scores(form: ExamFormat, run: ExamRun, scores: Scores) -> None:
     columns = _STATE_COLUMNS if form is STATE else [name for name in result["total"] if name not in _NO_RATES]
     headings = [column.replace("_", " ") for column in columns]
     print_table(
-        [(Path(row["session"]).name[-_SESSION_WIDTH:], *_cells(row, (*columns, *_REPLAY_COLUMNS))) for row in rows],
+        [
+            (cut_middle(Path(row["session"]).name, _SESSION_WIDTH), *_cells(row, (*columns, *_REPLAY_COLUMNS)))
+            for row in rows
+        ],
         ("session", *headings, "kept", "compactions", "seconds"),
     )
     say()
@@ -294,132 +291,3 @@ def _make(session: Path, folder: Path | None, out: Path | None) -> None:
     write_atomically(out, orjson.dumps(bank.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
     note(f"{len(bank.questions)} questions about {session.name} written to {out}")
     say(str(out))
-
-
-_SESSION = click.Path(exists=True, dir_okay=False, path_type=Path)
-COMPARED = ("whole", "claude-code", "codex", "deepagents", "masking", "sliding-window")
-_COLUMNS = ("calls", "units", "cost", "hit_rate", "compactions", "cache_breaks", "waits", "mean_context", "kept_tokens")
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayOptions:
-    """What is replayed, and how."""
-
-    files: tuple[Path, ...]
-    engines: tuple[str, ...]
-    policies: tuple[str, ...]
-    layout: str | None
-    model: str | None
-    window: int | None
-    base: int | None
-    tools: int
-    pauses: bool
-    banks: Path | None
-    compare: bool
-
-    def runs(self, flags: Mapping[str, object], home: Path, policy_set: str) -> Iterator[tuple[str, ReplaySetup]]:
-        flags = {**flags, **({"prompt_caching.layout": self.layout} if self.layout else {})}
-        plain = ReplaySetup(window=self.window, tools=self.tools, pauses=self.pauses, flags=flags, home=home)
-        beside = [name for name in POLICIES if name != policy_set] if self.compare else []
-        policies = self.policies or ("", *beside)
-        for engine in dict.fromkeys(self.engines):
-            for policy in dict.fromkeys(policies):
-                named = {"compression.policy": policy} if policy else {}
-                yield ", ".join(filter(None, (engine, policy))), replace(plain, engine=engine, flags={**flags, **named})
-        for engine in (name for name in COMPARED if self.compare and name not in self.engines):
-            yield engine, replace(plain, engine=engine)
-
-    def fitted(self, setup: ReplaySetup, file: RecordedFile) -> ReplaySetup:
-        """The setup for one file: model and fixed part are the recorded ones unless they are given."""
-        model = self.model or file.model
-        return replace(setup, model=model, base=file.base(model) if self.base is None else self.base)
-
-
-@click.command("replay")
-@click.argument("files", nargs=-1, required=True, type=_SESSION, metavar="FILE...")
-@click.option("--engine", "engines", multiple=True, default=("compressor",), help="May be repeated. [compressor]")
-@click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="May be repeated.")
-@click.option("--layout", type=click.Choice(list(LAYOUTS)), help="Where cache marks stand, instead of the setting.")
-@click.option("--model", metavar="NAME", help="Whose prices and cache rules hold, instead of the recorded one's.")
-@click.option("--window", type=click.IntRange(min=1_000), help="Tokens, instead of the model's.")
-@click.option("--base", type=click.IntRange(min=0), help="Tokens of system prompt and tools, instead of the recorded.")
-@click.option("--tools", type=click.IntRange(min=0), default=0, help="Of them, tokens of tool schemas (18 stand-ins).")
-@click.option("--pauses/--no-pauses", default=True, help="Whether caches run out in recorded pauses. [yes]")
-@click.option(
-    "--banks", type=_FOLDER, help="Folder with question and state banks; otherwise questions are made by rule."
-)
-@click.option("--compare", is_flag=True, help="Put all policies and other agents' rules beside it.")
-@click.option("--html", "page", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to look at.")
-@json_option
-@pass_context
-def replay(context: CommandContext, /, as_json: bool, page: Path | None, **given: Any) -> None:
-    """Replay recorded sessions call by call, and bill them by the vendors' cache rules.
-
-    Each recorded answer is one call: its request is what Leporello would have sent at that point, with the recording's
-    own times, so that caches run out as they would have. No model is asked. Files that hold real usage (Claude Code,
-    Codex, pi, mini-swe-agent) are shown beside what they really cost.
-
-    \b
-    leporello replay session.jsonl
-    leporello replay session.jsonl --compare --html report.html
-    leporello replay *.jsonl --model claude-sonnet-4-5 --window 200000 --base 20000 --banks banks/ --json
-
-    Engines: compressor, lcm, and to compare whole, clear-tools, newest and others of `leporello exam`, and the
-    published rules of claude-code, codex, deepagents, masking, sliding-window. With several runs --json prints an
-    object of reports by name.
-    """
-    options = ReplayOptions(**given)
-    for path in options.files:
-        if page is not None:
-            must_be_another(page, str(path), "A report can't replace its session; choose another name.")
-    banks = sorted(options.banks.glob("*.json")) if options.banks else None
-    files = [_file(path, banks) for path in options.files]
-    chosen = list(options.runs(context.flags, Path(context.home.path), context.settings.compression.policy))
-    runs = [ReplayRun(name, _bill(name, files, options, setup)) for name, setup in chosen]
-    if page is not None:
-        write_atomically(page, report_page(runs).encode())
-        note(f"The report was written to {page}")
-    if as_json:
-        reports = {run.name: bill_report(run.billed) for run in runs}
-        print_json(reports if len(reports) > 1 else next(iter(reports.values())))
-        return
-    for run in runs:
-        _print_replay(run)
-    for line in filter(None, map(sentence, runs[0].billed)):
-        say(line)
-
-
-def _file(path: Path, banks: Sequence[Path] | None) -> RecordedFile:
-    """A session with what is asked about it: by its banks, else made by rule where there is enough to ask about."""
-    session = load_session(path)
-    if banks is None:
-        try:
-            return RecordedFile(path.name, session, make_bank(path, path.name))
-        except InputError:
-            return RecordedFile(path.name, session)
-    own = [file for file in banks if Path(session_of(file)).name == path.name]
-    kinds = {file: recognise(file) for file in own}
-    questions = [load_bank(file) for file in own if kinds[file] is not STATE]
-    states = tuple(StateExam(load_state(file), path.parent) for file in own if kinds[file] is STATE)
-    return RecordedFile(path.name, session, questions[0] if questions else None, states)
-
-
-def _bill(name: str, files: Sequence[RecordedFile], options: ReplayOptions, setup: ReplaySetup) -> list[BilledSession]:
-    total = sum(role_of(message) == "assistant" for file in files for message in file.session.messages)
-    done = count(1)
-    with progress(f"Calls replayed ({name}):") as line:
-        return [
-            bill_session(file, options.fitted(setup, file), lambda _: line.update(next(done), total)) for file in files
-        ]
-
-
-def _print_replay(run: ReplayRun) -> None:
-    report = bill_report(run.billed)
-    rows = [*report["sessions"], {"session": "all", **report["total"]}]
-    columns = [name for name in (*_COLUMNS, "closed", "recovered") if name in report["total"]]
-    say(strong(run.name))
-    print_table(
-        [(row["session"][-40:], *(_cell(row.get(name), name) for name in columns)) for row in rows],
-        ("session", *(name.replace("_", " ") for name in columns)),
-    )
-    say()

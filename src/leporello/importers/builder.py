@@ -19,7 +19,7 @@ from leporello.importers.source import (
     text,
 )
 from leporello.messages import ROLES, Message, encode_json, parse_json
-from leporello.usage import CanonicalUsage
+from leporello.usage import CanonicalUsage, written_for_an_hour
 
 NO_RESULT = "[no result was recorded for this call]"
 UNKNOWN_TOOL = "unknown_tool"
@@ -41,8 +41,8 @@ class _Group:
     result_times: list[float | None] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     is_verbatim: bool = False
-    metered: tuple[CanonicalUsage, str, float | None] | None = None
-    """Usage, model and cost of the call that produced the message."""
+    metered: tuple[CanonicalUsage, str, float | None, int] | None = None
+    """Usage, model, cost and hour-long cache writes of the call that produced the message."""
 
 
 class TranscriptBuilder:
@@ -55,6 +55,7 @@ class TranscriptBuilder:
         self.id = ""
         self.title = ""
         self.started = ""
+        self.window: int | None = None
         self.tools: list[Record] = []
         self._groups: list[_Group] = []
         self._by_key: dict[str, _Group] = {}
@@ -168,6 +169,7 @@ class TranscriptBuilder:
             notes=tuple(f"{what} ({count})" if count > 1 else what for what, count in self._notes.items()),
             title=self.title,
             started=self.started,
+            window=self.window,
         )
 
     def _has_content(self, group: _Group) -> bool:
@@ -228,10 +230,11 @@ class AssistantDraft:
 
     def meter(self, usage: Any, model: str = "", cost: float | None = None) -> None:
         """Usage of the call that produced it, read or as reported; the latest word wins. Anything else is ignored."""
+        long = 0
         if isinstance(usage, dict):
-            usage = CanonicalUsage.parse(usage)
+            long, usage = written_for_an_hour(usage), CanonicalUsage.parse(usage)
         if isinstance(usage, CanonicalUsage):
-            self.group.metered = usage, model, cost
+            self.group.metered = usage, model, cost, min(long, usage.cache_write_tokens)
             self.builder.model(model)
 
     def text(self, text: str) -> None:

@@ -298,6 +298,9 @@ class _CodexReader:
 
     def _event(self, event: Record) -> None:
         info = event.inner("info")
+        window = info.get("model_context_window")
+        if isinstance(window, int) and window in range(1_000, 100_000_000):
+            self.builder.window = window
         last, total = info.get("last_token_usage"), info.get("total_token_usage")
         # The same figures are written again when only the rate limits changed.
         if event.kind != "token_count" or not isinstance(last, dict) or total == self._total:

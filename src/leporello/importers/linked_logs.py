@@ -112,6 +112,7 @@ def _branch(
 _SYNTHETIC = "<synthetic>"
 _NOTICES = ("{", "<task-notification>")
 """How the program's own queued notices begin."""
+_WINDOWS = (200_000, 1_000_000)
 _ASIDES = ("<local-command-", "<command-", "<bash-")
 """How lines begin that record a command typed at the prompt, which the model did not answer."""
 
@@ -208,9 +209,18 @@ def _fill(builder: TranscriptBuilder, records: list[Record]) -> None:
                 builder.result(*result_of(record))
             elif kind == "system" and record.get("subtype") == "compact_boundary":
                 builder.note(COMPACTED)
+                builder.window = builder.window or _window_shown(record.inner("compactMetadata"))
             elif kind in ("summary", "custom-title", "ai-title"):
                 title = record.get("customTitle") or record.get("aiTitle") or record.get("summary")
                 builder.title = builder.title or text(title)
+
+
+def _window_shown(compaction: Record) -> int | None:
+    """Left alone, the client compacts shortly before its window ends, and it knows two of them."""
+    before = compaction.number("preTokens")
+    if before is None or compaction.text("trigger") != "auto":
+        return None
+    return next((window for window in _WINDOWS if before <= window), None)
 
 
 def _delivered_from_queue(records: list[Record]) -> dict[int, str]:
@@ -246,6 +256,8 @@ def _message_claude(builder: TranscriptBuilder, record: Record, message: Record)
     draft = builder.answer(message.get("content"), key=message.id("id") or record.id("uuid"))
     if message.text("model") != _SYNTHETIC:
         draft.meter(message.get("usage"), message.text("model"))
+        if draft.group.metered is not None and draft.group.metered[0].prompt_tokens > _WINDOWS[0]:
+            builder.window = _WINDOWS[1]
 
 
 def _attachment(builder: TranscriptBuilder, attachment: Record) -> None:

@@ -216,6 +216,8 @@ class CallUsage:
     usage: CanonicalUsage
     model: str = ""
     cost: float | None = None
+    written_1h: int = 0
+    """Of the cache writes, tokens for an hour, which cost more; 0 where the file doesn't tell lifetimes apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,8 @@ class ImportedSession:
     title: str = ""
     started: str = ""
     """When the recording began, as the file writes it; empty when it does not say."""
+    window: int | None = None
+    """Tokens of the window that the client worked with; None where the file neither says nor shows it."""
 
     @property
     def system(self) -> str:

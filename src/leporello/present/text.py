@@ -103,6 +103,14 @@ def cut(text: str, columns: int) -> str:
     return text if breadth(text) <= columns else _cut(text, columns)
 
 
+def cut_middle(text: str, letters: int) -> str:
+    """A name in at most so many letters: its beginning and its end tell it from others."""
+    if len(text) <= letters:
+        return text
+    front = letters // 2
+    return text[:front] + ELLIPSIS + text[front + 1 - letters :]
+
+
 def _cut(text: str, columns: int) -> str:
     text = text[: columns * 4]  # more letters than that are never shown, and each one is tried
     while text and breadth(text) >= columns:

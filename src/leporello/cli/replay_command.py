@@ -1,0 +1,230 @@
+"""`leporello replay`: what recorded sessions cost, call by call, and what was still known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, TypeAlias
+
+import click
+
+from leporello.bench.bank import load_bank, session_of
+from leporello.bench.bill import WHOLE, BilledSession, RecordedFile, ReplayRun, bill_report, bill_session
+from leporello.bench.bill_text import (
+    CLIENT,
+    COLUMNS,
+    NEVER_COMPACTED,
+    UNITS,
+    cell,
+    conditions,
+    is_idle,
+    over_window,
+    recall_means,
+    recorded,
+    simulated,
+)
+from leporello.bench.make_bank import make_bank
+from leporello.bench.replay import ReplaySetup
+from leporello.bench.report import report_page
+from leporello.bench.run import STATE, recognise
+from leporello.bench.states import StateExam, load_state
+from leporello.caching import LAYOUTS
+from leporello.cli.context import CommandContext, must_be_another, pass_context, write_atomically
+from leporello.config.sources import SourceKind
+from leporello.errors import InputError
+from leporello.importers import load_session
+from leporello.messages import role_of
+from leporello.policy.decision import POLICIES
+from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong, terminal_width
+from leporello.present.text import cut_middle
+
+_FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
+_SESSION = click.Path(exists=True, dir_okay=False, path_type=Path)
+COMPARED = (WHOLE, "claude-code", "codex", "deepagents", "masking", "sliding-window")
+_NAME_WIDTH = 40
+_TTL = "prompt_caching.cache_ttl"
+_Row: TypeAlias = tuple[str, Mapping[str, Any], bool]
+"""Its name, its figures, and whether it had nothing to compact."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What is replayed, and how."""
+
+    files: tuple[Path, ...]
+    engines: tuple[str, ...]
+    policies: tuple[str, ...]
+    layout: str | None
+    model: str | None
+    window: int | None
+    base: int | None
+    tools: int
+    pauses: bool
+    banks: Path | None
+    compare: bool
+
+    def plain(self, flags: Mapping[str, object], home: Path) -> ReplaySetup:
+        """What all runs share."""
+        flags = {**flags, **({"prompt_caching.layout": self.layout} if self.layout else {})}
+        return ReplaySetup(window=self.window, tools=self.tools, pauses=self.pauses, flags=flags, home=home)
+
+    def runs(self, plain: ReplaySetup, policy_set: str) -> Iterator[tuple[str, ReplaySetup]]:
+        beside = [name for name in POLICIES if name != policy_set] if self.compare else []
+        policies = self.policies or ("", *beside)
+        for engine in dict.fromkeys(self.engines):
+            for policy in dict.fromkeys(policies):
+                flags = {**plain.flags, "compression.policy": policy or policy_set}
+                yield ", ".join(filter(None, (engine, policy))), replace(plain, engine=engine, flags=flags)
+        for engine in (name for name in COMPARED if self.compare and name not in self.engines):
+            yield engine, replace(plain, engine=engine)
+
+    def fitted(self, setup: ReplaySetup, file: RecordedFile, ttl_set: bool) -> ReplaySetup:
+        """The setup for one file: what is not given is as in the recording."""
+        model = self.model or file.model
+        if self.window is None and self.model is None:
+            setup = replace(setup, window=file.session.window, window_source="recorded")
+        base, warm = (file.base(model), file.warm) if self.base is None else (self.base, 0)
+        ttl = {_TTL: file.cache_ttl} if file.cache_ttl and not ttl_set else {}
+        return replace(setup, model=model, base=base, warm=warm, flags={**setup.flags, **ttl})
+
+
+@click.command("replay")
+@click.argument("files", nargs=-1, required=True, type=_SESSION, metavar="FILE...")
+@click.option("--engine", "engines", multiple=True, default=("compressor",), help="May be repeated. [compressor]")
+@click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="May be repeated.")
+@click.option("--layout", type=click.Choice(list(LAYOUTS)), help="Where cache marks stand, instead of the setting.")
+@click.option("--model", metavar="NAME", help="Whose prices and cache rules hold, instead of the recorded one's.")
+@click.option("--window", type=click.IntRange(min=1_000), help="Tokens, instead of the recording's or the model's.")
+@click.option("--base", type=click.IntRange(min=0), help="Tokens of system prompt and tools, instead of the recorded.")
+@click.option("--tools", type=click.IntRange(min=0), default=0, help="Of them, tokens of tool schemas (18 stand-ins).")
+@click.option("--pauses/--no-pauses", default=True, help="Whether caches run out in recorded pauses. [yes]")
+@click.option(
+    "--banks", type=_FOLDER, help="Folder with question and state banks; otherwise questions are made by rule."
+)
+@click.option("--compare", is_flag=True, help="Put all policies and other agents' rules beside it.")
+@click.option("--html", "page", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to look at.")
+@json_option
+@pass_context
+def command(context: CommandContext, /, as_json: bool, page: Path | None, **given: Any) -> None:
+    """Replay recorded sessions call by call, and bill them by the vendors' cache rules.
+
+    Each recorded answer is one call: its request is what Leporello would have sent at that point, with the recording's
+    own times, so that caches run out as they would have. No model is asked. The same session replayed without
+    compaction stands beside it, and what the usage in the file comes to where it holds any (Claude Code, Codex, pi,
+    mini-swe-agent).
+
+    \b
+    leporello replay session.jsonl
+    leporello replay session.jsonl --compare --html report.html
+    leporello replay *.jsonl --model claude-sonnet-4-5 --window 200000 --base 20000 --banks banks/ --json
+
+    Engines: compressor, lcm, and to compare whole, clear-tools, newest and others of `leporello exam`, and the
+    published rules of claude-code, codex, deepagents, masking, sliding-window. With several runs --json prints an
+    object of reports by name.
+    """
+    options = ReplayOptions(**given)
+    for path in options.files:
+        if page is not None:
+            must_be_another(page, str(path), "A report can't replace its session; choose another name.")
+    banks = sorted(options.banks.glob("*.json")) if options.banks else None
+    files = [_file(path, banks) for path in options.files]
+    plain = options.plain(context.flags, Path(context.home.path))
+    chosen = dict(options.runs(plain, context.settings.compression.policy))
+    setups = {WHOLE: replace(plain, engine=WHOLE)} | chosen
+    ttl_set = context.settings.source(_TTL).origin is not SourceKind.DEFAULT
+    billed = {
+        name: _bill(name, files, [options.fitted(setup, file, ttl_set) for file in files])
+        for name, setup in setups.items()
+    }
+    runs = [ReplayRun(name, billed[name]) for name in chosen]
+    without = ReplayRun(WHOLE, billed[WHOLE])
+    if page is not None:
+        write_atomically(page, report_page(runs, without, made_by_rule=banks is None).encode())
+        note(f"The report was written to {page}")
+    if as_json:
+        reports = {run.name: bill_report(run.billed, without.billed) for run in runs}
+        print_json(reports if len(reports) > 1 else next(iter(reports.values())))
+        return
+    _print(runs, without, made_by_rule=banks is None)
+
+
+def _file(path: Path, banks: Sequence[Path] | None) -> RecordedFile:
+    """A session with what is asked about it: by its banks, else made by rule where there is enough to ask about."""
+    session = load_session(path)
+    if banks is None:
+        try:
+            return RecordedFile(path.name, session, make_bank(path, path.name))
+        except InputError:
+            return RecordedFile(path.name, session)
+    own = [file for file in banks if Path(session_of(file)).name == path.name]
+    kinds = {file: recognise(file) for file in own}
+    questions = [load_bank(file) for file in own if kinds[file] is not STATE]
+    states = tuple(StateExam(load_state(file), path.parent) for file in own if kinds[file] is STATE)
+    return RecordedFile(path.name, session, questions[0] if questions else None, states)
+
+
+def _bill(name: str, files: Sequence[RecordedFile], setups: Sequence[ReplaySetup]) -> list[BilledSession]:
+    total = sum(role_of(message) == "assistant" for file in files for message in file.session.messages)
+    done = count(1)
+    with progress(f"Calls replayed ({name}):") as line:
+        return [
+            bill_session(file, setup, lambda _: line.update(next(done), total))
+            for file, setup in zip(files, setups, strict=True)
+        ]
+
+
+def _print(runs: Sequence[ReplayRun], without: ReplayRun, *, made_by_rule: bool) -> None:
+    """One session: all ways of serving it in one table. Several: a table of sessions for each way."""
+    reports = {run.name: bill_report(run.billed, without.billed) for run in (*runs, without)}
+    main, several = reports[runs[0].name], len(without.billed) > 1
+    for one, row in zip(runs[0].billed, main["sessions"], strict=True):
+        _paragraph(f"{one.name}: {conditions(one, row)}")
+    say()
+    shown = runs if any(run.name == WHOLE for run in runs) else [without, *runs]
+    actual = main["total"].get("recorded")
+    rows: list[_Row] = [] if several or actual is None else [(CLIENT, actual, False)]
+    for run in shown:
+        report = reports[run.name]
+        if several:
+            say(strong(run.label))
+            of_all = {"session": "all", **report["total"]}
+            _table([(row["session"], row, is_idle(run, row)) for row in (*report["sessions"], of_all)])
+        else:
+            rows.append((run.label, report["total"], is_idle(run, report["total"])))
+    if rows:
+        _table(rows)
+    _paragraph(UNITS)
+    if "questions" in main["total"]:
+        _paragraph(recall_means(main["total"], made_by_rule))
+    if any(is_idle(run, row) for run in shown for row in reports[run.name]["sessions"]):
+        _paragraph(NEVER_COMPACTED)
+    for one, row in zip(runs[0].billed, main["sessions"], strict=True):
+        _tell(ReplayRun(runs[0].name, [one]), row, f"{one.name}. " if several else "")
+    if several:
+        _tell(runs[0], main["total"], "All. ")
+
+
+def _tell(run: ReplayRun, row: Mapping[str, Any], who: str) -> None:
+    say()
+    _paragraph(f"{who}Simulated: {simulated(run, row)} {over_window(row)}".strip())
+    if said := recorded(row):
+        _paragraph(f"Recorded: {said}")
+
+
+def _table(rows: Sequence[_Row]) -> None:
+    columns = [key for key in COLUMNS if any(key in row for _, row, _ in rows)]
+    print_table(
+        [(cut_middle(name, _NAME_WIDTH), *(cell(row, key, idle) for key in columns)) for name, row, idle in rows],
+        ("", *(COLUMNS[key] for key in columns)),
+        numbers=range(1, len(columns) + 1),
+    )
+    say()
+
+
+def _paragraph(text: str) -> None:
+    room = terminal_width()
+    for line in wrap(text, max(40, room)) if room else [text]:
+        say(line)
