@@ -23,6 +23,7 @@ from tests.support.strict_server import strict_server
 from .house import opened
 
 README = Path(__file__).resolve().parents[2] / "README.md"
+DOCS = README.with_name("docs")
 PROGRAM = Path(sys.executable).with_name("leporello")
 PROGRAMS = {
     "claude": (
@@ -106,3 +107,25 @@ def test_the_program_itself(tmp_path: Path, workers: int) -> None:
         (record,) = store.conversations.page().conversations
         assert record.messages == 3
         assert store.usage.totals(record.id).calls == 2
+
+
+def _curl(page: str) -> list[str]:
+    (line,) = re.findall(r"^ *curl .*$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return shlex.split(line)
+
+
+@pytest.mark.parametrize("page", ["guides/gateway.md", "tutorial/first-steps.md"])
+def test_the_demo_model_needs_no_key(tmp_path: Path, page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The requests that the documents send with curl: only the port is ours."""
+    monkeypatch.chdir(tmp_path)
+    if page.startswith("tutorial"):
+        for code in re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL):
+            exec(code, {})
+    _, _, address, _, header, _, data = _curl(page)
+    body = (tmp_path / data[1:]).read_text("utf-8") if data.startswith("@") else data
+    with serving(tmp_path, ["serve"]) as url:
+        sent = dict([header.split(": ")])
+        reply = httpx2.post(url + urlsplit(address).path, content=body, headers=sent, timeout=60)
+    assert reply.status_code == 200, reply.text
+    assert "scripted model" in reply.json()["choices"][0]["message"]["content"]
+    assert reply.headers["x-leporello"] == ("folded" if page.startswith("tutorial") else "passed")

@@ -13,7 +13,10 @@ from leporello.dialects import DIALECTS, Dialect
 from leporello.errors import ConfigError
 from leporello.gateway.auth import Origin
 from leporello.gateway.limits import Network
+from leporello.providers.scripted import DEMO_WINDOW, SCRIPTED, SCRIPTED_PREFIX
 
+SCRIPTED_URL = "http://scripted.invalid"
+"""Stands for a server inside the gateway, which has no address before it is first asked."""
 _PLAIN = (
     "host port max_body rate tokens_per_day dollars_per_day streams connections "
     "head_timeout body_timeout connect_timeout idle_timeout session_idle"
@@ -136,6 +139,8 @@ def _patterns(value: object, where: str) -> tuple[str, ...]:
 
 
 def _built_in(settings: Settings) -> list[Upstream]:
-    """The vendors' own servers, for whoever sends a key of their own or has one in the settings."""
+    """The demo's, and the vendors' own servers for whoever sends a key of their own or has one in the settings."""
+    demo = Upstream(SCRIPTED, SCRIPTED_URL, (f"{SCRIPTED_PREFIX}*",), DEMO_WINDOW)
     addresses = {name: settings.provider(name).base_url for name in ("anthropic", "openai")}
-    return [Upstream(name, address, key=settings.api_key(name) or "") for name, address in addresses.items() if address]
+    vendors = [Upstream(name, url, key=settings.api_key(name) or "") for name, url in addresses.items() if url]
+    return [demo, *vendors]

@@ -21,6 +21,7 @@ from itertools import repeat
 from typing import TypeAlias
 
 from leporello.billing import CacheMarksRefused, CacheSim, PromptReader
+from leporello.dialects.pieces import tool_name
 from leporello.errors import ConfigError, ProviderError
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models.facts import ModelFacts, model_facts
@@ -203,23 +204,35 @@ class PacedProvider:
 
 
 def demo_provider(name: str) -> PacedProvider:
-    """The model behind `scripted:NAME`."""
+    """The model behind `scripted:NAME`, for the agent."""
+    return PacedProvider(_demo(name, _answer))
+
+
+def demo_talk(name: str) -> ScriptedProvider:
+    """The same for requests of any client: without tools, too, it is asked to talk."""
+    return _demo(name, _talk)
+
+
+def _demo(name: str, script: Callable[[ModelRequest], Step]) -> ScriptedProvider:
     if name != f"{SCRIPTED_PREFIX}demo":
         raise ConfigError(f"There is no scripted model {name!r}. There is one: {SCRIPTED_PREFIX}demo.")
-    return PacedProvider(ScriptedProvider(_answer, name=SCRIPTED, window=DEMO_WINDOW))
+    return ScriptedProvider(script, name=SCRIPTED, window=DEMO_WINDOW)
 
 
 def _answer(request: ModelRequest) -> Step:
+    # The agent always has tools; summaries are made without a model here.
+    return _talk(request) if request.tools else "The scripted model writes no summaries."
+
+
+def _talk(request: ModelRequest) -> Step:
     newest = request.messages[-1]
-    if not request.tools:
-        # Summaries are made without a model here.
-        return "The scripted model writes no summaries."
     if is_result(newest):
         return _about(text_of(newest))
+    offered = {tool_name(tool) for tool in request.tools}
     asked = next((text_of(m) for m in reversed(request.messages) if role_of(m) == "user"), "")
     words = {word.strip(".,!?").lower() for word in asked.split()}
     for triggers, name, arguments in _CALLS:
-        if words & triggers:
+        if words & triggers and name in offered:
             return _call(f"call_{len(request.messages)}", name, arguments)
     return _page("story" if words & {"tell", "story", "explain", "page"} else "hello")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import aiohttp
@@ -13,9 +15,12 @@ from yarl import URL
 
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client
-from leporello.gateway.config import GatewayConfig, Upstream
+from leporello.gateway.config import SCRIPTED_URL, GatewayConfig, Upstream
 from leporello.lazy_regex import lazy_regex
 from leporello.providers.errors import ErrorVerdict, classify
+
+if TYPE_CHECKING:
+    from leporello.gateway.proxy.scripted_upstream import ScriptedUpstream
 
 _HOP = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
@@ -80,6 +85,7 @@ class Upstreams:
     def __init__(self, config: GatewayConfig) -> None:
         self._config = config
         self._session: aiohttp.ClientSession | None = None
+        self._scripted: asyncio.Task[ScriptedUpstream] | None = None
 
     async def __aenter__(self) -> Upstreams:
         self._session = aiohttp.ClientSession(
@@ -96,27 +102,40 @@ class Upstreams:
     async def __aexit__(self, *exc: object) -> None:
         if self._session is not None:
             await self._session.close()
+        if self._scripted is not None:
+            await (await self._scripted).close()
 
     @asynccontextmanager
     async def call(self, target: UpstreamTarget, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
         """The answer's head; its body is read inside the block. Failures are errors the client can read."""
         assert self._session is not None
         method = "GET" if body is None else "POST"
+        url = (
+            target.url if target.upstream.base_url != SCRIPTED_URL else (await self._scripted_upstream()).at(target.url)
+        )
         try:
             async with self._session.request(
-                method, target.url, headers=target.headers, data=body, allow_redirects=False
+                method, url, headers=target.headers, data=body, allow_redirects=False
             ) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise RequestRefused(connection_error(error)) from error
 
+    async def _scripted_upstream(self) -> ScriptedUpstream:
+        """Started by the first request for it; a client that hangs up meanwhile stops nothing."""
+        if self._scripted is None:
+            from leporello.gateway.proxy.scripted_upstream import ScriptedUpstream  # noqa: PLC0415
+
+            self._scripted = asyncio.create_task(ScriptedUpstream().start())
+        return await asyncio.shield(self._scripted)
+
 
 def connection_error(error: Exception) -> ApiError:
-    """What a failed connection is called towards the client; neither address nor cause is told."""
+    """What a failed connection is called towards the client; of address and cause only the host's name is told."""
     if isinstance(error, aiohttp.ServerTimeoutError | TimeoutError):
         return ApiError(504, "upstream_timeout", "The model's server did not answer in time.")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return ApiError(502, "upstream_unreachable", "The model's server can't be reached.")
+        return ApiError(502, "upstream_unreachable", f"The model's server {error.host} can't be reached.")
     return ApiError(502, "upstream_broken", "The connection to the model's server broke before the answer was whole.")
 
 
