@@ -169,11 +169,14 @@ def scatter(points: Sequence[Point], x_name: Callable[[float], str], label: str,
         path = " ".join(f"{x(one):.1f},{y(two):.1f}" for one, two in ours)
         body.append(f'<polyline class="line ours" points="{path}"/>')
     taken: list[tuple[float, float]] = []
+    dots = [(x(point.x), y(point.y) + 4) for point in points]
     for point in sorted(points, key=lambda point: (not point.group, point.x)):
         across, down = x(point.x), y(point.y)
         body.append(f'<circle class="dot {point.css}" cx="{across:.1f}" cy="{down:.1f}" r="5.5"/>')
         words = down + 4
-        while any(abs(words - other) < 15 and abs(across - beside) < 190 for beside, other in taken):
+        while any(abs(words - other) < 15 and abs(across - beside) < 190 for beside, other in taken) or any(
+            abs(words - other) < 10 and 0 < beside - across < 190 for beside, other in dots
+        ):
             words += 15 if words < height - BOTTOM - 20 else -45
         taken.append((across, words))
         at_edge = across > WIDTH - 190
