@@ -119,7 +119,7 @@ class Upstreams:
             ) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise RequestRefused(connection_error(error)) from error
+            raise RequestRefused(connection_error(error, target.upstream.name)) from error
 
     async def _scripted_upstream(self) -> ScriptedUpstream:
         """Started by the first request for it; a client that hangs up meanwhile stops nothing."""
@@ -130,12 +130,13 @@ class Upstreams:
         return await asyncio.shield(self._scripted)
 
 
-def connection_error(error: Exception) -> ApiError:
-    """What a failed connection is called towards the client; of address and cause only the host's name is told."""
+def connection_error(error: Exception, upstream: str = "") -> ApiError:
+    """What a failed connection is called towards the client, by the upstream's name; neither address nor cause."""
+    server = f"The model's server (upstream {upstream})" if upstream else "The model's server"
     if isinstance(error, aiohttp.ServerTimeoutError | TimeoutError):
-        return ApiError(504, "upstream_timeout", "The model's server did not answer in time.")
+        return ApiError(504, "upstream_timeout", f"{server} did not answer in time.")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return ApiError(502, "upstream_unreachable", f"The model's server {error.host} can't be reached.")
+        return ApiError(502, "upstream_unreachable", f"{server} can't be reached.")
     return ApiError(502, "upstream_broken", "The connection to the model's server broke before the answer was whole.")
 
 
