@@ -87,7 +87,8 @@ class ReplayOptions:
         if self.window is None and self.model is None:
             setup = replace(setup, window=file.session.window, window_source="recorded")
         base, warm = (file.base(model), file.warm) if self.base is None else (self.base, 0)
-        ttl = {_TTL: file.cache_ttl} if file.cache_ttl and not ttl_set else {}
+        # Whoever names a model asks what would have been, with our marks and not the client's.
+        ttl = {_TTL: file.cache_ttl} if file.cache_ttl and self.model is None and not ttl_set else {}
         return replace(setup, model=model, base=base, warm=warm, flags={**setup.flags, **ttl})
 
 
