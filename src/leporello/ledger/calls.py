@@ -21,14 +21,17 @@ from leporello.ledger.commands import CommandFiles, FileEdit, counted, files_of,
 from leporello.messages import Message, PartKind, ToolCall, parse_json, parts_of, text_of
 from leporello.redact import redact
 from leporello.redact.messages import masked_call
+from leporello.text_features.rare import RarePattern
 
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command")
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath")
 _OTHER_KEYS = ("pattern", "query", "url", "regex", "description", "prompt", "name", "id", "input", "q")
-_EXIT = lazy_regex(
-    r"\"?exit[_ ]?code\"?[:= ]+(-?\d+)|exited with (?:code|status) (\d+)|<returncode>(-?\d+)</returncode>"
-    r"|exit status (\d+)|\"returncode\":\s*(-?\d+)",
-    re.IGNORECASE,
+_EXIT = RarePattern(
+    lazy_regex(
+        r"\"?exit[_ ]?code\"?[:= ]+(-?\d+)|exited with (?:code|status) (\d+)|<returncode>(-?\d+)</returncode>"
+        r"|exit status (\d+)|\"returncode\":\s*(-?\d+)",
+        re.IGNORECASE,
+    )
 )
 _NEW_TEXT_KEYS = ("new_string", "new_str", "newText", "content", "file_text", "insert_text", "new_source", "contents")
 _OLD_TEXT_KEYS = ("old_string", "old_str", "oldText")
@@ -271,10 +274,7 @@ def result_text(message: Message) -> str:
 def exit_code(text: str) -> int | None:
     """The exit code a result states, looked for at both ends."""
     for piece in (text[:300], text[-300:]):
-        folded = piece.lower()
-        # Nearly no output says so: two plain words are looked for first. Other alphabets have letters that pass for i.
-        match = _EXIT.search(piece) if "exit" in folded or "returncode" in folded or not folded.isascii() else None
-        if match:
+        if match := _EXIT.search(piece):
             return int(next(group for group in match.groups() if group is not None))
     return None
 

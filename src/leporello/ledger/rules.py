@@ -181,12 +181,13 @@ def features(sentence: str) -> frozenset[str]:
     said = _own_words(sentence)
     language = _language(said)
     known = words.words_of(language)
-    found = {str(match.lastgroup) for match in known.anywhere.finditer(said)}
+    lowered = said.lower()
+    found = {str(match.lastgroup) for match in known.anywhere.finditer(lowered)}
     for clause in _clauses(said):
         for opening in _openings(clause):
-            if match := known.start.match(opening):
+            if match := known.start.match(opening.lower()):
                 found.add(str(match.lastgroup))
-    found |= {str(match.lastgroup) for match in known.topic.finditer(said)}
+    found |= {str(match.lastgroup) for match in known.topic.finditer(lowered)}
     found |= {name for name, pattern in _PATTERNS.items() if pattern.search(said)}
     _weigh_up(found, said)
     if _NAME.search(said) or (language not in _KNOWN_BY and _LATIN.search(said)):
@@ -252,7 +253,7 @@ def _chats(message: str) -> bool:
 def _names_work(sentence: str) -> bool:
     """Whether `features` has "work": most messages do in their first sentences, and need not be read further."""
     said = _own_words(sentence)
-    return any(match.lastgroup == "work" for match in words.words_of(_language(said)).topic.finditer(said))
+    return any(match.lastgroup == "work" for match in words.words_of(_language(said)).topic.finditer(said.lower()))
 
 
 def _own_words(sentence: str) -> str:

@@ -12,6 +12,7 @@ from leporello.lazy_regex import lazy_regex
 from leporello.ledger import value_patterns as patterns
 from leporello.ledger.sentence_pieces import MONEY, UNSPACED, Piece, Sign, Sort, pieces_of, plain_words, without_tail
 from leporello.ledger.value_patterns import ValueKind
+from leporello.redact.spans import lowered_of
 
 FIGURES = (ValueKind.NUMBER, ValueKind.TIME, ValueKind.DATE, ValueKind.COLOUR)
 PERHAPS, PLAINLY = 1, 2
@@ -132,12 +133,14 @@ def read(sentence: str, number: int, role: str, before: str = "") -> Statement |
 
 def _changes(sentence: str) -> tuple[int, str, frozenset[str]]:
     """How plainly a sentence says that something changes, that it is cancelled, and the words for it."""
-    phrases = [match[0] for match in patterns.CHANGE.finditer(sentence)]
+    lowered = lowered_of(sentence)
+    phrases = [match[0] for match in patterns.CHANGE.finditer(lowered)]
     plainly = any(not patterns.WEAK_CHANGE.fullmatch(phrase) for phrase in phrases)
-    cancelled = patterns.CANCEL.search(sentence)
-    spoken = [*phrases, cancelled[0]] if cancelled else phrases
+    found = patterns.CANCEL.search(lowered)
+    cancelled = sentence[slice(*found.span())] if found else ""
+    spoken = [*phrases, cancelled] if found else phrases
     about = frozenset(plain for phrase in spoken for word in phrase.split() for plain in plain_words(word))
-    return PLAINLY if plainly else PERHAPS if phrases else 0, cancelled[0] if cancelled else "", about
+    return PLAINLY if plainly else PERHAPS if phrases else 0, cancelled, about
 
 
 @dataclass(slots=True)

@@ -16,13 +16,14 @@ from hashlib import blake2b
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.assignments import assignment_spans, column_spans
 from leporello.redact.given import answer_spans, printed_spans, shown_spans
-from leporello.redact.names import HINTS, STEMS
+from leporello.redact.names import HINTS
+from leporello.redact.prefilter import may_hold_secret, words_in
 from leporello.redact.prose import spoken_spans
-from leporello.redact.shapes import SHAPE_WORDS, shape_spans
-from leporello.redact.spans import PLACEHOLDER, SecretSpan, Words, lowered_of, merge, places_of
+from leporello.redact.shapes import shape_spans
+from leporello.redact.spans import PLACEHOLDER, SecretSpan, lowered_of, merge, places_of
 from leporello.redact.values import is_opaque, is_plain_word
-from leporello.redact.vendors import VENDOR_WORDS, vendor_spans
-from leporello.redact.views import HIDING, argument_lists, strung, tables, undecorated, unescaped
+from leporello.redact.vendors import vendor_spans
+from leporello.redact.views import View, argument_lists, strung, tables, undecorated, unescaped
 
 __all__ = [
     "PLACEHOLDER",
@@ -42,9 +43,6 @@ _NEXT_LINE = lazy_regex(r"\r?\n[ \t>|]{0,40}(?P<more>[A-Za-z0-9+/=_-]{4,}+)(?=[\
 _MOST_LINES = 1_000
 _DEEPEST = 3
 """JSON within JSON within JSON."""
-
-
-_WORDS = Words((*HINTS, *STEMS, *SHAPE_WORDS, *HIDING), VENDOR_WORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +94,25 @@ def _digest(text: str) -> bytes:
 
 def redact_spans(text: str) -> list[SecretSpan]:
     """Where the secrets are: in order, not overlapping, placeholders excluded."""
-    return merge(text, [SecretSpan(span.start, _wrapped_end(text, span), span.kind) for span in _found(text, 0)])
+    if not may_hold_secret(text):
+        return []
+    return merge(text, [SecretSpan(span.start, _wrapped_end(text, span), span.kind) for span in _found(text, 0, {})])
 
 
-def _found(text: str, depth: int, *, decorated: bool = True) -> Iterator[SecretSpan]:
+_Harmless = dict[tuple[str, bool], int]
+"""Texts in which nothing was found, as decorated or not, and how deep that was: several ways lead to the same view."""
+
+
+def _found(text: str, depth: int, harmless: _Harmless, *, decorated: bool = True) -> Iterator[SecretSpan]:
     lowered = lowered_of(text)
-    words = _WORDS.of(lowered)
+    words = words_in(lowered)
     yield from vendor_spans(text, words)
     if words and decorated and depth < _DEEPEST:
         for view in undecorated(text):
-            yield from map(view.origin, _found(view.text, depth + 1, decorated=False))
+            yield from _in_view(view, depth + 1, harmless, decorated=False)
             if view.is_only_reading:
+                rest = _found(text[view.end :], depth, harmless) if view.end < len(text) else ()
+                yield from (SecretSpan(span.start + view.end, span.end + view.end, span.kind) for span in rest)
                 return
     if words:
         hints = places_of(words & HINTS, lowered)
@@ -118,10 +124,21 @@ def _found(text: str, depth: int, *, decorated: bool = True) -> Iterator[SecretS
             yield from shown_spans(text)
         if depth == 0:
             for view in strung(text):
-                yield from map(view.origin, _found(view.text, 1))
+                yield from _in_view(view, 1, harmless, decorated=True)
     if depth < _DEEPEST:
         for view in (*argument_lists(text), *tables(text, lowered), *unescaped(text, words)):
-            yield from map(view.origin, _found(view.text, depth + 1, decorated=decorated))
+            yield from _in_view(view, depth + 1, harmless, decorated=decorated)
+
+
+def _in_view(view: View, depth: int, harmless: _Harmless, *, decorated: bool) -> list[SecretSpan]:
+    known = harmless.get((view.text, decorated))
+    # Deeper down less is read, but for decorations at the deepest: there they are no longer taken away.
+    if known is not None and (known <= depth < _DEEPEST or known == depth or (known < depth and not decorated)):
+        return []
+    spans = [view.origin(span) for span in _found(view.text, depth, harmless, decorated=decorated)]
+    if not spans:
+        harmless[view.text, decorated] = depth
+    return spans
 
 
 def _wrapped_end(text: str, span: SecretSpan) -> int:

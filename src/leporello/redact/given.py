@@ -24,7 +24,7 @@ _WANTS = lazy_regex(
     r"|podaj|jakie|ver|nedir)\b|请(?:您|你)?(?:再|先)?(?:提供|输入|发|给|填|把|粘贴)|告诉|什么|多少|教えて|何で|入力|ください|알려|뭐|무엇|입력",
     re.IGNORECASE,
 )
-_READING = RarePattern(
+READING = RarePattern(
     lazy_regex(
         r"\b(?:pass|gopass|lpass|op|bw|secret-tool|security)\s{1,4}(?:-\S{1,24}\s)?(?:show|read|get|lookup|item|find-\w{1,40})\b"
         r"|\b(?:cat|base64|xxd|less|more|head|tail|bat|Get-Content|gpg\s{1,4}(?:-d|--decrypt))\s[^\n|;&]{0,120}?"
@@ -50,7 +50,7 @@ def asks(text: str) -> bool:
 
 def prints(arguments: str) -> bool:
     """Whether a call reads a secret, so that its result is one."""
-    return _READING.search(arguments, _CALL_CHARS) is not None
+    return READING.search(arguments, _CALL_CHARS) is not None
 
 
 def answer_spans(text: str) -> Iterator[SecretSpan]:

@@ -28,13 +28,15 @@ from leporello.redact.values import (
     is_phrase_word,
     is_strange,
 )
+from leporello.text_features.rare import RarePattern
 
 _CJK = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts that put no blank between a word and the next; Thai is one of them."""
-_NAME = lazy_regex(
+NAME = lazy_regex(
     rf"(?:(?P<pin>{PINS})|(?P<password>{PASSWORDS})|(?P<key>{KEYS}))"
     rf"(?:(?:s|es|en|['’]\w{{1,4}}|i|y|ом|а|ам)(?![\w-]))?(?=[^\w-]|$|[{_CJK}]|-\s)"
 )
+_ANY_STEM = RarePattern(lazy_regex("|".join(map(re.escape, sorted(STEMS)))))
 # What says "the next one is it". In scripts without blanks it ends a run of letters.
 _IS = frozenset(
     (
@@ -170,7 +172,8 @@ def spoken_spans(text: str, lowered: str, words: set[str]) -> Iterator[SecretSpa
 def names_in(text: str) -> Iterator[str]:
     """What a text calls passwords, keys and PINs."""
     lowered = lowered_of(text)
-    yield from (name.word for name in _names(text, lowered, STEMS))
+    if _ANY_STEM.may_match(lowered):
+        yield from (name.word for name in _names(text, lowered, STEMS))
 
 
 def _names(text: str, lowered: str, words: Set[str]) -> Iterator[_Name]:
@@ -178,7 +181,7 @@ def _names(text: str, lowered: str, words: Set[str]) -> Iterator[_Name]:
     for place in places_of(words & STEMS, lowered):
         if place < done or (place > 0 and _is_inside_word(text, place)):
             continue
-        name = _NAME.match(lowered, place)
+        name = NAME.match(lowered, place)
         if name is not None and name[0] != "passes":
             done = name.end()
             yield _Name(place, done, _Said(name.lastgroup), name[0])

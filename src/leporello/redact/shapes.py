@@ -19,7 +19,7 @@ _FEED = lazy_regex(
     r"""<<<[ ]?["']?(?P<string>[^\s"'$]{4,256})"""
     r"""|<<-?[ ]?["']?\w{1,20}["']?[^\n]{0,120}\n[ \t]{0,40}(?:[a-z_][\w-]{0,31}:)?(?P<row>\S{4,256})(?=\r?\n)"""
 )
-_FED = ("pass", "cryptsetup", "token", "secret", "login", "auth", "-stdin", "cred", "key", "sudo -s")
+FED = ("pass", "cryptsetup", "token", "secret", "login", "auth", "-stdin", "cred", "key", "sudo -s")
 _KEY_START = lazy_regex(r"-----BEGIN ([A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?)-----")
 _KEY_LINES = lazy_regex(r"""(?:(?:\s|\\[nr]|["'+>|,]|\d+→)*+[A-Za-z0-9+/=]{16,}+)*+""")
 _LONGEST_KEY = 65_536
@@ -52,13 +52,13 @@ SHAPE_WORDS = frozenset(
 """Each shape begins with one of these, in small letters."""
 
 
-_BY_WORD = {word: tuple(shape for shape in SHAPES if word in shape.words) for shape in SHAPES for word in shape.words}
+BY_WORD = {word: tuple(shape for shape in SHAPES if word in shape.words) for shape in SHAPES for word in shape.words}
 
 
 def shape_spans(text: str, lowered: str, words: set[str]) -> Iterator[SecretSpan]:
     """Everything recognisable by what is around it. `words` are those that stand in the text in small letters."""
-    for word in sorted(_BY_WORD.keys() & words):
-        for shape in _BY_WORD[word]:
+    for word in sorted(BY_WORD.keys() & words):
+        for shape in BY_WORD[word]:
             for match in matches(shape.pattern, text, word, lowered):
                 if _is_secret(lowered, shape, match):
                     yield SecretSpan(*match.span(match.lastindex or 0), shape.kind)
@@ -91,7 +91,7 @@ def _fed(text: str, lowered: str) -> Iterator[SecretSpan]:
         start = max(text.rfind("\n", max(0, found.start() - _LONGEST_COMMAND), found.start()) + 1, 0)
         line = lowered[start : max(found.start(), text.find("\n", found.start()))]
         value = found["string"] or found["row"]
-        if any(word in line for word in _FED) and (is_chosen(value) or is_opaque_literal(value)):
+        if any(word in line for word in FED) and (is_chosen(value) or is_opaque_literal(value)):
             yield SecretSpan(*found.span("string" if found["string"] else "row"), "heredoc")
 
 

@@ -25,15 +25,14 @@ class View:
     start: int
     end: int
     pattern: re.Pattern[str]
-    plain: Callable[[re.Match[str]], str]
+    plain: str | Callable[[re.Match[str]], str]
     text: str
     """As it reads then."""
 
     @property
     def is_only_reading(self) -> bool:
-        """The whole text, with a number before each line or with colours: nothing can be read in it otherwise."""
-        whole = self.start == 0 and self.end == len(self.source)
-        return whole and (_COLOUR in self.source or _NUMBERED.match(self.source) is not None)
+        """From the text's beginning on, with a number before each line or with colours: it reads in no other way."""
+        return self.start == 0 and (_COLOUR in self.source or _NUMBERED.match(self.source) is not None)
 
     def origin(self, span: SecretSpan) -> SecretSpan:
         """The same place in the text."""
@@ -61,7 +60,7 @@ class View:
                 starts.append(length)
                 origins.append((position, first, True))
                 length += first - position
-            if written := self.plain(found):
+            if written := self.plain if isinstance(self.plain, str) else self.plain(found):
                 starts.append(length)
                 origins.append((first, last, False))
                 length += len(written)
@@ -154,12 +153,12 @@ def strung(text: str) -> Iterator[View]:
 def undecorated(text: str) -> Iterator[View]:
     """Lines of a text without the numbers, signs, names of files and times that stand before them."""
     if _COLOUR in text:
-        yield from _rewritten(text, 0, len(text), _DECORATED, lambda _: "")
+        yield from _rewritten(text, 0, len(text), _DECORATED, "")
         return
     for block in _BLOCK.finditer(
         f"\n{text}"
     ):  # a pattern that begins with a sign of its own is quick to pass over lines
-        yield from _rewritten(text, block.start(), block.end() - 1, _DECORATED, lambda _: "")
+        yield from _rewritten(text, block.start(), block.end() - 1, _DECORATED, "")
 
 
 def unescaped(text: str, words: set[str]) -> Iterator[View]:
@@ -187,7 +186,7 @@ def argument_lists(text: str) -> Iterator[View]:
     if '["' not in text and "['" not in text and "[\n" not in text:
         return
     for found in _ARGUMENTS.finditer(text):
-        yield from _rewritten(text, found.start(), found.end() - 1, _BETWEEN, lambda _: " ")
+        yield from _rewritten(text, found.start(), found.end() - 1, _BETWEEN, " ")
 
 
 def tables(text: str, lowered: str) -> Iterator[View]:
@@ -197,11 +196,11 @@ def tables(text: str, lowered: str) -> Iterator[View]:
             text, 0, len(text), _CELLS, lambda found: "\n" if found["row"] else " | " if found["cell"] else ""
         )
     if "insert" in lowered and "values" in lowered:
-        yield from _rewritten(text, 0, len(text), _INSERT, lambda _: "\n")
+        yield from _rewritten(text, 0, len(text), _INSERT, "\n")
 
 
 def _rewritten(
-    text: str, start: int, end: int, pattern: re.Pattern[str], plain: Callable[[re.Match[str]], str]
+    text: str, start: int, end: int, pattern: re.Pattern[str], plain: str | Callable[[re.Match[str]], str]
 ) -> Iterator[View]:
     # No pattern looks beyond the part it is given: the strings and lists that are read in part end where it ends.
     written, count = pattern.subn(plain, text[start:end] if start or end < len(text) else text)
