@@ -32,7 +32,7 @@ from leporello.redact.values import (
     is_variable_like,
 )
 
-_REST_OF_NAME = lazy_regex(r"[\w.-]{0,40}")
+REST_OF_NAME = lazy_regex(r"[\w.-]{0,40}")
 _NAME_LENGTH = 64
 _TRIES = 16
 
@@ -151,13 +151,11 @@ def _secret_end(found: _Assignment) -> int:
 
 
 def _take_apart(text: str, place: int) -> _Assignment | None:
-    name_end = _REST_OF_NAME.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text too
+    name_end = REST_OF_NAME.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text too
     link = _LINKS.match(text, name_end)
     if link is None:
         return None
-    start = place
-    while start > 0 and place - start < _NAME_LENGTH and (text[start - 1].isalnum() or text[start - 1] in "_-."):
-        start -= 1
+    start = name_start(text, place)
     name = text[start:name_end]
     strength = strength_of(name)
     if strength is None or (strength is Strength.TOKEN and not strength_of(f"{_word_before(text, start)}_{name}")):
@@ -179,17 +177,25 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
     return _Assignment(text, start, name.lstrip("-"), strength, link, value["value"], value.start("value"), quoted)
 
 
+def name_start(text: str, place: int) -> int:
+    """Where the name begins that a place stands in."""
+    start = place
+    while start > 0 and place - start < _NAME_LENGTH and (text[start - 1].isalnum() or text[start - 1] in "_-."):
+        start -= 1
+    return start
+
+
 def _word_before(text: str, start: int) -> str:
     found = _WORD_BEFORE.search(text, max(0, start - 24), start)
     return found[1].lower() if found else ""
 
 
-_DIRECTIVES = frozenset(("requirepass", "masterauth", "bindpw", "rootpw"))
+DIRECTIVES = frozenset(("requirepass", "masterauth", "bindpw", "rootpw"))
 
 
 def _is_flag(text: str, start: int, name: str) -> bool:
     """`--db-password x`, `-storepass x`, `requirepass x`, and `ENV DB_PASSWORD x` of container files."""
-    if name.startswith("-") or name in _DIRECTIVES:
+    if name.startswith("-") or name in DIRECTIVES:
         return True
     if text[max(0, start - 1) : start] == ":" and text[start + len(name) : start + len(name) + 2] == ' "':
         return True
@@ -287,7 +293,7 @@ def _fills_its_line(found: _Assignment) -> bool:
     return not before.strip(" \t-") and found.follower in ("", "\n", "\r")
 
 
-_RULE = lazy_regex(r"[-|+: =]{3,}$")
+RULE = lazy_regex(r"[-|+: =]{3,}$")
 _LONGEST_HEAD, _LONGEST_ROW, _MOST_ROWS = 400, 4_000, 1_000
 _SEPARATORS = "|\t;,"
 _ALIGNED = lazy_regex(r"[^ \t]{1,200}+(?:[ ][^ \t]{1,200}+){0,20}")
@@ -330,7 +336,7 @@ def _rows(text: str, start: int, separator: str, names: list[Strength | None]) -
         end = text.find("\n", start, start + _LONGEST_ROW)
         row = text[start : end if end >= 0 else start + _LONGEST_ROW].rstrip("\r")
         cells = _cells(row, separator)
-        if not _RULE.match(row.strip()):
+        if not RULE.match(row.strip()):
             if len(cells) != len(names):
                 return
             for (cell, place), strength in zip(cells, names, strict=True):

@@ -13,6 +13,7 @@ import re
 from functools import cache
 
 from leporello.lazy_regex import lazy_regex
+from leporello.redact.assignments import DIRECTIVES, REST_OF_NAME, RULE, name_start
 from leporello.redact.given import READING
 from leporello.redact.names import HINTS, STEMS, Strength, strength_of
 from leporello.redact.prose import NAME
@@ -26,9 +27,9 @@ _BETWEEN = r"(?:[\s\\\"',]|\\[nrt])*"
 _ITEMS = rf"[\"']{_BETWEEN},{_BETWEEN}[\"']"
 _BLANK = rf"(?:[ ]|{_ITEMS})"
 """A blank, or what stands between the words of a command that is written as a list."""
-_GLUE = (
-    r"\\*[\"'][ \t]*(?:[+.&][ \t]*|(?:[+.&][ \t]*)?(?:_?\\*\r?\n|\\+[nr])"
-    r"(?:[ \t]*\d+[^\w\"'\n]{1,4}|[+>-]+)?[ \t]*(?:[+.&][ \t]*)?)[fbru]?\\*[\"']"
+_GLUE = lazy_regex(
+    r"\\{0,3}[\"'][ \t]{0,8}(?:[+.&][ \t]{0,8}|(?:[+.&][ \t]{0,8})?(?:_?\\{0,3}\r?\n|\\{1,3}[nr])"
+    r"(?:[ \t]{0,8}\d{1,6}[^\w\"'\n]{1,4}|[+>-]{1,4})?[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?\\{0,3}[\"']"
 )
 """Between two strings that are one, perhaps with a line's number."""
 _REWRITTEN = {
@@ -55,8 +56,8 @@ def _seen() -> Words:
     }
     patterns["_pat"] = rf"_pat(?:[^a-z]|s|{_ENDINGS}|$)"
     patterns["://"] = r"://[^\s'\"<>`]*@"
-    patterns[_READS] = loosened(READING).replace(r"[\s", r"[\s\\\"',")
-    patterns[_GLUED] = _GLUE
+    patterns[_READS] = loosened(READING.pattern).replace(r"[\s", r"[\s\\\"',")
+    patterns[_GLUED] = loosened(_GLUE)
     return Words((), patterns | _REWRITTEN | VENDOR_WORDS | {"AC": "AC[0-9a-f]{32}"})
 
 
@@ -76,12 +77,9 @@ def may_hold_secret(text: str) -> bool:
         return True
     if _GLUED not in words:
         return False
-    joined = _GLUED_STRINGS.sub("", text)
+    joined = _GLUE.sub("", text)
     lowered = lowered_of(joined)
     return _is_telling(joined, lowered, _seen().of(lowered))
-
-
-_GLUED_STRINGS = lazy_regex(_GLUE)
 
 
 def _is_telling(text: str, lowered: str, words: set[str]) -> bool:
@@ -97,24 +95,19 @@ def _is_telling(text: str, lowered: str, words: set[str]) -> bool:
 
 
 _VAULT = lazy_regex(r"s\.(?:(?<![A-Za-z0-9_]s\.)|(?<=\\[nrt]s\.))[A-Za-z0-9]{24}(?![A-Za-z0-9_(\[.])")
-_NAME_BEFORE = lazy_regex(r"[\w.-]++$")
-_NAME_AFTER = lazy_regex(r"[\w.-]{0,40}")
 _LINK = lazy_regex(r"[_*`\"'\\\])]*+(?:[^\w.\- ]|[ ](?:\W|or[ ]|$)|$)")
 _EQUALS = lazy_regex(r"[\\\"'`\]*_ \t]*+=")
 _DEFINED = lazy_regex(r"(?:env|etx|define|set|setq|def\w{0,10}|:)[ ]?$", re.IGNORECASE)
-_DIRECTIVES = frozenset(("requirepass", "masterauth", "bindpw", "rootpw"))
 _LINE_NUMBER = lazy_regex(r"[ \t]{0,8}\d{1,6}[→│|\t:][ \t]*+")
 _SEPARATED = lazy_regex(r"[|\t;,]|[ ]{2}")
-_RULE = lazy_regex(r"[-|+: =]{3,}$")
 _LONGEST_HEAD, _LONGEST_ROW = 400, 4_001
 
 
 def _may_assign(text: str, place: int) -> bool:
     """Whether the name around a place is a telling one that something may be given to, or that heads a column."""
-    end = _NAME_AFTER.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text too
-    found = _NAME_BEFORE.search(text, max(0, place - 64), end)
-    name = found[0] if found else ""
-    start = end - len(name)
+    end = REST_OF_NAME.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text too
+    start = name_start(text, place)
+    name = text[start:end]
     if name[:1] in ("n", "r", "t") and text[max(0, start - 1) : start] == "\\":
         name = name[1:]
     strength = strength_of(name) or strength_of(name.lstrip("-"))
@@ -126,7 +119,7 @@ def _may_assign(text: str, place: int) -> bool:
         return True
     return (
         name.startswith("-")
-        or name in _DIRECTIVES
+        or name in DIRECTIVES
         or (strength is Strength.KEY and "_" in name)
         or _DEFINED.search(text, max(0, start - 16), start) is not None
     )
@@ -142,7 +135,7 @@ def _heads_column(text: str, place: int, end: int) -> bool:
     separator = _SEPARATED.search(head)
     if separator is None:
         return False
-    return separator[0] == "  " or head.count(separator[0]) == row.count(separator[0]) or _RULE.match(row) is not None
+    return separator[0] == "  " or head.count(separator[0]) == row.count(separator[0]) or RULE.match(row) is not None
 
 
 def _unnumbered(line: str) -> str:
@@ -214,9 +207,12 @@ def _may_match(word: str, lowered: str) -> bool:
     return closer is None or word not in lowered or any(closer.match(lowered, at) for at in places_of((word,), lowered))
 
 
+_WORD = lazy_regex(r"\w+")
+
+
 @cache
 def _longest(words: str) -> str:
-    return max(re.findall(r"\w+", words), key=len)
+    return max(_WORD.findall(words), key=len)
 
 
 _OTHERS = {

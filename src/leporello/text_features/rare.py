@@ -37,7 +37,7 @@ class RarePattern:
         options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are: a text may have no right UTF-8 form
         options.case_sensitive = not self.pattern.flags & re.IGNORECASE
         options.never_capture = True
-        return re2.compile(loosened(self).encode(), options)
+        return re2.compile(loosened(self.pattern).encode(), options)
 
     def search(self, text: str, end: int | None = None) -> re.Match[str] | None:
         text = text[:end]
@@ -52,9 +52,9 @@ class RarePattern:
         return self._may.search(text.lower().encode("utf-8", "surrogatepass")) is not None
 
 
-def loosened(rare: RarePattern) -> str:
+def loosened(pattern: re.Pattern[str]) -> str:
     """The pattern as the automaton reads it."""
-    return _PIECE.sub(_any_number, rare.pattern.pattern)
+    return _PIECE.sub(_any_number, pattern.pattern)
 
 
 def widened(source: str) -> str:
