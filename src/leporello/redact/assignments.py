@@ -32,7 +32,7 @@ from leporello.redact.values import (
     is_variable_like,
 )
 
-REST_OF_NAME = lazy_regex(r"[\w.-]{0,40}")
+_REST_OF_NAME = lazy_regex(r"[\w.-]{0,40}")
 _NAME_LENGTH = 64
 _TRIES = 16
 
@@ -151,11 +151,10 @@ def _secret_end(found: _Assignment) -> int:
 
 
 def _take_apart(text: str, place: int) -> _Assignment | None:
-    name_end = REST_OF_NAME.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text too
+    start, name_end = name_around(text, place)
     link = _LINKS.match(text, name_end)
     if link is None:
         return None
-    start = name_start(text, place)
     name = text[start:name_end]
     strength = strength_of(name)
     if strength is None or (strength is Strength.TOKEN and not strength_of(f"{_word_before(text, start)}_{name}")):
@@ -177,12 +176,13 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
     return _Assignment(text, start, name.lstrip("-"), strength, link, value["value"], value.start("value"), quoted)
 
 
-def name_start(text: str, place: int) -> int:
-    """Where the name begins that a place stands in."""
+def name_around(text: str, place: int) -> tuple[int, int]:
+    """Where the name begins and ends that a place stands in."""
+    end = _REST_OF_NAME.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text too
     start = place
     while start > 0 and place - start < _NAME_LENGTH and (text[start - 1].isalnum() or text[start - 1] in "_-."):
         start -= 1
-    return start
+    return start, end
 
 
 def _word_before(text: str, start: int) -> str:
@@ -293,7 +293,7 @@ def _fills_its_line(found: _Assignment) -> bool:
     return not before.strip(" \t-") and found.follower in ("", "\n", "\r")
 
 
-RULE = lazy_regex(r"[-|+: =]{3,}$")
+_RULE = lazy_regex(r"[-|+: =]{3,}$")
 _LONGEST_HEAD, _LONGEST_ROW, _MOST_ROWS = 400, 4_000, 1_000
 _SEPARATORS = "|\t;,"
 _ALIGNED = lazy_regex(r"[^ \t]{1,200}+(?:[ ][^ \t]{1,200}+){0,20}")
@@ -323,6 +323,11 @@ def column_spans(text: str, hints: Iterable[int]) -> Iterator[SecretSpan]:
             yield from _rows(text, end + 1, separator, names)
 
 
+def is_rule(row: str) -> bool:
+    """Whether a row only draws a line."""
+    return _RULE.match(row) is not None
+
+
 def _cells(row: str, separator: str) -> list[tuple[str, int]]:
     """Each cell of a row, and where it begins. Columns may also be set apart by blanks alone."""
     if separator == "  ":
@@ -336,7 +341,7 @@ def _rows(text: str, start: int, separator: str, names: list[Strength | None]) -
         end = text.find("\n", start, start + _LONGEST_ROW)
         row = text[start : end if end >= 0 else start + _LONGEST_ROW].rstrip("\r")
         cells = _cells(row, separator)
-        if not RULE.match(row.strip()):
+        if not is_rule(row.strip()):
             if len(cells) != len(names):
                 return
             for (cell, place), strength in zip(cells, names, strict=True):

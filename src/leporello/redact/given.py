@@ -13,7 +13,7 @@ from leporello.lazy_regex import lazy_regex
 from leporello.redact.prose import names_in
 from leporello.redact.spans import SecretSpan
 from leporello.redact.values import is_chosen, is_file_name, is_hex_or_id, is_opaque_literal
-from leporello.text_features.rare import RarePattern
+from leporello.text_features.rare import RarePattern, loosened
 
 _ASKED_CHARS, _SHORT_QUESTION = 240, 40
 _ANSWER_CHARS, _ANSWER_WORDS, _FEW_LINES, _LEAST_KEY = 300, 8, 3, 16
@@ -24,7 +24,7 @@ _WANTS = lazy_regex(
     r"|podaj|jakie|ver|nedir)\b|请(?:您|你)?(?:再|先)?(?:提供|输入|发|给|填|把|粘贴)|告诉|什么|多少|教えて|何で|入力|ください|알려|뭐|무엇|입력",
     re.IGNORECASE,
 )
-READING = RarePattern(
+_READING = RarePattern(
     lazy_regex(
         r"\b(?:pass|gopass|lpass|op|bw|secret-tool|security)\s{1,4}(?:-\S{1,24}\s)?(?:show|read|get|lookup|item|find-\w{1,40})\b"
         r"|\b(?:cat|base64|xxd|less|more|head|tail|bat|Get-Content|gpg\s{1,4}(?:-d|--decrypt))\s[^\n|;&]{0,120}?"
@@ -48,9 +48,14 @@ def asks(text: str) -> bool:
     return _WANTS.search(tail) is not None or (len(tail) < _SHORT_QUESTION and tail.endswith(("?", "？", ":", "：")))
 
 
+def reading() -> str:
+    """What `prints` looks for, for an automaton."""
+    return loosened(_READING.pattern)
+
+
 def prints(arguments: str) -> bool:
     """Whether a call reads a secret, so that its result is one."""
-    return READING.search(arguments, _CALL_CHARS) is not None
+    return _READING.search(arguments, _CALL_CHARS) is not None
 
 
 def answer_spans(text: str) -> Iterator[SecretSpan]:

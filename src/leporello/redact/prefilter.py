@@ -13,10 +13,10 @@ import re
 from functools import cache
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.assignments import DIRECTIVES, REST_OF_NAME, RULE, name_start
-from leporello.redact.given import READING
+from leporello.redact.assignments import DIRECTIVES, is_rule, name_around
+from leporello.redact.given import reading
 from leporello.redact.names import HINTS, STEMS, Strength, strength_of
-from leporello.redact.prose import NAME
+from leporello.redact.prose import name_at
 from leporello.redact.shapes import BY_WORD, FED, SHAPE_WORDS
 from leporello.redact.spans import Words, lowered_of, places_of
 from leporello.redact.vendors import VENDOR_WORDS
@@ -56,7 +56,7 @@ def _seen() -> Words:
     }
     patterns["_pat"] = rf"_pat(?:[^a-z]|s|{_ENDINGS}|$)"
     patterns["://"] = r"://[^\s'\"<>`]*@"
-    patterns[_READS] = loosened(READING.pattern).replace(r"[\s", r"[\s\\\"',")
+    patterns[_READS] = reading().replace(r"[\s", r"[\s\\\"',")
     patterns[_GLUED] = loosened(_GLUE)
     return Words((), patterns | _REWRITTEN | VENDOR_WORDS | {"AC": "AC[0-9a-f]{32}"})
 
@@ -105,8 +105,7 @@ _LONGEST_HEAD, _LONGEST_ROW = 400, 4_001
 
 def _may_assign(text: str, place: int) -> bool:
     """Whether the name around a place is a telling one that something may be given to, or that heads a column."""
-    end = REST_OF_NAME.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text too
-    start = name_start(text, place)
+    start, end = name_around(text, place)
     name = text[start:end]
     if name[:1] in ("n", "r", "t") and text[max(0, start - 1) : start] == "\\":
         name = name[1:]
@@ -135,7 +134,7 @@ def _heads_column(text: str, place: int, end: int) -> bool:
     separator = _SEPARATED.search(head)
     if separator is None:
         return False
-    return separator[0] == "  " or head.count(separator[0]) == row.count(separator[0]) or RULE.match(row) is not None
+    return separator[0] == "  " or head.count(separator[0]) == row.count(separator[0]) or is_rule(row)
 
 
 def _unnumbered(line: str) -> str:
@@ -155,13 +154,13 @@ _GOES_ON = lazy_regex(
 
 def _may_speak(lowered: str, place: int) -> bool:
     """Whether people's word for a secret stands there, perhaps as words of a list."""
-    name = NAME.match(lowered, place)
+    name = name_at(lowered, place)
     if name is not None:
         return name[0] != "passes" and not _is_inside_word(lowered, place) and not _GOES_ON.match(lowered, place)
     if lowered[place - 1 : place] not in ('"', "'") and _ENDS_ITEM.match(lowered, place) is None:
         return False
-    start = max(0, place - 80)
-    return NAME.search(_LISTED_BLANK.sub(" ", lowered[start : place + 80])) is not None
+    plain = _LISTED_BLANK.sub(" ", lowered[max(0, place - 80) : place + 80])
+    return any(name_at(plain, found) for found in range(len(plain)))
 
 
 def _is_inside_word(text: str, place: int) -> bool:
@@ -212,7 +211,8 @@ _WORD = lazy_regex(r"\w+")
 
 @cache
 def _longest(words: str) -> str:
-    return max(_WORD.findall(words), key=len)
+    longest: str = max(_WORD.findall(words), key=len)
+    return longest
 
 
 _OTHERS = {

@@ -32,7 +32,7 @@ from leporello.text_features.rare import RarePattern
 
 _CJK = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts that put no blank between a word and the next; Thai is one of them."""
-NAME = lazy_regex(
+_NAME = lazy_regex(
     rf"(?:(?P<pin>{PINS})|(?P<password>{PASSWORDS})|(?P<key>{KEYS}))"
     rf"(?:(?:s|es|en|['’]\w{{1,4}}|i|y|ом|а|ам)(?![\w-]))?(?=[^\w-]|$|[{_CJK}]|-\s)"
 )
@@ -176,12 +176,17 @@ def names_in(text: str) -> Iterator[str]:
         yield from (name.word for name in _names(text, lowered, STEMS))
 
 
+def name_at(lowered: str, place: int) -> re.Match[str] | None:
+    """The name that begins at a place of a text in small letters."""
+    return _NAME.match(lowered, place)
+
+
 def _names(text: str, lowered: str, words: Set[str]) -> Iterator[_Name]:
     done = 0
     for place in places_of(words & STEMS, lowered):
         if place < done or (place > 0 and _is_inside_word(text, place)):
             continue
-        name = NAME.match(lowered, place)
+        name = name_at(lowered, place)
         if name is not None and name[0] != "passes":
             done = name.end()
             yield _Name(place, done, _Said(name.lastgroup), name[0])
