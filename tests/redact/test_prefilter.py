@@ -45,6 +45,21 @@ def test_no_secret_is_passed_over(dress: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "insert into users (name, user_pass) values ('bob', 'hunter2x9');",
+        "id,db_pass\n1,Kx9!pp22aa\n",
+        "name | db pass |\n---|---|\nbob | Kx9!pp22aa |\n",
+        "DB_PASS value: Kx9!pp22aa\n",
+        '  1→{\n  2→  "kind": "Secret",\n  3→  "data": {\n  4→    "a": "a2V5LW1hdGVyaWFs"\n  5→  }\n  6→}\n',
+    ],
+)
+def test_far_values_are_looked_for(text: str) -> None:
+    """A name whose value stands elsewhere: in the next row, behind a bracket, in another field."""
+    assert may_hold_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         '{"file_path": "/srv/app/main.py", "exit_code": 0}',
         "class Empty:\n    pass\n\n\ndef status_code(self):\n    return self.code\n",
         '     1→package main\n     2→import (\n     3→\t"context"\n     4→\t"fmt"\n     5→)\n',
