@@ -18,7 +18,8 @@ _HEX = "[0-9a-f]"
 # The letters a key starts with, and what follows them.
 _STARTS: dict[str, str] = {
     "lep-": rf"{_ID}{{20,}}+",  # our own gateway
-    "sk-": rf"(?:(?:proj|svcacct|admin|ant|or-v1|lf)-{_ID}{{20,}}+|(?:[a-z]{{2,12}}-)?{_ALNUM}{{32,}}+)",  # OpenAI and who follows it
+    # OpenAI and who follows it
+    "sk-": rf"(?:(?:proj|svcacct|admin|ant|or-v1|lf)-{_ID}{{20,}}+|(?:[a-z]{{2,12}}-)?{_ALNUM}{{32,}}+)",
     "AIza": rf"{_ID}{{30,}}+",  # Google
     "AQ.": rf"A{_ID}{{40,}}+",
     "ya29.": rf"{_ID}{{20,}}+",
