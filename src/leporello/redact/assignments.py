@@ -186,7 +186,7 @@ def _word_before(text: str, start: int) -> str:
 
 
 _DIRECTIVES = frozenset(("requirepass", "masterauth", "bindpw", "rootpw"))
-_DEFINES = ("ENV ", "etx ", "#define ", "set -x ", "set -gx ", "set -Ux ")
+_DEFINES = ("ENV ", "etx ", "#define ", "set -x ", "set -gx ", "set -Ux ", "fig set ", "-secret ")
 
 
 def _is_flag(text: str, start: int, name: str) -> bool:

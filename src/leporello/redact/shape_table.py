@@ -179,6 +179,8 @@ SHAPES: tuple[Shape, ...] = (
             "useradd",
             "usermod",
             "ssh-keygen",
+            "cqlsh",
+            "twine ",
         ),
     ),
     Shape("command", ("pass:",), lazy_regex(r"pass:([^\s\"']{3,128}+)"), is_literal, behind=("openssl",)),
@@ -412,10 +414,24 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "command",
-        ("wandb login ", "authtoken "),
-        lazy_regex(r"(?:wandb login|authtoken) (?:--[\w-]{1,20}[ =])?([A-Za-z0-9_]{20,128}+)", re.I),
+        (" login ", " unseal ", "authtoken ", "-token.pypi ", "auth init -"),
+        lazy_regex(
+            r"(?: login| unseal|authtoken|-token\.pypi|auth init) (?:--?[\w-]{1,20}[ =])?([A-Za-z0-9_+/=.-]{20,256}+)",
+            re.I,
+        ),
         is_opaque_literal,
     ),
+    Shape(
+        "command",
+        ("rabbitmqctl ", "http-basic."),
+        lazy_regex(
+            r"(?:rabbitmqctl (?:add_user|change_password|authenticate_user)|http-basic\.\S{1,64})"
+            r""" \S{1,64} ["']?([^\s"']{3,128}+)"""
+        ),
+        is_literal,
+    ),
+    Shape("command", ("auth ",), lazy_regex(r"(?-i:AUTH) (?:[\w-]{1,32} )?(\S{6,128}+)"), is_strange),
+    Shape("call", ("secretkeyspec(",), lazy_regex(r"""secretkeyspec\(["']([^"'\n]{8,128}+)["']""", re.I), is_literal),
     Shape(
         "cookie",
         (" -b ",),
