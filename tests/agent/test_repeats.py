@@ -185,6 +185,23 @@ def test_the_same_failure_with_other_arguments_is_a_circle(form: str) -> None:
     assert circled(rows()) <= 12
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "text"),
+    [
+        ("read_file", "missing_{t}.txt", "Error: there is no file missing_{t}.txt."),
+        ("tool_{t}", "a.txt", "Error: there is no tool named 'tool_{t}'. Available: read_file, patch, terminal."),
+    ],
+)
+def test_what_is_not_there_under_ever_new_names_is_a_circle(name: str, path: str, text: str) -> None:
+    def rows() -> Iterator[tuple[ToolCall, ToolResult]]:
+        for number in itertools.count():
+            t = "".join(chr(97 + (number * k) % 26) for k in (3, 5, 7))
+            call = ToolCall("c", name.format(t=t), json.dumps({"path": path.format(t=t)}), 0)
+            yield call, ToolResult(text.format(t=t), is_error=True)
+
+    assert circled(rows()) <= 12
+
+
 def test_a_call_that_fails_again_is_a_circle_whatever_it_says() -> None:
     """Random words in an output, or another comment behind the command, are no news."""
     words = ("alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "willow")

@@ -7,6 +7,7 @@ import json
 import math
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.auth import Client, Key, Keys
 from leporello.gateway.limits import DAY, DailyBudget, DayLeft
+from leporello.gateway.proxy.rewrite import RequestRewriter
 from leporello.providers.base import ModelReply
 from leporello.providers.errors import CallCancelled
 from leporello.providers.scripted import ScriptedProvider
@@ -61,6 +63,31 @@ def test_a_key_that_used_up_its_day_hears_when_it_may_come_back(tmp_path: Path) 
         path = f"{house.url}/api/conversations/{made['id']}/messages"
         assert httpx2.post(path, headers=mine, json={"text": "hello"}).status_code == 429
         assert ask({"authorization": f"Bearer {secret}"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("chat/completions", SAID), ("responses", {"model": "gpt-4o", "input": "hi", "previous_response_id": "r"})],
+    ids=["ours", "kept by the provider"],
+)
+def test_what_is_not_yet_written_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, said: dict[str, Any]
+) -> None:
+    """A store that takes its time does not let a quick client past its bound."""
+
+    def slowed(write: Callable[..., None]) -> Callable[..., None]:
+        def late(*given: Any) -> None:
+            threading.Event().wait(0.5)
+            write(*given)
+
+        return late
+
+    monkeypatch.setattr(RequestRewriter, "count", slowed(RequestRewriter.count))
+    monkeypatch.setattr(DailyBudget, "set_aside_calls", slowed(DailyBudget.set_aside_calls))
+    keys, mine = with_key(tokens_per_day=900)
+    with opened(tmp_path, [Say("hi", usage=USED)] * 3, keys=keys) as house:
+        ask = lambda: httpx2.post(f"{house.url}/v1/{path}", headers=mine, json=said).status_code  # noqa: E731
+        assert [ask() for _ in range(3)] == [200, 429, 429]
 
 
 def client(**rights: Any) -> Client:

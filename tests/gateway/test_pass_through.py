@@ -194,6 +194,10 @@ def test_headers_and_keys(tmp_path: Path) -> None:
             "anthropic-beta": "x",
             "cookie": "c=1",
             "x-forwarded-for": "1.2.3.4",
+            "cf-connecting-ip": "1.2.3.4",
+            "true-client-ip": "1.2.3.4",
+            "connection": "keep-alive, X-Between-Us",
+            "x-between-us": "1",
             "x-leporello-conversation": "mine",
         }
         said = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}
@@ -202,6 +206,7 @@ def test_headers_and_keys(tmp_path: Path) -> None:
         assert seen["authorization"] == "Bearer sk-client"
         assert seen["anthropic-beta"] == "x"
         assert not {"cookie", "x-forwarded-for", "x-leporello-conversation"} & set(seen)
+        assert not {"cf-connecting-ip", "true-client-ip", "x-between-us"} & set(seen)
         assert reply.status_code == 418
         assert reply.headers["x-request-id"] == "r1"
         assert not {"set-cookie", "server"} & set(reply.headers)

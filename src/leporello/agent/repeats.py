@@ -94,7 +94,7 @@ def _digests(call: ToolCall, result: ToolResult) -> list[str]:
 
     A result is its lines in any order, without times, durations, ids and temporary names; that of a failure without
     numbers of any kind. Successful calls are alike with the same arguments and other numbers; failures with the same
-    arguments whatever they say, and with the same words whatever the arguments were, which are left out of them.
+    arguments whatever they say, and with the same words whatever was called, which is left out of them.
     Comments of a command say nothing about what it does.
     """
     given = parse_json(call.arguments)
@@ -106,8 +106,8 @@ def _digests(call: ToolCall, result: ToolResult) -> list[str]:
     if not _failed(result):
         exact = _lines(_NOISE.sub("0", _TEMPORARY.sub("0", text)))
         return [_hash(call.name, arguments, exact), _hash(call.name, arguments, bare, "alike")]
-    told = set(_WORDS.findall(bare)) - set(_WORDS.findall(arguments))
-    alike = [_hash(call.name, *sorted(told))] if sum(map(len, told)) >= LEAST_TOLD + len("exitcode") else []
+    told = set(_WORDS.findall(bare)) - set(_WORDS.findall(f"{call.name} {arguments} exit code"))
+    alike = [_hash("", *sorted(told))] if sum(map(len, told)) >= LEAST_TOLD else []
     given_again = _NUMBERED.sub("0", arguments)
     return [_hash(call.name, given_again, bare), _hash(call.name, given_again, "failed"), *alike]
 

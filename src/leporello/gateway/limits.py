@@ -266,11 +266,18 @@ class DailyBudget:
     """The user's own facts, which may state prices."""
     _under_way: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def check(self, client: Client, model: str = "") -> DayLeft:
-        """What is left; raises `RequestRefused` (429) until the day ends when nothing is."""
+    def limits(self, client: Client) -> bool:
+        """Whether the client has a budget at all."""
+        return min(self._of_day(client)) < math.inf
+
+    def _of_day(self, client: Client) -> tuple[float, float]:
         key = client.key
         tokens = (key.tokens_per_day if key.tokens_per_day is not None else self.tokens) or math.inf
-        dollars = (key.dollars_per_day if key.dollars_per_day is not None else self.dollars) or math.inf
+        return tokens, (key.dollars_per_day if key.dollars_per_day is not None else self.dollars) or math.inf
+
+    def check(self, client: Client, model: str = "") -> DayLeft:
+        """What is left; raises `RequestRefused` (429) until the day ends when nothing is."""
+        tokens, dollars = self._of_day(client)
         if dollars < math.inf and model and model_facts(model, overrides=self.models).prices is None:
             text = f"This key has a budget in dollars, and no price of {model[:100]!r} is known. "
             raise refuse(400, "model_without_price", text + "An entry of its name under `models` can state its prices.")

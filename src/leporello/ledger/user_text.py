@@ -20,7 +20,10 @@ _OUTPUT = lazy_regex(
     r"|contents?|page|snippet|selection|context|e?mail|article|transcript|quote|attachment|website|webpage)\Z",
     re.IGNORECASE,
 )
-_FENCE = lazy_regex(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE = lazy_regex(
+    r"^[ \t]*(?:(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)|([\"'])\2\2[ \t]*\n.*?^[ \t]*\2{3}[ \t]*$)",
+    re.MULTILINE | re.DOTALL,
+)
 # A program's notice; a masked secret that stands alone is still the user's.
 _BRACKETED = lazy_regex(rf"\A\s*(?!{re.escape(PLACEHOLDER)})\[[^\[\]\n]{{1,120}}\]\s*\Z")
 
@@ -85,8 +88,9 @@ def strip_injected(text: str) -> str:
 
 def prose(text: str) -> str:
     """The text without what is quoted: fenced code, mails, files, and what stands below a line that says so."""
-    text = _FENCE.sub(f"\n{_FENCED}\n", text) if "```" in text or "~~~" in text else text
+    text = _FENCE.sub(f"\n{_FENCED}\n", text) if any(fence in text for fence in _FENCES) else text
     text = "\n".join(_unquoted(text.split("\n"))) if "\n" in text else text
+    text = "\n".join(map(_without_element, text.split("\n"))) if "</" in text else text
     return (
         _SAID.sub(lambda said: said["asked"] or said["given"] or "", text)
         if any(sign in text for sign in ':："“„«')
@@ -96,7 +100,9 @@ def prose(text: str) -> str:
 
 def _unquoted(lines: list[str]) -> Iterator[str]:
     """The lines somebody wrote himself: what is brought reaches to the end, to a question, or to where a file ends."""
-    quoted = file = short = False
+    quoted = file = short = code = False
+    closes = max((place for place, line in enumerate(lines) if _FILE_END.match(line.strip())), default=-1)
+    own = ""
     for place, line in enumerate(lines):
         bare = line.strip()
         if bare == _FENCED:
@@ -107,14 +113,33 @@ def _unquoted(lines: list[str]) -> Iterator[str]:
             continue
         if quoted and not file and (bare.endswith(("?", "？")) or (short and not bare)):
             quoted = False
-        if not quoted and (_FILE_HEAD.match(bare) or _is_mail(lines, place)):
+        if not quoted and (
+            _FILE_HEAD.match(bare) or _is_mail(lines, place) or (place < closes and _BEGINS.match(bare))
+        ):
             file = quoted = True
-        if not quoted and not (bare[:1] in _TIMED and _TRANSCRIPT.match(bare)):
+        # Markdown's other way to set off a block.
+        code = line.startswith(("    ", "\t")) and (
+            code or (own.endswith(("?", "？")) and not lines[place - 1].strip())
+        )
+        if bare[:1] in _MARKS and _MARKED.match(bare):
+            # It says for itself that it is quoted: what follows may be the answer to it.
+            quoted = file
+        elif not quoted and not code:
             yield line
+            own = bare or own
             quoted = bare.endswith((":", "：", ".")) and _BROUGHT.search(bare[-_LONGEST_HEADING:]) is not None
             quoted = quoted or ((bare[:1] in _PROMPTS or "@" in bare[:40]) and _PROMPT.match(bare) is not None)
             # Without an empty line behind its heading it is one paragraph.
             short = quoted and bool("".join(lines[place + 1 : place + 2]).strip())
+
+
+def _without_element(line: str) -> str:
+    """A line without the sentences that stand in it as the content of a tag."""
+    opened = _ELEMENT.search(line)
+    if opened is None or _CARRIES_WORDS.search(opened[1]):
+        return line
+    inner, closing, behind = line[opened.end() :].rpartition(f"</{opened[1]}>")
+    return line[: opened.start()] + behind if closing and _SENTENCE.search(inner) else line
 
 
 def _is_mail(lines: list[str], place: int) -> bool:
@@ -158,6 +183,7 @@ _MAIL_HEAD = lazy_regex(
     r"|от|кому|тема|发件人|收件人|主题|差出人|宛先|件名|보낸 ?사람|받는 ?사람|제목)[ ]?[:：][ ]?\S",
     re.IGNORECASE,
 )
+_FENCES = ("```", "~~~", '"' * 3, "'" * 3)
 _FENCED = "\0"
 """Stands where a block of code was: what a line announced is over."""
 _HEAD_LINES, _LONGEST_HEADING = 4, 160
@@ -165,19 +191,31 @@ _FILE_HEAD = lazy_regex(
     r"(?:[-=#*]{2,}>? ?(?:file|begin|contents? of)?:?|[#/]{1,6} ?file:) ?[\w./-]{1,200}\.\w{1,8}(?: ?<?[-=#*]{2,})?$",
     re.IGNORECASE,
 )
-_FILE_END = lazy_regex(r"(?:[-=#*]{2,} ?(?:end|eof|ende|fin)\b|# ?end of file)[^\n]{0,80}$", re.IGNORECASE)
-_PROMPT = lazy_regex(r"(?:[$❯➜%]|PS [A-Za-z]:[^\n>]{0,80}>|[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^\n$#]{0,80}[$#]) \S")
-"""A command at a shell's prompt: what follows is its output."""
-_PROMPTS, _TIMED = frozenset("$❯➜%P"), frozenset("[0123456789")
-_TRANSCRIPT = lazy_regex(
-    r"\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?\]?[ ,-]{0,3}<?[\w.@-]{1,30}(?: [\w.-]{1,20})?>?: ", re.IGNORECASE
+_BEGINS = lazy_regex(r"(?:[-=#*<]{2,}|\[) ?(?:begin|start|beginn|anfang|début|inicio|pasted?|quoted?)\b", re.IGNORECASE)
+"""Counts only where something ends below it."""
+_FILE_END = lazy_regex(
+    r"(?:(?:[-=#*<]{2,}|\[) ?(?:/|(?:end|eof|ende|fin)\b)|# ?end of file)[^\n]{0,80}$", re.IGNORECASE
 )
-"""`[10:32] bob: ...`"""
-_QUOTATION = r'(?:"[^"\n]{1,600}+"|“[^”\n]{1,600}+”|„[^“”\n]{1,600}+[“”]|«[^»\n]{1,600}+»)[.!]?'
+_PROMPT = lazy_regex(r"(?:[$❯➜%]|PS [A-Za-z]:[^\n>]{0,80}>|[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^\n$#]{0,80}[$#]) \S|@@ -\d")
+"""A command at a shell's prompt, or a piece of a diff: what follows is not the user's."""
+_PROMPTS, _MARKS = frozenset("$❯➜%P"), frozenset("[0123456789>/<{")
+_MARKED = lazy_regex(
+    r"""\[?\d{1,2}:\d\d(?::\d\d)?(?:[ ]?[ap]m)?\]?[ ,-]{0,3}<?[\w.@-]{1,30}(?:[ ][\w.-]{1,20})?>?:[ ]
+    | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | > | //[ ] | /\* | <!-- | \{[ ]?"[\w-]{1,40}"[ ]?:""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""`[10:32] bob: ...`, a line of a log, of a quoted mail, a comment, JSON."""
+_ELEMENT = lazy_regex(r"<([A-Za-z][\w:.-]{0,40})(?:\s[^<>\n]{0,200})?>")
+_SENTENCE = lazy_regex(r"[.!?](?:[\s<]|\Z)|[。！？]")
+_QUOTATION = (
+    r"""(?:"[^"\n]{1,600}+"|“[^”\n]{1,600}+”|„[^“”\n]{1,600}+[“”]|«[^»\n]{1,600}+»|「[^」\n]{1,600}+」"""
+    r"""|'(?:[^'\n]|(?<=\w)'(?=\w)){1,600}+')[.!]?"""
+)
 _SAID = lazy_regex(
     rf"""(?:(?<![^\n])|(?<=[.!?][ ]))(?!(?:do|follow|use|as|like|what|i)[ ])(?:[\w'’@.-]{{1,30}}[ ]){{1,3}}
       (?:wrote|writes|said|says|states|reads|commented|schrieb|schreibt|sagte?|écrit|dit|dice|dijo|escribi[óo]|disse
-        |scrive|написал\w?|пишет|говорит)(?:[ ][\w-]{{1,20}}){{0,3}}[:,]?[ ]{_QUOTATION}
+        |scrive|написал\w?|пишет|говорит)(?:[ ][\w-]{{1,20}}){{0,3}}[ ]?[:,]?[ ]{_QUOTATION}
+    | (?:写着|写道|说|称|書いて)[:：]?[ ]?{_QUOTATION}
     | (?P<asked>\b(?:this|my|our)[ ](?:system[ ])?prompt\b[^\n"“„«]{{0,30}}[?:][ ]){_QUOTATION}
     | (?P<given>^[ \t]{{0,8}}(?:please[ ]|bitte[ ])?(?:translate|übersetze?|tradui[st]|traduce|traduza|traduci|переведи
         |proofread|rephrase|paraphrase|summari[sz]e)\b[^\n:：]{{0,40}}[:：][ ])\S[^\n]{{0,2000}}+""",
@@ -201,6 +239,8 @@ _BROUGHT = lazy_regex(
     [:：]$
     | ^(?!I[ ])@?[\w.-]{1,40}[ ](?:[\w.-]{1,20}[ ])?(?:wrote|said|says|commented|replied|posted|schrieb|écrit|escribió)
       [^\n:]{0,40}[:：]$
+    | ^(?:on|am|le|el|il|em)[ ][^\n:]{0,40}\d[^\n]{0,90}[ ]
+      (?:wrote|schrieb|écrit|escribió|escreveu|scritto)[^\n:]{0,60}[:：]$
     | \b(?:e-?mail|mail|page|article|document|text|message|transcript|log|ticket|review|spec\w{0,10})
       [ ](?:follows|is[ ]below)[.:：]$
     | (?:这|以下|下面|总结|翻译)[^\n:：]{0,12}(?:邮件|网页|网站|文章|内容|聊天记录|会议记录|文件|输出|日志|文本|段落)

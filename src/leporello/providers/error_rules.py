@@ -265,6 +265,7 @@ PHRASES = _phrases(
         "variant-max-tokens-too-large",
         r"max_(?:completion_|output_|new_)?tokens\b[^.\n]{0,40}?(?:too (?:large|high|big)|exceeds?\b)",
     ),
+    (ErrorKind.INPUT_OVERFLOW, "ibm-user-message", r"\buser message is too long"),
     (ErrorKind.INPUT_OVERFLOW, "variant-prompt-too-long", r"(?<!system )\bprompt (?:is |was )?too long"),
     # Not behind the name of a parameter: a name or a label that is too long is no overflow.
     (
@@ -286,7 +287,7 @@ OVERFLOW_WORDS = tuple(
         ),
         # ... of what a request consists of ...
         (
-            r"\b(?:input|prompt|messages?|conversation|context|history|tokens?|request|sequence|session|question)",
+            r"\b(?:input|prompt|messages?|conversation|context|history|tokens?|request|sequence|session|question)|_total_tokens",
             r"[`\"']inputs",
         ),
         # ... than a window takes.

@@ -362,7 +362,8 @@ class SdkProvider(ABC):
             cause = error.__cause__ or error
             return ErrorVerdict(ErrorKind.TRANSIENT, "connection", message=f"No connection: {cause}")
         if isinstance(error, errors.APIStatusError):
-            body = error.body if error.body is not None else error.response.text
+            # Where `error` is a mere word, the reason stands beside it, and a client's own `body` has it no more.
+            body = error.body if isinstance(error.body, Mapping) else error.response.text
             return classify(error.status_code, body, dict(error.response.headers), now=now)
         if isinstance(error, errors.APIError) and not isinstance(error, errors.APIConnectionError):
             return classify(None, error.body or error.message, now=now)

@@ -43,13 +43,14 @@ _LINKS = lazy_regex(
       (?P<attribute>(?:[ \t]{{0,4}}[=:](?=[ \t]{{0,4}}[\r\n{{]))?[ \t\r\n,]{{0,20}}(?:\{{[ \t\r\n]{{0,20}})?
         (?:["']?(?:[Tt]ype|[Dd]escription|sensitive)["']?[ \t]{{0,8}}[=:][ \t]{{0,4}}
            [^\n,]{{1,80}}[\r\n,][ \t\r\n]{{0,20}}){{0,3}}
-        ["']?(?:[Vv]alue|default)["']?[ \t]{{0,8}}[=:][ \t]{{0,4}})              # "name": "PASSWORD", "value":
+        ["']?(?:(?:Parameter)?[Vv]alue|default)["']?[ \t]{{0,8}}[=:][ \t]{{0,4}})  # "name": "PASSWORD", "value":
     | [ \t]{{0,2}}:[ \t]{{0,2}}[A-Za-z_][\w.\[\]| ]{{1,40}}=[ \t]{{0,4}}                       # password: str = "..."
     | [ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}(?P<list>[\[(]\s{{0,40}}(?=["'`]))              # passwords = ["..."]
     | [ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}(?P<made>(?:new[ ])?(?:\[\]byte|Some|Just|bytes|str|[Bb]uffer\.from
         |(?:String|Secret\w{{0,8}})(?:::(?:from|new)|\.valueOf)?|password)\([ \t]{{0,4}}(?=["'`]))  # = []byte("...")
     | (?P<call>\([ \t]{{0,4}}(?=["'`]))                                                        # setPassword("...")
-    | [ \t]{{0,8}}(?P<sign>=>|:=|:-|==|=|：|:)(?:\*\*|__)?[ \t]{{0,8}}(?:!!(?:str|binary)[ ]|@(?="))?
+    | [ \t]{{0,8}}(?P<sign>=>|:=|:-|==|=|：|:)(?:\*\*|__)?[ \t]{{0,8}}
+      (?:(?:!!(?:str|binary)|&\w{{1,32}})[ ]|@(?="))?
       (?P<below>(?:[|>][+-]?[ \t]{{0,2}}|\(|\\)?\r?\n[ \t]{{0,40}})?
     | (?:[ \t\r\n]{{0,20}},[ \t\r\n]{{0,20}}|\)?[ \t]{{0,4}}(?:\?[:?]|\|\||or[ ])[ \t]{{0,4}})
       (?P<argument>(?=\\{{0,3}}["'`]))  # define('PASSWORD', '...'), getenv(..) ?: '...'
@@ -191,17 +192,18 @@ def _word_before(text: str, start: int) -> str:
 
 
 DIRECTIVES = frozenset(("requirepass", "masterauth", "bindpw", "rootpw"))
+_DEFINES = ("ENV ", "etx ", "#define ", "set -x ", "set -gx ", "set -Ux ", "fig set ", "-secret ")
 
 
 def _is_flag(text: str, start: int, name: str) -> bool:
-    """`--db-password x`, `-storepass x`, `requirepass x`, and `ENV DB_PASSWORD x` of container files."""
+    """`--db-password x`, `-storepass x`, `requirepass x`, `ENV DB_PASSWORD x` of container files and their like."""
     if name.startswith("-") or name in DIRECTIVES:
         return True
     if text[max(0, start - 1) : start] == ":" and text[start + len(name) : start + len(name) + 2] == ' "':
         return True
     if _DEFINING.search(text, max(0, start - 16), start) and text[start + len(name) : start + len(name) + 2] == ' "':
         return True
-    return text[max(0, start - 4) : start] in ("ENV ", "etx ") or text[max(0, start - 8) : start] == "#define "
+    return text[max(0, start - 8) : start].endswith(_DEFINES)
 
 
 def _is_named_key(name: str, strength: Strength) -> bool:

@@ -97,7 +97,7 @@ def _is_telling(text: str, lowered: str, words: set[str]) -> bool:
 _VAULT = lazy_regex(r"s\.(?:(?<![A-Za-z0-9_]s\.)|(?<=\\[nrt]s\.))[A-Za-z0-9]{24}(?![A-Za-z0-9_(\[.])")
 _LINK = lazy_regex(r"[^\w.\- ]|[ ](?:\W|or[ ]|(?i:value|default|type|description|sensitive)|[\w:-]{1,24}=[\"'\\]|$)|$")
 _EQUALS = lazy_regex(r"[\\\"'`\]*_ \t]*+=")
-_DEFINED = lazy_regex(r"(?:env|etx|define|set|setq|def\w{0,10}|:)[ ]?$", re.IGNORECASE)
+_DEFINED = lazy_regex(r"(?:env|etx|define|set(?:[ ]-\w{1,3})?|setq|def\w{0,10}|-secret|:)[ ]?$", re.IGNORECASE)
 _LINE_NUMBER = lazy_regex(r"[ \t]{0,8}\d{1,6}[→│|\t:][ \t]*+")
 _SEPARATED = lazy_regex(r"[|\t;,]|[ ]{2}")
 _LONGEST_HEAD, _LONGEST_ROW = 400, 4_001

@@ -34,7 +34,6 @@ class Shape:
     """It may also stand on a line before."""
 
 
-_SCHEMES = r"(?i:bearer|basic|token|digest|apikey|api-key|key|aws4-hmac-sha256|negotiate|bot|splunk|genie-?key|sso-key)"
 _QUOTE = r"""\\{0,3}["']?"""
 
 SHAPES: tuple[Shape, ...] = (
@@ -58,7 +57,7 @@ SHAPES: tuple[Shape, ...] = (
         ("authorization",),
         lazy_regex(
             rf"authorization{_QUOTE}[ \t]{{0,3}}[:=,][ \t]{{0,3}}{_QUOTE}"
-            rf"(?:{_SCHEMES}[ \t]{{1,3}})?([A-Za-z0-9._~+/=:|-]{{6,4096}}+)",
+            rf"(?:[A-Za-z][\w-]{{1,30}}[ \t]{{1,3}})?([A-Za-z0-9._~+/=:|-]{{6,4096}}+)",
             re.I,
         ),
         is_opaque_literal,
@@ -180,6 +179,8 @@ SHAPES: tuple[Shape, ...] = (
             "useradd",
             "usermod",
             "ssh-keygen",
+            "cqlsh",
+            "twine ",
         ),
     ),
     Shape("command", ("pass:",), lazy_regex(r"pass:([^\s\"']{3,128}+)"), is_literal, behind=("openssl",)),
@@ -406,8 +407,44 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "command",
         ("htpasswd -",),
-        lazy_regex(r"htpasswd -\S{0,8}b\S{0,8} \S{1,80} \S{1,64} [\"']?([^\s\"']{3,128}+)"),
+        lazy_regex(
+            r"htpasswd (?=(?:-\S{1,8} ){0,4}-\w{0,6}b)(?:-\S{1,8} ){1,5}+\S{1,80} \S{1,64} [\"']?([^\s\"']{3,128}+)"
+        ),
         is_literal,
+    ),
+    Shape(
+        "command",
+        (" login ", " unseal ", "authtoken ", "-token.pypi ", "auth init -"),
+        lazy_regex(
+            r"(?: login| unseal|authtoken|-token\.pypi|auth init) (?:--?[\w-]{1,20}[ =])?([A-Za-z0-9_+/=.-]{20,256}+)",
+            re.I,
+        ),
+        is_opaque_literal,
+    ),
+    Shape(
+        "command",
+        ("rabbitmqctl ", "http-basic."),
+        lazy_regex(
+            r"(?:rabbitmqctl (?:add_user|change_password|authenticate_user)|http-basic\.\S{1,64})"
+            r""" \S{1,64} ["']?([^\s"']{3,128}+)"""
+        ),
+        is_literal,
+    ),
+    Shape("command", ("auth ",), lazy_regex(r"(?-i:AUTH) (?:[\w-]{1,32} )?(\S{6,128}+)"), is_strange),
+    Shape("call", ("secretkeyspec(",), lazy_regex(r"""secretkeyspec\(["']([^"'\n]{8,128}+)["']""", re.I), is_literal),
+    Shape(
+        "cookie",
+        (" -b ",),
+        lazy_regex(r""" -b ["']?[\w.-]{1,64}=([^;\s"']{8,1024}+)"""),
+        is_opaque_literal,
+        behind=("curl ",),
+    ),
+    Shape(
+        "command",
+        ("secret ", "password "),
+        lazy_regex(r"(?:secret|password) \d (\S{4,128}+)", re.I),
+        is_literal,
+        behind=("username ", "enable ", "neighbor "),
     ),
     Shape(
         "markup",

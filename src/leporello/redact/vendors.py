@@ -18,7 +18,8 @@ _HEX = "[0-9a-f]"
 # The letters a key starts with, and what follows them.
 _STARTS: dict[str, str] = {
     "lep-": rf"{_ID}{{20,}}+",  # our own gateway
-    "sk-": rf"(?:(?:proj|svcacct|admin|ant|or-v1|lf)-{_ID}{{20,}}+|{_ALNUM}{{32,}}+)",  # OpenAI and who follows it
+    # OpenAI and who follows it
+    "sk-": rf"(?:(?:proj|svcacct|admin|ant|or-v1|lf)-{_ID}{{20,}}+|(?:[a-z]{{2,12}}-)?{_ALNUM}{{32,}}+)",
     "AIza": rf"{_ID}{{30,}}+",  # Google
     "AQ.": rf"A{_ID}{{40,}}+",
     "ya29.": rf"{_ID}{{20,}}+",
@@ -168,6 +169,21 @@ _STARTS: dict[str, str] = {
     "eyJ0eXBlIjo": r"(?:gInNlcnZpY2Vf|ic2VydmljZV9)[A-Za-z0-9+/=]{20,}+",
     "ewogICJ0eXBlIjogInNlcnZpY2Vf": r"[A-Za-z0-9+/=]{20,}+",
     "rzp_": rf"(?:live|test)_{_ALNUM}{{14,}}+",  # Razorpay
+    "tgp_v1_": rf"{_ID}{{30,}}+",  # Together
+    "CLOJARS_": r"[a-z0-9]{40,}+",
+    "napi_": r"[a-z0-9]{40,}+",  # Neon
+    "hca": r"[a-z]k_[a-z0-9]{40,}+",  # Honeycomb
+    "dt0": r"[a-z]\d\d\.[A-Z0-9]{8,24}\.[A-Z0-9]{64}(?![A-Za-z0-9])",  # Dynatrace
+    "pk_": rf"\d{{5,12}}_[A-Z0-9]{{32}}(?!{_ALNUM})",  # ClickUp
+    "dG9rO": r"[A-Za-z0-9+/]{40,}={0,2}",  # Intercom: "tok:" in base64
+    "st.": rf"{_HEX}{{24}}\.{_HEX}{{32}}\.{_HEX}{{32}}(?!{_ALNUM})",  # Infisical
+    "snyk_": rf"(?:uat|sat|pat)\.{_HEX}{{8}}\.[A-Za-z0-9_.-]{{40,}}+",
+    "sk.eyJ": rf"{_ID}{{40,}}\.{_ID}{{20,}}+",  # Mapbox
+    "AAAAAAAAAAAAAAAAAAAAA": r"[A-Za-z0-9%]{60,}+",  # Twitter
+    "xaat-": _UUID,  # Axiom
+    "pylf_v1_": rf"[a-z]{{2}}_{_ALNUM}{{30,}}+",  # Logfire
+    "signkey-": rf"(?:prod|test|branch)-{_HEX}{{32,}}+",  # Inngest
+    "vercel_blob_rw_": rf"{_ALNUM}{{12,}}_{_ALNUM}{{24,}}+",
 }
 # What stands in the middle or at the end of a key and nowhere else, what comes before it and after it.
 _MIDDLES: dict[str, tuple[str, str]] = {
@@ -179,6 +195,8 @@ _MIDDLES: dict[str, tuple[str, str]] = {
     "AzSe": (r"[A-Za-z0-9+/-]{42,60}", r"[A-Za-z0-9+/=-]{4,30}"),
     "+AMC": (r"[A-Za-z0-9+/]{70,80}", r"[A-Za-z0-9+/=]{4,10}"),
     "+ASt": (r"[A-Za-z0-9+/]{70,80}", r"[A-Za-z0-9+/=]{4,10}"),
+    "AZDO": (r"[a-z0-9]{52}|[A-Za-z0-9]{76}", rf"{_ALNUM}{{4,24}}(?!{_ALNUM})"),
+    "NRAL": (rf"{_HEX}{{36}}", rf"(?!{_ALNUM})"),  # New Relic
     "JQQJ99": (rf"{_ALNUM}{{40,54}}", rf"{_ALNUM}{{24,40}}"),
     "T3BlbkFJ": (rf"sk-{_ID}{{20,100}}", rf"{_ID}{{20,100}}"),  # OpenAI, old
 }

@@ -304,7 +304,9 @@ def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLin
         # Most messages announce nothing: the automaton reads each as a whole.
         if ANNOUNCED.may_match("\n".join(unit.text for unit in facts.units))
         for unit in facts.units
+        # What was only pasted is nobody's word for it.
         if len(unit.text) <= ANSWER_CHARS
+        and unit.position not in facts.quoted
         and ANNOUNCED.pattern.search(unit.text)
         and not _HEADS_OR_ASKS.search(unit.text)
     ]

@@ -76,18 +76,24 @@ class Proxy:
         for usage in counted:
             self.metrics.count_usage(usage)
         if counted or rewrite.cached is not None:
-            self._later(self._settle(rewrite, counted))
+            self._later(self._settle(rewrite, counted, self._later(self._count(rewrite, counted), rewrite.owner)))
         if len(counted) < len(usages):
             self.guess(rewrite, said)
 
     def guess(self, rewrite: Rewrite, said: int, known: CanonicalUsage | None = None) -> None:
         """Count for the day what nobody counted: an answer without figures, or one that was cut off."""
-        self._later(self._guess(rewrite, said, known))
+        self._later(self._guess(rewrite, said, known), rewrite.owner)
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+    def _later(self, work: Coroutine[Any, Any, None], counts_for: str | None = None) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=counts_for)
         self._settling.add(task)
         task.add_done_callback(self._settling.discard)
+        return task
+
+    async def counted(self, owner: str) -> None:
+        """Wait for figures of earlier answers to this owner: they are written while the client reads."""
+        while tasks := [task for task in self._settling if task.get_name() == owner]:
+            await asyncio.wait(tasks)
 
     async def _guess(self, rewrite: Rewrite, said: int, known: CanonicalUsage | None) -> None:
         try:
@@ -96,14 +102,21 @@ class Proxy:
         except LeporelloError as error:
             log.error('{"problem": "settle", "kind": "%s"}', type(error).__name__)
 
-    async def _settle(self, rewrite: Rewrite, usages: list[CanonicalUsage]) -> None:
+    async def _count(self, rewrite: Rewrite, usages: list[CanonicalUsage]) -> None:
         try:
             if rewrite.cached is None:
                 await self.thread(self.budget.set_aside_calls, rewrite.owner, rewrite.request.model, usages)
             else:
-                await self.thread(self.rewriter.settle, rewrite, usages)
+                await self.thread(self.rewriter.count, rewrite, usages)
         except LeporelloError as error:
             # The answer has gone out; that its figures could not be stored is for the log.
+            log.error('{"problem": "settle", "kind": "%s"}', type(error).__name__)
+
+    async def _settle(self, rewrite: Rewrite, usages: list[CanonicalUsage], counting: asyncio.Task[None]) -> None:
+        try:
+            await counting
+            await self.thread(self.rewriter.settle, rewrite, usages)
+        except LeporelloError as error:
             log.error('{"problem": "settle", "kind": "%s"}', type(error).__name__)
 
     async def drain(self) -> None:
@@ -212,6 +225,8 @@ class ModelEndpoint(ProxyEndpoint):
         """Read, rewrite, send and relay; a refusal that can be mended makes another request to send."""
         request = await self._read(call)
         budget = self.proxy.budget
+        if budget.limits(call.client):
+            await self.proxy.counted(owner_of(call.client))
         left = await self.proxy.thread(budget.check, call.client, request.model)
         with budget.under_way(owner_of(call.client), left, request.model, most_used(request)):
             await self._serve(call, request, outlet, entry)

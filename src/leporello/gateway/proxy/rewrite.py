@@ -376,8 +376,16 @@ class RequestRewriter:
         self._compact_due(rewrite)
         return self._with_view(rewrite)
 
+    def count(self, rewrite: Rewrite, usages: Sequence[CanonicalUsage]) -> None:
+        """Write down what an answer used."""
+        if rewrite.cached is not None:
+            facts = model_facts(rewrite.request.model or None, overrides=self.settings.get("models"))
+            for usage in usages:
+                call = ModelCall(usage, rewrite.request.model, "chat", cost(usage, facts))
+                self.conversations.store.usage.add(rewrite.cached.id, call)
+
     def settle(self, rewrite: Rewrite, usages: Sequence[CanonicalUsage]) -> None:
-        """An answer came: count it, and fold now rather than when the client waits for its next answer.
+        """An answer came and was counted: fold now rather than when the client waits for its next answer.
 
         There is a usage for each call of the model that the answer took; the first is of the request as it was sent.
         """
@@ -385,10 +393,6 @@ class RequestRewriter:
         if cached is None:
             return
         with cached.guard:
-            facts = model_facts(request.model or None, overrides=self.settings.get("models"))
-            for usage in usages:
-                call = ModelCall(usage, request.model, "chat", cost(usage, facts))
-                self.conversations.store.usage.add(cached.id, call)
             if cached.turn != rewrite.turn:
                 return
             if usages and rewrite.action is Action.PASSED:

@@ -28,12 +28,14 @@ _HOP = frozenset(
 )
 _NOT_SENT = _HOP | frozenset(
     "host content-length content-encoding accept-encoding authorization x-api-key api-key cookie origin referer "
-    "forwarded via x-real-ip expect".split()
+    "via expect".split()
 )
 _NOT_RETURNED = _HOP | frozenset(
     "content-length content-encoding set-cookie server date via alt-svc strict-transport-security www-authenticate "
     "access-control-allow-origin".split()
 )
+_OF_CLIENT = lazy_regex(r"^(?:x-leporello|sec-|access-control-|cf-)|forwarded|-ip$")
+"""Headers between the client, the proxies before us, and us: where it is, what it asks of us."""
 MOST_REPLY = 64 * 1024 * 1024
 MOST_ERROR = 256 * 1024
 MODELS_PATH = "/v1/models"
@@ -54,11 +56,8 @@ class UpstreamTarget:
 
 def sent_headers(headers: Mapping[str, str], client: Client, upstream: Upstream, bearer: bool) -> dict[str, str]:
     """What goes on to the provider: everything but addresses, cookies and keys; then the one key that belongs there."""
-    kept = {
-        name: value
-        for name, value in headers.items()
-        if name not in _NOT_SENT and not name.startswith(("x-leporello", "x-forwarded", "sec-", "access-control-"))
-    }
+    not_sent = _NOT_SENT.union(named.strip().lower() for named in headers.get("connection", "").split(","))
+    kept = {name: value for name, value in headers.items() if name not in not_sent and not _OF_CLIENT.search(name)}
     kept["accept-encoding"] = "identity"
     key = client.upstream_key or upstream.key
     if client.upstream_key:
