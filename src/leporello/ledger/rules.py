@@ -51,6 +51,14 @@ _PATTERNS = {
     "single": phrases.SINGLE,
     "weekly": phrases.WEEKLY,
     "aside": phrases.ASIDE,
+    "withdrawn": phrases.WITHDRAWN,
+    "hearsay": phrases.HEARSAY,
+    "expressive": phrases.EXPRESSIVE,
+    "reassures": phrases.REASSURES,
+    "needs": phrases.NEEDS,
+    "whenever": phrases.WHENEVER,
+    "versioned": phrases.VERSIONED,
+    "ours_first": phrases.OURS_FIRST,
     "exclaims": lazy_regex(r"[!！]"),
 }
 _SCRIPTS = (
@@ -107,6 +115,14 @@ WEIGHTS: dict[str, tuple[int, int]] = {
     "reason": (0, 2),
     "policy": (0, 4),
     "exclaims": (0, -8),
+    "withdrawn": (-40, -40),
+    "hearsay": (-30, -30),
+    "expressive": (-25, -25),
+    "reassures": (-40, -40),
+    "needs": (0, 40),
+    "whenever": (0, 7),
+    "versioned": (0, 10),
+    "ours_first": (0, 2),
 }
 """How much a feature speaks for a rule, or against it: in small talk, and in every other conversation.
 
@@ -115,12 +131,12 @@ In small talk only what is about work can be a rule: people tell each other what
 THRESHOLDS = (17, 6)
 FORCE = frozenset(
     "ban keeps must always throughout every only contrast prefers decides permits corrects binds no weekly"
-    " policy".split()
+    " policy needs whenever versioned".split()
 )
 """Of these a rule has at least one; the others only add to them."""
-FACT = frozenset("ours states reason negated habit aside".split())
+FACT = frozenset("ours ours_first states reason negated habit aside".split())
 """Two of these make a fact that may bind later work, without a word of ordering."""
-NO_FACT = frozenset("task asks report past guess once condition polite self feels".split())
+NO_FACT = frozenset("task asks report past guess once condition polite self feels hearsay expressive".split())
 ASKED = frozenset(("ban", "keeps"))
 """The same for what is asked politely: everything else asked so is work for this turn."""
 
@@ -203,6 +219,8 @@ def features(sentence: str) -> frozenset[str]:
 def _weigh_up(found: set[str], said: str) -> None:
     """Leave out what says nothing beside something else."""
     if "permits" in found:
+        found -= {"task", "once"}
+    if "whenever" in found:  # now and then
         found -= {"task", "once"}
     if "decides" in found:  # what was decided holds from then on
         found.discard("past")
