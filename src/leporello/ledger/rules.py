@@ -39,6 +39,8 @@ _LONG_QUOTE = lazy_regex(
 )
 """A quotation of whole sentences."""
 _NAME = lazy_regex(r"`\w|\w[/_]\w|[a-z][A-Z]|\b[A-Z]{2}|\d\.\d|\w\.[a-z]{1,4}\b")
+_PATH = lazy_regex(r"(?<![\w/.-])[\w.-]{1,60}(?:/[\w.-]{1,60}){1,12}\.\w{1,8}(?![\w/])")
+"""The words of a file's path say nothing."""
 _OF_ONESELF = lazy_regex(r"\b(?:i|i'\w{1,2}|my|me|us|yes|please|let's)\b", re.IGNORECASE)
 _LATIN = lazy_regex(r"[A-Za-z]{2}")
 _LATIN_WORD = lazy_regex(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -197,6 +199,8 @@ def features(sentence: str) -> frozenset[str]:
     said = _own_words(sentence)
     language = _language(said)
     known = words.words_of(language)
+    named = bool(_NAME.search(said))
+    said = _PATH.sub("…", said)
     found = {str(match.lastgroup) for match in known.anywhere.finditer(said)}
     for clause in _clauses(said):
         for opening in _openings(clause):
@@ -205,7 +209,7 @@ def features(sentence: str) -> frozenset[str]:
     found |= {str(match.lastgroup) for match in known.topic.finditer(said)}
     found |= {name for name, pattern in _PATTERNS.items() if pattern.search(said)}
     _weigh_up(found, said)
-    if _NAME.search(said) or (language not in _KNOWN_BY and _LATIN.search(said)):
+    if named or (language not in _KNOWN_BY and _LATIN.search(said)):
         found.add("name")
     if said.rstrip().endswith((":", "：")):
         found.add("heads")
