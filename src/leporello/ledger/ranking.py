@@ -58,13 +58,14 @@ class Ranking:
         self._headings: dict[int, str] = {}
         self._ranked: list[RankedUnit] = []
         self._anew = ledger.values.told_anew()
+        self._talk = is_talk(ledger)
         self._stated: list[RankedUnit] | None = None
         self._covered = covered = sorted(number for number in numbers if number in ledger.facts)
         own = ((number, unit, None) for number in covered for unit in self._in_time(number))
         earlier = (
             (number, line.unit, line) for number in covered for line in ledger.earlier.get(number, ()) if line.role
         )
-        bonus = user_weight() if is_talk(ledger) else 0.0
+        bonus = user_weight() if self._talk else 0.0
         # Units of one score come in the order of the conversation: their place in this list is theirs alone.
         self._waiting: list[tuple[float, int, int, UnitFacts, EarlierLine | None]] = [
             (bonus * ((line or ledger.facts[number]).role == "user") - unit.score, place, number, unit, line)
@@ -74,7 +75,8 @@ class Ranking:
 
     def _in_time(self, number: int) -> Iterator[UnitFacts]:
         """The units of a message, those worth more that say something anew, those less that may not hold any more."""
-        anew, faded = self._anew.get(number, ()), self._ledger.values.faded.get(number, ())
+        # In work two sentences about one thing mostly add to each other.
+        anew, faded = self._anew.get(number, ()), self._ledger.values.faded.get(number, ()) if self._talk else ()
         if not (anew or faded):
             yield from self._telling(number)
             return
@@ -100,8 +102,9 @@ class Ranking:
             found = [
                 (-unit.score - RECENT * number / last, number, unit)
                 for number, unit in said
-                if unit.text not in ended
-                if unit.text not in values.mentions.get(number, ()) and not values.replaced_in(number)
+                if unit.text not in ended and unit.text not in values.faded.get(number, ())
+                if unit.text not in values.mentions.get(number, ())
+                if all(unit.text != change.was_text for change in values.replaced_in(number))
                 if gives_value(unit.text)
             ]
             found.sort(key=lambda entry: entry[:2])

@@ -120,8 +120,8 @@ STATE_SHARE = 0.05
 TASK_SHARE = 0.55
 CHANGE_SHARE = 0.04
 RESOLVED_SHARE = 0.02
-STATED_SHARE, MOST_FIXED = 0.2, 0.9
-"""What values that the user stated may take, and what they and the rules leave to everything else."""
+STATED_SHARE, STATED_TOKENS, MOST_FIXED = 0.2, 400, 0.9
+"""What values that the user stated may take in any case, and how much they and the rules may take together."""
 RECORD_SHARE, RECORD_SHARE_BESIDE_FILES = 0.45, 0.04
 WHERE_TOKENS = 1_500
 ANNOUNCED_SHARE = 0.03
@@ -146,7 +146,7 @@ def build(
     rules = int(budget * RULE_SHARE)
     source = SectionSource(ledger, covered)
     fixed = count(render(plain_sections(source, 0, count, rules)))
-    stated = max(0, min(int(budget * STATED_SHARE), int(budget * MOST_FIXED) - fixed))
+    stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - fixed))
     ranking = Ranking(ledger, covered)
     fitting: Handoff | None = None
     most = before = -1
