@@ -319,3 +319,46 @@ def test_of_a_long_message_only_what_stands_around_the_pasted_text_is_read_for_r
     rules = [rule.text for rule in ledger.rules]
     assert "Please always ask me before you change the firmware." in rules
     assert pasted[40] not in rules
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My readers are colour-blind.",
+        "Meine Frau ist schwanger.",
+        "Mon fils est diabétique.",
+        "Nuestros pacientes usan un teclado adaptado.",
+        "Quando você me mandar um resumo, põe o título em caixa alta.",
+        "Le postazioni hanno ancora Windows 7.",
+        "Когда пишешь заметку, ставь дату в начало.",
+        "奶奶对花生过敏。",
+        "資料を送るときは先に知らせてください。",
+        "저희 독자는 초등학생이에요.",
+    ],
+)
+def test_needs_habits_and_what_our_people_are_bind_work(text: str) -> None:
+    assert last_rules(WORK, text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I was going to forbid tables in the report, but forget it.",
+        "Keine Panik, der Test darf ruhig rot sein.",
+        "Mon oncle disait qu'il ne faut jamais tester le vendredi.",
+        "El ayuntamiento quiere prohibir los patinetes en el centro.",
+        "Não se preocupe com o log, já apaguei.",
+        "Uffa, mai una volta che il build passi, che palle.",
+        "Соседи хотят запретить музыку после десяти.",
+        "听说楼下的公司每天必须打卡。",
+        "この段落だけ英語にしてください。",
+        "다음 달부터 옆 부서는 회식을 금지한대요.",
+        "org.acme.ParseException: the field must not be empty",
+    ],
+)
+def test_what_is_vented_withdrawn_heard_or_meant_to_calm_is_no_rule(text: str) -> None:
+    assert last_rules(WORK, text) == []
+
+
+def test_words_inside_a_path_order_nothing() -> None:
+    assert last_rules(WORK, "Please have a look at src/budget/limits/always_only.py.") == []

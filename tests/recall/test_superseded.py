@@ -37,6 +37,15 @@ def test_what_the_user_said_last_about_the_same_words_stands_first() -> None:
     assert "superseded" not in found[1].text
 
 
+def test_another_value_told_later_in_other_words_stands_first_unmarked() -> None:
+    recall = conversation(
+        "The piano tuner comes on Tuesday.", "Leave the door open on Friday, the tuner wants an hour."
+    )
+    found = recall.search(RecallQuery("On which day does the piano tuner come?"))
+    assert [window.message for window in found][:2] == [10, 1]
+    assert "superseded" not in found[1].text
+
+
 def test_values_of_different_things_are_not_marked() -> None:
     text = conversation("The worker timeout is 30 seconds.", "The client timeout is 60 seconds.").answer("the timeout")
     assert "superseded" not in text

@@ -49,3 +49,43 @@ def test_a_summary_of_a_model_stands_beside_the_changes() -> None:
     told = HandoffLine("The portal needs the new tax table.", (2,), LineOrigin.MODEL)
     merged = merge(folded(), Handoff({Section.CRITICAL: (told,)}))
     assert [line.text for line in merged[Section.CRITICAL]] == [TOLD, told.text]
+
+
+def worked_on(*said: str) -> Ledger:
+    """A conversation with many rules and much output, in which the user says something by the way."""
+    ledger = Ledger()
+    number = 0
+    for turn, text in enumerate(said):
+        rule = f"Never rename the column total_{turn} of the table orders_{turn} without asking the owner first."
+        call = {"id": f"c{turn}", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+        output = "\n".join(f"step {turn}.{line} wrote batch {line * 37 + turn} to shard {line}" for line in range(40))
+        for message in (
+            {"role": "user", "content": rule},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": output},
+            {"role": "assistant", "content": "Done."},
+            {"role": "user", "content": text},
+            {"role": "assistant", "content": "Noted."},
+        ):
+            number += 1
+            ledger.add(number, message)
+    return ledger
+
+
+def test_a_value_said_by_the_way_is_kept_beside_rules_and_output() -> None:
+    chat = ["thanks, go on"] * 12
+    ledger = worked_on(*chat[:6], "By the way, the auditor is called Marga Ohlsen.", *chat)
+    text = render(build(ledger, set(ledger.facts), 700, lambda part: len(part) // 4))
+    assert "the auditor is called Marga Ohlsen." in text
+
+
+def test_what_a_later_sentence_may_have_replaced_gives_way_to_it() -> None:
+    chat = ["thanks, go on"] * 6
+    old, new = (
+        "Orders of the bakery leave from ramp Kestrel.",
+        "Tell the driver: the bakery loads at ramp Osprey today.",
+    )
+    ledger = worked_on(*chat, old, *chat, new, *chat)
+    text = render(build(ledger, set(ledger.facts), 900, lambda part: len(part) // 4))
+    assert new in text
+    assert old not in text or f"{old} (" in text

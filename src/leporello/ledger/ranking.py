@@ -12,10 +12,18 @@ from leporello.ledger.calls import common_folder
 from leporello.ledger.facts import EarlierLine, UnitFacts
 from leporello.ledger.importance import user_weight
 from leporello.ledger.ledger import Ledger
+from leporello.ledger.sentence_pieces import gives_value
 from leporello.ledger.units import INTENT
+from leporello.ledger.values import SHORTEST
 
 NEWER_VALUE = 1.0
 """What a sentence is worth beside its score that says something else about a thing than an earlier one."""
+FADED = -3.0
+"""The same for one that a later sentence may have replaced."""
+RECENT = 1.5
+"""What the newest of the values that the user stated is worth more than the first."""
+MOST_SAID, LONGEST_SAID = 300, 200
+"""Newest sentences of the user that are looked at for values, and the characters of one that states something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +57,59 @@ class Ranking:
         self._root = common_folder(ledger.files)
         self._headings: dict[int, str] = {}
         self._ranked: list[RankedUnit] = []
-        covered = sorted(number for number in numbers if number in ledger.facts)
-        anew = ledger.values.told_anew()
-        own = (
-            (
-                number,
-                msgspec.structs.replace(unit, score=unit.score + NEWER_VALUE)
-                if unit.text in anew.get(number, ())
-                else unit,
-                None,
-            )
-            for number in covered
-            for unit in self._telling(number)
-        )
+        self._anew = ledger.values.told_anew()
+        self._talk = is_talk(ledger)
+        self._stated: list[RankedUnit] | None = None
+        self._covered = covered = sorted(number for number in numbers if number in ledger.facts)
+        own = ((number, unit, None) for number in covered for unit in self._in_time(number))
         earlier = (
             (number, line.unit, line) for number in covered for line in ledger.earlier.get(number, ()) if line.role
         )
-        bonus = user_weight() if is_talk(ledger) else 0.0
+        bonus = user_weight() if self._talk else 0.0
         # Units of one score come in the order of the conversation: their place in this list is theirs alone.
         self._waiting: list[tuple[float, int, int, UnitFacts, EarlierLine | None]] = [
             (bonus * ((line or ledger.facts[number]).role == "user") - unit.score, place, number, unit, line)
             for place, (number, unit, line) in enumerate((*own, *earlier))
         ]
         heapify(self._waiting)
+
+    def _in_time(self, number: int) -> Iterator[UnitFacts]:
+        """The units of a message, those worth more that say something anew, those less that may not hold any more."""
+        # In work two sentences about one thing mostly add to each other.
+        anew, faded = self._anew.get(number, ()), self._ledger.values.faded.get(number, ()) if self._talk else ()
+        if not (anew or faded):
+            yield from self._telling(number)
+            return
+        for unit in self._telling(number):
+            worth = NEWER_VALUE if unit.text in anew else FADED if unit.text in faded else 0.0
+            yield msgspec.structs.replace(unit, score=unit.score + worth) if worth else unit
+
+    def stated(self) -> list[RankedUnit]:
+        """Short sentences of the user that give a value, those that tell most first; without what was replaced.
+
+        Where work is done, they stand nowhere else: no file and no output has them.
+        """
+        if self._stated is None:
+            values, last = self._ledger.values, self._ledger.last or 1
+            ended = {rule.text for rule in self._ledger.rules if rule.ended_by is not None}
+            said = [
+                (number, unit)
+                for number in reversed(self._covered)
+                if self._ledger.facts[number].role == "user"
+                for unit in self._in_time(number)
+                if SHORTEST <= len(unit.text) <= LONGEST_SAID
+            ][:MOST_SAID]
+            found = [
+                (-unit.score - RECENT * number / last, number, unit)
+                for number, unit in said
+                if unit.text not in ended and unit.text not in values.faded.get(number, ())
+                if unit.text not in values.mentions.get(number, ())
+                if all(unit.text != change.was_text for change in values.replaced_in(number))
+                if gives_value(unit.text)
+            ]
+            found.sort(key=lambda entry: entry[:2])
+            self._stated = [self._own(number, unit) for _, number, unit in found]
+        return self._stated
 
     def _telling(self, number: int) -> Iterator[UnitFacts]:
         """The units of a message; what the assistant says it will call for is told by the calls themselves."""

@@ -24,7 +24,8 @@ CODE_LIKE = lazy_regex(
             r"^\W{0,4}(?:\d{4}[-/.]\d\d[-/.]\d\d|\d\d[-/.]\d\d[-/.]\d{4}|\d\d:\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d)|\blevel=\w",
             r"^\s*(?:(?:async )?def |class \w+[:(]|(?:import|from) [\w.]+( import|$|;)|(?:const|let|var) \w+\s*=)",
             r"^\s*(?:raise|return|assert) [\w.]+[(\s]|^\s*\w+ = [\w.\"'\[{(]|^\s*[\w.]+\([^)]*\)\s*$|[{};]\s*$",
-            r"^\s*[\w./-]+: (?:error|warning|fatal)\b|^\w+(?:Error|Exception): |\bTraceback \(most",
+            r"^\s*[\w./-]+: (?:error|warning|fatal)\b|^[\w.$]{1,200}(?:Error|Exception)\b|\bTraceback \(most",
+            r"^\W{0,2}(?:fatal|uncaught|unhandled|parse|syntax) \w{0,12} ?(?:error|exception)\b|\bon line \d+\W*$",
             r"^\s*(?:(?:FATAL|ERROR|WARN(?:ING)?|INFO|DEBUG|FAILED|PASSED|FEHLER|WARNUNG|ERREUR|ERRO|ERRORE|AVISO|ОШИБКА)\b|(?:错误|警告|エラー|警告|오류|경고) ?[:：])",
             r"^\(?[\w.-]{1,40}\)? ?[\w.-]{1,40}@[\w.-]{1,60}[:~]",
             r"^\s*\*\*[^*]{1,200}\*\*:?\s*$",
@@ -98,8 +99,8 @@ OWN_DOING = any_of(
 
 
 REASON = lazy_regex(
-    r",? (?:because|since|weil|denn|parce qu\w*|car|puisqu\w*|porque|ya que|pois|já que|perch[éè]|poiché|потому что|так как"
-    r"|поскольку)\b.{0,2000}$|[，,；;]? ?(?:因为|毕竟|不然|否则).{0,2000}$|^[^。]{1,80}?(?:ので|ため|から)、|^[^.]{1,80}?(?:니까|때문에|므로|라서),? ",
+    r",? (?:because|since|due to|wegen|à cause d\w*|por (?:culpa|causa) d\w+|(?:a causa|per via) d\w+|из-за|weil|denn|parce qu\w*|car|puisqu\w*|porque|ya que|pois|já que|perch[éè]|poiché|потому что|так как"
+    r"|поскольку)\b.{0,2000}$|、[^、。]{1,40}(?:ので|ため|から)。?$|[，,；;]? ?(?:因为|毕竟|不然|否则).{0,2000}$|^[^。]{1,80}?(?:ので|ため|から)、|^[^.]{1,80}?(?:니까|때문에|므로|라서),? ",
     re.IGNORECASE,
 )
 """Why something is so: at the end of a sentence, in Japanese and Korean at its beginning."""
@@ -127,8 +128,11 @@ NEGATED = lazy_regex(
 SINGLE = lazy_regex(
     r"\b(?:(?:just|only) (?:this|the|that) (?:once|one time|time)|just once|this one time|nur (?:dies(?:es)?|das) (?:eine )?mal|ausnahmsweise"
     r"|(?:rien que|juste|seulement)(?: pour)? cette fois|solo(?: por)? esta vez|só (?:desta|dessa|esta) vez|solo (?:questa|stavolta)\w*"
-    r"|solo per (?:questa volta|stavolta)|только (?:в )?(?:этот|один) раз|в этот раз|на этот раз)\b|[就只]这一?次|这一?次(?:就|先)|今回(?:だけ|のみ|に限り)"
-    r"|이번(?:만|에만|한 번만)",
+    r"|solo per (?:questa volta|stavolta)|только (?:в )?(?:этот|один) раз|в этот раз|на этот раз"
+    r"|(?:this|that|the (?:last|first|second|third|next)|diese\w?|den (?:letzten|ersten)|die (?:letzte|erste)|cett?e|ce|la (?:dernière|première|deuxième)|le (?:dernier|premier)"
+    r"|est[ea]|es[ea]|ess[ea]|quest[oa]|(?:l['’]|il |la )(?:ultim|prim|second)[oa]|эт(?:от|у|о)|последн\w+|перв\w+) ?(?:one )?(?:sentence|paragraph|heading|headline|caption|slide|phrase|wording|e?-?mail"
+    r"|satz|absatz|überschrift|folie|titre|paragraphe|diapo\w*|frase|párrafo|título|diapositiva|parágrafo|capoverso|paragrafo|titolo|предложени\w+|абзац\w*|заголов\w+|слайд\w*))\b"
+    r"|[就只]这一?次|这一?次(?:就|先)|今回(?:だけ|のみ|に限り)|[这那第][一二三四五\d]?[句段页](?:话)?|再帮我|この一?[文段行]|一文だけ|이번(?:만|에만|한 번만)|이 (?:문장|문단|단락|제목)|한 ?번만? 더",
     re.IGNORECASE,
 )
 """What is asked for once and not again."""
@@ -170,6 +174,93 @@ ASIDE = lazy_regex(
     re.IGNORECASE,
 )
 """How one tells something in passing."""
+
+
+WITHDRAWN = lazy_regex(
+    r"\b(?:i was (?:just )?(?:going|about) to|was gonna|wollte (?:dir |euch |erst |eigentlich |schon |gerade )+|j['’]allais|je voulais"
+    r"|iba a|quería (?:pedir|decir|prohibir)\w*|ia (?:te |lhe )?(?:dizer|pedir|falar|proibir)|queria (?:te )?(?:dizer|pedir|proibir)"
+    r"|volevo (?:dir|chieder|vietar|proibir)\w*|stavo per|хотел[аи]? (?:было |тебя |вас )?(?:по|за)?(?:просить|сказать|претить)|собирал(?:ся|ась))\b"
+    r"|[本原](?:来|本)(?:是?想|要)|差点就?想|(?:言|頼|伝え|お願いし)[ぁ-ん]{0,3}と(?:思った|した|思い)|하려다|하려고 했|려다가",
+    re.IGNORECASE,
+)
+"""What one meant to say and did not."""
+
+
+HEARSAY = lazy_regex(
+    r"\b(?:apparently|reportedly|rumou?r has|i(?:'ve)? heard|angeblich|(?:ich )?habe? gehört|il paraît|paraît-il|on dit que|al parecer|dicen que|se dice"
+    r"|dizem que|ouvi dizer|pare che|dicono|si dice|говорят|якобы|слышал[аи]?"
+    r"|(?:neighbou?rs?|landlord|council|mayor|city hall|government|parents|in-laws|nachbarn?|vermieter\w*|verein|gemeinde|regierung|stadt|voisins?|mairie"
+    r"|propriétaire|gouvernement|vecin[oa]s?|ayuntamiento|comunidad|gobierno|vizinh[oa]s?|síndico|prefeitura|governo|vicini|condominio|comune"
+    r"|сосед\w*|мэрия|правительств\w+|управа) (?:now )?(?:wants?|plans?|is|are|will|wollen|will|plant|planen|veut|veulent|va|quieren?|va|van|quer(?:em)?|vai|vão"
+    r"|vuole|vogliono|хо(?:чет|тят)|собира(?:ет|ют)ся|решил\w*))\b"
+    r"|听说|聽說|据说|(?:[隔邻][壁居]|小区|[物房][业东])[^，。]{0,6}(?:说|要|想)|らしい|だそうで|するそうで|って聞|(?:隣|となり|近所)の|[다라냐한된]대요|다더라|답니다[.!]?$|(?:옆|이웃) ?(?:팀|집|부서|반|사람)",
+    re.IGNORECASE,
+)
+"""What others are said to plan or to hold among themselves."""
+
+
+EXPRESSIVE = lazy_regex(
+    r"\b(?:lol|lmao|(?:ha){2,}h?|hehe\w*|omg|ugh|argh|meh|phew|yikes|kidding|joking|laugh\w*|so done|boah|puh|mal sehen|ich schwör\w*|lach\w*|witzig"
+    r"|mdr|ptdr|comme on dit|quel(?:le)? (?:tyran|horreur|galère|plaie)|rire|rigol\w+|(?:ja){2,}|qué (?:pereza|risa|asco|horror|rollo|fuerte|tiempos)|madre mía"
+    r"|me pasa lo mismo|k{3,}|rs(?:rs)+|juro|sei lá|saudades?|caramba|boh|mah|roba da matti|che (?:palle|noia|ridere)|mica|ridere|(?:ха){2,}|блин|капец|смешн\w+"
+    r"|плачу|умора|ладно вам|да ну)\b|哈哈|呵呵|真惨|唉|笑|吵翻|ㅠ|ㅋ|ㅎㅎ|なあ。?$|ですね。?$|うそでしょ|懐かし|眠く|믿기|그립",
+    re.IGNORECASE,
+)
+"""Sighs, jokes and laughter: somebody vents, and orders nothing."""
+
+
+REASSURES = lazy_regex(
+    r"\b(?:(?:don['’]?t|do not|no need to|never) (?:you )?(?:worry|bother|be (?:sorry|afraid|shy)|thank|move|hurry|panic|sweat)|no worries"
+    r"|mach(?:t|en sie)? (?:dir|euch|sich) kein\w*|keine sorge|keine (?:ursache|eile|panik)|kein (?:stress|ding|thema)"
+    r"|(?:ne )?t['’]inquiète\w*|ne (?:vous |te )?(?:bouge|inquiét|stress|panique|excus|déplace)\w*|pas de souci"
+    r"|no (?:te|se|os) (?:preocup|molest|apur)\w+|no hace falta que|não (?:se |te )?(?:preocup\w+|esquent\w+|precisa agradecer|tem de quê)|de nada"
+    r"|non (?:ti |si )?(?:preoccup|scus|agit)\w+|tranquill[oai]|не (?:переживай|волнуйся|беспокойся|парься|извиняйся)\w*|ничего страшного)\b"
+    r"|不用(?:管|谢|担心|客气|在意)|别(?:担心|急|客气|介意)|気にし(?:ない|なくて)|心配(?:しない|いらない|無用)|걱정 ?(?:하지|마|말)|신경 ?쓰지|괜찮아요",
+    re.IGNORECASE,
+)
+"""Meant to calm somebody, whatever it says one must not do."""
+
+
+NEEDS = lazy_regex(
+    r"\b(?:allerg\w+|coeliac|celiac|vegan\w*|vegetarian\w*|diabet\w+|asthma\w*|wheelchair|pregnant|intoleran\w+|lactose|gluten|halal|kosher|dyslexi\w+|dyslexic"
+    r"|(?:colou?r-?|partially )?blind|deaf|epilep\w+|rollstuhl|schwanger|zöliakie|blind|gehörlos|schwerhörig|farbenblind|laktose\w*|fauteuil roulant|enceinte|cœliaque"
+    r"|malvoyant\w*|sourd\w*|végétarien\w*|végétalien\w*|diabétique|celíac\w*|silla de ruedas|embarazada|sord[oa]|cieg[oa]|vegetarian[oa]|cadeira de rodas|grávida|celíac\w+"
+    r"|surd[oa]|ceg[oa]|lattosio|celiac[oaih]+|sedia a rotelle|incinta|ipovedent\w+|dislessic\w+|аллерги\w+|диабет\w*|веган\w*|вегетариан\w*|беременн\w+|целиаки\w+"
+    r"|инвалид\w*|астм\w+|непереносимост\w+)\b"
+    r"|过敏|糖尿病|素食|吃素|怀孕|轮椅|乳糖|清真|アレルギー|糖尿|ベジタリアン|妊娠中|車[椅い]|알레르기|당뇨|채식|비건|임신|휠체어|시각장애|청각장애",
+    re.IGNORECASE,
+)
+"""What somebody's body or faith rules out, for good."""
+
+
+WHENEVER = lazy_regex(
+    r"\b(?:(?:when(?:ever)?|if|each time|every time) you(?:'re)? (?:ever )?\w+|anything you \w+|(?:immer|jedes ?mal),? wenn|wenn du|falls du"
+    r"|(?:quand|lorsque|chaque fois que|dès que) tu|(?:siempre|cada vez) que|cuando (?:me |le |les )?\w+[ae]s\b|(?:sempre|toda vez|cada vez) que|quando (?:você|for|fizer|me \w+)"
+    r"|ogni volta che|quando (?:mi )?\w{2,}i\b|(?:каждый раз,? )?когда (?:ты|будешь|\w+[её]?шь)|если будешь|this (?:goes|holds|applies) for (?:all|every)|gilt für alle"
+    r"|from (?:now|here|today) on|ab (?:jetzt|sofort|heute)|dorénavant|désormais|à partir de maintenant|(?:de aquí )?en adelante|a partir de (?:ahora|agora|hoy|hoje)"
+    r"|daqui (?:pra|para|em) (?:a )?(?:frente|diante)|d['’]ora in (?:poi|avanti)|впредь|отныне|с этого момента"
+    r"|vale (?:pra|para|per) tod[oa]s|vale (?:per )?(?:sempre|tutt[oi])|ça vaut pour|касается всех|and (?:that|this) (?:always|every))\b"
+    r"|(?:的时候|时候?)，?(?:请|要|都|先|只|别|不)|(?:とき|時|場合|際)(?:は|には|に必ず)|どの[^、。]{1,6}でも|今後|毎回|以后都?|今后|앞으로|무조건|매번|[할을릴볼낼쓸줄들] ?때(?:는|마다|에는)",
+    re.IGNORECASE,
+)
+"""What holds for whatever the assistant does of a kind."""
+
+
+VERSIONED = lazy_regex(
+    r"\b(?:still|only|stuck|nur|noch|encore|seulement|toujours|todavía|aún|sólo|solo|ainda|só|apenas|ancora|до сих пор|только|ещё)\b[^.!?\n]{0,40}?\b[A-Z][\w+#-]{0,20} ?v?\d"
+    r"|(?:只有|只能|还是|仍|まだ|아직)[^。\n]{0,12}?[A-Za-z]{2,20} ?\d",
+)
+"""That a program or machine is of an old version, and no newer one can be had."""
+
+
+OURS_FIRST = lazy_regex(
+    r"^\W*(?:(?:btw|fyi|by the way),? )?(?:(?:our|unsere?r?|notre|nos|nuestr[oa]s?|(?:os |as |o |a )?noss[oa]s?|(?:il |la |i |le )?nostr[oaie]|наш\w*|у нас|a gente|meus? leitores?|my (?:readers?|clients?|customers?|students?|users?)"
+    r"|meine (?:leser|kunden|schüler)\w*|mes (?:lecteurs?|clients?|élèves)|mis (?:lectores|clientes|alumnos)|i miei (?:lettori|clienti|studenti)"
+    r"|les élèves|the (?:customers?|users?|readers?|clients?)|die (?:kunden|leser|nutzer)|le client|los clientes|el cliente|o cliente|il cliente)\b"
+    r"|我们的?|咱们|本公司|うちの|弊社|当社|読者|저희|우리)",
+    re.IGNORECASE,
+)
+"""Says something of our own people and things."""
 
 
 SUBJECT = lazy_regex(r"^\W*(?:i|we|they|he|she|it|this|that|there)\b", re.IGNORECASE)

@@ -68,7 +68,7 @@ _GERMAN = rf"""
     permits: darfst (?:jetzt|nun|wieder)|ist (?:jetzt|wieder) erlaubt|kannst jetzt|du kannst (?:ruhig|gern\w*)
     past: gab es|ging(?:en)?|kam(?:en)?|vermisse|war|waren|hatte\w*|wurde\w*|ging|gestern|letzte \w+|mussten|musste|mochte|habe \w+|(?:habe|hat|haben|hast)(?= (?:\w+ ){{0,5}}(?:ge\w+[tn]|\w+iert)\b)|gesehen|damals|früher|noch nie|nie wieder
     hypothetical: wenn ich (?:chef|du|der)|falls wir je\w*|wenn wir (?:je|jemals|irgendwann)|stell dir vor|angenommen|würde\w*|wäre\w*|hätte\w*|könnte\w*|müsste\w*|dürften|im idealfall
-    says: schild|plakat|sagt\w*|steht(?=[:,]| (?:geschrieben|dass|auf|da|drauf|drin))|anleitung|handbuch|laut|schreibt|schrieb|meint|heißt es|doku|zitat|behauptet|chef
+    says: meinte\w*|predigte\w*|schild|plakat|sagt\w*|steht(?=[:,]| (?:geschrieben|dass|auf|da|drauf|drin))|anleitung|handbuch|laut|schreibt|schrieb|meint|heißt es|doku|zitat|behauptet|chef
     once: noch (?:ein)?mal|jetzt(?! an)|gerade|kurz (?=neu|mal)|schnell|heute|diesmal|zeile \d+|eben|gleich|wieder|zeig mir
     guess: funktioniert nicht|geht nicht mehr|stürzt|kaputt|vielleicht|wohl|vermutlich|wahrscheinlich|scheint|glaube|keine ahnung|schlägt fehl
     binds: wenn ich (?:dich )?(?:frage|nach)|in deinen antworten|wenn du (?:antwortest|schreibst)|geh(?:t|en) (?:\w+ )?an|verstehen sich|steht (?:im|in)|steht eine?|siez\w*|duz\w*|netto|brutto|allergisch|schließt|(?:arbeitet|arbeiten) (?:noch )?(?:mit|auf|unter|in)|(?:hängen|sitzen|stecken|hängt|sitzt|steckt)(?= (?:\w+ ){{0,5}}fest)|schaut(?= (?:\w+ ){{1,3}}drüber)|gibt(?= \w+ frei)|prüft|liest|lesen|sitzt in|(?:bleibt|bleiben) (?:unter|bei)|fasst niemand|rührt niemand|wir (?:verwenden|schreiben|speichern|bleiben|nutzen|deployen|setzen|behalten)|(?:schreiben|speichern|verwenden|nutzen|halten|deployen) wir|in diesem (?:projekt|repo)|ich (?:arbeite|bin) (?:unter|auf)|kein\w* zugriff|läuft (?:auf|unter)|kein internet|nicht erreichbar|mein (?:rechner|laptop)|nichts neueres
@@ -98,7 +98,7 @@ _FRENCH = rf"""
     permits: tu peux (?:maintenant|désormais)|vous pouvez (?:maintenant|désormais)|autorisé|est permis
     past: \w{{2,}}[bdgmnprtv](?:ait|aient)(?<!parfait)|nous \w{{2,}}ions|était|étaient|avait|avaient|avons dû|a dû|ai|hier|dernière?|n['’]ai|ont été|ai été|avons \w+é|(?:ai|as|avons|avez|ont) \w+(?:é|u|i)s?|revu
     hypothetical: si j['’]étais|si (?:on|tu|vous|il) (?:était|avait|pouvait)|(?:ser|aur|pourr|devr|fer|ir)ai(?:t|ent)|\w{{3,}}erai(?:t|ent)|\w{{2,}}rai(?:t|ent)|soit une|si jamais|si un jour|imagine\w*|supposons|serait|faudrait|devrions|pourrions|vendait|dans un monde idéal
-    says: (?:il est|c['’]est) écrit|écrit (?:de|que)|panneau|affiche|pancarte|dit|disent|selon|d['’]après|écrit(?! en)|la doc|documentation|prétend\w*|chef|citation
+    says: (?:dis|répét|exige)ai(?:t|ent)|(?:il est|c['’]est) écrit|écrit (?:de|que)|panneau|affiche|pancarte|dit|disent|selon|d['’]après|écrit(?! en)|la doc|documentation|prétend\w*|chef|citation
     once: encore une fois|maintenant(?<!de maintenant)|vite|rapidement|aujourd['’]hui|cette fois|ligne \d+|une fois|un instant|montre-moi|de nouveau
     guess: ne marche (?:pas|plus)|ne fonctionne (?:pas|plus)|plante|échoue\w*|peut-être|sans doute|probablement|semble|je crois|aucune idée|échoue\w*
     binds: quand je (?:te |vous )?(?:demande|pose)|dans tes réponses|quand tu réponds|passent? (?:d['’]abord )?par|(?:est|sont) écrite?s?|cit(?:e|ent)|mentionn(?:e|ent)|telle?s? quelle?s?|n['’]\w+ qu['’]\w+|ferme à|allergique|hors taxes|travaill(?:e|ent) (?:avec|sous|sur)|coincée?s?|bloquée?s? (?:sur|en|à)|relit|valide|rest(?:e|ent) (?:sous|en dessous)|lit|lisent|n['’]y touche|on (?:garde|utilise|déploie|stocke|reste|écrit)|nous (?:utilisons|gardons|déployons)|dans ce (?:projet|dépôt)|je suis sous|j['’]utilise|pas accès|tourne sur|n['’]a pas (?:internet|accès)|rien de plus récent|stockés?|rédigés?
@@ -128,7 +128,7 @@ _SPANISH = rf"""
     permits: ya puedes|ahora puedes|puedes (?:borrar|usar|hacer)|está permitido|tienes permiso
     past: nunca me gust\w+|no me gust(?:ó|aron|aba)|\w{{2,}}(?:ábamos|íamos|aban|ían|aba|aron|ieron)|era|eran|fue|fueron|estaba\w*|había\w*|tuv\w+|ayer|gustar?on|he \w+[ai]do|hemos \w+[ai]do|ha \w+[ai]do|pasad[oa]|hice|hizo|vi|vuelto
     hypothetical: si (?:yo )?(?:fuera|tuviera|pudiera)|si (?:fuéramos|tuviéramos)|(?:ser|tendr|podr|habr|har|querr|trabajar|usar)ía(?:n|mos)?|tendría\w*|fuéramos|habría|si algún día|si alguna vez|imagina\w*|supongamos|vendiéramos|deberíamos|tuviéramos|sería|podríamos|en un mundo ideal
-    says: cartel|escrito que|letrero|dice\w*|dijo|según|pone|escribió|la documentación|cita|afirma|jefe
+    says: (?:dec|repet|exig)ía\w*|cartel|escrito que|letrero|dice\w*|dijo|según|pone|escribió|la documentación|cita|afirma|jefe
     once: otra vez|de nuevo|ahora(?<!de ahora)|rápido|rápidamente|hoy|esta vez|línea \d+|un momento|una vez más|enséñame|muéstrame|ya está
     guess: no funciona\w*|fallan?|se rompe|quizás?|tal vez|probablemente|parece|creo|ni idea|falla\w*
     binds: cuando (?:te )?pregunte|en tus respuestas|cuando respondas|pasan? (?:primero )?por|está(?:n)? escrit[oa]s?|citan?|mencionan?|cierra a|alérgic[oa]|sin iva|trabajan? con|atad[oa]s? a|atascad[oa]s? en|anclad[oa]s? a|que lo (?:vea|revise|mire|apruebe)|no pasan? de|lo revisan?|lee|leen|aprueba|se queda|seguimos|usamos|guardamos|seguimos (?:con|en)|desplegamos|mantenemos|escribimos|se (?:escriben|guardan|usan|despliegan)|en este (?:proyecto|repo\w*)|estoy en|no tien\w+ (?:acceso|salida|internet)|corre en|sin acceso|no puede actualizar
@@ -158,7 +158,7 @@ _PORTUGUESE = rf"""
     permits: agora (?:você )?pode|já pode|você pode (?:apagar|usar|fazer)|está permitido|tem permissão
     past: \w{{2,}}(?:ávamos|íamos|avam|ava|aram|eram)|(?:a gente|eu|ele|ela) (?:sempre )?\w{{2,}}ia|era|eram|foi|foram|estava\w*|havia|tive\w*|ontem|gostei|vi|passad[oa]|fiz|fez|voltou
     hypothetical: se eu (?:fosse|tivesse|pudesse)|se (?:a gente|nós) \w+sse\w*|(?:ser|ter|poder|far|trabalhar|usar)ia(?:m|mos)?|teria\w*|seria|fôssemos|se um dia|se algum dia|imagine que|imagine\w*|suponha\w*|vendêssemos|deveríamos|tivéssemos|seria|poderíamos|num mundo ideal
-    says: placa|escrito (?:que|para)|cartaz|diz\w*|disse|segundo|escreveu|a documentação|citação|afirma|chefe
+    says: (?:diz|fal)(?:ia|ava)\w*|placa|escrito (?:que|para)|cartaz|diz\w*|disse|segundo|escreveu|a documentação|citação|afirma|chefe
     once: de novo|novamente|agora(?<!de agora)|rapidinho|rápido|hoje|desta vez|linha \d+|um momento|mais uma vez|mostre a
     guess: não funciona\w*|falham?|quebrou|talvez|provavelmente|parece|acho|sem ideia|falha\w*
     binds: quando eu (?:te )?perguntar|nas (?:suas|tuas) respostas|quando responder|passam? (?:primeiro )?pel[oa]s?|está(?:o)? escrit[oa]s?|citam?|fica(?:m)? como|escrevemos|fecha às|alérgic[oa]|sem imposto|trabalham? com|pres[oa]s? (?:a|ao|no|na)|travad[oa]s? (?:em|no|na)|dá uma olhada|revisa|aprova|ficam? (?:abaixo|em)|lê|leem|estou no|continuamos|usamos|guardamos|continuamos (?:no|na|com)|mantemos|escrevemos|são (?:escrit|guardad)\w+|neste (?:projeto|repo\w*)|estou (?:no|em)|não tem acesso|roda em|sem acesso|não oferece
@@ -188,7 +188,7 @@ _ITALIAN = rf"""
     permits: ora puoi|adesso puoi|puoi (?:pure|cancellare|usare)|è permesso|hai il permesso
     past: \w{{2,}}(?:avamo|evamo|ivamo|avano|evano|ava|eva)|era|erano|aveva\w*|fu|ieri|(?:ho|abbiamo|hanno|ha) (?:più |mai |già |dovuto )?\w+(?:t|s)[oaie]|piaciut\w+|scors[oa]
     hypothetical: se (?:fossi|avessi|potessi|fossimo|avessimo)|\w{{3,}}ebbe(?:ro)?|fossimo|dovrebbe\w*|sarebbe|se un giorno|se mai|immagina\w*|supponiamo|vendessimo|dovremmo|sarebbe|potremmo|in un mondo ideale
-    says: c['’]è scritto|sta scritto|cartello|dice|dicono|disse|secondo|ha scritto|la documentazione|citazione|capo
+    says: (?:ripet|dic|sosten)eva\w*|sostiene|ripete|c['’]è scritto|sta scritto|cartello|dice|dicono|disse|secondo|ha scritto|la documentazione|citazione|capo
     once: ancora una volta|di nuovo|adesso|ora(?! in)|subito|veloce\w*|oggi|stavolta|riga \d+|un attimo|mostrami|un momento
     guess: non funziona\w*|fallisc\w+|si rompe|fallisce|un test fallisce|forse|probabilmente|sembra|credo|nessuna idea|fallisce|falliscono
     binds: quando (?:ti )?chied\w+|nelle tue risposte|quando rispondi|pass(?:a|ano) (?:prima )?(?:da|per)|(?:è|sono) scritt[oaei]|cit(?:a|ano)|riport(?:a|ano)|chiude alle|scriviamo|allergic[oa]|al netto|resta com['’]è|lavora(?:no)? con|ferm[ie] a|bloccat[ie] (?:a|su)|legat[ie] a|dà un['’]occhiata|rivede|approva|restano?|rimangono|legge|leggono|(?:viene|vengono) \w+|usiamo|salviamo|restiamo su|manteniamo|scriviamo|si (?:scrivono|salvano|usano)|in questo (?:progetto|repo\w*)|sono su|non ha(?:i|nno)? accesso|gira su|senza accesso|non può aggiornare
@@ -211,6 +211,7 @@ _RUSSIAN = rf"""
     ^ban: не (?!работает|знаю|вижу|понимаю|видел\w*|получается|проходит|помню|так\b)\w+|никогда|ничего не|никаких|никто|нельзя|ни в коем случае|избегай\w*|хватит|перестань\w*|без|запрещено
     ^task: возьми|пропусти|запусти\w*|покажи\w*|добавь\w*|удали\w*|перезапусти\w*|открой\w*
     ^keeps: обращай\w*|называй\w*|используй\w*|запускай\w*|отвечай\w*|пиши\w*|спрашивай\w*|спроси\w*|держи\w*|оставь\w*|оставляй\w*|проверяй\w*|следи\w*|меняй\w*|храни\w*|называй\w*|делай\w*|помни\w*|учти\w*|учитывай\w*|соблюдай\w*|ограничь\w*|убедись|коммить\w*|предупреждай\w*
+    ban: не \w{{3,}}ть(?=[,.!]|$)
     ^order: пожалуйста
     ^no: нет(?=\W)|пока не|ещё не|лучше не
     ^corrects: неверно|неправильно|это не так|я имел в виду|на самом деле
@@ -218,7 +219,7 @@ _RUSSIAN = rf"""
     permits: теперь можно|можешь теперь|можно (?:удалить|использовать)|разрешаю|разрешено
     past: \w{{3,}}(?:лся|лась|лось|лись)|(?:мы|я|они|он|она) (?:всегда |никогда )?\w{{2,}}л[аи]?|был\w*|вчера|пришлось|любил\w*|видел\w*|\w{(3,)}(?:ал|ил|ел|ял)(?:а|и|о|ась|ись|ся)?|раньше|больше не
     hypothetical: если бы|бы не|будь я|бы|если бы|если когда-нибудь|представь\w*|допустим|предположим|было бы|бы|в идеальном мире
-    says: табличк\w|вывеск\w|плакат\w?|говорит|сказал\w*|пишет|написано|согласно|по словам|в документации|цитата|начальник
+    says: говорил\w*|считает|твердил\w*|табличк\w|вывеск\w|плакат\w?|говорит|сказал\w*|пишет|написано|согласно|по словам|в документации|цитата|начальник
     once: ещё раз|снова|сейчас|быстро|сегодня|на этот раз|строк\w* \d+|на минутку|один раз|покажи
     guess: не работа(?:ет|ют)|пада(?:ет|ют)|сломал\w+|может быть|наверное|вероятно|кажется|похоже|думаю|понятия не имею|падает|не работает
     binds: когда я (?:спрашиваю|спрошу)|в (?:своих )?ответах|когда отвечаешь|(?:идут|идёт|идет) (?:\w+ )?(?:к|через)|написан[аоы]? в|указываем|пишем|ставим|не планируем|закрывается в|оста[её]тся как|аллерги\w+|без ндс|работа(?:ет|ют) (?:в|с|на)|застрял\w|сидим на|сид(?:ит|ят) на|смотр(?:ит|ят)|проверя(?:ет|ют)|утвержда(?:ет|ют)|чита(?:ет|ют)|принадлеж(?:ит|ат)|никто не трогает|только команда|используем|остаёмся на|деплоим|собираем|держим|в этом (?:проекте|репо\w*)|у меня(?= [A-Z])|нет (?:доступа|интернета)|работает на|крутится на|хран\w+|пишем

@@ -40,6 +40,8 @@ _LONG_QUOTE = lazy_regex(
 )
 """A quotation of whole sentences."""
 _NAME = lazy_regex(r"`\w|\w[/_]\w|[a-z][A-Z]|\b[A-Z]{2}|\d\.\d|\w\.[a-z]{1,4}\b")
+_PATH = lazy_regex(r"(?<![\w/.-])[\w.-]{1,60}(?:/[\w.-]{1,60}){1,12}\.\w{1,8}(?![\w/])")
+"""The words of a file's path say nothing."""
 _OF_ONESELF = lazy_regex(r"\b(?:i|i'\w{1,2}|my|me|us|yes|please|let's)\b", re.IGNORECASE)
 _LATIN = lazy_regex(r"[A-Za-z]{2}")
 _LATIN_WORD = lazy_regex(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -52,6 +54,14 @@ _PATTERNS = {
     "single": phrases.SINGLE,
     "weekly": phrases.WEEKLY,
     "aside": phrases.ASIDE,
+    "withdrawn": phrases.WITHDRAWN,
+    "hearsay": phrases.HEARSAY,
+    "expressive": phrases.EXPRESSIVE,
+    "reassures": phrases.REASSURES,
+    "needs": phrases.NEEDS,
+    "whenever": phrases.WHENEVER,
+    "versioned": phrases.VERSIONED,
+    "ours_first": phrases.OURS_FIRST,
     "exclaims": lazy_regex(r"[!！]"),
 }
 _SCRIPTS = (
@@ -108,6 +118,14 @@ WEIGHTS: dict[str, tuple[int, int]] = {
     "reason": (0, 2),
     "policy": (0, 4),
     "exclaims": (0, -8),
+    "withdrawn": (-60, -60),
+    "hearsay": (-45, -45),
+    "expressive": (-45, -45),
+    "reassures": (-60, -60),
+    "needs": (0, 40),
+    "whenever": (0, 7),
+    "versioned": (0, 10),
+    "ours_first": (0, 2),
 }
 """How much a feature speaks for a rule, or against it: in small talk, and in every other conversation.
 
@@ -116,12 +134,12 @@ In small talk only what is about work can be a rule: people tell each other what
 THRESHOLDS = (17, 6)
 FORCE = frozenset(
     "ban keeps must always throughout every only contrast prefers decides permits corrects binds no weekly"
-    " policy".split()
+    " policy needs whenever versioned".split()
 )
 """Of these a rule has at least one; the others only add to them."""
-FACT = frozenset("ours states reason negated habit aside".split())
+FACT = frozenset("ours ours_first states reason negated habit aside".split())
 """Two of these make a fact that may bind later work, without a word of ordering."""
-NO_FACT = frozenset("task asks report past guess once condition polite self feels".split())
+NO_FACT = frozenset("task asks report past guess once condition polite self feels hearsay expressive".split())
 ASKED = frozenset(("ban", "keeps"))
 """The same for what is asked politely: everything else asked so is work for this turn."""
 
@@ -182,6 +200,8 @@ def features(sentence: str) -> frozenset[str]:
     said = _own_words(sentence)
     language = _language(said)
     known = words.words_of(language)
+    named = bool(_NAME.search(said))
+    said = _PATH.sub("…", said)
     lowered = said.lower()
     found = {str(match.lastgroup) for match in known.anywhere.finditer(lowered)}
     for clause in _clauses(said):
@@ -191,7 +211,7 @@ def features(sentence: str) -> frozenset[str]:
     found |= {str(match.lastgroup) for match in known.topic.finditer(lowered)}
     found |= {name for name, pattern in _PATTERNS.items() if pattern.search(said)}
     _weigh_up(found, said)
-    if _NAME.search(said) or (language not in _KNOWN_BY and _LATIN.search(said)):
+    if named or (language not in _KNOWN_BY and _LATIN.search(said)):
         found.add("name")
     if said.rstrip().endswith((":", "：")):
         found.add("heads")
@@ -205,6 +225,8 @@ def features(sentence: str) -> frozenset[str]:
 def _weigh_up(found: set[str], said: str) -> None:
     """Leave out what says nothing beside something else."""
     if "permits" in found:
+        found -= {"task", "once"}
+    if "whenever" in found:  # now and then
         found -= {"task", "once"}
     if "decides" in found:  # what was decided holds from then on
         found.discard("past")

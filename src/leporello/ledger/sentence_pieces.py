@@ -73,6 +73,24 @@ def pieces_of(sentence: str) -> list[Piece]:
     return [Piece(match.start(), match.end(), *_told(match[0])) for match in found]
 
 
+_VALUES = (
+    Sort.FIGURE,
+    Sort.MONTH,
+    Sort.DATE,
+    Sort.TIME,
+    Sort.COLOUR,
+    Sort.CODE,
+    Sort.OWNER,
+    Sort.CAPITAL,
+    Sort.ACRONYM,
+)
+
+
+def gives_value(sentence: str) -> bool:
+    """Whether it may hold a value, in whatever way it is said; the word it begins with is none."""
+    return any(piece.start and piece.sort in _VALUES for piece in pieces_of(sentence))
+
+
 def words_in(text: str) -> Iterator[str]:
     """The words of a text as they are compared, without small ones."""
     for run in _RUN.findall(text):

@@ -81,7 +81,7 @@ def replaced(old: Statement, new: Statement, weigh: Weight) -> Replacement | Non
 def _replaced(old: Statement, new: Statement, weigh: Weight) -> tuple[str, str] | None:
     if old.text == new.text or (old.own and new.own and old.role != new.role):
         return None
-    if _other_one_of_a_row(old, new) or (not new.changes and old.cancels):
+    if other_one_of_a_row(old, new) or (not new.changes and old.cancels):
         return None
     if not new.changes and _unlike(old, new):
         return None
@@ -305,7 +305,7 @@ def _two_things(pairs: Sequence[_Pair], old: Statement, new: Statement) -> bool:
 
 def told_apart(old: Statement, new: Statement, weigh: Weight) -> bool:
     """Whether something says that the two are about different things."""
-    if _other_one_of_a_row(old, new):
+    if other_one_of_a_row(old, new):
         return True
     pairs = _pairs(old, new)
     if not pairs or any(pair.named for pair in pairs):
@@ -313,7 +313,7 @@ def told_apart(old: Statement, new: Statement, weigh: Weight) -> bool:
     return _two_things(pairs, old, new) or _other_subjects(old, new, pairs, weigh)
 
 
-def _other_one_of_a_row(old: Statement, new: Statement) -> bool:
+def other_one_of_a_row(old: Statement, new: Statement) -> bool:
     """Whether the two are told to be about different things: staging and production, chapter 3 and chapter 4."""
     return _contrast(old, new) or (not new.changes and _other_labels(old, new))
 

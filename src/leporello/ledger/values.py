@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import MessageFacts
-from leporello.ledger.mentions import Mention, are_short, excerpt, speaks_again
+from leporello.ledger.mentions import Mention, are_short, excerpt, fades, speaks_again
 from leporello.ledger.sentence_pieces import plain_words, words_in
 from leporello.ledger.statements import FIGURES, Statement, read, settings
 from leporello.ledger.value_matching import RARE, replaced
@@ -77,6 +77,8 @@ class Values:
     changes: list[Change] = field(default_factory=list)
     mentions: dict[int, dict[str, Mention]] = field(default_factory=dict)
     """For messages their sentences whose subject the user spoke of again, with the newest mention."""
+    faded: dict[int, list[str]] = field(default_factory=dict)
+    """For messages their sentences that a later one of the user may have replaced: shown last."""
     frequency: dict[str, int] = field(default_factory=dict)
     """How many sentences hold a word."""
     sentences: int = 0
@@ -162,10 +164,11 @@ class Values:
                 found.append(replace(change, value=newest.value, since=newest.since, text=newest.text))
         return found
 
-    def marked(self, number: int, text: str, *, is_output: bool = False) -> str:
+    def marked(self, number: int, text: str, *, is_output: bool = False, beside: Collection[str] = ()) -> str:
         """A text of a message with a mark behind every sentence whose value was replaced.
 
         What somebody said by the way with a value that was replaced later is marked too, the output of programs is not.
+        Of a later sentence that stands `beside` it the id is enough.
         """
         for change in self.replaced_in(number):
             if change.was_text and change.was_text in text and change.was_text + MARK not in text:
@@ -177,7 +180,8 @@ class Values:
             return f"{text}{MARK}{gone.since}: {gone.value})"
         for said, later in self.mentions.get(number, {}).items():
             if said in text:
-                return text.replace(said, f"{said}{LATER}{later.since}: {later.text})", 1)
+                told = "" if later.sentence in beside else f": {later.text}"
+                return text.replace(said, f"{said}{LATER}{later.since}{told})", 1)
         return text
 
     def repeated_in(self, number: int, text: str) -> Iterator[Change]:
@@ -256,6 +260,8 @@ class Values:
                 if pair and are_short(earlier, said):
                     gone = gone or frozenset(words_in(pair.was))
                 self._mention(place, gone, said)
+                if not gone and fades(earlier, said, weigh):
+                    self.faded.setdefault(earlier.number, []).append(earlier.text)
             if pair is None:
                 continue
             if earlier.number != said.number:

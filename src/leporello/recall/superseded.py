@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.sentence_pieces import words_in
+from leporello.ledger.statements import PLAINLY, Statement, read
 from leporello.ledger.units import sentences_of
-from leporello.ledger.value_patterns import asks
+from leporello.ledger.value_patterns import PAST, asks
 from leporello.ledger.values import Values
 from leporello.recall.base import Window
 
@@ -16,6 +18,9 @@ PROSE = ("user", "assistant")
 LONGEST_SENTENCE = 160
 NEARLY, SHARED_WORDS = 0.6, 2
 """How well a later statement must answer beside an earlier one, and how many words they must share."""
+BEST, FEW_HITS, FAINTLY = 5, 4, 0.15
+"""So many of the best hits are looked at; a word tells what they are about that so few hits have; what shares one with
+them and gives another value need not answer as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,48 @@ def _newest_first(shown: list[Window], places: Sequence[int]) -> None:
             near = NEARLY * shown[place].score <= shown[later].score < shown[place].score
             if near and shown[later].role == "user" and len(words[place] & words[later]) >= SHARED_WORDS:
                 shown[place] = replace(shown[place], score=shown[later].score)
+    _another_answer(shown, prose, words)
+
+
+def _another_answer(shown: list[Window], prose: Sequence[int], words: Mapping[int, Set[str]]) -> None:
+    """What the user said later of what the best hits are about, with another value of the kind, before them.
+
+    Of one subject are two that share a word which few hits have.
+    """
+    having: dict[str, set[int]] = defaultdict(set)
+    for place in prose:
+        for word in words[place]:
+            having[word].add(place)
+    best = sorted((k for k in prose if shown[k].role == "user"), key=lambda k: -shown[k].score)[:BEST]
+    for place in sorted(best, key=lambda k: shown[k].message):
+        telling = {word: having[word] for word in words[place] if len(having[word]) <= FEW_HITS}
+        for later in sorted(set[int]().union(*telling.values())):
+            newer = shown[later].message > shown[place].message and shown[later].role == "user"
+            if newer and shown[later].score >= FAINTLY * shown[place].score:
+                common = {word for word, places in telling.items() if later in places}
+                found = _another(shown[place], shown[later], common)
+                shown[later] = _before(shown[later], shown[place].score, found) if found else shown[later]
+
+
+def _another(earlier: Window, later: Window, common: Set[str]) -> _Newer | None:
+    """What a later window says instead of an earlier one; what happened or delights is not taken back by it."""
+    was = [said for said in _about(earlier, common) if "!" not in said.text and not PAST.search(said.text)]
+    given = {value.plain for said in was for value in said.values}.union(*(said.words for said in was))
+    kinds = {value.kind for said in was for value in said.values}
+    for said in _about(later, common) if was else ():
+        changes = said.changes == PLAINLY
+        fresh = any(value.kind in kinds and value.plain not in given for value in said.values)
+        if changes or said.cancels or (fresh and not PAST.search(said.text)):
+            gone = tuple(value.text.casefold() for old in was for value in old.values)
+            return _Newer("", later.message, said.text, gone, certain=False)
+    return None
+
+
+def _about(window: Window, words: Set[str]) -> Iterator[Statement]:
+    for text in sentences_of(window.text):
+        said = read(text, window.message, window.role)
+        if said is not None and said.words & words:
+            yield said
 
 
 def _stated(windows: Iterable[Window]) -> Values:

@@ -70,13 +70,16 @@ def choose(
     *,
     focus: Collection[str] = (),
     taken: Collection[str] = (),
+    first: tuple[Iterable[RankedUnit], int] = ((), 0),
 ) -> Pick:
     """The first candidates within a budget; they come in the order of their worth.
 
-    Texts in `taken` already stand elsewhere in the handoff. With a focus all of them are read.
+    Texts in `taken` already stand elsewhere in the handoff. With a focus all of them are read. `first`: candidates with
+    a budget of their own, whatever there is for the others.
     """
     pick = Pick()
     seen = set(taken)
+    _fill(pick, *first, count, seen)
     if focus:
         ranked = list(ranked)
         words = [word.casefold() for word in focus]
@@ -117,6 +120,8 @@ STATE_SHARE = 0.05
 TASK_SHARE = 0.55
 CHANGE_SHARE = 0.04
 RESOLVED_SHARE = 0.02
+STATED_SHARE, STATED_TOKENS, MOST_FIXED = 0.2, 400, 0.9
+"""What values that the user stated may take in any case, and how much they and the rules may take together."""
 RECORD_SHARE, RECORD_SHARE_BESIDE_FILES = 0.45, 0.04
 WHERE_TOKENS = 1_500
 ANNOUNCED_SHARE = 0.03
@@ -140,11 +145,13 @@ def build(
     room = float(budget)
     rules = int(budget * RULE_SHARE)
     source = SectionSource(ledger, covered)
+    fixed = count(render(plain_sections(source, 0, count, rules)))
+    stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - fixed))
     ranking = Ranking(ledger, covered)
     fitting: Handoff | None = None
     most = before = -1
     for _ in range(ROUNDS):
-        handoff = _build(source, _Budget(int(room), rules), count, focus, summary, ranking)
+        handoff = _build(source, _Budget(int(room), rules, stated), count, focus, summary, ranking)
         size = count(render(handoff))
         if most < size <= budget:
             fitting, most = handoff, size
@@ -154,15 +161,16 @@ def build(
         before = size
     if fitting is not None:
         return fitting
-    return _build(source, _Budget(max(0, int(room * 0.7)), rules), count, focus, summary, ranking)
+    return _build(source, _Budget(max(0, int(room * 0.7)), rules, stated), count, focus, summary, ranking)
 
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """Tokens of the whole, which shrinks until everything fits, and of the rules, which never give way."""
+    """Tokens of the whole, which shrinks until everything fits, and of what never gives way: rules, values stated."""
 
     total: int
     rules: int
+    stated: int
 
 
 def _build(
@@ -179,7 +187,9 @@ def _build(
     room = budget.total - count(render(facts))
     taken = {line.text for section in (Section.CONSTRAINTS, Section.CRITICAL) for line in facts[section]}
     decisions = summary is None and not is_talk(source.ledger)
-    words = quotations(source.ledger, ranking, room, count, focus=focus, taken=taken, decisions=decisions)
+    words = quotations(
+        source.ledger, ranking, room, count, focus=focus, taken=taken, decisions=decisions, least=budget.stated
+    )
     return joined(facts, words)
 
 
@@ -192,13 +202,16 @@ def quotations(
     focus: str = "",
     taken: Collection[str] = (),
     decisions: bool = True,
+    least: int = 0,
 ) -> Handoff:
     """The messages' own words that are worth most: the user's, the assistant's decisions, and the index of facts.
 
     Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index: a model
-    tells them, or it is a talk, where "so I" and "because" settle nothing.
+    tells them, or it is a talk, where "so I" and "because" settle nothing. Up to `least` tokens are for values that the
+    user stated, unless it is a talk: there they compete with each other only.
     """
-    pick = choose(ranking, room, count, focus=focus.split(), taken=taken)
+    stated = (ranking.stated(), least) if least and not is_talk(ledger) else ((), 0)
+    pick = choose(ranking, room, count, focus=focus.split(), taken=taken, first=stated)
     told = _earlier(pick)
     user, rest = _by_speaker(pick)
     decided, index = _split(rest, ledger, decisions)
