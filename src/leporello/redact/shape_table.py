@@ -154,33 +154,12 @@ SHAPES: tuple[Shape, ...] = (
         (" -p ", " -w ", " -a ", " -k ", " -x ", " -n ", " -pw "),
         lazy_regex(r"""\s-(?:pw|[pPwaAkKxXN])[ ]["']?([^\s"'$<{(-][^\s"']{3,128}+)"""),
         is_chosen,
-        behind=(
-            "docker login",
-            "podman login",
-            "helm registry login",
-            "az login",
-            "redis-cli",
-            "sqlcmd",
-            "bcp ",
-            "ldap",
-            "openssl",
-            "zip ",
-            "snmp",
-            "plink",
-            "putty",
-            "pscp",
-            "impacket",
-            "kinit",
-            "oc login",
-            "cf login",
-            "influx",
-            "mongo",
-            "rdesktop",
-            "useradd",
-            "usermod",
-            "ssh-keygen",
-            "cqlsh",
-            "twine ",
+        behind=tuple(
+            (
+                "docker login|podman login|helm registry login|az login|redis-cli|sqlcmd|bcp |ldap"
+                "|openssl|zip |snmp|plink|putty"
+                "|pscp|impacket|kinit|oc login|cf login|influx|mongo|rdesktop|useradd|usermod|ssh-keygen|cqlsh|twine "
+            ).split("|")
         ),
     ),
     Shape("command", ("pass:",), lazy_regex(r"pass:([^\s\"']{3,128}+)"), is_literal, behind=("openssl",)),
