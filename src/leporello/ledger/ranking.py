@@ -18,8 +18,6 @@ from leporello.ledger.values import SHORTEST
 
 NEWER_VALUE = 1.0
 """What a sentence is worth beside its score that says something else about a thing than an earlier one."""
-FADED = -3.0
-"""The same for one that a later sentence may have replaced."""
 RECENT = 1.5
 """What the newest of the values that the user stated is worth more than the first."""
 MOST_SAID, LONGEST_SAID = 300, 200
@@ -58,14 +56,13 @@ class Ranking:
         self._headings: dict[int, str] = {}
         self._ranked: list[RankedUnit] = []
         self._anew = ledger.values.told_anew()
-        self._talk = is_talk(ledger)
         self._stated: list[RankedUnit] | None = None
         self._covered = covered = sorted(number for number in numbers if number in ledger.facts)
         own = ((number, unit, None) for number in covered for unit in self._in_time(number))
         earlier = (
             (number, line.unit, line) for number in covered for line in ledger.earlier.get(number, ()) if line.role
         )
-        bonus = user_weight() if self._talk else 0.0
+        bonus = user_weight() if is_talk(ledger) else 0.0
         # Units of one score come in the order of the conversation: their place in this list is theirs alone.
         self._waiting: list[tuple[float, int, int, UnitFacts, EarlierLine | None]] = [
             (bonus * ((line or ledger.facts[number]).role == "user") - unit.score, place, number, unit, line)
@@ -74,15 +71,11 @@ class Ranking:
         heapify(self._waiting)
 
     def _in_time(self, number: int) -> Iterator[UnitFacts]:
-        """The units of a message, those worth more that say something anew, those less that may not hold any more."""
-        # In work two sentences about one thing mostly add to each other.
-        anew, faded = self._anew.get(number, ()), self._ledger.values.faded.get(number, ()) if self._talk else ()
-        if not (anew or faded):
-            yield from self._telling(number)
-            return
+        """The units of a message, those worth more that say something anew."""
+        anew = self._anew.get(number, ())
         for unit in self._telling(number):
-            worth = NEWER_VALUE if unit.text in anew else FADED if unit.text in faded else 0.0
-            yield msgspec.structs.replace(unit, score=unit.score + worth) if worth else unit
+            told_anew = unit.text in anew
+            yield msgspec.structs.replace(unit, score=unit.score + NEWER_VALUE) if told_anew else unit
 
     def stated(self) -> list[RankedUnit]:
         """Short sentences of the user that give a value, those that tell most first; without what was replaced.

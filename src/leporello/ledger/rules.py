@@ -54,16 +54,18 @@ _PATTERNS = {
     "single": phrases.SINGLE,
     "weekly": phrases.WEEKLY,
     "aside": phrases.ASIDE,
+    "needs": phrases.NEEDS,
+    "whenever": phrases.WHENEVER,
+    "ours_first": phrases.OURS_FIRST,
+    "exclaims": lazy_regex(r"[!！]"),
+}
+_AGAINST = {
     "withdrawn": phrases.WITHDRAWN,
     "hearsay": phrases.HEARSAY,
     "expressive": phrases.EXPRESSIVE,
     "reassures": phrases.REASSURES,
-    "needs": phrases.NEEDS,
-    "whenever": phrases.WHENEVER,
-    "versioned": phrases.VERSIONED,
-    "ours_first": phrases.OURS_FIRST,
-    "exclaims": lazy_regex(r"[!！]"),
 }
+"""Read only where something else speaks for a rule."""
 _SCRIPTS = (
     (lazy_regex(r"[\u3040-\u30ff]"), "ja"),
     (lazy_regex(r"[\uac00-\ud7af]"), "ko"),
@@ -201,7 +203,7 @@ def features(sentence: str) -> frozenset[str]:
     language = _language(said)
     known = words.words_of(language)
     named = bool(_NAME.search(said))
-    said = _PATH.sub("…", said)
+    said = _PATH.sub("…", said) if "/" in said else said
     lowered = said.lower()
     found = {str(match.lastgroup) for match in known.anywhere.finditer(lowered)}
     for clause in _clauses(said):
@@ -210,6 +212,10 @@ def features(sentence: str) -> frozenset[str]:
                 found.add(str(match.lastgroup))
     found |= {str(match.lastgroup) for match in known.topic.finditer(lowered)}
     found |= {name for name, pattern in _PATTERNS.items() if pattern.search(said)}
+    if any(map(str.isdigit, said)) and phrases.VERSIONED.search(said):
+        found.add("versioned")
+    if not found.isdisjoint(FORCE | FACT):
+        found |= {name for name, pattern in _AGAINST.items() if pattern.search(said)}
     _weigh_up(found, said)
     if named or (language not in _KNOWN_BY and _LATIN.search(said)):
         found.add("name")

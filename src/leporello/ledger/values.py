@@ -78,7 +78,7 @@ class Values:
     mentions: dict[int, dict[str, Mention]] = field(default_factory=dict)
     """For messages their sentences whose subject the user spoke of again, with the newest mention."""
     faded: dict[int, list[str]] = field(default_factory=dict)
-    """For messages their sentences that a later one of the user may have replaced: shown last."""
+    """For messages their sentences that a later one of the user may have replaced: no room is kept for them."""
     frequency: dict[str, int] = field(default_factory=dict)
     """How many sentences hold a word."""
     sentences: int = 0
