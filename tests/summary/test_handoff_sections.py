@@ -160,6 +160,29 @@ def test_the_state_says_how_a_check_ended_not_how_much_it_printed() -> None:
     assert told(state_lines(ledger)) == ["Last check: make lint → no error shown"]
 
 
+@pytest.mark.parametrize(
+    ("printed", "told_as"),
+    [
+        ("FAIL\tx/core [build failed]\nok  \tx/util\t(cached)", "FAIL x/core [build failed]"),
+        ("core/a.go:7:2: undefined: cpkg\nok  \tx/util\t(cached)", "core/a.go:7:2: undefined: cpkg"),
+        ("3 failed, 24 passed in 0.4s\nok x/util (cached)", "3 failed, 24 passed in 0.4s"),
+        ("ValueError: wanted by a test\n25 passed in 0.4s", "25 passed in 0.4s"),
+        ("The user doesn't want to proceed with this tool use. The tool use was rejected.", "refused by the user"),
+    ],
+    ids=["package", "compiler", "count", "log", "refused"],
+)
+def test_a_check_of_which_a_part_failed_failed(printed: str, told_as: str) -> None:
+    """What went well besides says nothing."""
+    command = "# all of them\nmake test"
+    ledger = ledger_of(user("Please run the checks once."), call("terminal", printed, command=command))
+    assert told(state_lines(ledger)) == [f"Last check: make test → {told_as}"]
+
+
+def test_an_edit_that_the_user_refused_changed_nothing() -> None:
+    refused = call("edit_file", "User rejected the edit.", path="a.py", old_string="x", new_string="y")
+    assert file_lines(ledger_of(refused), ALL) == []
+
+
 def test_files_changed_by_commands_are_told_with_their_commit() -> None:
     patch = "apply_patch <<'P'\n*** Begin Patch\n*** Update File: core/a.py\n-x\n+def run(): pass\n*** End Patch\nP"
     ledger = ledger_of(

@@ -166,12 +166,16 @@ def describe_masked(call: ToolCall) -> CallFacts:
         call.name or "tool",
         work,
         masked,
-        masked or redact(_target(arguments, raw, list(files.edits), path)),
+        _COMMENTS.sub("", masked) or masked or redact(_target(arguments, raw, list(files.edits), path)),
         _masked_name(path if command or path else next(iter(edits), "")),
         span,
         tuple((_masked_name(file), _masked_name(change)) for file, change in edits.items()),
         _masked_name(files.read),
     )
+
+
+_COMMENTS = lazy_regex(r"\A(?:[ \t]{0,8}#[^\n]*\n\s{0,8})++")
+"""Before a command: what it is about is what it does."""
 
 
 def _target(arguments: Mapping[str, Any], raw: str, edited: Sequence[str], path: str) -> str:
@@ -284,6 +288,14 @@ _FAILED = lazy_regex(
 )
 
 
+_REFUSED = lazy_regex(
+    r"^\s{0,8}(?:<tool_use_error>)?(?:The user doesn't want to (?:proceed with|take)|(?:The )?tool use was rejected"
+    r"|(?:The )?user (?:rejected|denied|declined|refused|cancelled)\b)",
+    re.I,
+)
+REFUSED = "refused by the user"
+
+
 def ended(message: Message, text: str | None = None) -> str:
     """How a result ended, in a few words: exit code when stated, else whether it looks like an error; and its size."""
     body = result_text(message) if text is None else text
@@ -291,7 +303,9 @@ def ended(message: Message, text: str | None = None) -> str:
     lines = body.count("\n") + 1 if body.strip() else 0
     words: list[str] = []
     code = exit_code(body)
-    if code is not None:
+    if _REFUSED.match(body[:200]):
+        words.append(REFUSED)
+    elif code is not None:
         words.append(f"exit {code}")
     elif _FAILED.match(body[:200]):
         words.append("error")
@@ -303,7 +317,7 @@ def ended(message: Message, text: str | None = None) -> str:
 
 def looks_failed(text: str) -> bool:
     code = exit_code(text)
-    return code not in (None, 0) or bool(_FAILED.match(text[:200]))
+    return code not in (None, 0) or bool(_FAILED.match(text[:200]) or _REFUSED.match(text[:200]))
 
 
 RECORD_CHARS = 360

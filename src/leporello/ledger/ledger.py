@@ -13,10 +13,10 @@ from leporello.fingerprint import is_stored_as, stored_fingerprint
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
-from leporello.ledger.calls import CallFacts, one_line, state_of
+from leporello.ledger.calls import REFUSED, CallFacts, one_line, state_of
 from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
 from leporello.ledger.importance import Vocabulary, words_of
-from leporello.ledger.units import COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
+from leporello.ledger.units import ALL_PASSED, BROKEN_RUN, COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import prose, strip_injected
 from leporello.ledger.values import Values
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
@@ -345,14 +345,20 @@ def _settings(call: ToolCall) -> Iterator[str]:
 
 
 def _outcome(facts: MessageFacts) -> str:
-    """The newest line that sums a run up; for a failure without one, the first that names what failed."""
+    """The newest line that sums a run up; where part of it failed, the line that says so."""
+    if facts.ended.startswith(REFUSED):
+        return REFUSED
     if facts.answers is None or facts.answers.work not in ("check", "git_write", "act"):
         return ""
     if facts.records:
         return one_line(state_of(facts.records[0]), OUTCOME_CHARS)
     summed = [unit.text for unit in facts.units if SUMMARY_LINE.search(unit.text) or COMMITTED.search(unit.text)]
-    broken = [unit.text for unit in facts.units if FAILED_TEST.search(unit.text) or EXCEPTION.search(unit.text)]
-    chosen = summed[-1:] or (broken[:1] if facts.failed else [])
+    broken = [unit.text for unit in facts.units if BROKEN_RUN.search(unit.text)]
+    if any(ALL_PASSED.search(text) and text not in broken for text in summed):
+        broken = []  # a log may tell of errors that were wanted
+    named = [unit.text for unit in facts.units if FAILED_TEST.search(unit.text) or EXCEPTION.search(unit.text)]
+    chosen = [text for text in summed if text in broken][-1:] or broken[:1] or summed[-1:]
+    chosen = chosen or (named[:1] if facts.failed else [])
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 

@@ -93,6 +93,8 @@ def read(sentence: str, number: int, role: str, before: str = "") -> Statement |
     after another; and no questions.
     """
     by_user = role == "user"
+    # When a message was sent is nothing that it says.
+    sentence = patterns.SENT_AT.sub("", sentence)
     tail = patterns.ASKING_TAIL.search(sentence) if by_user and sentence.endswith("?") else None
     said = sentence[: tail.start()] if tail else sentence
     asks = patterns.asks(said)

@@ -23,6 +23,14 @@ FAILED_TEST = lazy_regex(r"^\s*(?:FAILED|FAIL|ERROR|--- FAIL:?|✗|✕|×|not ok
 EXCEPTION = lazy_regex(
     r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Exit)\b:? |^panic: |^fatal: |^npm ERR|^error\b", _I
 )
+BROKEN_RUN = lazy_regex(
+    r"^\s{0,12}(?:FAILED|FAIL|--- FAIL:?|✗|✕|not ok)\s+\S|\[build failed\]|\bERROR task failed\b|\bundefined: \w"
+    r"|^\S{1,200}:\d{1,6}(?::\d{1,5})?:? (?:fatal |syntax )?error\b"
+    r"|^\W{0,6}(?:\w{1,40}\.){0,6}\w{0,40}(?:Error|Exception): "
+    r"|^error(?:\[E\d{4}\])?: |^panic: |^fatal: |^npm ERR|^make: \*\*\*|\b[1-9]\d{0,5} (?:failed|failures?)\b"
+)
+"""A line of a run that did not go well, whatever other lines say."""
+ALL_PASSED = lazy_regex(r"\b[1-9]\d{0,6} passed\b")
 SUMMARY_LINE = lazy_regex(
     r"\b\d+ files? changed|\b\d+ (?:passed|failed)\b|^ok\s+\S+\s|^Ran \d+|^Tests?:|^Total\b|^Found \d+", _I
 )
