@@ -17,6 +17,7 @@ from leporello.summaries.fold import Fold
 from leporello.summaries.handoff import Handoff, Section, parse, render
 from leporello.summaries.import_fold import inherit
 from leporello.summaries.sections import (
+    active_task,
     attached_lines,
     file_lines,
     goal,
@@ -176,6 +177,19 @@ def test_a_check_of_which_a_part_failed_failed(printed: str, told_as: str) -> No
     command = "# all of them\nmake test"
     ledger = ledger_of(user("Please run the checks once."), call("terminal", printed, command=command))
     assert told(state_lines(ledger)) == [f"Last check: make test → {told_as}"]
+
+
+def test_what_a_yes_agrees_to_is_told_where_nothing_was_asked() -> None:
+    ledger = ledger_of(
+        user("Please look at the machine profiles."),
+        answer("Two gaps are left.\nThe chamber fan has no field.\nI can add fields for the fan and the camera light."),
+        user("Yes, please do expand and add these."),
+    )
+    assert told(active_task(ledger, ALL))[-3:] == [
+        "Two gaps are left.\nThe chamber fan has no field.",
+        "I can add fields for the fan and the camera light.",
+        "Yes, please do expand and add these.",
+    ]
 
 
 def test_an_edit_that_the_user_refused_changed_nothing() -> None:

@@ -97,7 +97,9 @@ def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLi
     newest = ledger.asks[-1] if ledger.asks else None
     if newest is None or newest.cancelled or newest.answered_by is not None:
         return []
-    asked = _last_question(ledger, newest.number)
+    asked = _last_question(
+        ledger, newest.number, offers=_agrees(newest.text) and _REFERS.search(newest.text) is not None
+    )
     if not is_reply(newest.text) and not (asked and _agrees(newest.text)):
         return [_ask_line(newest)]
     if is_courtesy(newest.text):
@@ -112,7 +114,7 @@ def _proposal(ledger: Ledger, asked: HandoffLine) -> HandoffLine:
     (number,) = asked.sources
     left, told = PROPOSAL_CHARS, []
     for unit in sorted(ledger.facts[number].units, key=lambda unit: -unit.score):
-        if len(unit.text) < left and not _HEADS_OR_ASKS.search(unit.text):
+        if len(unit.text) < left and unit.text != asked.text and not _HEADS_OR_ASKS.search(unit.text):
             left -= len(unit.text)
             told.append(unit)
     text = "\n".join(unit.text for unit in sorted(told, key=lambda unit: unit.position))
@@ -124,6 +126,10 @@ def _agrees(text: str) -> bool:
     return len(text) <= QUESTION_CHARS and _AGREES.match(text) is not None
 
 
+_REFERS = lazy_regex(r"\b(?:these|those|them|that|this|it|both)\b", re.IGNORECASE)
+_OFFERS = lazy_regex(
+    r"\b(?:I (?:can|could|suggest|recommend)|I'd (?:suggest|recommend)|if you (?:want|like)|we could)\b"
+)
 _AGREES = lazy_regex(
     r"\W{0,5}(?:yes|yeah|yep|sure|ok(?:ay)?|please do|go ahead|ja|oui|sí|si|sim|да|好|是的|はい|네)\b", re.IGNORECASE
 )
@@ -149,12 +155,13 @@ def is_courtesy(text: str) -> bool:
     return all(word in COURTESY for word in words_of(text))
 
 
-def _last_question(ledger: Ledger, before: int) -> list[HandoffLine]:
-    """What the assistant asked last, when it asked something."""
+def _last_question(ledger: Ledger, before: int, *, offers: bool) -> list[HandoffLine]:
+    """What the assistant asked last, when it asked something; or what it offered, for a yes to "these"."""
     number = next((n for n in range(before - 1, 0, -1) if _speaks(ledger, n)), 0)
     units = ledger.facts[number].units if number else ()
-    questions = [unit.text for unit in units if QUESTION.search(unit.text)]
-    return [HandoffLine(questions[-1], (number,), LineOrigin.ASSISTANT)] if questions else []
+    said = [unit.text for unit in units if QUESTION.search(unit.text)]
+    said = said or [unit.text for unit in units if offers and _OFFERS.search(unit.text)]
+    return [HandoffLine(said[-1], (number,), LineOrigin.ASSISTANT)] if said else []
 
 
 def _speaks(ledger: Ledger, number: int) -> bool:
