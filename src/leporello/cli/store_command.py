@@ -79,7 +79,8 @@ def _print_sizes(sizes: Mapping[str, int]) -> None:
     rest = sum(count for _, count in largest[_MOST_SIZES:])
     if rest:
         rows.append((f"{len(largest) - _MOST_SIZES} more", size(rest)))
-    rows.append(("all together", size(sizes.get("file", sum(parts.values())))))
+    # While somebody has a store open, its newest pages are not in the file yet.
+    rows.append(("all together", size(max(sizes.get("file", 0), sum(parts.values())))))
     print_table(rows, ("table or index", "size"), numbers=(1,))
 
 

@@ -7,7 +7,7 @@ bring more evidence for the same tokens than a few large ones, so a search fills
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -58,8 +58,6 @@ class Window:
     """The tool that was called or gave the result; empty for plain text."""
     is_call: bool
     """Whether the lines are arguments of a tool call."""
-    about: str = field(default="", kw_only=True)
-    """What the lines belong to, in one line: the call of a result, the question of an answer, what holds now."""
     text: str
     """The lines, `…` between lines that do not follow each other."""
     score: float
@@ -67,6 +65,8 @@ class Window:
     """Set where several conversations are searched at once."""
     at: float | None = None
     """When it was said (seconds since the epoch), where that is known."""
+    about: str = ""
+    """What the lines belong to, in one line: the call of a result, the question of an answer."""
 
     @property
     def id(self) -> str:

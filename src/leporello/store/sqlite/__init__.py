@@ -283,10 +283,7 @@ class SqliteCare(Care):
         except StoreError:
             # Not every SQLite has this table; then the whole must do.
             pass
-        path = Path(self._db.path)
-        # While somebody has the store open, the newest pages stand in the write-ahead log.
-        newest = path.with_name(f"{path.name}-wal")
-        sizes["file"] = path.stat().st_size + (newest.stat().st_size if newest.exists() else 0)
+        sizes["file"] = Path(self._db.path).stat().st_size
         return sizes
 
     def vacuum(self) -> None:
