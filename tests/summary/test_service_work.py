@@ -34,6 +34,15 @@ def test_a_record_tells_ids_states_and_amounts() -> None:
     )
 
 
+def test_ids_that_could_be_confused_and_amounts_keep_their_names() -> None:
+    item = {"name": "Pet Bed", "product_id": "2747", "item_id": "6857", "price": 196.5}
+    flight = {"flight_number": "H80", "items": [item], "prices": {"economy": 107, "business": 443}}
+    (line,) = told(record_lines(ledger_of(call("get_flight", json.dumps(flight), number="H80")), ALL))
+    assert line == (
+        "flight_number H80: items Pet Bed product_id 2747 item_id 6857 196.5; prices economy 107, business 443"
+    )
+
+
 def test_only_what_was_told_last_of_a_thing_stands() -> None:
     lines = told(record_lines(ledger_of(LOOKED_UP, RETURNED), ALL))
     assert len(lines) == 1

@@ -382,9 +382,17 @@ def _groups(value: dict[str, Any] | list[Any]) -> Iterator[str]:
     inner = list(value.values()) if isinstance(value, dict) else value
     objects = [item for item in inner if isinstance(item, dict)]
     if not objects:
-        yield from (str(item) for item in inner[:MOST_GROUPS] if _is_short(item))
-    told = (
-        " ".join(str(leaf) for leaf in list(item.values())[: 2 * MOST_VALUES] if _is_short(leaf))[:PLAIN_CHARS]
-        for item in objects[:MOST_GROUPS]
-    )
-    yield from filter(None, told)
+        named = list(value.items()) if isinstance(value, dict) else [("", item) for item in inner]
+        # Amounts say nothing without their names.
+        told = (f"{name} {item}" if name and isinstance(item, int | float) else str(item) for name, item in named)
+        yield from (said for said, (_, item) in zip(told, named[:MOST_GROUPS], strict=False) if _is_short(item))
+    together = (" ".join(_leaves(item))[:PLAIN_CHARS] for item in objects[:MOST_GROUPS])
+    yield from filter(None, together)
+
+
+def _leaves(item: dict[str, Any]) -> Iterator[str]:
+    """The values of an object; of several ids each with its name."""
+    short = [(name, leaf) for name, leaf in list(item.items())[: 2 * MOST_VALUES] if _is_short(leaf)]
+    ids = [name for name, _ in short if _ID.search(name)]
+    for name, leaf in short:
+        yield f"{name} {leaf}" if name in ids and len(ids) > 1 else str(leaf)
