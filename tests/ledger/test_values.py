@@ -234,3 +234,18 @@ def test_a_question_states_nothing_that_could_be_replaced() -> None:
     values.add(2, "user", ["The newsletter goes out on Thursday."])
     assert not values.changes
     assert not values.mentions
+
+
+@pytest.mark.parametrize("worked", [True, False])
+def test_in_a_talk_no_figure_of_an_assistant_replaces_another(worked: bool) -> None:
+    """It explains and gives examples; where tools are used it reports what they said."""
+    values = Values()
+    plans = (
+        "- **May 3**: Print brochures and approve updated drafts.",
+        "- **May 9:** Print brochures and approve changed drafts.",
+    )
+    for number, sentence in enumerate([*changed_values.BETWEEN[:10], plans[0], *changed_values.BETWEEN[10:], plans[1]]):
+        values.add(number + 1, "assistant" if sentence in plans else "user", [sentence])
+        if worked and number == 12:
+            values.add(number + 1, "tool", ["ok"])
+    assert [change.value for change in values.latest() if "May" in change.value] == (["May 9"] if worked else [])

@@ -87,6 +87,8 @@ class Values:
     """The message read last."""
     ahead: list[Change] = field(default_factory=list)
     """Changes of messages that were read when they came; they are noted when somebody asks (`read_on`)."""
+    worked: bool = False
+    """Whether a tool was used: in a talk an assistant explains and advises, and its figures replace no others."""
     among_hits: bool = False
     """Whether these are the hits of a search: its words are common among them, and tell most all the same."""
 
@@ -126,6 +128,7 @@ class Values:
 
     def _read(self, number: int, role: str, sentences: Iterable[str]) -> None:
         self.last = max(self.last, number)
+        self.worked = self.worked or role == "tool"
         if role == "user":
             self._heard = []
         before = ""
@@ -266,11 +269,11 @@ class Values:
                 continue
             if earlier.number != said.number:
                 old, subject = pair.was, _subject(earlier, said)
+                by_user = earlier.role == said.role == "user"
+                certain = pair.certain and (by_user or self.worked or self.among_hits)
                 echoes = (echo for echo in self.echoes.get(place, ()) if old.casefold() in echo[1].casefold())
                 for number, text in ((earlier.number, earlier.text), *echoes):
-                    self.ahead.append(
-                        Change(subject, pair.now, said.number, old, number, said.text, text, pair.certain)
-                    )
+                    self.ahead.append(Change(subject, pair.now, said.number, old, number, said.text, text, certain))
             self._drop(place)
         if not said.asks:
             self._open(said)
