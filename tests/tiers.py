@@ -69,10 +69,12 @@ SAMPLED = {
     "tests/gateway/test_recall.py": 2,
     "tests/gateway/test_setups.py": 1,
     "tests/gateway/test_steady.py": 1,
+    "tests/regexes/test_linear.py": 250,
     "tests/store/test_postgres_crash.py": 1,
     "tests/store/test_sqlite_crash.py": 2,
 }
-"""Files whose cases each start a program or fold a long session: how many cases of a test `make test` takes."""
+"""Files whose cases each start a program, fold a long session or count the steps of a pattern: how many cases of a test
+`make test` takes."""
 
 SLOW = (
     "tests/chat/",
