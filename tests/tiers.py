@@ -69,7 +69,7 @@ SAMPLED = {
     "tests/gateway/test_recall.py": 2,
     "tests/gateway/test_setups.py": 1,
     "tests/gateway/test_steady.py": 1,
-    "tests/regexes/test_linear.py": 250,
+    "tests/regexes/test_linear.py": 120,
     "tests/store/test_postgres_crash.py": 1,
     "tests/store/test_sqlite_crash.py": 2,
 }

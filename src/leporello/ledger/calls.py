@@ -166,7 +166,7 @@ def describe_masked(call: ToolCall) -> CallFacts:
         call.name or "tool",
         work,
         masked,
-        _COMMENTS.sub("", masked) or masked or redact(_target(arguments, raw, list(files.edits), path)),
+        _uncommented(masked) or redact(_target(arguments, raw, list(files.edits), path)),
         _masked_name(path if command or path else next(iter(edits), "")),
         span,
         tuple((_masked_name(file), _masked_name(change)) for file, change in edits.items()),
@@ -175,7 +175,11 @@ def describe_masked(call: ToolCall) -> CallFacts:
 
 
 _COMMENTS = lazy_regex(r"\A(?:[ \t]{0,8}#[^\n]*\n\s{0,8})++")
-"""Before a command: what it is about is what it does."""
+
+
+def _uncommented(command: str) -> str:
+    """A command without the remarks before it: what it is about is what it does."""
+    return (_COMMENTS.sub("", command) or command) if command[:1] == "#" else command
 
 
 def _target(arguments: Mapping[str, Any], raw: str, edited: Sequence[str], path: str) -> str:
@@ -296,6 +300,11 @@ _REFUSED = lazy_regex(
 REFUSED = "refused by the user"
 
 
+def _is_refused(text: str) -> bool:
+    head = text[:80].lower()
+    return ("user" in head or "tool use" in head) and _REFUSED.match(text[:200]) is not None
+
+
 def ended(message: Message, text: str | None = None) -> str:
     """How a result ended, in a few words: exit code when stated, else whether it looks like an error; and its size."""
     body = result_text(message) if text is None else text
@@ -303,7 +312,7 @@ def ended(message: Message, text: str | None = None) -> str:
     lines = body.count("\n") + 1 if body.strip() else 0
     words: list[str] = []
     code = exit_code(body)
-    if _REFUSED.match(body[:200]):
+    if _is_refused(body):
         words.append(REFUSED)
     elif code is not None:
         words.append(f"exit {code}")
@@ -317,7 +326,7 @@ def ended(message: Message, text: str | None = None) -> str:
 
 def looks_failed(text: str) -> bool:
     code = exit_code(text)
-    return code not in (None, 0) or bool(_FAILED.match(text[:200]) or _REFUSED.match(text[:200]))
+    return code not in (None, 0) or bool(_FAILED.match(text[:200])) or _is_refused(text)
 
 
 RECORD_CHARS = 360

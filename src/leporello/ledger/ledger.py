@@ -356,9 +356,9 @@ def _outcome(facts: MessageFacts) -> str:
     broken = [unit.text for unit in facts.units if BROKEN_RUN.search(unit.text)]
     if any(ALL_PASSED.search(text) and text not in broken for text in summed):
         broken = []  # a log may tell of errors that were wanted
-    named = [unit.text for unit in facts.units if FAILED_TEST.search(unit.text) or EXCEPTION.search(unit.text)]
     chosen = [text for text in summed if text in broken][-1:] or broken[:1] or summed[-1:]
-    chosen = chosen or (named[:1] if facts.failed else [])
+    if not chosen and facts.failed:
+        chosen = [unit.text for unit in facts.units if FAILED_TEST.search(unit.text) or EXCEPTION.search(unit.text)]
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 

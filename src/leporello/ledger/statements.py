@@ -94,7 +94,7 @@ def read(sentence: str, number: int, role: str, before: str = "") -> Statement |
     """
     by_user = role == "user"
     # When a message was sent is nothing that it says.
-    sentence = patterns.SENT_AT.sub("", sentence)
+    sentence = patterns.SENT_AT.sub("", sentence) if sentence[:1] in "([" else sentence
     tail = patterns.ASKING_TAIL.search(sentence) if by_user and sentence.endswith("?") else None
     said = sentence[: tail.start()] if tail else sentence
     asks = patterns.asks(said)

@@ -146,7 +146,7 @@ UNSPACED_NEGATES = lazy_regex("不|没|ない|않|안 ")
 """Beside an earlier value: it holds no longer."""
 WEAK_CHANGE = lazy_regex("|".join(_tables()["patterns"]["weak_change"]))
 """Words of change that often mean nothing by it."""
-SENT_AT = lazy_regex(r"^\s{0,4}[\[(](?=[^\])\n]{0,40}\d{1,2}:\d\d)[^\])\n]{4,48}[\])]:?\s{0,4}")
+SENT_AT = lazy_regex(r"^[\[(](?=[^\])\n]{0,40}\d{1,2}:\d\d)[^\])\n]{4,48}[\])]:?\s{0,4}")
 """The time of a message, as chats and logs put it before the words."""
 
 ANNOUNCED = RarePattern(
