@@ -31,7 +31,8 @@ EXTENDED = (
     # All recorded sessions.
     "tests/exam/test_exam_real.py",
     "tests/policy/test_optimum.py::test_at_most_twice_the_best_in_every_recorded_session",
-    "tests/verify/test_verify_measured.py::test_recorded_sessions_give_the_same_figures",
+    # A long session with many planted errors; single ones are looked at from nearer.
+    "tests/verify/test_verify_measured.py",
     # A terminal on which somebody waits.
     "tests/chat/test_terminal.py::test_a_very_long_answer",
     "tests/chat/test_terminal.py::test_an_assumed_window_is_called_so",
@@ -69,7 +70,7 @@ SAMPLED = {
     "tests/gateway/test_recall.py": 2,
     "tests/gateway/test_setups.py": 1,
     "tests/gateway/test_steady.py": 1,
-    "tests/regexes/test_linear.py": 120,
+    "tests/regexes/test_linear.py": 60,
     "tests/store/test_postgres_crash.py": 1,
     "tests/store/test_sqlite_crash.py": 2,
 }
