@@ -60,6 +60,7 @@ EXTENDED = (
 """Files, tests and single cases that only `make test-all` runs."""
 
 SAMPLED = {
+    "tests/agent/test_endpoints.py": 3,
     "tests/chat/test_command_names.py": 1,
     "tests/cli/test_missing_extras.py": 4,
     "tests/cli/test_streams.py": 4,
@@ -74,8 +75,8 @@ SAMPLED = {
     "tests/store/test_postgres_crash.py": 1,
     "tests/store/test_sqlite_crash.py": 2,
 }
-"""Files whose cases each start a program, fold a long session or count the steps of a pattern: how many cases of a test
-`make test` takes."""
+"""Files whose cases each start a program, fold a long session, try many combinations or count the steps of a pattern: how
+many cases of a test `make test` takes."""
 
 SLOW = (
     "tests/chat/",
