@@ -75,8 +75,10 @@ SAMPLED = {
     "tests/store/test_postgres_crash.py": 1,
     "tests/store/test_sqlite_crash.py": 2,
 }
-"""Files whose cases each start a program, fold a long session, try many combinations or count the steps of a pattern: how
-many cases of a test `make test` takes."""
+"""Files whose cases each start a program, fold a long session, try combinations or count the steps of a pattern.
+
+How many cases of a test `make test` takes.
+"""
 
 SLOW = (
     "tests/chat/",
