@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from leporello.adapters.hermes import DATABASE, SESSION_KEY, TASK_LIST, as_said, conversation_of, make_engine
+from leporello.adapters.hermes import DATABASE, SESSION_KEY, TASK_LIST, as_said, conversation_of, hosted_id, make_engine
 from leporello.adapters.host_log import HostLog, as_parts
 from leporello.cli.store_access import conversations
 from leporello.engines.compressor import ContextCompressor
 from leporello.messages import Message, text_of
 from leporello.store import Store, find_or_create, open_store
-from leporello.store.records import Metadata
+from leporello.store.records import ConversationFilter, Metadata
 from leporello.summaries.fold import read_fold
 from leporello.testing.sessions import generate
 from leporello.turns import validate
@@ -301,6 +301,19 @@ def test_after_new_the_log_is_another_and_resume_goes_back(home: Path) -> None:
     assert "The heron" in grep(engine, "heron", [])
 
 
+@pytest.mark.usefixtures("host")
+def test_agents_for_chores_of_the_host_leave_no_empty_conversation(home: Path) -> None:
+    engine = started("leporello", home)
+    engine.compress([*LONG[:40], user("Go on.")], force=True)
+    for chore in ("review", "title"):
+        copied = copy.deepcopy(engine)
+        copied.on_session_start(chore, hermes_home=str(home), platform="cli")
+        copied.on_session_end(chore, [])
+    with open_store(f"sqlite:///{home}/{DATABASE}") as store:
+        page = store.conversations.page(ConversationFilter(), 10, None)
+    assert [record.id for record in page.conversations] == ["hermes-s1"]
+
+
 class Database:
     """What is asked of Hermes' session database."""
 
@@ -319,12 +332,13 @@ def test_a_session_belongs_to_the_one_it_continues(store: Store) -> None:
         helper={"parent_session_id": "s3"},
         fork={"parent_session_id": "s3", "model_config": '{"_branched_from": "s3"}'},
     )
-    first = conversation_of(store, "s1", "", rows)
+    assert conversation_of(store, "s1", "", rows) is None
+    first = find_or_create(store.conversations, hosted_id("s1"), Metadata(platform="hermes")).id
     store.state.set(None, SESSION_KEY + "s1", first)
     store.log.append(first, SESSION[:10])
     assert conversation_of(store, "s3", "", rows) == first
     store.state.set(None, SESSION_KEY + "s3", first)
-    assert conversation_of(store, "helper", "", rows) == "hermes-helper"
+    assert conversation_of(store, "helper", "", rows) is None
     fork = conversation_of(store, "fork", "", rows)
     assert fork == "hermes-fork"
     assert [stored.message for stored in store.log.iterate(fork)] == SESSION[:10]

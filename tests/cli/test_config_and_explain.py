@@ -35,6 +35,36 @@ def test_config_of_named_keys(run_cli: RunCli) -> None:
     assert "compression.threshold" in ran.err
 
 
+def test_config_sets_one_setting_and_leaves_the_rest_of_the_file(run_cli: RunCli) -> None:
+    home = Home.from_environment()
+    home.path.mkdir(parents=True)
+    home.config_file.write_text("# my own words\ncontext:\n  engine: lcm  # for a week\n")
+    ran = run_cli("config", "set", "compression.threshold", "0.6")
+    assert (ran.code, "0.6" in ran.out, str(home.config_file) in ran.err) == (0, True, True)
+    text = home.config_file.read_text()
+    assert text.startswith("# my own words\n")
+    assert "\ncontext:\n  engine: lcm  # for a week\n" in text
+    assert json.loads(run_cli("config", "--json", "compression.threshold").out)["settings"].popitem()[1]["value"] == 0.6
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("compression.threshold", "7"), "from 0 to 1"),
+        (("compresion.threshold", "0.6"), "Did you mean `compression.threshold`"),
+        (("providers.openai.api_key", "sk-" + "1234"), "no setting"),
+        (("model.default",), "needs a KEY and one VALUE"),
+        (("model.default", "a", "b"), "needs a KEY and one VALUE"),
+        ((), "needs a KEY and one VALUE"),
+    ],
+)
+def test_config_sets_nothing_that_can_not_be(run_cli: RunCli, words: tuple[str, ...], told: str) -> None:
+    ran = run_cli("config", "set", *words)
+    assert ran.code == 2
+    assert told in ran.err
+    assert not Home.from_environment().config_file.exists()
+
+
 @pytest.mark.parametrize("section", ["compression", "auxiliary", "auxiliary.compression", "providers.openai", "model"])
 def test_config_of_a_section(run_cli: RunCli, section: str) -> None:
     """Everything below it and nothing else: `model` is not `models`."""

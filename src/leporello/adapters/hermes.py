@@ -122,11 +122,18 @@ class _HermesEngine(ContextCompressor):
             folder = Path(self._home)
             folder.mkdir(parents=True, exist_ok=True)
             self._store = open_store(f"sqlite:///{folder / DATABASE}")
-        conversation = conversation_of(self._store, session, older, self._session_db)
-        self._store.state.set(None, SESSION_KEY + session, conversation)
         self._session_id = session
+        conversation = conversation_of(self._store, session, older, self._session_db)
+        if conversation is None:
+            # Hermes makes agents for chores of its own too, of which nothing is ever kept.
+            self._kept = None
+        else:
+            self._keep(self._store, conversation)
+
+    def _keep(self, store: Store, conversation: str) -> None:
+        store.state.set(None, SESSION_KEY + self._session_id, conversation)
         if self._kept is None or self._kept.id != conversation:
-            self._kept = HostLog(self._store, conversation)
+            self._kept = HostLog(store, conversation)
 
     # -- tools
 
@@ -135,9 +142,9 @@ class _HermesEngine(ContextCompressor):
 
     def handle_tool_call(self, name: str, args: dict[str, Any], **kwargs: Any) -> str:
         """Answer the recall tools from the log."""
+        self._numbered(kwargs.get("messages") or [])
         if self._kept is None:
             return '{"error":"there is no session yet"}'
-        self._numbered(kwargs.get("messages") or [])
         return RecallTools(self._kept.archive, self.counter.text).handle(name, args)
 
     # -- compaction
@@ -169,6 +176,9 @@ class _HermesEngine(ContextCompressor):
             # Without a log of its own the engine knows its folds after a restart by this key.
             self.trust.key = fold_key(Home.from_environment())
         said = [*filter(None, map(as_said, messages))]
+        if said and self._kept is None and self._store is not None and self._session_id:
+            own = find_or_create(self._store.conversations, hosted_id(self._session_id), Metadata(platform=PLATFORM))
+            self._keep(self._store, own.id)
         return self._kept.number(said) if self._kept is not None else super()._numbered(said)
 
     def _next_fold(self, items: Sequence[Item]) -> int:
@@ -214,8 +224,13 @@ def _without_tasks(text: str) -> str:
     return "\n\n".join(filter(None, (before.strip(), "\n".join(lines[listed:]).strip())))
 
 
-def conversation_of(store: Store, session: str, older: str, session_db: Any) -> str:
-    """The conversation that a session of Hermes belongs to: the one of the session it continues, or a new one."""
+def hosted_id(session: str) -> str:
+    """What a conversation is called that begins with this session of Hermes."""
+    return f"{PLATFORM}-{session}"
+
+
+def conversation_of(store: Store, session: str, older: str, session_db: Any) -> str | None:
+    """The conversation that a session of Hermes belongs to: the one of the session it continues; None for a new one."""
     chain = [session, older] if older else [session]
     parent, branched = session, False
     for _ in range(MOST_ANCESTORS):
@@ -231,12 +246,12 @@ def conversation_of(store: Store, session: str, older: str, session_db: Any) -> 
             # A child of a session that goes on is another agent's.
             break
         chain = [parent]
-    own = f"{PLATFORM}-{session}"
+    own = hosted_id(session)
     if known and branched and store.log.count(str(known)) and not store.conversations.exists(own):
         return store.conversations.branch(str(known), store.log.count(str(known)), own).id
     if known and not branched:
         return str(known)
-    return find_or_create(store.conversations, own, Metadata(platform=PLATFORM)).id
+    return own if store.conversations.exists(own) else None
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Settings: `leporello setup` chooses a model and tests it, `config` shows every setting, `explain` the limits."""
+"""Settings: `leporello setup` chooses a model and tests it, `config` shows and sets all, `explain` tells the limits."""
 
 from __future__ import annotations
 
@@ -291,15 +291,19 @@ _EXPLAINED = (
 )
 
 
-@click.command("config", short_help="Show every setting with its value and where it comes from.")
-@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.command("config", short_help="Show every setting and where it comes from, or set one for good.")
+@click.argument("keys", nargs=-1, metavar="[KEY]... | set KEY VALUE")
 @json_option
 @pass_context
 def config(context: CommandContext, keys: tuple[str, ...], as_json: bool) -> None:
     """Show every setting with its value and where it comes from, or only the KEYs named.
 
-    API keys are never shown, only where they are.
+    `set` writes a setting to config.yaml and leaves the rest of that file as it is. API keys are never shown, only
+    where they are; `leporello setup` stores them.
     """
+    if keys[:1] == ("set",):
+        _set(context, *keys[1:])
+        keys = keys[1:2]
     settings = context.settings
     names = [name for key in keys for name in _named(settings, key)] if keys else list(settings)
     shown = {name: masked_value(name, settings.get(name)) for name in names}
@@ -321,6 +325,13 @@ def config(context: CommandContext, keys: tuple[str, ...], as_json: bool) -> Non
         source = settings.api_key_source(name)
         say(f"key of {name}: {source if source else 'not set'}")
     say(dim(f"home: {settings.home.path}"))
+
+
+def _set(context: CommandContext, key: str = "", value: str | None = None, *more: str) -> None:
+    if value is None or more:
+        raise InputError("`config set` needs a KEY and one VALUE, as in: leporello config set model.default gpt-5")
+    write_setting(context.home, key, value)
+    note(f"{context.home.config_file} is changed.")
 
 
 def _named(settings: Settings, key: str) -> list[str]:
