@@ -27,6 +27,12 @@ def announces_a_call(ledger: Ledger, number: int, text: str) -> bool:
     return ledger.facts[number].role == "assistant" and before_a_call and bool(INTENT.search(text))
 
 
+def is_an_aside(ledger: Ledger, number: int, text: str) -> bool:
+    """A few plain words of the assistant, without a figure, a name or an identifier."""
+    plain = all(c.isalpha() or c in " ,'’.!:-" for c in text) and text[1:] == text[1:].lower()
+    return ledger.facts[number].role == "assistant" and plain and len(text) <= 33
+
+
 @settings(max_examples=20)
 @given(st.integers(0, 1_000), st.integers(1, 39))
 def test_units_come_by_score_and_each_comes_once(seed: int, first: int) -> None:
@@ -37,8 +43,21 @@ def test_units_come_by_score_and_each_comes_once(seed: int, first: int) -> None:
     found = list(ranking)
     assert [c.unit.score for c in found] == sorted((c.unit.score for c in found), reverse=True)
     units = [(number, unit) for number, facts in ledger.facts.items() if number >= first for unit in facts.units]
-    assert len(found) == sum(not announces_a_call(ledger, number, unit.text) for number, unit in units)
+    told = [
+        unit for n, unit in units if not (announces_a_call(ledger, n, unit.text) or is_an_aside(ledger, n, unit.text))
+    ]
+    assert len(found) == len(told)
     assert list(ranking) == found
+
+
+def test_asides_of_the_assistant_are_told_in_talks_alone() -> None:
+    said = ["Good catch.", "This makes sense because:", "Rename it to Foo.", "It is 42.", "是的，改好了。"]
+    asides = {"role": "assistant", "content": "\n".join(said)}
+    ledger = Ledger()
+    ledger.add(1, asides)
+    assert sorted(c.text for c in Ranking(ledger, [1])) == sorted(said)
+    ledger.add(2, {"role": "tool", "tool_call_id": "c", "content": "1 passed"})
+    assert sorted(c.text for c in Ranking(ledger, [1])) == sorted(said[2:])
 
 
 def test_actions_files_and_outcomes_come_from_calls_and_results() -> None:

@@ -195,6 +195,8 @@ def test_what_a_yes_agrees_to_is_told_where_nothing_was_asked() -> None:
 def test_an_edit_that_the_user_refused_changed_nothing() -> None:
     refused = call("edit_file", "User rejected the edit.", path="a.py", old_string="x", new_string="y")
     assert file_lines(ledger_of(refused), ALL) == []
+    (line,) = told(episode_lines(ledger_of(user("Please rename x in that file."), refused), ALL))
+    assert line == "“Please rename x in that file.”: edit_file: a.py → refused by the user"
 
 
 def test_files_changed_by_commands_are_told_with_their_commit() -> None:

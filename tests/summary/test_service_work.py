@@ -6,7 +6,7 @@ import json
 
 from leporello.events import Span
 from leporello.ledger.ledger import Ledger
-from leporello.summaries.deterministic import SectionSource, plain_sections
+from leporello.summaries.deterministic import SectionSource, build, plain_sections
 from leporello.summaries.episodes import episode_lines
 from leporello.summaries.fold import Fold
 from leporello.summaries.handoff import Section, parse, render
@@ -41,6 +41,21 @@ def test_ids_that_could_be_confused_and_amounts_keep_their_names() -> None:
     assert line == (
         "flight_number H80: items Pet Bed product_id 2747 item_id 6857 196.5; prices economy 107, business 443"
     )
+
+
+def test_of_a_list_that_is_too_long_the_first_are_told() -> None:
+    items = [{"name": "Pet Bed of oak", "product_id": f"27{n}", "item_id": f"68{n}", "price": n} for n in range(10, 20)]
+    (line,) = told(record_lines(ledger_of(call("get_order", json.dumps({**ORDER, "items": items}), id="#W55")), ALL))
+    assert "Pet Bed of oak product_id 2710 item_id 6810 10, Pet Bed" in line
+    assert "6819" not in line
+
+
+def test_what_records_tell_is_not_quoted_beside_them() -> None:
+    ledger = ledger_of(user("Where is the pet bed of my last order?"), LOOKED_UP, answer("It came on Monday, at 9:40."))
+    text = render(build(ledger, ALL, 2_000, len))
+    assert "order_id #W55: user_id ann_12" in text
+    assert text.count("paypal_30") == 1
+    assert "Monday, at 9:40" in text
 
 
 def test_only_what_was_told_last_of_a_thing_stands() -> None:

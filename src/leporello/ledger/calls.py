@@ -375,8 +375,11 @@ def _record(row: Mapping[str, Any], about: str) -> RecordFacts:
     ]
     told = ""
     for part in [*plain, *nested]:
-        if len(told) + len(part) <= RECORD_CHARS:
-            told += f"; {part}" if told else part
+        room = RECORD_CHARS - len(told)
+        # Of a list that is too long the first are told.
+        fits = part if len(part) <= room else part[: max(0, part.rfind(", ", 0, room))]
+        if fits:
+            told += f"; {fits}" if told else fits
     return f"{named} {row[named]}" if named else about[:PLAIN_CHARS], told
 
 

@@ -8,6 +8,7 @@ from heapq import heapify, heappop
 
 import msgspec
 
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
 from leporello.ledger.facts import EarlierLine, UnitFacts
 from leporello.ledger.importance import user_weight
@@ -16,6 +17,8 @@ from leporello.ledger.sentence_pieces import gives_value
 from leporello.ledger.units import INTENT
 from leporello.ledger.values import SHORTEST
 
+_FEW_WORDS = lazy_regex(r"[^\W\d_\u3040-\u9fff\uac00-\ud7a3][a-zß-ÿа-я'’, -]{0,31}[.!:]?")
+"""No figure, no name, no identifier: "Good catch.", "I see the issue.", "This makes sense because:"."""
 NEWER_VALUE = 1.0
 """What a sentence is worth beside its score that says something else about a thing than an earlier one."""
 RECENT = 1.5
@@ -57,12 +60,13 @@ class Ranking:
         self._ranked: list[RankedUnit] = []
         self._anew = ledger.values.told_anew()
         self._stated: list[RankedUnit] | None = None
+        self._is_talk = is_talk(ledger)
         self._covered = covered = sorted(number for number in numbers if number in ledger.facts)
         own = ((number, unit, None) for number in covered for unit in self._in_time(number))
         earlier = (
             (number, line.unit, line) for number in covered for line in ledger.earlier.get(number, ()) if line.role
         )
-        bonus = user_weight() if is_talk(ledger) else 0.0
+        bonus = user_weight() if self._is_talk else 0.0
         # Units of one score come in the order of the conversation: their place in this list is theirs alone.
         self._waiting: list[tuple[float, int, int, UnitFacts, EarlierLine | None]] = [
             (bonus * ((line or ledger.facts[number]).role == "user") - unit.score, place, number, unit, line)
@@ -105,13 +109,19 @@ class Ranking:
         return self._stated
 
     def _telling(self, number: int) -> Iterator[UnitFacts]:
-        """The units of a message; what the assistant says it will call for is told by the calls themselves."""
+        """The units of a message; what the assistant says it will call for is told by the calls themselves.
+
+        Where work is done, a few plain words of the assistant's tell nothing without what they answer.
+        """
         facts = self._ledger.facts[number]
-        following = self._ledger.facts.get(number + 1)
-        if facts.role != "assistant" or following is None or following.role != "tool":
+        if facts.role != "assistant" or self._is_talk:
             yield from facts.units
-        else:
-            yield from (unit for unit in facts.units if not INTENT.search(unit.text))
+            return
+        following = self._ledger.facts.get(number + 1)
+        calls = following is not None and following.role == "tool"
+        for unit in facts.units:
+            if not (calls and INTENT.search(unit.text)) and not _FEW_WORDS.fullmatch(unit.text):
+                yield unit
 
     def __iter__(self) -> Iterator[RankedUnit]:
         """Reading it again ranks nothing again."""

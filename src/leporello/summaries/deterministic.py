@@ -186,6 +186,7 @@ def _build(
         facts = merge(facts, summary)
     room = budget.total - count(render(facts))
     taken = {line.text for section in (Section.CONSTRAINTS, Section.CRITICAL) for line in facts[section]}
+    taken.update(sections.told_as_records(source.ledger, facts[Section.CRITICAL]))
     decisions = summary is None and not is_talk(source.ledger)
     words = quotations(
         source.ledger, ranking, room, count, focus=focus, taken=taken, decisions=decisions, least=budget.stated

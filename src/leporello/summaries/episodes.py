@@ -46,7 +46,11 @@ def episode_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]
 
 def _line(ask: Ask | None, actions: Sequence[Action], root: str, *, brief: bool) -> HandoffLine:
     """What was done about a request; `brief` names the files without their folders and only how the last run ended."""
-    changes, runs = _changes(actions, root, brief=brief), _runs(actions, root)
+    changes = _changes(actions, root, brief=brief)
+    runs = _runs(actions, root)
+    if not (changes or runs):
+        # Every change failed or was refused: that is how it ended.
+        runs = [_run(_called(actions[-1], root), actions[-1:])]
     done = "; ".join([*changes, *(runs[-1:] if brief else runs)])
     sources = dict.fromkeys((ask.number if ask else actions[0].number, actions[-1].number))
     asked = f"“{one_line(ask.text, BRIEF_CHARS if brief else ASK_CHARS)}”: " if ask else ""
@@ -69,14 +73,17 @@ def _runs(actions: Iterable[Action], root: str) -> list[str]:
     runs: dict[str, list[Action]] = {}
     for action in actions:
         if action.call.work != "edit" or not action.call.edits:
-            called = inside(action.call.target, root) if action.call.command else action.call.heading_within(root)
-            # A command that begins with a here-document has no words before it.
-            command = one_line(called, COMMAND_CHARS) or action.call.name
-            runs.setdefault(command, []).append(action)
-    told = []
-    for command, tries in list(runs.items())[-MOST_RUNS:]:
-        last = tries[-1]
-        failures = sum(action.failed for action in tries[:-1])
-        before = f" (after {failures} failed)" if failures else ""
-        told.append(f"{command} → {ending(last)}{before}")
-    return told
+            runs.setdefault(_called(action, root), []).append(action)
+    return [_run(command, tries) for command, tries in list(runs.items())[-MOST_RUNS:]]
+
+
+def _called(action: Action, root: str) -> str:
+    called = inside(action.call.target, root) if action.call.command else action.call.heading_within(root)
+    # A command that begins with a here-document has no words before it.
+    return one_line(called, COMMAND_CHARS) or action.call.name
+
+
+def _run(command: str, tries: Sequence[Action]) -> str:
+    failures = sum(action.failed for action in tries[:-1])
+    before = f" (after {failures} failed)" if failures else ""
+    return f"{command} → {ending(tries[-1])}{before}"

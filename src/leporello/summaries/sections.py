@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -368,6 +369,19 @@ def record_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
                 said.update(parts)
                 lines.append(HandoffLine(f"{about}: {'; '.join(parts)}", (number,), LineOrigin.TOOL))
     return lines
+
+
+def told_as_records(ledger: Ledger, lines: Iterable[HandoffLine]) -> Iterator[str]:
+    """The output that need not be quoted: what stands among these lines as records, all of it.
+
+    Without files nothing but records tells how things stand, and they say more in less room than their output: none of
+    it is quoted.
+    """
+    told = Counter(line.sources[0] for line in lines if line.origin is LineOrigin.TOOL)
+    for number in told if ledger.files else ledger.facts:
+        facts = ledger.facts[number]
+        if facts.records and (len(facts.records) <= told[number] or not ledger.files):
+            yield from (unit.text for unit in facts.units)
 
 
 _OWNER = lazy_regex(r"\w{1,60}_id |address ")
