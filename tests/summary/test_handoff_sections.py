@@ -192,6 +192,14 @@ def test_what_a_yes_agrees_to_is_told_where_nothing_was_asked() -> None:
     ]
 
 
+def test_of_a_check_that_passes_again_and_again_the_last_run_is_told() -> None:
+    runs = [call("terminal", f"{n} passed in 0.{n} s", command="pytest -q") for n in (4, 6, 9, 11, 12)]
+    broken = call("terminal", "FAILED tests/test_a.py::test_heron\n1 failed, 8 passed", command="pytest -q")
+    ledger = ledger_of(user("Please test after each of the steps."), *runs[:3], broken, *runs[3:])
+    index = told(build(ledger, ALL, 4_000, len)[Section.INDEX])
+    assert [line.partition("\n")[2].partition(" ")[0] for line in index] == ["9", "FAILED", "12"]
+
+
 def test_an_edit_that_the_user_refused_changed_nothing() -> None:
     refused = call("edit_file", "User rejected the edit.", path="a.py", old_string="x", new_string="y")
     assert file_lines(ledger_of(refused), ALL) == []

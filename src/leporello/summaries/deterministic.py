@@ -113,7 +113,7 @@ PIN_SHARE = 0.80
 """Of what rules may take. Pins are bounded when they are set; this is for a window that became smaller since."""
 UNVERIFIED_RULE_SHARE, UNVERIFIED_PIN_SHARE = 0.6, 0.3
 """Of what rules may take: up to here lines of unverified summaries fill what the user's own rules and pins leave."""
-ACTION_SHARE = 0.08
+ACTION_SHARE = 0.14
 LEAST_STORY = 120
 FILE_SHARE = 0.08
 STATE_SHARE = 0.05
@@ -342,7 +342,7 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
     decided.sort(key=lambda unit: (unit.number, unit.position))
     lines = []
     root = common_folder(ledger.files)
-    for number in rest.numbers():
+    for number in _without_passed(rest, ledger):
         kept = _without_lead_ins([unit for unit in rest.units[number] if (unit.number, unit.position) not in chosen])
         if not kept:
             continue
@@ -353,6 +353,20 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
         else:
             lines.append(HandoffLine(body, (number,), LineOrigin.ASSISTANT))
     return [HandoffLine(unit.text, (unit.number,), LineOrigin.ASSISTANT) for unit in decided], lines
+
+
+def _without_passed(rest: Pick, ledger: Ledger) -> list[int]:
+    """The messages of a pick, without runs of a check of which one line is told, if a later run passed too."""
+    passed: dict[str, int] = {}
+    gone: set[int] = set()
+    for number in rest.numbers():
+        facts = ledger.facts[number]
+        if facts.answers is None or facts.answers.work != "check":
+            continue
+        if not facts.failed and passed.get(facts.answers.target):
+            gone.add(passed[facts.answers.target])
+        passed[facts.answers.target] = number if len(rest.units[number]) == 1 and not facts.failed else 0
+    return [number for number in rest.numbers() if number not in gone]
 
 
 _LEAD_IN = lazy_regex(r"\b(?:here(?:['’]s| is| are)|the following|as follows|below)\b[^:]{0,200}:$", re.IGNORECASE)

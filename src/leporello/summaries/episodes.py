@@ -15,7 +15,7 @@ from leporello.summaries.sections import ending, is_reply
 ASK_CHARS, BRIEF_CHARS = 100, 60
 COMMAND_CHARS = 80
 MOST_FILES = 6
-MOST_DETAILED = 5
+MOST_DETAILED = 2
 MOST_RUNS = 3
 TOLD = "told"
 """The kind of work of an action that is known only as the line an earlier fold had for it."""
