@@ -312,6 +312,7 @@ def test_agents_for_chores_of_the_host_leave_no_empty_conversation(home: Path) -
     with open_store(f"sqlite:///{home}/{DATABASE}") as store:
         page = store.conversations.page(ConversationFilter(), 10, None)
     assert [record.id for record in page.conversations] == ["hermes-s1"]
+    assert page.conversations[0].metadata.title
 
 
 class Database:

@@ -52,6 +52,17 @@ def test_a_conversation_goes_on(conversations: ProxiedConversations) -> None:
     assert log_of(conversations, live) == said
 
 
+def test_a_conversation_is_known_by_what_its_user_said_first(conversations: ProxiedConversations) -> None:
+    """Not by what the client's program put before it; and no secret of it is in the title."""
+    key = "sk-ant-" + "api03-" + "Zq7Lm2Xw9Rt4Vb6Nc8Ky3Hd5" * 3
+    said = [user("<system-reminder>\nBe brief.\n</system-reminder>"), user(f"Try {key} on the harbour gate, please.")]
+    live = conversations.take(wanted(said))
+    title = conversations.store.conversations.resolve(live.id).metadata.title
+    assert title.startswith("Try ")
+    assert title.endswith(" on the harbour gate, please.")
+    assert key not in title
+
+
 def test_an_edit_is_a_branch(conversations: ProxiedConversations) -> None:
     """A client that changes its history goes on in a branch; the conversation it left is as it was."""
     said = turns(4)

@@ -24,6 +24,7 @@ from leporello.engines.guard import reason
 from leporello.engines.lcm import LcmEngine
 from leporello.errors import ProviderError, StoreError
 from leporello.lazy_regex import lazy_regex
+from leporello.ledger.user_text import title_from
 from leporello.messages import Message, Messages, role_of, text_of
 from leporello.policy.state import MANUAL
 from leporello.providers.base import Delta, ModelReply, ModelRequest
@@ -177,7 +178,8 @@ class _HermesEngine(ContextCompressor):
             self.trust.key = fold_key(Home.from_environment())
         said = [*filter(None, map(as_said, messages))]
         if said and self._kept is None and self._store is not None and self._session_id:
-            own = find_or_create(self._store.conversations, hosted_id(self._session_id), Metadata(platform=PLATFORM))
+            about = Metadata(title_from(said), platform=PLATFORM)
+            own = find_or_create(self._store.conversations, hosted_id(self._session_id), about)
             self._keep(self._store, own.id)
         return self._kept.number(said) if self._kept is not None else super()._numbered(said)
 

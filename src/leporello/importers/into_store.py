@@ -13,8 +13,8 @@ from itertools import accumulate, count, takewhile
 from pathlib import Path
 
 from leporello.importers.source import ImportedSession, moment
-from leporello.ledger.user_text import title_of
-from leporello.messages import is_instruction, message_hash, role_of, text_of
+from leporello.ledger.user_text import title_from
+from leporello.messages import is_instruction, message_hash
 from leporello.store import Store
 from leporello.store.records import ConversationKind, Metadata, ModelCall
 
@@ -65,7 +65,7 @@ def import_session(store: Store, session: ImportedSession, path: Path, parent: s
     place = _place(store, conversation_id(session, path, hashes[0]), hashes)
     if place.change is Change.NEW:
         tip = store.conversations.resolve(parent).tip.id if parent else None
-        title = title_of(session.title, *(text_of(message) for message in messages if role_of(message) == "user"))
+        title = title_from(messages, session.title)
         model = session.models[-1] if session.models else ""
         metadata = Metadata(title, platform=session.format, model=model, system_prompt=session.system or None)
         store.conversations.create(place.conversation, metadata, _KINDS[session.kind], tip, since)

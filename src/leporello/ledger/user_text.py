@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from leporello.lazy_regex import lazy_regex
+from leporello.messages import Message, role_of, text_of
 from leporello.redact import PLACEHOLDER, redact
 
 _OPEN = lazy_regex(r"^[ \t]*<([A-Za-z][\w:.-]*)(?:\s[^<>\n]*)?>", re.MULTILINE)
@@ -270,12 +271,17 @@ def title_of(*texts: str, most: int = TITLE_CHARS) -> str:
     """
     fallback = ""
     for text in islice(filter(None, texts), _LOOKED_AT):
-        begin = redact(text)[:_ENOUGH]
+        begin = redact(text[:_ENOUGH])
         fallback = fallback or begin
         words = _user_words(begin)
         if _WORD.search(words):
             return one_line(words, most)
     return one_line(fallback, most)
+
+
+def title_from(messages: Iterable[Message], given: str = "") -> str:
+    """The title that a conversation was given, or what its user said first."""
+    return title_of(given, *(text_of(message) for message in messages if role_of(message) == "user"))
 
 
 def _user_words(text: str) -> str:

@@ -19,6 +19,7 @@ from leporello.conversation.compact import CompactionJob, owner_name
 from leporello.errors import InputError, NotFound, StoreConflict, StoreError
 from leporello.fingerprint import common_length, fingerprints, known_lengths
 from leporello.gateway.conversation_cache import MOST_BYTES, OPEN_WEIGHT, ConversationCache
+from leporello.ledger.user_text import title_from
 from leporello.messages import Message
 from leporello.plugins.host import PluginHost
 from leporello.store import Store
@@ -233,7 +234,13 @@ class ProxiedConversations:
     # -- beginning, branching, adding
 
     def _begin(self, hint: ConversationHint, values: Sequence[bytes]) -> CachedConversation:
-        about = Metadata(platform=PLATFORM, model=hint.model, owner=hint.owner, custom={"chain": hint.start.hex()})
+        about = Metadata(
+            title_from(hint.messages),
+            platform=PLATFORM,
+            model=hint.model,
+            owner=hint.owner,
+            custom={"chain": hint.start.hex()},
+        )
         record = self.store.conversations.create(id_of(values[-1]), about)
         return self._add(CachedConversation(record.id, []))
 
