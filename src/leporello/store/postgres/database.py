@@ -74,6 +74,19 @@ class BoundedConnection(psycopg.Connection[Row]):
             self.answer_seconds = usual
 
 
+class BoundedAsyncConnection(psycopg.AsyncConnection[Row]):
+    """The same for those who wait on an event loop."""
+
+    answer_seconds = 6.0
+
+    async def wait(self, gen: Generator[Any, Any, _Value], *args: Any, **more: Any) -> _Value:
+        try:
+            return await super().wait(_bounded(gen, self.answer_seconds), *args, **more)
+        except ServerSilent:
+            self.pgconn.finish()
+            raise
+
+
 def _bounded(inner: Generator[Any, Any, _Value], seconds: float) -> Generator[Any, Any, _Value]:
     """The same steps; `ServerSilent` when none of them could be taken for this long."""
     heard = time.monotonic()
@@ -355,4 +368,3 @@ def _unreachable(text: str, url: str) -> StoreUnavailable:
     """A server that answered has a reason that waiting does not mend, but for one that is starting or ending."""
     refused = "FATAL" in text and not _PASSING.search(text)
     return (StoreUnavailable if refused else StoreUnreachable)(f"{url} can't be reached: {text}")
-
