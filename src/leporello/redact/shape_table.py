@@ -17,7 +17,6 @@ from leporello.redact.values import (
     is_strange,
 )
 
-
 _TELLING = "(?:passw|passphrase|secret|token|api_?-?key|pwd)"
 
 
