@@ -71,7 +71,7 @@ def command(
         raise InputError(f"The server needs more packages ({error.name}): pip install 'leporello[gateway]'") from None
 
     change = _KeyChange(**keys)
-    if change.add_key or change.remove_key or change.list_keys:
+    if change.add_key is not None or change.remove_key is not None or change.list_keys:
         _change_keys(Keys, context.home.path, change)
         return
     upstreams = {"upstream": {"base_url": upstream, "models": "*"}} if upstream else None
@@ -84,10 +84,10 @@ def _change_keys(kept: type[Keys], home: Path, change: _KeyChange) -> None:
     if change.list_keys:
         for key in kept.load(home).keys:
             click.echo(key.name)
-    if change.remove_key:
+    if change.remove_key is not None:
         kept.load(home).remove(change.remove_key).save(home)
         note(f"Removed the key {change.remove_key}; a running server accepts it until it is restarted.")
-    if change.add_key:
+    if change.add_key is not None:
         rights = {
             "agent": not change.no_agent,
             "operator": change.operator,
