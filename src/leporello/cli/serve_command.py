@@ -118,14 +118,15 @@ def mcp(context: CommandContext, http: bool, host: str, port: int, url: str | No
         raise InputError("Whoever reaches this server can read all conversations: it serves this machine only.", host)
     try:
         # An optional extra, and heavy: only this command pays for it.
-        from leporello.mcp import RecallService, make_server  # noqa: PLC0415
+        from leporello.mcp import RecallService, browser_checks, make_server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed. Install it with: pip install 'leporello[mcp]'") from None
     with open_store(url or context.settings.store_url) as store:
         server = make_server(RecallService(store, context.settings), read_only=read_only)
         if http:
             note(f"Serving http://{host}:{port}/mcp (Ctrl-C ends it)")
-            server.run("streamable-http", host=host, port=port)
+            checks = browser_checks(host, port)
+            server.run("streamable-http", host=host, port=port, transport_security=checks)
         else:
             with _plain_errors():
                 server.run("stdio")
