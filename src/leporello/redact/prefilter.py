@@ -40,7 +40,7 @@ _HIDDEN = (
 _REWRITTEN = {
     **{word: re.escape(word) for word in HIDING},
     "\x00": rf"[a-z0-9_-](?:{_HIDDEN})[a-z0-9_=:-]|\xf0\x9d[\x90-\x9f]",
-    "\x1b[": r"\x1b[\[\](]|\xc2\x9b|(?:\\(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m",
+    "\x1b[": r"\x1b[\[\](]|\xc2\x9b|(?:\\{1,4}(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m",
     "%3": "%(?:25)*3[ad]",
     r"\u": r"\\u[0-9a-f{]|\\u000000|\\x[2-7][0-9a-f]|\\(?:0[4-7]|1[0-7])[0-7]|\\[/=_:]|\\\r?\n"
     r"|&(?:quot|amp|lt|gt|apos|equals|colon|nbsp|commat|sol|lowbar|#x?[0-9a-f]{2,3});|[a-z](?:''|\"\")[a-z]",

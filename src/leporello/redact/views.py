@@ -150,7 +150,7 @@ _DECORATION = r"""(?:
     )"""
 _ORDER = r"""(?:
       (?:\x1b\[|\x9b)[0-?]{0,40}[@-~]
-    | (?:\\(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m                      # a colour that is written down
+    | (?:\\{1,4}(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m                      # a colour that is written down
     | \x1b\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)
     | \x1b[()*+][A-Za-z0-9]
     )"""
@@ -158,7 +158,7 @@ _ORDER = r"""(?:
 _DECORATED = lazy_regex(rf"^{_DECORATION} | {_ORDER}", re.VERBOSE | re.MULTILINE)
 """What tools put before each line of a text that they show, and the colours they show it in."""
 _BLOCK = lazy_regex(rf"(?:\n{_DECORATION}[^\n]*+)++", re.VERBOSE)
-_COLOURED = lazy_regex(r"[\x1b\x9b]|(?:\\(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m")
+_COLOURED = lazy_regex(r"[\x1b\x9b]|(?:\\{1,4}(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m")
 _NUMBERED = lazy_regex(r"[ \t]{0,8}\d{1,6}[→│|\t]")
 _LITERAL = tuple(lazy_regex(rf"{quote}(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in "\"'")
 _FIRST, _LAST = 300, 600
