@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote
 import anyio.to_thread
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import Resource, ToolAnnotations
 from pydantic import Field
 
@@ -234,6 +235,16 @@ def _resource(about: dict[str, Any]) -> Resource:
         title=about["title"] or about["id"],
         description=f"{about['messages']:,} messages, last active {about['updated']}",
         mime_type=JSON,
+    )
+
+
+def browser_checks(host: str, port: int) -> TransportSecuritySettings:
+    """Only clients that mean this address, and no pages of others: there is no key that would tell them apart."""
+    names = {f"[{host}]" if ":" in host else host, "127.0.0.1", "localhost", "[::1]"}
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[f"{name}:{port or '*'}" for name in sorted(names)],
+        allowed_origins=[f"http://{name}:{port}" for name in sorted(names)],
     )
 
 

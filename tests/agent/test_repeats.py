@@ -202,6 +202,28 @@ def test_what_is_not_there_under_ever_new_names_is_a_circle(name: str, path: str
     assert circled(rows()) <= 12
 
 
+@pytest.mark.parametrize(
+    "form", ["X={} false", "A=1 X={} false", "X='{}' false", 'X="{}" make all', "cd src && X={} false"]
+)
+def test_the_same_failure_with_other_variables_is_a_circle(form: str) -> None:
+    words = "amber birch cedar delta ember fable grove heron inlet jolly kayak lemon mango noble".split()
+    repeats = Repeats()
+    for word in words:
+        arguments = json.dumps({"command": form.format(word)})
+        failed = ToolResult("(no output)", status="exit code 1", details={"exit_code": 1})
+        repeats.note(ToolCall("c", "terminal", arguments, 0), failed, 0.1)
+    assert repeats.too_many
+
+
+def test_other_variables_that_bring_something_else_are_no_circle() -> None:
+    repeats = Repeats()
+    for word in ("amber", "birch", "cedar", "delta", "ember", "fable", "grove", "heron", "inlet", "jolly"):
+        arguments = json.dumps({"command": f"X={word} make"})
+        failed = ToolResult(f"no rule for {word}: {word[::-1]}", status="exit code 2", details={"exit_code": 2})
+        repeats.note(ToolCall("c", "terminal", arguments, 0), failed, 0.1)
+    assert not repeats.too_many
+
+
 def test_a_call_that_fails_again_is_a_circle_whatever_it_says() -> None:
     """Random words in an output, or another comment behind the command, are no news."""
     words = ("alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "willow")

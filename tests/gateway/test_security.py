@@ -59,6 +59,15 @@ def test_keys_at_the_command_line(run_cli: RunCli) -> None:
     assert run_cli("serve", "--list-keys").out == ""
 
 
+@pytest.mark.parametrize("name", ["", " ", " alice", "a\nb", "a\x1b[31m"])
+def test_a_key_has_a_name_that_can_be_told(run_cli: RunCli, name: str) -> None:
+    """Nothing is served instead, and nobody takes it for another's."""
+    refused = run_cli("serve", "--add-key", name)
+    assert refused.code != 0
+    assert "name" in refused.err
+    assert not run_cli("serve", "--list-keys").out
+
+
 def test_only_this_machine_without_a_key(run_cli: RunCli) -> None:
     """Without a key the server refuses to be reachable from elsewhere, and says what to do."""
     refused = run_cli("serve", "--host", "0.0.0.0", "--port", "0")

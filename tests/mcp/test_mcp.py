@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from leporello.config import Home, load_settings
-from leporello.mcp import RecallService, make_server
+from leporello.mcp import RecallService, browser_checks, make_server
 from leporello.store import Store, open_store
 from leporello.store.records import Metadata
 from leporello.testing.sessions import generate
@@ -165,6 +166,25 @@ async def test_over_http_on_this_machine(store: Store, tmp_path: Path) -> None:
                 assert "8443" in json.dumps(found)
         finally:
             process.terminate()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"])
+async def test_pages_of_others_are_not_served(store: Store, host: str) -> None:
+    """Neither of another site, nor of another port of this machine, nor under a name that was made to point here."""
+    server = make_server(RecallService(store, load_settings({}, {})))
+    app = server.streamable_http_app(host=host, transport_security=browser_checks(host, 8765))
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+    async def status(**headers: str) -> int:
+        accepts = {"accept": "application/json, text/event-stream", "host": f"{host}:8765"}
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=f"http://{host}:8765") as client:
+            return (await client.post("/mcp", json=hello, headers={**accepts, **headers})).status_code
+
+    async with app.router.lifespan_context(app):
+        assert await status(origin=f"http://{host}:8765") not in (403, 421)
+        assert await status(origin="http://localhost:9999") == 403
+        assert await status(origin="http://evil.example") == 403
+        assert await status(host="evil.example:8765") == 421
 
 
 def _answers(port: int) -> bool:

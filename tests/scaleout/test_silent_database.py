@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import httpx2
 import pytest
 
 from leporello.errors import StoreUnavailable
+from leporello.gateway.background import QueuedJob, open_queue
 from leporello.gateway.server import open_when_there
 from tests.scaleout.plant import MODEL, Talker, plant, until
 from tests.store.server import Server
@@ -59,6 +61,31 @@ def test_a_worker_that_comes_before_its_database_waits_for_it(
         assert not store.conversations.page().conversations
     starter.join()
     assert capsys.readouterr().err.count("Waiting for it") >= 1
+
+
+def test_a_worker_ends_though_its_database_is_silent(tmp_path: Path, server: Server, database: str) -> None:
+    with plant(tmp_path, database, workers=1) as made:
+        with server.silent():
+            # It raises when the process never ends.
+            made.workers[0].stop()
+        made.workers.clear()
+
+
+def test_a_queue_that_comes_before_its_database_waits_for_it(server: Server, database: str) -> None:
+    """The database may go away between the store's first question and the queue's."""
+    done = threading.Event()
+    server.stop()
+    starter = threading.Timer(2.0, server.start)
+    starter.start()
+
+    async def serve() -> None:
+        queue = open_queue(database)
+        async with queue.serving({"work": lambda _: done.set()}):
+            await asyncio.to_thread(until, lambda: queue.submit(QueuedJob("work", "key")), "the queue takes a job")
+            await asyncio.to_thread(until, done.is_set, "the job is done")
+
+    asyncio.run(serve())
+    starter.join()
 
 
 def test_a_database_that_answers_no_is_an_error_at_once(server: Server) -> None:

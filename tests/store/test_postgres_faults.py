@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreUnavailable
+from leporello.errors import InputError, SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from leporello.store import StoreOptions, open_store
 from leporello.store.records import SearchQuery
 from leporello.store.sql.checkup import Severity
@@ -31,6 +32,9 @@ def shared_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="lep-", dir="/tmp") as folder:
         os.chmod(folder, 0o711)
         yield Path(folder)
+
+
+SECRETS = ("S3cr%ztPw9", "S3cr#tPw9", "S3cr/tPw9", "S3cr?tPw9", "S3cr@tPw9", "S3cr tPw9", "S3cr:tPw9", "S3cr%2FtPw9")
 
 
 def test_a_server_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
@@ -53,6 +57,27 @@ def test_a_password_is_never_shown(server: Server, postgres_url: str) -> None:
     with pytest.raises(StoreUnavailable) as failure:
         open_store("postgresql://postgres:s3cret@/x?host=/nowhere", IMPATIENT)
     assert "s3cret" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(f"postgresql://bob:{password}@localhost:1/x" for password in SECRETS),
+        "postgresql://bob@localhost:1/x?password=S3cr-tPw9&sslmode=disable",
+        "postgresql://localhost:1/x?user=bob&sslpassword=S3cr-tPw9",
+        "postgresql://bob:S3cr-tPw9@[::1/x",
+        "POSTGRESQL://bob:S3cr-tPw9@localhost:1/x",
+        "mysql://bob:S3cr-tPw9@localhost:1/x",
+        "postgresql:/bob:S3cr-tPw9@localhost/x",
+    ],
+)
+def test_no_part_of_any_password_is_shown(url: str) -> None:
+    """Signs that end a password in a proper URL, escapes that are none, options: also in what the driver says."""
+    with pytest.raises((StoreError, InputError)) as failure:
+        open_store(url, IMPATIENT)
+    told = "".join(traceback.format_exception(failure.value))
+    assert "S3cr" not in told
+    assert "tPw9" not in told
 
 
 def test_a_missing_database_is_a_clear_error(server: Server) -> None:

@@ -166,6 +166,28 @@ def test_what_the_users_own_programs_obey_stays_as_it_is(confined: Any, home: Pa
     assert made.details["exit_code"] == 0, made.text
 
 
+@pytest.mark.parametrize(
+    "name", [".mcp.json", ".husky/pre-commit", ".idea/workspace.xml", ".vscode/tasks.json", ".envrc"]
+)
+def test_what_programs_would_obey_is_set_aside_when_a_command_makes_it(confined: Any, home: Path, name: str) -> None:
+    found = find_confinement(confined.workdir, [], [], home / ".leporello", {}, network=True)
+    shop = confined.with_context(confinement=found)
+    made = shop.run("terminal", command=f"mkdir -p $(dirname {name}) && echo id > {name} && echo made")
+    top = name.partition("/")[0]
+    assert not (confined.workdir / top).exists()
+    assert f"{top}.set-aside-" in made.status
+    kept = next(confined.workdir.glob(f"{top}.set-aside-*"))
+    assert (kept if kept.is_file() else next(kept.iterdir())).read_text() == "id\n"
+
+
+def test_a_link_that_programs_would_obey_is_set_aside_too(confined: Any, home: Path) -> None:
+    found = find_confinement(confined.workdir, [], [], home / ".leporello", {}, network=True)
+    shop = confined.with_context(confinement=found)
+    shop.run("terminal", command="mkdir evil && ln -s evil .vscode")
+    assert not (confined.workdir / ".vscode").is_symlink()
+    assert (confined.workdir / "evil").is_dir()
+
+
 def test_settings_of_another_work_tree_stay_as_they_are(confined: Any, home: Path) -> None:
     main = confined.workdir.parent / "main"
     make_repository(main)

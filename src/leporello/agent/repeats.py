@@ -27,6 +27,10 @@ _BLANKS = lazy_regex(r"(?:\\[nrt]|\s)+")
 _NUMBERED = lazy_regex(r"[^\W\d]{0,40}\d[\w.:,+-]*")
 _WORDS = lazy_regex(r"[^\W\d_]{2,}")
 _COMMENT = lazy_regex(r"(?:(?<=\s)|(?<=\"))#[^\"\\]*")
+_ASSIGNED = lazy_regex(
+    r"(?<![^\s\"';&|(])[A-Za-z_]\w{0,60}=(?:[^\s\"'\\;&|]|\\\"[^\"\\]{0,80}\\\"|'[^']{0,80}'){0,80}(?=\s)"
+)
+"""A variable that is set for a command."""
 _TEMPORARY = lazy_regex(r"/(?:var/)?tmp/[^\s'\":,)]+|\btmp[\w.]{4,}")
 # What a clock, a process table or a generator of ids says differs from one run to the next.
 _NOISE = lazy_regex(
@@ -94,7 +98,8 @@ def _digests(call: ToolCall, result: ToolResult) -> list[str]:
 
     A result is its lines in any order, without times, durations, ids and temporary names; that of a failure without
     numbers of any kind. Successful calls are alike with the same arguments and other numbers; failures with the same
-    arguments whatever they say, and with the same words whatever was called, which is left out of them.
+    arguments whatever they say, with other variables and the same words, and with the same words whatever was called,
+    which is left out of them.
     Comments of a command say nothing about what it does.
     """
     given = parse_json(call.arguments)
@@ -109,6 +114,7 @@ def _digests(call: ToolCall, result: ToolResult) -> list[str]:
     told = set(_WORDS.findall(bare)) - set(_WORDS.findall(f"{call.name} {arguments} exit code"))
     alike = [_hash("", *sorted(told))] if sum(map(len, told)) >= LEAST_TOLD else []
     given_again = _NUMBERED.sub("0", arguments)
+    alike.append(_hash(call.name, _ASSIGNED.sub("", given_again), bare, "assigned"))
     return [_hash(call.name, given_again, bare), _hash(call.name, given_again, "failed"), *alike]
 
 

@@ -71,7 +71,7 @@ def command(
         raise InputError(f"The server needs more packages ({error.name}): pip install 'leporello[gateway]'") from None
 
     change = _KeyChange(**keys)
-    if change.add_key or change.remove_key or change.list_keys:
+    if change.add_key is not None or change.remove_key is not None or change.list_keys:
         _change_keys(Keys, context.home.path, change)
         return
     upstreams = {"upstream": {"base_url": upstream, "models": "*"}} if upstream else None
@@ -84,10 +84,10 @@ def _change_keys(kept: type[Keys], home: Path, change: _KeyChange) -> None:
     if change.list_keys:
         for key in kept.load(home).keys:
             click.echo(key.name)
-    if change.remove_key:
+    if change.remove_key is not None:
         kept.load(home).remove(change.remove_key).save(home)
         note(f"Removed the key {change.remove_key}; a running server accepts it until it is restarted.")
-    if change.add_key:
+    if change.add_key is not None:
         rights = {
             "agent": not change.no_agent,
             "operator": change.operator,
@@ -118,14 +118,15 @@ def mcp(context: CommandContext, http: bool, host: str, port: int, url: str | No
         raise InputError("Whoever reaches this server can read all conversations: it serves this machine only.", host)
     try:
         # An optional extra, and heavy: only this command pays for it.
-        from leporello.mcp import RecallService, make_server  # noqa: PLC0415
+        from leporello.mcp import RecallService, browser_checks, make_server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed. Install it with: pip install 'leporello[mcp]'") from None
     with open_store(url or context.settings.store_url) as store:
         server = make_server(RecallService(store, context.settings), read_only=read_only)
         if http:
             note(f"Serving http://{host}:{port}/mcp (Ctrl-C ends it)")
-            server.run("streamable-http", host=host, port=port)
+            checks = browser_checks(host, port)
+            server.run("streamable-http", host=host, port=port, transport_security=checks)
         else:
             with _plain_errors():
                 server.run("stdio")

@@ -97,6 +97,8 @@ class Keys:
 
     def add(self, name: str, **rights: Any) -> tuple[Keys, str]:
         """The list with a new key, and the key: it is shown once and nowhere stored. `rights` are fields of `Key`."""
+        if not name.strip() or name != name.strip() or not name.isprintable():
+            raise ConfigError("A key's name is printable text in one line, without blanks around it.")
         if any(key.name == name for key in self.keys):
             raise ConfigError(f"There is a key named {name!r} already. Remove it first, or use another name.")
         secret = PREFIX + secrets.token_urlsafe(32)

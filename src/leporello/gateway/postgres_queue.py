@@ -2,7 +2,8 @@
 
 Its tables lie in a schema of their own, whose name tells which version of the tables it is: workers of two versions,
 as during an upgrade, never meet in one table. Jobs of a worker that died are given to another one as soon as its
-heartbeat has been missing for a few seconds. A database that goes away is waited for.
+heartbeat has been missing for a few seconds. A database that goes away, or is not there yet, is waited for; one that is
+silent keeps nobody from ending.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from psycopg import sql
 
 from leporello.errors import LeporelloError
 from leporello.gateway.background import Handler, QueuedJob
-from leporello.store.postgres.database import network_options
+from leporello.store.postgres.database import BoundedAsyncConnection, BoundedConnection, network_options
 
 CONCURRENCY = 2
 BEAT_SECONDS = 2.0
@@ -33,6 +34,10 @@ POLL_SECONDS = 1.0
 PAUSE_SECONDS = 1.0
 SUBMIT_SECONDS = 5.0
 CONNECT_SECONDS = 5
+OPEN_SECONDS = 5.0
+"""After so long without its database a worker serves what it can; jobs are taken in as soon as it is there."""
+PREPARE_SECONDS = 30.0
+"""Another worker that makes the tables may keep the server busy for so long."""
 MOST_ATTEMPTS = 4
 _LOCK = 0x4C455051
 log = logging.getLogger("leporello.jobs")
@@ -67,37 +72,65 @@ class PostgresQueue:
         # Its own loggers print whole jobs and stack traces; what matters is said here.
         logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
-        await asyncio.to_thread(self._prepare)
+        opened = asyncio.Event()
+        serving = asyncio.create_task(self._serve(handlers, opened))
+        waiting = asyncio.create_task(opened.wait())
+        await asyncio.wait((serving, waiting), timeout=OPEN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if serving.done():
+            serving.result()
+        try:
+            yield
+        finally:
+            self._app = None
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    async def _serve(self, handlers: Mapping[str, Handler], opened: asyncio.Event) -> None:
+        app = await self._opened(handlers)
+        self._app, self._loop = app, asyncio.get_running_loop()
+        opened.set()
+        try:
+            await asyncio.gather(self._work(app), self._rescue(app))
+        finally:
+            await app.close_async()
+
+    async def _opened(self, handlers: Mapping[str, Handler]) -> procrastinate.App:
+        """The queue, as soon as its database is there."""
+        while True:
+            try:
+                await asyncio.to_thread(self._prepare)
+                app = procrastinate.App(connector=self._connector())
+                for kind, handler in handlers.items():
+                    # Named by the kind of job, not by where the code stands: workers of another version know it, too.
+                    app.task(name=kind, queue="leporello", retry=_RETRY)(_task(handler))
+                await app.open_async()
+            except (exceptions.ConnectorException, psycopg.OperationalError) as error:
+                log.warning('{"problem": "queue", "kind": "%s"}', type(error).__name__)
+                await asyncio.sleep(PAUSE_SECONDS)
+            else:
+                return app
+
+    def _connector(self) -> procrastinate.PsycopgConnector:
         known = psycopg.conninfo.conninfo_to_dict(self._url)
         given = known.get("options") or ""
-        connector = procrastinate.PsycopgConnector(
+        return procrastinate.PsycopgConnector(
             conninfo=self._url,
+            connection_class=BoundedAsyncConnection,
             kwargs={
                 "options": f"{given} -c search_path={self.schema},public",
                 "connect_timeout": CONNECT_SECONDS,
-                **network_options(known, None),
+                **network_options(known, BoundedAsyncConnection.answer_seconds),
             },
             min_size=1,
             max_size=3,
+            timeout=SUBMIT_SECONDS,
         )
-        app = procrastinate.App(connector=connector)
-        for kind, handler in handlers.items():
-            # Named by the kind of job, not by where the code stands: workers of another version know it, too.
-            app.task(name=kind, queue="leporello", retry=_RETRY)(_task(handler))
-        async with app.open_async():
-            self._app, self._loop = app, asyncio.get_running_loop()
-            beside = [asyncio.create_task(self._work(app)), asyncio.create_task(self._rescue(app))]
-            try:
-                yield
-            finally:
-                self._app = None
-                for task in beside:
-                    task.cancel()
-                await asyncio.gather(*beside, return_exceptions=True)
 
     def _prepare(self) -> None:
         """Make the tables where they are missing; several workers may come at the same time."""
-        with psycopg.connect(self._url, connect_timeout=CONNECT_SECONDS) as connection:
+        with BoundedConnection.connect(self._url, connect_timeout=CONNECT_SECONDS) as connection:
+            connection.answer_seconds = PREPARE_SECONDS
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             there = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (self.schema,)).fetchone()
             if there is None:
@@ -108,7 +141,8 @@ class PostgresQueue:
 
     async def _work(self, app: procrastinate.App) -> None:
         """Do jobs for as long as this process serves; a lost database ends the worker, and another one is begun."""
-        while True:
+        # A worker that is told to end while the database is away says that it is away, not that it was told to end.
+        while self._app is app:
             try:
                 # It polls: a listening connection would not come back after a restart of the database.
                 await app.run_worker_async(

@@ -200,6 +200,7 @@ INPUTS = _sizes(
     ),
     ("vertex-input-token-count-is", r"input token count is <input> but (?:the )?model only supports up to <limit>"),
     ("yandex-no-more-than", r"input tokens must be no more than <limit>, got <input>"),
+    ("trtllm-max-seq-len", r"prompt length <input> plus query length \d{1,9} is larger than max_seq_len <limit>"),
     ("trtllm-max-num-tokens", r"prompt length \(<input>(?:\.\d)?\).{0,60} not exceed max_num_tokens \(<limit>\)"),
     ("titan-too-many-input", r"max input tokens: <limit>, request input token count: <input>"),
     (

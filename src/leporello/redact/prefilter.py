@@ -32,12 +32,20 @@ _GLUE = lazy_regex(
     r"(?:[ \t]{0,8}\d{1,6}[^\w\"'\n]{1,4}|[+>-]{1,4})?[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?\\{0,3}[\"']"
 )
 """Between two strings that are one, perhaps with a line's number."""
+_HIDDEN = (
+    r"\x00|\xc2\xad|\xcd\x8f|\xd8\x9c|\xe1\x85[\x9f\xa0]|\xe1\xa0[\x8b-\x8e]|\xe2\x80[\x8b-\x8f\xaa-\xae]"
+    r"|\xe2\x81[\xa0-\xaf]|\xe3\x85\xa4|\xef\xb8[\x80-\x8f]|\xef\xbb\xbf|\xef\xbe\xa0|\xf3\xa0[\x80-\xbf][\x80-\xbf]"
+)
+"""What is not seen, in UTF-8."""
 _REWRITTEN = {
-    "\x1b[": r"\x1b\[",
-    r"\u": r"\\u[0-9a-f]{4}|\\/|\\\r?\n|&(?:quot|amp|lt|gt|apos|#39|#x27|#34);",
+    **{word: re.escape(word) for word in HIDING},
+    "\x00": rf"[a-z0-9_-](?:{_HIDDEN})[a-z0-9_=:-]|\xf0\x9d[\x90-\x9f]",
+    "\x1b[": r"\x1b[\[\](]|\xc2\x9b|(?:\\{1,4}(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m",
+    "%3": "%(?:25)*3[ad]",
+    r"\u": r"\\u[0-9a-f{]|\\u000000|\\x[2-7][0-9a-f]|\\(?:0[4-7]|1[0-7])[0-7]|\\[/=_:]|\\\r?\n"
+    r"|&(?:quot|amp|lt|gt|apos|equals|colon|nbsp|commat|sol|lowbar|#x?[0-9a-f]{2,3});|[a-z](?:''|\"\")[a-z]",
     "<b>": r"</?(?:b|strong|i|em|u|code|kbd|tt|pre|span|font|mark|t[dhr])[ >]",
     "\u017f": r"\xc4[\xb0\xb1]|\xc5\xbf|\xe2\x84\xaa",  # letters that pass for i, s and k where case does not matter
-    **{word: re.escape(word) for word in HIDING},
 }
 """What stands in a text whose letters are others when it is read otherwise."""
 _GLUED, _READS = "glued", "reads"
@@ -176,6 +184,13 @@ _CLOSER: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(("1. ", "1) "), lazy_regex(r"1[.)][ ][a-z]{3,8}(?:[ ,;]{1,3}\d|[ ,;]{0,2}[\r\n\\\"'<])")),
     "auth": lazy_regex(
         r"auth\w{0,12}(?:\s|\\[nrt]){0,4}[=(][ \t(]{0,6}(?:\\{0,3}[\"'][^\"'\n]{1,64}[\"']|[\r\n]|\\[nr])"
+    ),
+    "basic ": lazy_regex(r"basic[ ]{1,3}[a-z0-9+/]{8}"),
+    'name="': lazy_regex(r"name=\"[\w.-]{0,40}(?:passw|passphrase|secret|token|api_?-?key|pwd)"),
+    "string(": lazy_regex(r"string\(\d{1,6}\)[ ]\""),
+    "value": lazy_regex(
+        r"value\\?[\"']?[ \t]{0,3}[:=][ \t]{0,3}\\?[\"']?[^\s\"',;{}<>\\]{4,256}\\?[\"']?,?(?:\s|\\[nrt]){0,40}"
+        r"\\?[\"']?(?:name|key|id)\\?[\"']?[ \t]{0,3}[:=]"
     ),
     "identified ": lazy_regex(r"identified\s{1,64}(?:with|by|password)"),
     **dict.fromkeys(("type(", "value(", "fill(", "fill_in("), _FILLING),

@@ -71,7 +71,7 @@ _WINDOW, _BELOW_WINDOW, _BEFORE = 110, 200, 70
 _MOST_WORDS, _NEAR = 9, 4
 _BELOW = lazy_regex(
     r"""(?:[^\n:：.!?`"']{0,60}[:：][ \t*_]{0,4}\r?\n | [ ]for[ ][^\n:]{1,120}:[ \t]{0,4}\r?\n
-    | [^\n.!?`"']{0,30}[ ](?:below|follows|here)[.:]?[ \t]{0,4}\r?\n
+    | [^\n.!?`"']{0,30}[ ](?:(?:below|follows|here)[.:]?|(?P<bare>is|are|was|to|ist|lautet|est|es|è|é))[ \t]{0,4}\r?\n
     | [ \t*_]{0,4}\r?\n[ \t]{0,8}[-=~]{3,40}[ \t]{0,4}\r?\n)
     (?:[ \t>|]{0,8}\r?\n){0,2}
     (?:[ \t>]{0,8}(?:```|~~~)[\w-]{0,12}[ \t]{0,4}\r?\n)?
@@ -206,7 +206,8 @@ def _below(text: str, name: _Name) -> SecretSpan | None:
     if found is None:
         return None
     value = found["value"].rstrip(_TRIM)
-    if is_file_name(value) or not _is_said(value, name, linked=True):
+    # Without a colon the line may just go on.
+    if is_file_name(value) or not (is_strange(value) if found["bare"] else _is_said(value, name, linked=True)):
         return None
     start = found.start("value")
     return SecretSpan(start, start + len(value), "spoken")

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.values import is_chosen, is_literal, is_opaque_literal, is_password_literal, is_strange
+from leporello.redact.values import (
+    is_card,
+    is_chosen,
+    is_literal,
+    is_opaque_literal,
+    is_pair,
+    is_password_literal,
+    is_strange,
+)
 
-
-def _anything(value: str) -> bool:
-    return True
-
-
-def _is_card(digits: list[int]) -> bool:
-    """Whether the last digit of a card's number is the one that the others give."""
-    doubled = [digit if place % 2 == 0 else sum(divmod(2 * digit, 10)) for place, digit in enumerate(reversed(digits))]
-    return sum(doubled) % 10 == 0 and len(set(digits)) > 1
+_TELLING = "(?:passw|passphrase|secret|token|api_?-?key|pwd)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Shape:
     kind: str
     words: tuple[str, ...]
     pattern: re.Pattern[str]
-    accepts: Callable[[str], bool] = _anything
+    accepts: Callable[[str], bool] = bool
     behind: tuple[str, ...] = ()
     """One of these must stand on the same line within a few hundred characters before."""
     lines: bool = False
@@ -76,12 +76,52 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "bearer", ("bearer",), lazy_regex(r"bearer[ \t]{1,3}([A-Za-z0-9._~+/=|-]{8,4096}+)", re.I), is_opaque_literal
     ),
-    # scheme://user:password@host: the last @ before a slash ends the password.
+    Shape("basic", ("basic ",), lazy_regex(r"basic[ ]{1,3}([A-Za-z0-9+/]{8,1024}+={0,2})", re.I), is_pair),
+    # scheme://user:password@host: the last @ before a slash ends the password, which may hold one behind no port.
     Shape(
         "address",
         ("://",),
-        lazy_regex(r"""://[^\s/:@'"<>`]{0,128}:([^\s/'"<>`]{1,8192}|[A-Za-z0-9+/=]{64,8192})@(?=[\w\[.$%{-])"""),
+        lazy_regex(
+            r"""://[^\s/:@'"<>`]{0,128}:([^\s/'"<>`]{1,8192}|(?!\d{1,5}/)[^\s'"<>`@]{1,256}|[A-Za-z0-9+/=]{64,8192})"""
+            r"""@(?=[\w\[.$%{-])"""
+        ),
         is_password_literal,
+    ),
+    # Forms and dumps: a name and, on a line below it or before it, its value.
+    Shape(
+        "form",
+        ('name="',),
+        lazy_regex(
+            rf"""name="[\w.-]{{0,40}}{_TELLING}[\w.-]{{0,40}}"[^\n]{{0,80}}\r?\n(?:[\w-]{{1,40}}:[^\n]{{0,80}}\r?\n){{0,3}}"""
+            r"""\r?\n([^\r\n]{4,256}+)""",
+            re.I,
+        ),
+        is_literal,
+    ),
+    Shape(
+        "form",
+        ("value",),
+        lazy_regex(
+            r"""value["']?[ \t]{0,3}[:=][ \t]{0,3}["']?([^\s"',;{}<>]{4,256})["']?,?\s{0,40}"""
+            rf"""["']?(?:name|key|id)["']?[ \t]{{0,3}}[:=][ \t]{{0,3}}["']?[\w.-]{{0,40}}{_TELLING}""",
+            re.I,
+        ),
+        is_literal,
+    ),
+    Shape(
+        "dump",
+        ("string(",),
+        lazy_regex(r"""string\(\d{1,6}\)[ ]"([^"\n]{3,256}+)\""""),
+        is_literal,
+        behind=tuple(f'{name}"]=>' for name in ("password", "passwd", "pass", "pwd", "secret", "token", "key")),
+        lines=True,
+    ),
+    Shape(
+        "text",
+        ('= """', "= '''"),
+        lazy_regex(r"""=[ ](?:\"{3}|'{3})[ \t]{0,4}\r?\n[ \t]{0,40}(\S{4,256}?)[ \t]{0,8}\r?\n?(?:\"{3}|'{3})"""),
+        is_literal,
+        behind=("password", "passwd", "passphrase", "secret", "token", "api_key"),
     ),
     Shape(
         "address",
@@ -92,17 +132,8 @@ SHAPES: tuple[Shape, ...] = (
     Shape("address", (":thin:",), lazy_regex(r""":thin:[\w.]{1,64}/([^\s@'"]{2,128})@""", re.I), is_literal),
     Shape(
         "signature",
-        (
-            "sig=",
-            "signature=",
-            "security-token=",
-            "accountkey=",
-            "sharedaccesskey=",
-            "credential=",
-            "?key=",
-            "&key=",
-            "?code=",
-            "&code=",
+        tuple(
+            "sig= signature= security-token= accountkey= sharedaccesskey= credential= ?key= &key= ?code= &code=".split()
         ),
         lazy_regex(r"[?&a-z-]{1,64}=([A-Za-z0-9%+/=_-]{16,8192}+)", re.I),
         is_opaque_literal,
@@ -139,9 +170,7 @@ SHAPES: tuple[Shape, ...] = (
         is_literal,
         behind=("curl", "http", "wget"),
     ),
-    Shape(
-        "command", ("sshpass -p", "sshpass -p"), lazy_regex(r"""sshpass -p\s{0,2}["']?([^\s"']{2,128}+)"""), is_literal
-    ),
+    Shape("command", ("sshpass -p",), lazy_regex(r"""sshpass -p\s{0,2}["']?([^\s"']{2,128}+)"""), is_literal),
     Shape(
         "command",
         (" -p",),
@@ -303,7 +332,7 @@ SHAPES: tuple[Shape, ...] = (
         "card",
         ("card", "visa", "karte", "tarjeta", "carte", "cartão"),
         lazy_regex(r"\w{4,7}[^\n\d]{0,40}(\d{4}(?:[ -]?\d{4}){2}[ -]?\d{2,4})(?!\d)", re.I),
-        lambda value: _is_card([int(digit) for digit in value if digit.isdigit()]),
+        lambda value: is_card([int(digit) for digit in value if digit.isdigit()]),
     ),
     # A user and, beside it, the password.
     Shape(
@@ -427,18 +456,7 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "markup",
-        (
-            "password>",
-            "passwd>",
-            "passphrase>",
-            "secret>",
-            "apikey>",
-            "api-key>",
-            "token>",
-            "pwd>",
-            "pass>",
-            "privatekey>",
-        ),
+        tuple("password> passwd> passphrase> secret> apikey> api-key> token> pwd> pass> privatekey>".split()),
         lazy_regex(
             r"(?<![\s<])[a-z-]{1,64}>\s{0,40}([^<>\s]{1,65536}+)\s{0,40}</|(?<=<)[a-z-]{1,64}>\s{0,40}([^<>\s]{1,65536}+)\s{0,40}</",
             re.I,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from itertools import pairwise
 
@@ -288,3 +289,20 @@ def is_phrase_word(word: str, *, first: bool) -> bool:
 def is_term(value: str) -> bool:
     """`base64-encoded`, `sha256`, a mail address, a path: what is said of passwords, with a digit in it."""
     return _TERM.match(value) is not None or _MAIL_ADDRESS.match(value) is not None or _is_path(value)
+
+
+def is_card(digits: list[int]) -> bool:
+    """Whether the last digit of a card's number is the one that the others give."""
+    doubled = [digit if place % 2 == 0 else sum(divmod(2 * digit, 10)) for place, digit in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0 and len(set(digits)) > 1
+
+
+def is_pair(value: str) -> bool:
+    """Whether these are a user's name and password in base64."""
+    try:
+        return _PAIR.fullmatch(base64.b64decode(value, validate=True).decode()) is not None
+    except ValueError:
+        return False
+
+
+_PAIR = lazy_regex(r"[^\s:]{1,128}:[ -~]{3,512}")

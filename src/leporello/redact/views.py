@@ -7,6 +7,7 @@ view.origin(span)                       ->   the same place in the text itself
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,7 +33,9 @@ class View:
     @property
     def is_only_reading(self) -> bool:
         """From the text's beginning on, with a number before each line or with colours: it reads in no other way."""
-        return self.start == 0 and (_COLOUR in self.source or _NUMBERED.match(self.source) is not None)
+        return self.start == 0 and (
+            _COLOURED.search(self.source) is not None or _NUMBERED.match(self.source) is not None
+        )
 
     def origin(self, span: SecretSpan) -> SecretSpan:
         """The same place in the text."""
@@ -70,30 +73,49 @@ class View:
         return starts, origins
 
 
-_FULL_WIDTH = "\uff1d\uff21-\uff3a\uff3f\uff41-\uff5a"
-_INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
-HIDING = frozenset(("%4", "%5", "%6", "%7", *"\uff1d\uff50\uff53\uff4b\uff54\u00ad\u200b\u200c\u200e\u2060\ufeff"))
+_OTHER_LETTERS = "\uff0d\uff0e\uff10-\uff19\uff1d\uff21-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff"
+_INVISIBLE = (
+    "\x00\u00ad\u034f\u061c\u115f\u1160\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\U000e0000-\U000e0fff"
+)
+HIDING = frozenset(
+    (
+        "%3",
+        "%4",
+        "%5",
+        "%6",
+        "%7",
+        "\x00",
+        "\x1b[",
+        *"\uff1d\uff50\uff53\uff4b\uff54\u00ad\u200b\u200c\u200e\u2060\ufeff",
+    )
+)
 """One of these stands in a text that hides a telling name."""
-_DISGUISED = lazy_regex(rf"(?P<wide>[{_FULL_WIDTH}])|[{_INVISIBLE}]|%(?P<percent>[4-7][0-9a-fA-F])")
+_DISGUISED = lazy_regex(rf"(?P<letter>[{_OTHER_LETTERS}])|[{_INVISIBLE}]|%(?:25){{0,3}}(?P<percent>[2-7][0-9a-fA-F])")
 # Patterns begin with a sign of their own: that makes it quick to pass over all others.
 _ESCAPE = lazy_regex(
-    r"""\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<sign>["'/\\nrt])|(?P<glue>\r?\n[ \t]{0,40}))
-    | &(?P<entity>quot|amp|lt|gt|apos|\#39|\#x27|\#34);
+    r"""\\(?:u(?P<code>[0-9a-fA-F]{4})|(?:x|U000000|u\{)(?P<short>[2-7][0-9a-fA-F])\}?|(?P<octal>(?:0[4-7]|1[0-7])[0-7])
+      |(?P<sign>["'/\\nrt=_:])|(?P<glue>\r?\n[ \t]{0,40}))
+    | &(?:(?P<entity>quot|amp|lt|gt|apos|equals|colon|nbsp|commat|sol|lowbar)|\#(?:x(?P<hexed>[2-7][0-9a-fA-F])
+      |(?P<number>3[2-9]|[4-9]\d|1[01]\d|12[0-6])));
+    | (?<=\w)=\r?\n(?=\w)
+    | (?<=\w)(?:''|""|'"|"')(?=\w)
     | "[ \t]{0,8}(?:[+.&][ \t]{0,8}(?:_?\r?\n[ \t]{0,40})?|\\?\r?\n[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?"
     | '[ \t]{0,8}(?:[+.&][ \t]{0,8}(?:_?\r?\n[ \t]{0,40})?|\\?\r?\n[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?' """,
     re.VERBOSE,
 )
 _OTHER_ESCAPE = RarePattern(
     lazy_regex(
-        r"""\\(?:u[0-9a-fA-F]{4}|\r?\n)|&(?:quot|amp|lt|gt|apos|#39|#x27|#34);|["'][ \t]{0,8}(?:[+.&][ \t]{0,8}"""
+        r"""\\(?:u[0-9a-fA-F{]|U000000|x[2-7]|[01][0-7]{2}|[=_:]|\r?\n)|&(?:[a-z]{2,6}|#x?[0-9a-fA-F]{2,3});|=\r?\n"""
+        r"""|\w["']{2}\w|["'][ \t]{0,8}(?:[+.&][ \t]{0,8}"""
         r"""(?:_?\r?\n[ \t]{0,40})?|\\?\r?\n[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?["']"""
     )
 )
 """Those of `_ESCAPE` that are no sign behind a backslash."""
-_GLUED = lazy_regex(r"""["'][ \t]{0,8}(?:\r?\n|[+.&])""")
+_GLUED = lazy_regex(r"""["'](?:[ \t]{0,8}(?:\r?\n|[+.&])|["']\w)|=\r?\n\w""")
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t"}
 _COMMON = {f"\\{sign}": _SIGNS.get(sign, sign) for sign in "\"'/\\nrt"}
-_ENTITIES = {"quot": '"', "amp": "&", "lt": "<", "gt": ">", "apos": "'", "#39": "'", "#x27": "'", "#34": '"'}
+_ENTITIES = dict(zip("quot amp lt gt apos equals colon nbsp commat sol lowbar".split(), "\"&<>'=: @/_", strict=True))
 _STRING = r"""(?:"(?:[^"\\\n]|\\.){0,400}+"|'(?:[^'\\\n]|\\.){0,400}+')"""
 _ARGUMENTS = lazy_regex(rf"""\[\s{{0,80}}{_STRING}(?:\s{{0,80}},\s{{0,80}}{_STRING}){{1,200}}+""")
 _BETWEEN = lazy_regex(r"""["']\s{0,80},\s{0,80}["']""")
@@ -126,10 +148,17 @@ _DECORATION = r"""(?:
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,12}[ ](?:\[?[A-Za-z]{4,8}\]?:?[ ])?(?:\[[\w.-]{1,40}\]:?[ ])?
     | [\w./@+-]{1,120}+(?::\d{1,6}:|[ ]{1,20}[|│][ ])                    # grep, compose
     )"""
-_DECORATED = lazy_regex(rf"^{_DECORATION} | \x1b\[[0-9;]{{0,16}}[A-Za-z]", re.VERBOSE | re.MULTILINE)
+_ORDER = r"""(?:
+      (?:\x1b\[|\x9b)[0-?]{0,40}[@-~]
+    | (?:\\{1,4}(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m                      # a colour that is written down
+    | \x1b\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)
+    | \x1b[()*+][A-Za-z0-9]
+    )"""
+"""What a terminal is told between the letters."""
+_DECORATED = lazy_regex(rf"^{_DECORATION} | {_ORDER}", re.VERBOSE | re.MULTILINE)
 """What tools put before each line of a text that they show, and the colours they show it in."""
 _BLOCK = lazy_regex(rf"(?:\n{_DECORATION}[^\n]*+)++", re.VERBOSE)
-_COLOUR = "\x1b["
+_COLOURED = lazy_regex(r"[\x1b\x9b]|(?:\\{1,4}(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m")
 _NUMBERED = lazy_regex(r"[ \t]{0,8}\d{1,6}[→│|\t]")
 _LITERAL = tuple(lazy_regex(rf"{quote}(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in "\"'")
 _FIRST, _LAST = 300, 600
@@ -152,7 +181,7 @@ def strung(text: str) -> Iterator[View]:
 
 def undecorated(text: str) -> Iterator[View]:
     """Lines of a text without the numbers, signs, names of files and times that stand before them."""
-    if _COLOUR in text:
+    if _COLOURED.search(text):
         yield from _rewritten(text, 0, len(text), _DECORATED, "")
         return
     for block in _BLOCK.finditer(
@@ -212,8 +241,9 @@ def _plain(found: re.Match[str]) -> str:
     common = _COMMON.get(found[0])
     if common is not None:
         return common
-    if found["code"]:
-        return chr(int(found["code"], 16))
+    for name, base in (("code", 16), ("short", 16), ("octal", 8), ("hexed", 16), ("number", 10)):
+        if found[name]:
+            return chr(int(found[name], base))
     if found["entity"]:
         return _ENTITIES[found["entity"]]
     sign = found["sign"]
@@ -231,7 +261,7 @@ def _laid_out(found: re.Match[str]) -> str:
 
 
 def _undisguised(found: re.Match[str]) -> str:
-    """Letters of full width and letters as percent codes are letters; what is not seen is not there."""
-    if found["wide"]:
-        return chr(ord(found["wide"]) - 0xFEE0)
+    """Letters of full width, bold ones and letters as percent codes are letters; what is not seen is not there."""
+    if found["letter"]:
+        return unicodedata.normalize("NFKC", found["letter"])
     return chr(int(found["percent"], 16)) if found["percent"] else ""

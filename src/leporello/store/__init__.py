@@ -8,7 +8,7 @@ from leporello.errors import InputError, NotFound, StoreConflict
 from leporello.store.records import ConversationRecord, Metadata
 from leporello.store.sql.checkup import Care
 from leporello.store.sql.conversations import Conversations
-from leporello.store.sql.database import Database, StoreOptions
+from leporello.store.sql.database import Database, StoreOptions, without_password
 from leporello.store.sql.inbox import Fence, FencedDatabase, Inbox, Leases
 from leporello.store.sql.log import Log
 from leporello.store.sql.search import SearchIndex
@@ -76,6 +76,8 @@ def open_store(url: str, options: StoreOptions | None = None) -> Store:
     """Open the store at a URL, and create or migrate it when it is writable."""
     chosen = options or StoreOptions()
     scheme, separator, _ = url.partition("://")
+    if not separator and url.startswith(("postgresql:", "postgres:")):
+        raise InputError("A PostgreSQL URL begins with postgresql://.")
     if not separator or scheme == "sqlite":
         # The database driver behind a URL is loaded only when that URL is used.
         from leporello.store.sqlite import open_sqlite  # noqa: PLC0415
@@ -89,7 +91,8 @@ def open_store(url: str, options: StoreOptions | None = None) -> Store:
             missing = f"PostgreSQL needs more packages ({error.name}): pip install 'leporello[postgres]'"
             raise InputError(missing) from None
         return open_postgres(url, chosen)
-    raise InputError(f"Unknown store {scheme!r}. Use sqlite:///path or postgresql://user@host/database.", url)
+    known = "Use sqlite:///path or postgresql://user@host/database."
+    raise InputError(f"Unknown store {scheme!r}. {known}", without_password(url))
 
 
 def sqlite_path(url: str) -> str:

@@ -12,6 +12,7 @@ import json
 import os
 import pwd
 import re
+import secrets
 import subprocess
 import sys
 from collections import deque
@@ -174,7 +175,7 @@ class Confinement:
     """Read-only, even below a hidden or a writable folder."""
     hidden: tuple[Path, ...] = ()
     absent: tuple[Path, ...] = ()
-    """Files that must not come into being: they are removed when a command has ended."""
+    """What must not come into being, since other programs obey it: it is set aside when a command has ended."""
     network: bool = True
     program: str = ""
     why_not: str = ""
@@ -205,16 +206,27 @@ def find_confinement(
     obeyed = {file: root for root in written for file in _obeyed(root, written) if not hidden & {file, *file.parents}}
     # A folder above such a file is a mount of its own: another could be put in its place otherwise.
     above = [up for file, root in obeyed.items() for up in file.parents if root in up.parents]
-    common = (file.with_name("commondir") for file in obeyed if file.name == "config")
+    missing = [file.with_name("commondir") for file in obeyed if file.name == "config"]
+    missing += [path.resolve() / name for path in (workdir, *roots) for name in sorted(READ_ONLY)]
     wanted = Confinement(
         tuple(dict.fromkeys([*written, *above])),
         (*(path.resolve() for path in readable), *obeyed),
         tuple(hidden),
-        tuple(file for file in common if not file.exists()),
+        tuple(file for file in missing if not os.path.lexists(file)),
         network,
         program,
     )
     return replace(wanted, why_not=_refusal(wanted, workdir))
+
+
+def set_aside(paths: Iterable[Path]) -> Iterator[Path]:
+    """Give what a command has made there a name that nobody obeys; the new ones, or the old where that failed."""
+    for path in paths:
+        if os.path.lexists(path):
+            other = path.with_name(f"{path.name}.set-aside-{secrets.token_hex(3)}")
+            with suppress(OSError):
+                path.rename(other)
+            yield path if os.path.lexists(path) else other
 
 
 def _refusal(wanted: Confinement, folder: Path) -> str:
@@ -320,6 +332,8 @@ def _profile(wanted: Confinement) -> str:
     rules.append(f"(allow file-read* file-write* {places(wanted.writable)})")
     if wanted.readable:
         rules += [f"(deny file-write* {places(wanted.readable)})", f"(allow file-read* {places(wanted.readable)})"]
+    if wanted.absent:
+        rules.append(f"(deny file-write* {places(wanted.absent)})")
     if not wanted.network:
         rules.append("(deny network*)")
     return "\n".join(rules)

@@ -21,7 +21,7 @@ from typing import IO, BinaryIO
 from leporello.cancel import CancelToken
 from leporello.tools.base import SavedOutput
 from leporello.tools.budget import adopt_output, save_output
-from leporello.tools.confine import Confinement
+from leporello.tools.confine import Confinement, set_aside
 from leporello.tools.git_programs import CAREFUL
 from leporello.tools.sandbox import binary_kind
 from leporello.tools.shell_lines import bash
@@ -213,6 +213,8 @@ class Ended:
     stop: Stop = Stop.NOT
     stopped_others: bool = False
     """Processes it had left running were stopped too."""
+    set_aside: tuple[Path, ...] = ()
+    """Files it made that other programs would have obeyed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +237,7 @@ class RunningCommand:
     def __init__(self, process: subprocess.Popen[bytes], mark: str, absent: Sequence[Path] = ()) -> None:
         self.process = process
         self._absent = absent
+        self.set_aside: tuple[Path, ...] = ()
         self._mark = mark
         self._guard = Guard(process.pid, mark)
 
@@ -247,9 +250,7 @@ class RunningCommand:
         """End what has left its group; the number of a group that ended long ago may be another's by now."""
         others = stop_marked(self._mark)
         self._guard.release()
-        for path in self._absent:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+        self.set_aside += tuple(set_aside(self._absent))
         return others
 
 
@@ -287,7 +288,8 @@ def run(command: ShellCommand, cancel: CancelToken, take: Callable[[bytes], None
             process.stdout.close()
         code = process.wait()
     # In a sandbox the system itself ends what is left with the command; whoever is seen then is on the way out.
-    return Ended(code, stop, stopped_others=others and stop is Stop.NOT and not command.confined)
+    left = others and stop is Stop.NOT and not command.confined
+    return Ended(code, stop, stopped_others=left, set_aside=running.set_aside)
 
 
 def _pump(

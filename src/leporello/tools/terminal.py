@@ -8,7 +8,7 @@ import secrets
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -124,13 +124,17 @@ class BackgroundJobs:
             self._reported.update(job.id for job in ended)
             for job in ended:
                 job.running.finish()
-        return [f"background job {job.id} {job.state}; its output is in {job.output}" for job in ended]
+        return [f"background job {job.id} {job.state}; its output is in {job.output}{_made(job)}" for job in ended]
 
     def close(self) -> None:
         for job in self.all():
             if job.code is None:
                 self.stop(job.id)
             job.running.finish()
+
+
+def _made(job: BackgroundJob) -> str:
+    return f"; {_set_aside_text(job.running.set_aside)}" if job.running.set_aside else ""
 
 
 def jobs_tool(jobs: BackgroundJobs) -> Tool:
@@ -284,11 +288,20 @@ def _status(work: ShellCommand, ended: Ended, captured: Captured) -> str:
         rows.append("processes it left running were stopped; use background=true to keep one")
     if work.confined and ended.code and _READ_ONLY in captured.tail_text:
         rows.append("commands are confined: only the working directory and tools.paths can be written")
+    if ended.set_aside:
+        rows.append(_set_aside_text(ended.set_aside))
     if captured.trouble:
         rows.append(f"the whole output could not be kept: {captured.trouble}")
     elif captured.saved is not None and captured.whole and not captured.kind:
         rows.append(f"some bytes are not UTF-8 and shown as \ufffd; the raw output is in {captured.saved.path}")
     return "\n".join(rows)
+
+
+def _set_aside_text(paths: Sequence[Path]) -> str:
+    return (
+        f"set aside as {', '.join(path.name for path in paths)}: other programs run what such files say. "
+        "Write them with write_file, which asks the user"
+    )
 
 
 def _start_job(context: ToolContext, jobs: BackgroundJobs, work: ShellCommand) -> ToolResult:

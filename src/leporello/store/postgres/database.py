@@ -9,7 +9,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import IsolationLevel, errors
@@ -26,7 +25,7 @@ from leporello.errors import (
     StoreUnreachable,
 )
 from leporello.lazy_regex import lazy_regex
-from leporello.store.sql.database import Row, StoreOptions
+from leporello.store.sql.database import Row, StoreOptions, without_parts_of_password, without_password
 
 CHECK_SECONDS = 2.0
 """How long a connection of the pool may take to say that it lives."""
@@ -73,6 +72,19 @@ class BoundedConnection(psycopg.Connection[Row]):
             self.rollback()
         finally:
             self.answer_seconds = usual
+
+
+class BoundedAsyncConnection(psycopg.AsyncConnection[Row]):
+    """The same for those who wait on an event loop."""
+
+    answer_seconds = 6.0
+
+    async def wait(self, gen: Generator[Any, Any, _Value], *args: Any, **more: Any) -> _Value:
+        try:
+            return await super().wait(_bounded(gen, self.answer_seconds), *args, **more)
+        except ServerSilent:
+            self.pgconn.finish()
+            raise
 
 
 def _bounded(inner: Generator[Any, Any, _Value], seconds: float) -> Generator[Any, Any, _Value]:
@@ -341,25 +353,18 @@ class PostgresDatabase:
                 before = time.time()
                 row = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
                 offset = float(row[0]) - (before + time.time()) / 2 if row else 0.0
-        except psycopg.ProgrammingError as error:
-            raise InputError(f"This is not a PostgreSQL URL: {error}", self.url) from error
         except psycopg.Error as error:
-            raise _unreachable(error, self.url) from error
+            said = without_parts_of_password(_text(error), self._conninfo)
+            # The driver's own text is not kept: it may quote the password.
+            if isinstance(error, psycopg.ProgrammingError):
+                hint = "In a password, signs such as @ : / ? # % and blanks are written as %40 and the like."
+                raise InputError(f"This is not a PostgreSQL URL: {said}. {hint}", self.url) from None
+            raise _unreachable(said, self.url) from None
         # Smaller differences are the time of the question itself.
         return offset if abs(offset) > 0.05 else 0.0
 
 
-def _unreachable(error: psycopg.Error, url: str) -> StoreUnavailable:
+def _unreachable(text: str, url: str) -> StoreUnavailable:
     """A server that answered has a reason that waiting does not mend, but for one that is starting or ending."""
-    text = _text(error)
     refused = "FATAL" in text and not _PASSING.search(text)
     return (StoreUnavailable if refused else StoreUnreachable)(f"{url} can't be reached: {text}")
-
-
-def without_password(url: str) -> str:
-    """A URL that may be shown and logged."""
-    parts = urlsplit(url)
-    if not parts.password:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}@{host}"))

@@ -7,13 +7,16 @@ of the block and roll back on any exception, and both raise only `StoreError`s.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
+from urllib.parse import unquote
 
 from leporello.errors import NotFound
+from leporello.lazy_regex import lazy_regex
 from leporello.store.sql.encoding import millis, name_key, pack, pack_key, shown
 
 Row: TypeAlias = tuple[Any, ...]
@@ -38,6 +41,31 @@ class StoreOptions:
     answer_seconds: float = 120.0
     """PostgreSQL only: how long the server may be silent before a call gives up."""
     clock: Callable[[], float] = time.time
+
+
+_SECRET_OPTION = lazy_regex(r"(?P<name>[?&](?:ssl)?password=)(?P<value>[^&]+)", re.IGNORECASE)
+_SEPARATOR = lazy_regex(r"[@:/?#&=]")
+
+
+def without_password(url: str) -> str:
+    """A URL that may be shown and logged. A password may hold any sign, also those that end one in a proper URL."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    user, at, place = rest.rpartition("@")
+    shown = _SECRET_OPTION.sub(r"\g<name>***", place)
+    return f"{scheme}://{user.partition(':')[0]}{at}{shown}"
+
+
+def without_parts_of_password(text: str, url: str) -> str:
+    """What a driver says about a URL: it may name what it took for a port, a host or an option."""
+    rest = url.partition("://")[2]
+    user, _, place = rest.rpartition("@")
+    secrets = [user.partition(":")[2], *(found["value"] for found in _SECRET_OPTION.finditer(place))]
+    parts = {part for secret in secrets for part in (secret, unquote(secret), *_SEPARATOR.split(secret)) if part}
+    for part in sorted(parts, key=len, reverse=True):
+        text = text.replace(part, "***")
+    return text
 
 
 class Transaction(Protocol):
