@@ -140,51 +140,6 @@ PASTED = lazy_regex(
 """What one pastes from. A line with such a word and a colon at its end is followed by what somebody else wrote."""
 
 
-WITHDRAWN = lazy_regex(
-    r"\b(?:i was (?:just )?(?:going|about) to|was gonna|wollte (?:dir |euch |erst |eigentlich |schon |gerade )+|j['’]allais|je voulais"
-    r"|iba a|quería (?:pedir|decir|prohibir)\w*|ia (?:te |lhe )?(?:dizer|pedir|falar|proibir)|queria (?:te )?(?:dizer|pedir|proibir)"
-    r"|volevo (?:dir|chieder|vietar|proibir)\w*|stavo per|хотел[аи]? (?:было |тебя |вас )?(?:по|за)?(?:просить|сказать|претить)|собирал(?:ся|ась))\b"
-    r"|[本原](?:来|本)(?:是?想|要)|差点就?想|(?:言|頼|伝え|お願いし)[ぁ-ん]{0,3}と(?:思った|した|思い)|하려다|하려고 했|려다가",
-    re.IGNORECASE,
-)
-"""What one meant to say and did not."""
-
-
-HEARSAY = lazy_regex(
-    r"\b(?:apparently|reportedly|rumou?r has|i(?:'ve)? heard|angeblich|(?:ich )?habe? gehört|il paraît|paraît-il|on dit que|al parecer|dicen que|se dice"
-    r"|dizem que|ouvi dizer|pare che|dicono|si dice|говорят|якобы|слышал[аи]?"
-    r"|(?:neighbou?rs?|landlord|council|mayor|city hall|government|parents|in-laws|nachbarn?|vermieter\w*|verein|gemeinde|regierung|stadt|voisins?|mairie"
-    r"|propriétaire|gouvernement|vecin[oa]s?|ayuntamiento|comunidad|gobierno|vizinh[oa]s?|síndico|prefeitura|governo|vicini|condominio|comune"
-    r"|сосед\w*|мэрия|правительств\w+|управа) (?:now )?(?:wants?|plans?|is|are|will|wollen|will|plant|planen|veut|veulent|va|quieren?|va|van|quer(?:em)?|vai|vão"
-    r"|vuole|vogliono|хо(?:чет|тят)|собира(?:ет|ют)ся|решил\w*))\b"
-    r"|听说|聽說|据说|(?:[隔邻][壁居]|小区|[物房][业东])[^，。]{0,6}(?:说|要|想)|らしい|だそうで|するそうで|って聞|(?:隣|となり|近所)の|[다라냐한된]대요|다더라|답니다[.!]?$|(?:옆|이웃) ?(?:팀|집|부서|반|사람)",
-    re.IGNORECASE,
-)
-"""What others are said to plan or to hold among themselves."""
-
-
-EXPRESSIVE = lazy_regex(
-    r"\b(?:lol|lmao|(?:ha){2,}h?|hehe\w*|omg|ugh|argh|meh|phew|yikes|kidding|joking|laugh\w*|so done|boah|puh|mal sehen|ich schwör\w*|lach\w*|witzig"
-    r"|mdr|ptdr|comme on dit|quel(?:le)? (?:tyran|horreur|galère|plaie)|rire|rigol\w+|(?:ja){2,}|qué (?:pereza|risa|asco|horror|rollo|fuerte|tiempos)|madre mía"
-    r"|me pasa lo mismo|k{3,}|rs(?:rs)+|juro|sei lá|saudades?|caramba|boh|mah|roba da matti|che (?:palle|noia|ridere)|mica|ridere|(?:ха){2,}|блин|капец|смешн\w+"
-    r"|плачу|умора|ладно вам|да ну)\b|哈哈|呵呵|真惨|唉|笑|吵翻|ㅠ|ㅋ|ㅎㅎ|なあ。?$|ですね。?$|うそでしょ|懐かし|眠く|믿기|그립",
-    re.IGNORECASE,
-)
-"""Sighs, jokes and laughter: somebody vents, and orders nothing."""
-
-
-REASSURES = lazy_regex(
-    r"\b(?:(?:don['’]?t|do not|no need to|never) (?:you )?(?:worry|bother|be (?:sorry|afraid|shy)|thank|move|hurry|panic|sweat)|no worries"
-    r"|mach(?:t|en sie)? (?:dir|euch|sich) kein\w*|keine sorge|keine (?:ursache|eile|panik)|kein (?:stress|ding|thema)"
-    r"|(?:ne )?t['’]inquiète\w*|ne (?:vous |te )?(?:bouge|inquiét|stress|panique|excus|déplace)\w*|pas de souci"
-    r"|no (?:te|se|os) (?:preocup|molest|apur)\w+|no hace falta que|não (?:se |te )?(?:preocup\w+|esquent\w+|precisa agradecer|tem de quê)|de nada"
-    r"|non (?:ti |si )?(?:preoccup|scus|agit)\w+|tranquill[oai]|не (?:переживай|волнуйся|беспокойся|парься|извиняйся)\w*|ничего страшного)\b"
-    r"|不用(?:管|谢|担心|客气|在意)|别(?:担心|急|客气|介意)|気にし(?:ない|なくて)|心配(?:しない|いらない|無用)|걱정 ?(?:하지|마|말)|신경 ?쓰지|괜찮아요",
-    re.IGNORECASE,
-)
-"""Meant to calm somebody, whatever it says one must not do."""
-
-
 SUBJECT = lazy_regex(r"^\W*(?:i|we|they|he|she|it|this|that|there)\b", re.IGNORECASE)
 
 

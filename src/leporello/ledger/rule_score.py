@@ -2,7 +2,7 @@
 
 A sign is a class of words or endings that a grammar has in every language: negations, quantifiers, modals, persons,
 words of scope ("from now on"), of one time only ("again", "this"), of the past, of what others say. The words are
-listed in `rule_signs.json`, and so is what each sign weighs, the same in each language: see `scripts/fit_rule_score.py`.
+listed in `rule_signs.json`, and so is what a sign weighs, the same in each language: see `scripts/fit_rule_score.py`.
 
 Of two matches of which one lies within the other only the longer counts: "from now on" says nothing of now. The
 sign "-" stands for words that only look like those of another sign.

@@ -51,13 +51,6 @@ _PATTERNS = {
     "single": phrases.SINGLE,
     "exclaims": lazy_regex(r"[!！]"),
 }
-_AGAINST = {
-    "withdrawn": phrases.WITHDRAWN,
-    "hearsay": phrases.HEARSAY,
-    "expressive": phrases.EXPRESSIVE,
-    "reassures": phrases.REASSURES,
-}
-"""Read only where something else speaks for a rule."""
 _SCRIPTS = (
     (lazy_regex(r"[\u3040-\u30ff]"), "ja"),
     (lazy_regex(r"[\uac00-\ud7af]"), "ko"),
@@ -103,10 +96,6 @@ WEIGHTS: dict[str, tuple[int, int]] = {
     "polite": (-25, -25),
     "self": (-20, -34),
     "exclaims": (0, -8),
-    "withdrawn": (-60, -60),
-    "hearsay": (-45, -45),
-    "expressive": (-45, -45),
-    "reassures": (-60, -60),
 }
 """How much a feature speaks for a rule, or against it: in small talk, and in every other conversation.
 
@@ -122,6 +111,8 @@ LEAST_SCORES = {"en": 0.7}
 
 English is also read by its words, which are fitted to recorded work: signs only add to what they find.
 """
+UNLIKELY = -4.3
+"""What scores so little is no rule, whatever its words say: a joke, a sigh, something taken back or meant to calm."""
 ASKED = frozenset(("ban", "keeps"))
 """The same for what is asked politely: everything else asked so is work for this turn."""
 
@@ -207,8 +198,6 @@ def features(sentence: str) -> frozenset[str]:
                 found.add(str(match.lastgroup))
     found |= {str(match.lastgroup) for match in known.topic.finditer(lowered)}
     found |= {name for name, pattern in _PATTERNS.items() if pattern.search(said)}
-    if not found.isdisjoint(FORCE):
-        found |= {name for name, pattern in _AGAINST.items() if pattern.search(said)}
     _weigh_up(found, said)
     if named or (language not in _KNOWN_BY and _LATIN.search(said)):
         found.add("name")
@@ -290,7 +279,7 @@ def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
     found = features(sentence)
     language = language_of(_own_words(sentence))
     by_words = small_talk or language == "en" or "permits" in found
-    if not (by_words and margin(found, small_talk=small_talk) >= 0):
+    if not (by_words and margin(found, small_talk=small_talk) >= 0 and score(sentence, language) > UNLIKELY):
         least = LEAST_SCORES.get(language, 0)
         if small_talk or _heads(sentence) or score(sentence, language, company) < least:
             return None
