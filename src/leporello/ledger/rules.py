@@ -111,7 +111,7 @@ LEAST_SCORES = {"en": 0.7}
 
 English is also read by its words, which are fitted to recorded work: signs only add to what they find.
 """
-UNLIKELY = -4.3
+UNLIKELY = -4.5
 """What scores so little is no rule, whatever its words say: a joke, a sigh, something taken back or meant to calm."""
 ASKED = frozenset(("ban", "keeps"))
 """The same for what is asked politely: everything else asked so is work for this turn."""
