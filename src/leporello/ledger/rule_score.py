@@ -118,6 +118,8 @@ def signs_of(sentence: str, language: str) -> frozenset[str]:
     found = {sign for sign, start, end in spans if not _within(start, end, spans)}
     found.discard("-")
     found |= {name for name, there in _shape(sentence, lowered, language) if there}
+    if "then" in found:  # some languages have no other past
+        found.add("past")
     if found & {"suppose", "withdrawn"}:  # what would hold, or was nearly said, is not said
         found -= _FORCE
     if "wish" in found:  # what one wishes of somebody stands in the conditional too
