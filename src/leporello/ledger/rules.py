@@ -17,7 +17,7 @@ from functools import lru_cache
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rule_phrases as phrases
 from leporello.ledger import rule_words as words
-from leporello.ledger.rule_score import score, vocabulary, without_paths
+from leporello.ledger.rule_score import LONG, score, vocabulary, without_paths
 from leporello.ledger.units import clip, sentences_of
 
 MAX_RULE_CHARS = 2_000
@@ -111,8 +111,10 @@ LEAST_SCORES = {"en": 0.7}
 
 English is also read by its words, which are fitted to recorded work: signs only add to what they find.
 """
-UNLIKELY = -4.5
-"""What scores so little is no rule, whatever its words say: a joke, a sigh, something taken back or meant to calm."""
+UNLIKELY, DENIED = -4.5, -25
+"""What scores so little is no rule, whatever its words say (a joke, a sigh, something meant to calm); and a long
+sentence that the words deny so clearly is none by its signs: it has room for a few of each.
+"""
 ASKED = frozenset(("ban", "keeps"))
 """The same for what is asked politely: everything else asked so is work for this turn."""
 
@@ -279,9 +281,11 @@ def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
     found = features(sentence)
     language = language_of(_own_words(sentence))
     by_words = small_talk or language == "en" or "permits" in found
-    if not (by_words and margin(found, small_talk=small_talk) >= 0 and score(sentence, language) > UNLIKELY):
+    weight = margin(found, small_talk=small_talk)
+    if not (by_words and weight >= 0 and score(sentence, language) > UNLIKELY):
         least = LEAST_SCORES.get(language, 0)
-        if small_talk or _heads(sentence) or score(sentence, language, company) < least:
+        denied = by_words and weight < DENIED and len(sentence) > LONG
+        if small_talk or denied or _heads(sentence) or score(sentence, language, company) < least:
             return None
     if "no" in found and found & {"ban", "order", "keeps"}:
         return RuleKind.REFUSAL
