@@ -45,7 +45,6 @@ EXTENDED = (
     "tests/chat/test_terminal.py::test_typing_ahead",
     "tests/chat/test_plain.py::test_going_on_in_a_pipe",
     # Word tables whose steps take long to count.
-    "tests/regexes/test_linear.py::test_pattern_is_linear[leporello.ledger.rule_phrases.HABIT]",
     "tests/regexes/test_linear.py::test_pattern_is_linear[leporello.ledger.value_patterns.CHANGE]",
     "tests/regexes/test_linear.py::test_pattern_is_linear[leporello.redact.names._KEY]",
     # Long conversations of which shorter ones are looked at from nearer.

@@ -199,8 +199,9 @@ class Ledger:
         if len(sentences) > LONG_MESSAGE:
             # Most of it was written by somebody else, for other readers; what is asked stands around it.
             sentences = [*sentences[:AROUND], *sentences[-AROUND:]]
+        company = phrasing.company_of(sentences)
         for sentence in sentences:
-            said = phrasing.read(sentence, small_talk=small_talk)
+            said = phrasing.read(sentence, small_talk=small_talk, company=company)
             ended = self._end_rules(number, sentence, said) if said.rule or said.revokes else False
             # What only takes a rule back is no rule itself: the rule it ended says so.
             if said.rule and not (ended and said.kind is phrasing.RuleKind.CONSTRAINT and said.revokes):

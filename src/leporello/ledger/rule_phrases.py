@@ -117,14 +117,6 @@ BARE_ASSENT = lazy_regex(
 POLITE = lazy_regex(r"^\W*(?:can|could|would|will) (?:you|we)\b", re.IGNORECASE)
 
 
-NEGATED = lazy_regex(
-    r"\b(?:no|not|nobody|nothing|none|nor|never|kein\w*|nicht\w*|niemand|nie|ne|pas|aucun\w*|personne|rien|jamais|nadie|nada"
-    r"|ning[uú]n\w*|nunca|não|ninguém|nenhum\w*|non|nessun\w*|niente|mai|не|нет|нельзя|никто|ничего|никогда)\b|n['’]t\b"
-    r"|[不没沒别別勿無]|ない|ません|なし|않|못|없|안 ",
-    re.IGNORECASE,
-)
-
-
 SINGLE = lazy_regex(
     r"\b(?:(?:just|only) (?:this|the|that) (?:once|one time|time)|just once|this one time|nur (?:dies(?:es)?|das) (?:eine )?mal|ausnahmsweise"
     r"|(?:rien que|juste|seulement)(?: pour)? cette fois|solo(?: por)? esta vez|só (?:desta|dessa|esta) vez|solo (?:questa|stavolta)\w*"
@@ -146,121 +138,6 @@ PASTED = lazy_regex(
     re.IGNORECASE,
 )
 """What one pastes from. A line with such a word and a colon at its end is followed by what somebody else wrote."""
-
-
-HABIT = lazy_regex(
-    r"\b(?:(?:is|are|gets?) \w+(?:ed|en)|(?:wird|werden) (?:\w+ ){0,6}\w+(?:t|en)|(?:est|sont) \w+(?:ée?s?|ies?|is|us?)"
-    r"|s[ei] \w+(?:an|en|a|e|ano|ono)|(?:é|são) \w+[dt][oa]s?|(?:è|sono|viene|vengono) \w+[aeiou]t[oaie]|\w{3,}(?:ется|ются|ится|ятся))\b"
-    r"|\b(?:nous|on ne|vous) \w+(?:ons|ez)\b|\b\w{2,}(?:amos|emos|imos|iamo)\b|\bwir \w+en\b|\b\w+en wir\b|\b\w{3,}(?:аем|яем|уем|ием|еем|дим|тим|вим|сим|зим)\b"
-    r"|一律|统一|都是?用|(?:ます|ません|です|である)。?$|(?:합니다|됩니다|습니다|않습니다|둡니다)\.?$",
-    re.IGNORECASE,
-)
-"""How something is done, said of now and in general: the present, mostly in the passive or of "we"."""
-
-
-WEEKLY = lazy_regex(
-    r"\bon (?:mon|tues|wednes|thurs|fri|satur|sun)days\b|\bon (?:mon|tues|wednes|thurs|fri|satur|sun)day (?:morning|evening|night|afternoon)s\b|\b(?:mon|diens|donners|frei|sams|sonn)tags\b|\bmittwochs\b"
-    r"|\b(?:le|chaque) (?:lun|mar|mercre|jeu|vendre|same)di\b|\blos (?:lunes|martes|miércoles|jueves|viernes|sábados|domingos)\b"
-    r"|\b(?:às|nas) (?:segundas|terças|quartas|quintas|sextas)\b|\b(?:il|ogni) (?:lun|mart|mercol|giov|ven)edì\b"
-    r"|\bпо (?:понедельник|вторник|сред|четверг|пятниц|суббот|воскресень)\w{1,2}\b|每周|毎週|매주"
-    r"|\bevery (?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
-    re.IGNORECASE,
-)
-
-
-ASIDE = lazy_regex(
-    r"\b(?:by the way|btw|fyi|just so you know|for your information|heads[- ]up|übrigens|zur info|nebenbei|au fait|pour info|sache que|por cierto"
-    r"|para que (?:lo )?sepas|aliás|a propósito|só para saber|a proposito|per inciso|кстати|к слову|имей в виду)\b|顺便|另外|ちなみに|なお、|참고로|그나저나",
-    re.IGNORECASE,
-)
-"""How one tells something in passing."""
-
-
-WITHDRAWN = lazy_regex(
-    r"\b(?:i was (?:just )?(?:going|about) to|was gonna|wollte (?:dir |euch |erst |eigentlich |schon |gerade )+|j['’]allais|je voulais"
-    r"|iba a|quería (?:pedir|decir|prohibir)\w*|ia (?:te |lhe )?(?:dizer|pedir|falar|proibir)|queria (?:te )?(?:dizer|pedir|proibir)"
-    r"|volevo (?:dir|chieder|vietar|proibir)\w*|stavo per|хотел[аи]? (?:было |тебя |вас )?(?:по|за)?(?:просить|сказать|претить)|собирал(?:ся|ась))\b"
-    r"|[本原](?:来|本)(?:是?想|要)|差点就?想|(?:言|頼|伝え|お願いし)[ぁ-ん]{0,3}と(?:思った|した|思い)|하려다|하려고 했|려다가",
-    re.IGNORECASE,
-)
-"""What one meant to say and did not."""
-
-
-HEARSAY = lazy_regex(
-    r"\b(?:apparently|reportedly|rumou?r has|i(?:'ve)? heard|angeblich|(?:ich )?habe? gehört|il paraît|paraît-il|on dit que|al parecer|dicen que|se dice"
-    r"|dizem que|ouvi dizer|pare che|dicono|si dice|говорят|якобы|слышал[аи]?"
-    r"|(?:neighbou?rs?|landlord|council|mayor|city hall|government|parents|in-laws|nachbarn?|vermieter\w*|verein|gemeinde|regierung|stadt|voisins?|mairie"
-    r"|propriétaire|gouvernement|vecin[oa]s?|ayuntamiento|comunidad|gobierno|vizinh[oa]s?|síndico|prefeitura|governo|vicini|condominio|comune"
-    r"|сосед\w*|мэрия|правительств\w+|управа) (?:now )?(?:wants?|plans?|is|are|will|wollen|will|plant|planen|veut|veulent|va|quieren?|va|van|quer(?:em)?|vai|vão"
-    r"|vuole|vogliono|хо(?:чет|тят)|собира(?:ет|ют)ся|решил\w*))\b"
-    r"|听说|聽說|据说|(?:[隔邻][壁居]|小区|[物房][业东])[^，。]{0,6}(?:说|要|想)|らしい|だそうで|するそうで|って聞|(?:隣|となり|近所)の|[다라냐한된]대요|다더라|답니다[.!]?$|(?:옆|이웃) ?(?:팀|집|부서|반|사람)",
-    re.IGNORECASE,
-)
-"""What others are said to plan or to hold among themselves."""
-
-
-EXPRESSIVE = lazy_regex(
-    r"\b(?:lol|lmao|(?:ha){2,}h?|hehe\w*|omg|ugh|argh|meh|phew|yikes|kidding|joking|laugh\w*|so done|boah|puh|mal sehen|ich schwör\w*|lach\w*|witzig"
-    r"|mdr|ptdr|comme on dit|quel(?:le)? (?:tyran|horreur|galère|plaie)|rire|rigol\w+|(?:ja){2,}|qué (?:pereza|risa|asco|horror|rollo|fuerte|tiempos)|madre mía"
-    r"|me pasa lo mismo|k{3,}|rs(?:rs)+|juro|sei lá|saudades?|caramba|boh|mah|roba da matti|che (?:palle|noia|ridere)|mica|ridere|(?:ха){2,}|блин|капец|смешн\w+"
-    r"|плачу|умора|ладно вам|да ну)\b|哈哈|呵呵|真惨|唉|笑|吵翻|ㅠ|ㅋ|ㅎㅎ|なあ。?$|ですね。?$|うそでしょ|懐かし|眠く|믿기|그립",
-    re.IGNORECASE,
-)
-"""Sighs, jokes and laughter: somebody vents, and orders nothing."""
-
-
-REASSURES = lazy_regex(
-    r"\b(?:(?:don['’]?t|do not|no need to|never) (?:you )?(?:worry|bother|be (?:sorry|afraid|shy)|thank|move|hurry|panic|sweat)|no worries"
-    r"|mach(?:t|en sie)? (?:dir|euch|sich) kein\w*|keine sorge|keine (?:ursache|eile|panik)|kein (?:stress|ding|thema)"
-    r"|(?:ne )?t['’]inquiète\w*|ne (?:vous |te )?(?:bouge|inquiét|stress|panique|excus|déplace)\w*|pas de souci"
-    r"|no (?:te|se|os) (?:preocup|molest|apur)\w+|no hace falta que|não (?:se |te )?(?:preocup\w+|esquent\w+|precisa agradecer|tem de quê)|de nada"
-    r"|non (?:ti |si )?(?:preoccup|scus|agit)\w+|tranquill[oai]|не (?:переживай|волнуйся|беспокойся|парься|извиняйся)\w*|ничего страшного)\b"
-    r"|不用(?:管|谢|担心|客气|在意)|别(?:担心|急|客气|介意)|気にし(?:ない|なくて)|心配(?:しない|いらない|無用)|걱정 ?(?:하지|마|말)|신경 ?쓰지|괜찮아요",
-    re.IGNORECASE,
-)
-"""Meant to calm somebody, whatever it says one must not do."""
-
-
-NEEDS = lazy_regex(
-    r"\b(?:allerg\w+|coeliac|celiac|vegan\w*|vegetarian\w*|diabet\w+|asthma\w*|wheelchair|pregnant|intoleran\w+|lactose|gluten|halal|kosher|dyslexi\w+|dyslexic"
-    r"|(?:colou?r-?|partially )?blind|deaf|epilep\w+|rollstuhl|schwanger|zöliakie|blind|gehörlos|schwerhörig|farbenblind|laktose\w*|fauteuil roulant|enceinte|cœliaque"
-    r"|malvoyant\w*|sourd\w*|végétarien\w*|végétalien\w*|diabétique|celíac\w*|silla de ruedas|embarazada|sord[oa]|cieg[oa]|vegetarian[oa]|cadeira de rodas|grávida|celíac\w+"
-    r"|surd[oa]|ceg[oa]|lattosio|celiac[oaih]+|sedia a rotelle|incinta|ipovedent\w+|dislessic\w+|аллерги\w+|диабет\w*|веган\w*|вегетариан\w*|беременн\w+|целиаки\w+"
-    r"|инвалид\w*|астм\w+|непереносимост\w+)\b"
-    r"|过敏|糖尿病|素食|吃素|怀孕|轮椅|乳糖|清真|アレルギー|糖尿|ベジタリアン|妊娠中|車[椅い]|알레르기|당뇨|채식|비건|임신|휠체어|시각장애|청각장애",
-    re.IGNORECASE,
-)
-"""What somebody's body or faith rules out, for good."""
-
-
-WHENEVER = lazy_regex(
-    r"\b(?:(?:when(?:ever)?|if|each time|every time) you(?:'re)? (?:ever )?\w+|anything you \w+|(?:immer|jedes ?mal),? wenn|wenn du|falls du"
-    r"|(?:quand|lorsque|chaque fois que|dès que) tu|(?:siempre|cada vez) que|cuando (?:me |le |les )?\w+[ae]s\b|(?:sempre|toda vez|cada vez) que|quando (?:você|for|fizer|me \w+)"
-    r"|ogni volta che|quando (?:mi )?\w{2,}i\b|(?:каждый раз,? )?когда (?:ты|будешь|\w+[её]?шь)|если будешь|this (?:goes|holds|applies) for (?:all|every)|gilt für alle"
-    r"|from (?:now|here|today) on|ab (?:jetzt|sofort|heute)|dorénavant|désormais|à partir de maintenant|(?:de aquí )?en adelante|a partir de (?:ahora|agora|hoy|hoje)"
-    r"|daqui (?:pra|para|em) (?:a )?(?:frente|diante)|d['’]ora in (?:poi|avanti)|впредь|отныне|с этого момента"
-    r"|vale (?:pra|para|per) tod[oa]s|vale (?:per )?(?:sempre|tutt[oi])|ça vaut pour|касается всех|and (?:that|this) (?:always|every))\b"
-    r"|(?:的时候|时候?)，?(?:请|要|都|先|只|别|不)|(?:とき|時|場合|際)(?:は|には|に必ず)|どの[^、。]{1,6}でも|今後|毎回|以后都?|今后|앞으로|무조건|매번|[할을릴볼낼쓸줄들] ?때(?:는|마다|에는)",
-    re.IGNORECASE,
-)
-"""What holds for whatever the assistant does of a kind."""
-
-
-VERSIONED = lazy_regex(
-    r"\b(?:still|only|stuck|nur|noch|encore|seulement|toujours|todavía|aún|sólo|solo|ainda|só|apenas|ancora|до сих пор|только|ещё)\b[^.!?\n]{0,40}?\b[A-Z][\w+#-]{0,20} ?v?\d"
-    r"|(?:只有|只能|还是|仍|まだ|아직)[^。\n]{0,12}?[A-Za-z]{2,20} ?\d",
-)
-"""That a program or machine is of an old version, and no newer one can be had."""
-
-
-OURS_FIRST = lazy_regex(
-    r"^\W*(?:(?:btw|fyi|by the way),? )?(?:(?:our|unsere?r?|notre|nos|nuestr[oa]s?|(?:os |as |o |a )?noss[oa]s?|(?:il |la |i |le )?nostr[oaie]|наш\w*|у нас|a gente|meus? leitores?|my (?:readers?|clients?|customers?|students?|users?)"
-    r"|meine (?:leser|kunden|schüler)\w*|mes (?:lecteurs?|clients?|élèves)|mis (?:lectores|clientes|alumnos)|i miei (?:lettori|clienti|studenti)"
-    r"|les élèves|the (?:customers?|users?|readers?|clients?)|die (?:kunden|leser|nutzer)|le client|los clientes|el cliente|o cliente|il cliente)\b"
-    r"|我们的?|咱们|本公司|うちの|弊社|当社|読者|저희|우리)",
-    re.IGNORECASE,
-)
-"""Says something of our own people and things."""
 
 
 SUBJECT = lazy_regex(r"^\W*(?:i|we|they|he|she|it|this|that|there)\b", re.IGNORECASE)

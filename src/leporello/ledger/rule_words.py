@@ -47,9 +47,6 @@ _ENGLISH = rf"""
     condition: before|after|unless|without|when|once|except|if|while|for now|as each
     prefers: i(?:'d| would| really| strongly| generally| usually| personally| much| do| still)* (?:prefer|rather|favou?r)(?: you (?:\w+ed|didn'?t))?|i(?:'d| would) (?:like (?:it|them|all|every\w*|the|to (?:keep|use|avoid|stick))|go|keep|be happier|use)|i (?:hate|dislike|insist|expect|like my|won'?t accept|refuse)|i (?:really |just )?(?:don'?t|do not) (?:want|like)|i (?:only |just |really )?want (?=(?:no|all|every|only|it|them|each|nothing|to keep|the)\b)|i need every|my (?:preference|rule)|ideally|(?:is|it'?s|its|would be) (?:better|best)|is to+ (?:much|big)|be (?:very |extra |more )?(?:concise|brief|strict|explicit|precise|conservative|terse|thorough|careful|consistent)|briefly|concise|convention|policy|guidelines?|house style|small and|rule of thumb|we (?:will )?want
     decides: let'?s (?:always |only |just |all )?(?:use|keep|stick|stay|go with|call|name|avoid|not|never|always|drop|leave|limit|default|standardi[sz]e|settle|store|write|record|make (?:it|that|this) a)|let us|we'?ll (?:go|stick|use|keep|want)|we will (?:go|use|keep|want|need)|go(?:ing)? with|stick (?:to|with)|settle on|decided|agreed|we chose|stay on|i think we (?!could|might|can)|i think (?:by|it (?:should|must|is better))|basically we|do nothing
-    ours: we|our|ours|this (?:repo|project|codebase|team|file|package)|these|those|the (?:app|repo|project|team|config|staging)|your|here|my (?:machine|laptop|setup|editor|system)|customers?|everyone|any standard
-    states: is|are|has|have|lives?|runs?|running|uses?|use|keeps?|belongs?|goes|stored|kept|reviewed|consumed|mirrored|comes|can only|becomes?|happens?|follows|called|lands?|don'?t (?:use|do|control|want|touch)|stuck|expected|freezing
-    reason: because|since|so that|so|due to|given|that'?s why|therefore|as long as|the risk
     feels: (?:is|are) (?:super |really |also )?(?:key|important(?: to me)?)(?=[.,]| and)|makes? (?:a lot of |perfect )?sense|sounds? exciting|constructive|can'?t wait|keep (?:up the good|growing)|should (?:really )?help|must be (?:disappoint|excit|frustrat)\w+|not only|i bring|awe-inspiring|aunts?|uncles?|grandma|rice|bread|bake\w*|ice cream|wedding|pool|grand\w+|mother|mum|mom|father|dad|sister|brother|wife|husband|kids|snow|weather|stop you|quit|give up|hesitate|success\w*|comfort|forward|challenges?|community|victor\w+|supporting|motivat\w+|ourselves|gotta|hobbies|generations|growth|shy away|kind|new trends|pals|stay on top|routine|relationships|inclusive|unique|city|lgbtq|world|audience|each other|daily|dog|photo|fixed up|smooth|funny|pup|intro|progress|striving|worries|afraid|stay safe|talk to you|soon|bond|goals|believe|acceptance|chat|problem|love|loved|loving|hope|feel(?:s|ing)?(?! free)|glad|happy|thanks?|thank you|wow|haha|lol|great|awesome|amazing|sorry|enjoy\w*|famil\w+|kids?|mom|dad|friends?|dogs?|pets?|trip|beautiful|fun|proud|dreams?|relax|weather|weekend|vacation|birthday|delicious|cook(?!ie)\w*|hik\w+|music|songs?|laugh|journey|cheer|in touch|yourself|motivated|strength|passion\w*|memor(?:ies|able)|adventures?|life|food|recipe|eat|rains?|nice|cool|inspir\w+|care of|wishing|excited|cute|support(?=ive|ing| you| me| each)|each other|people|heart|painting|book(?!ing)|movies?|garden\w*|yoga|game(?:s|r)?
     trade: buy|purchase|standby|modifications?|downgrades?|backpack|cards?|new ticket|charges|wrap this up|mms|sims?|signal|standby|seats?|zip code|reservations?|flights?|book(?:ing|ed)|refund\w*|(?:my|the|this|that|both|pending) orders?|gift cards?|credit cards?|passengers?|travel|insurance|luggage|bag(?:s|gage)|certificates?|economy|business class|exchange\w*|return(?:ing)? (?:all|the)|deliver\w+|shipping|payments?|my (?:plan|phone|line|account)|airport|cancel\w*|proceed|upgrad\w+ (?:to|all)|visa|mastercard|colou?r|sizes?|purchase\w*|price|2gb|data for|human agent|internet speed|option|pin
     work: type hints?|public \w+|feature flags?|legacy \w+|snapshots?|(?<!new )tickets?|per request|pull requests?|header|slower|composition|inheritance|interface|docstrings?|functions?|translation key|settings?|firmware|small steps|{_WORK}|(?<!on )files?|folders?|director(?:y|ies)|functions?|variables?|modules?|packages?|dependenc\w+|librar\w+|naming|comments?|changelog|documentation|docstrings?|fields|columns?|responses?|errors?|warnings?|exceptions?|timeouts?|retr(?:y|ies)|batch\w*|scripts?|abstractions?|reviewers?|spell\w*|explanations?|store|parser|spec|card numbers|generators?|firmware|checkpoints?|ie11|orm|eval|semicolons|scheduler|diffs?|lint|abbreviations|gettext|javascript|infra|refactor|recompute|attribution|squash|ledger\S*|warnings|explorer|gpu|lodash|columns|abstractions|pii|rewind|trailers|docstrings?|class names?|docs
@@ -80,9 +77,6 @@ _GERMAN = rf"""
     condition: bevor|vor|nachdem|sobald|wenn|außer|es sei denn|solange|bis|ohne
     prefers: ich (?:bevorzuge|will|möchte|hätte gern\w*|mag|erwarte|wünsche)|lieber|am besten|besser|mir (?:ist|wäre) (?:es )?(?:wichtig|lieber)|zu viel
     decides: (?:haben|hatten) (?:\w+ ){{0,4}}(?:beschlossen|vereinbart|ausgemacht)|abgemacht|beschlossen|vereinbart|nehmen wir|lass uns|wir (?:nehmen|bleiben|verwenden|machen|entscheiden)|entschieden|bleiben wir|bleiben bei
-    ours: wir|uns|unsere?[mnrs]?|du|dein\w*|sie|ihr|ich (?:arbeite|nutze|bin)|hier|dieses (?:projekt|repo)|der kunde|kunden|das (?:repo|projekt)|mein (?:rechner|laptop|system)
-    states: ist|sind|hat|haben|läuft|laufen|liegt|liegen|schreiben|speichern|verwenden|nutzen|arbeite|bleib\w*|gilt|heißt|steht|kommt|hast|gehört|basiert|setzen
-    reason: weil|da|denn|deshalb|daher|wegen|sonst|damit|aus \w+gründen
     feels: tante|onkel|brot|kuchen|reis|eis|backen|zu hause|daheim|oma|opa|großmutter|mutter|vater|schwester|bruder|frau und ich|mein mann|meine frau|grünen?|liebe|hoffe|danke?\w*|toll|schön\w*|super|urlaub|wetter|regnet|kinder|familie|freunde?|wochenende|essen|problem|so eine sache|hund|lustig|froh|glücklich
     work: lösch\w*|deine antworten|migrationen|globale?|{_WORK}|datei\w*|ordner\w*|verzeichnis\w*|funktion\w*|klasse\w*|methode\w*|variable\w*|abhängigkeit\w*|bibliothek\w*|paket\w*|schnittstelle\w*|datenbank\w*|tabelle\w*|passw\w+|nachricht\w*|commit-\w+|kommentar\w*|antwort\w*|deutsch|englisch|zeitstempel|leerzeichen|warteschlange|zugriff|rechner|internet|geldbeträge|cent|zweig\w*|fehler\w*|version\w*|ausgabe|kunde|netz\w*|zustimmung|zeilen
 """
@@ -110,9 +104,6 @@ _FRENCH = rf"""
     condition: avant|après|sauf|sans|quand|dès que|tant que|jusqu['’]|si
     prefers: je (?:préfère|veux|voudrais|souhaite|n['’]aime pas|ne veux pas|tiens)|j['’](?:aimerais|aime)|mieux|de préférence|idéalement|trop|plutôt
     decides: (?:on a|nous avons|avons) (?:décidé|convenu)|convenu|décidé|on (?:part|garde|prend|reste|utilise|va|passe)|partons|restons|gardons|prenons|décidé\w*|utilisons
-    ours: on|nous|notre|nos|tu|vous|votre|ton|ta|tes|je suis sous|j['’]utilise|ici|d['’]ici|ce (?:projet|dépôt)|le client|ma machine|mon (?:poste|ordinateur)
-    states: est|sont|a|ont|as|tourne\w*|utilise\w*|garde\w*|vit|reste\w*|va|vont|stock\w+|rédigé\w*|écri\w+|appelle|se trouve\w*|n['’]a(?:s|vons)?|vient
-    reason: parce que?|car|puisque|donc|afin|à cause|pour que|sinon|vu que
     feels: tante|oncle|grand-mère|pain|riz|glace|gâteau|vacances|enfants|maison|famille|vélo|grand-mère|grand-père|ma mère|mon père|ma sœur|mon frère|mon mari|ma femme|la mer|la plage|vert|merci(?! de)|super|génial|parfait|adore|aimé|espère|content\w*|vacances|pleut|temps|enfants|famille|amis?|week-end|légumes|mangent|marche pas|drôle|heureu\w+
     work: supprim\w+|{_WORK}|fichiers?|dossiers?|répertoires?|fonctions?|méthodes?|variables?|dépendances?|bibliothèques?|paquets?|base|bases|interface|messages?|commentaires?|réponses?|français|anglais|mots? de passe|dates?|montants?|centimes|file d['’]attente|accès|internet|versions?|erreurs?|branche|serveurs?|client|question|devine\w*|accord|lignes|espaces
 """
@@ -140,9 +131,6 @@ _SPANISH = rf"""
     condition: antes de|después de|salvo|sin|cuando|hasta|mientras|si|a menos
     prefers: prefiero|quiero|no quiero|me gusta\w*|me gustaría|mejor|preferiblemente|idealmente|espero que|demasiado
     decides: hemos (?:decidido|acordado|quedado)|quedamos en|acordamos|acordado|vamos (?:con|a usar|usar)|usemos|quedamos|nos quedamos|seguimos|decidi\w+|hemos decidido|usaremos|optamos
-    ours: nosotros|nuestr[oa]s?|tu|tus|estoy en|uso|usamos|guardamos|seguimos|trabajamos|desplegamos|aquí|este (?:proyecto|repo\w*)|el cliente|mi (?:máquina|equipo|ordenador)|tienes
-    states: es|son|está|están|tiene\w*|corre\w*|usa\w*|guarda\w*|se (?:escriben?|guardan?|usan?|despliegan?)|van?|vive|queda\w*|seguimos|sigue|llama|hay|estoy
-    reason: porque|ya que|así que|por eso|debido|para que|pues
     feels: tía|tío|abuela|abuelo|pan|arroz|helado|vacaciones|niños|casa|familia|playa|abuel[oa]s?|mi madre|mi padre|mi hermana|mi hermano|mi marido|mi mujer|playa|frío|calor|verde|gracias|genial|perfecto|encanta|espero(?! que)|feliz|vacaciones|llueve|hijos|familia|amigos?|fin de semana|verdura|comen|me gustaron|bonit\w+
     work: borr\w+|{_WORK}|archivos?|ficheros?|carpetas?|directorios?|funci(?:ón|ones)|métodos?|variables?|dependencias?|bibliotecas?|paquetes?|base de datos|interfaz|mensajes?|comentarios?|respuestas?|español|inglés|contraseñas?|fechas?|importes?|céntimos|cola|acceso|internet|versi(?:ón|ones)|errores|rama|servidor\w*|cliente|pruebas?|permiso|tabulaciones|espacios|líneas
 """
@@ -170,9 +158,6 @@ _PORTUGUESE = rf"""
     condition: antes de|depois de|salvo|sem|quando|até|enquanto|se|a menos
     prefers: prefiro|quero|não quero|gosto|gostaria|melhor|de preferência|idealmente|espero que|demais
     decides: decidimos|combinamos|ficou (?:decidido|combinado)|combinado|vamos (?:com|usar|de)|usemos|ficamos|continuamos|decidi\w+|usaremos|optamos
-    ours: nós|noss[oa]s?|você|vocês|seu|sua|estou no|estou em|uso|usamos|guardamos|continuamos|trabalhamos|aqui|daqui|este (?:projeto|repo\w*)|o cliente|minha máquina|meu (?:computador|servidor)
-    states: é|são|está|estão|tem|têm|roda\w*|usa\w*|guarda\w*|fica\w*|são escritas|vai|vão|continua\w*|chama|há|estou|oferece
-    reason: porque|já que|então|por isso|devido|para que|pois
     feels: tia|tio|avó|avô|pão|arroz|sorvete|férias|crianças|em casa|família|praia|av[óô]s?|minha mãe|meu pai|minha irmã|meu irmão|meu marido|minha mulher|praia|crianças|verde|obrigad[oa]|legal|perfeito|adoro|amo|espero(?! que)|feliz|férias|chove|viajo|filhos|família|amigos?|fim de semana|legumes|comem|segundas\S*|bonit\w+
     work: apag\w+|{_WORK}|arquivos?|ficheiros?|pastas?|diretórios?|funç(?:ão|ões)|métodos?|variáve(?:l|is)|dependências?|bibliotecas?|pacotes?|banco|interface|mensagens?|comentários?|respostas?|português|inglês|senhas?|datas?|valores|centavos|fila|acesso|internet|vers(?:ão|ões)|erros|ramo|servidor\w*|cliente|testes?|aprovação|espaços|linhas|hospedagem
 """
@@ -200,9 +185,6 @@ _ITALIAN = rf"""
     condition: prima di|dopo|tranne|senza|quando|finché|a meno|se
     prefers: preferisco|voglio|non voglio|mi piace|vorrei|meglio|preferibilmente|idealmente|troppo
     decides: abbiamo (?:deciso|concordato|stabilito)|deciso|stabilito|andiamo (?:con|su)|usiamo|restiamo|rimaniamo|deciso|teniamo|prendiamo|optiamo
-    ours: noi|nostr[oaie]|tu|tuo|tua|sono su|uso|usiamo|salviamo|restiamo|lavoriamo|qui|questo (?:progetto|repo\w*)|il cliente|hai|mio (?:computer|server|portatile)
-    states: è|sono|ha|hanno|hai|gira\w*|usa\w*|salv\w+|si (?:scriv\w+|us\w+|salv\w+)|resta\w*|va|vanno|chiama|sta
-    reason: perché|poiché|dato che|siccome|quindi|perciò|affinché
     feels: zia|zio|nonna|nonno|pane|riso|gelato|vacanza|bambini|casa|famiglia|mare|nonn[ao]|mia madre|mio padre|mia sorella|mio fratello|mio marito|mia moglie|mare|spiaggia|bambini|verde|grazie|bello|perfetto|adoro|amo|spero|felice|vacanza|piove|figli|famiglia|amic\w+|fine settimana|verdura|mangiano
     work: cancell\w+|{_WORK}|file|cartell\w+|directory|funzion[ei]|metod[oi]|variabil[ei]|dipendenz[ae]|libreri[ae]|pacchett\w+|interfaccia|messagg\w+|comment[oi]|rispost[ae]|italiano|inglese|password|dat[ae]|import[oi]|centesimi|coda|accesso|internet|version[ei]|errori|ramo|cliente|consenso|spazi|righe
 """
@@ -231,9 +213,6 @@ _RUSSIAN = rf"""
     condition: перед|прежде|до|после|если|когда|пока|кроме|без|через
     prefers: предпочитаю|хочу|не хочу|мне (?:нравится|больше нравится|удобнее|хотелось)|лучше|желательно|предпочтительно|в идеале|слишком
     decides: решили|договорились|решено|условились|давай\w*|возьмём|берём|остаёмся|решили|решено|будем|выбираем|пойдём
-    ours: мы|нас|наш\w*|у (?:нас|меня|тебя|вас)|ты|твой|вы|здесь|отсюда|тут|этот проект|заказчик|клиент|моя машина
-    states: есть|нет|хран\w+|пишем|используем|работаем|стоит|лежит|находится|крутится|остаёмся|называется|собираем|деплоим|держим|живёт
-    reason: потому что|так как|поскольку|поэтому|из-за|чтобы|иначе|ведь
     feels: тёт\w|тет\w|дяд\w|бабушк\w|рис|хлеб|морожен\w+|отпуск\w?|дет(?:и|ьми|ей)|дом[ау]?|сем\w{{1,2}}|дач\w|бабушк\w+|дедушк\w+|мам[аеы]|пап[аеы]|сестр\w+|брат\w*|муж|жена|дети|море|восторге|\w*объед\w+|спасибо|отлично|здорово|классно|люблю|надеюсь|рад|отпуск|дождь|дети|семья|друзья|выходные|овощи|едят|красив\w+|зелён\w+
     work: удал\w+|публичн\w+|менять|файл\w*|папк\w+|каталог\w*|функци\w+|метод\w*|переменн\w+|зависимост\w+|библиотек\w*|пакет\w*|баз\w+|интерфейс\w*|сообщени\w+|комментари\w*|ответ\w*|отвечай\w*|парол\w+|дат\w+|сумм\w+|копейк\w+|очеред\w+|доступ\w*|интернет\w*|верси\w+|ошибк\w+|ветк\w+|сервер\w*|клиент\w*|тест\w*|коммит\w*|пуш\w*|лог\w*|код\w*|сборк\w*|сборочн\w+|релиз\w*|деплой\w*|миграци\w+|таб\w*|пробел\w*|строк\w*|настройк\w+|русск\w+|английск\w+|по-русски|согласия|(?<![A-Za-z])(?:{_WORK})(?![A-Za-z])
 """
@@ -259,9 +238,6 @@ _CHINESE = rf"""
     condition: 之前|前先|前必须|提交前|先问|除(?:了|非)|否则|没跑过|没有我的同意
     prefers: 我(?:更|比较)?(?:喜欢|希望|倾向|偏好|建议|想要|不想|不希望|不喜欢|宁愿|宁可)|最好|太多
     decides: 决定|说好了?|约定|定好了?|(?:就|还是|那就|决定|咱们|最终)(?:用|使用|选|采用|定|叫|走|按)|(?:方案|决定|结论)(?:是|：|:|为)|就这(?:么|样)(?:定|办|做)|改主意|重新考虑
-    ours: 我们|咱们|你在这里|这里|本项目|这个(?:项目|仓库)|客户|我的环境
-    states: 没有|是(?!不是)|存储|存成|部署在|放在|叫|写(?=。)|用的是
-    reason: 因为|由于|所以|以免|否则|为了
     feels: 姑姑|阿姨|叔叔|奶奶|爷爷|妈妈|爸爸|饭|面包|冰淇淋|度假|孩子|家里|周末|旅行|小时候|奶奶|爷爷|妈妈|爸爸|海边|吃得|谢谢|很好|太好|开心|喜欢星期|下雨|休假|孩子|家人|朋友|周末|蔬菜|不客气|哈哈
     work: 同意|英语|pnpm|npm|分支|测试|回答|回复|构建|目录|提交|函数|依赖|数据库|生产|接口|缩进|制表符|空格|时间|服务器|外网|密码|日志|文件|变量|代码|注释|命名|合并|部署|缓存|端口|版本|格式|字段|线上|环境|标准库|金额|队列|返回值|连接串|单测|英文|中文|文档|方案|配置|脚本|错误信息|改动|功能|旧表|推送|删除|异步|函数式|日期|依赖|行|全局|邮箱|超时|类型|信息|表|(?<![A-Za-z])(?:{_WORK})(?![A-Za-z])
 """
@@ -288,9 +264,6 @@ _JAPANESE = rf"""
     condition: 前に|後に|場合|とき|なしに|なく(?=新)|許可
     prefers: 好み|好き(?=です。?$)|ほうがいい|方がいい|ほうが好|希望|てほしい|たいです|望ましい|できれば|なるべく|多すぎ
     decides: 決まりました|決めました|ことにしました|ことになりました|と決め|ことにします|ことにしました|で行きましょう|でいきます|にしましょう|にします|を採用|決めました|決定
-    ours: うちの(?=サーバ|チ|プロ|会社|環境|リポ)|私たち|弊社|我々|ここから|ここでは|このプロジェクト|このリポジトリ|顧客|お客|使っているのは
-    states: ています(?!か)|ている(?=。|$)|できません|ありません|です(?=。?$)|保存する|にあります|動いて
-    reason: ので|ため|から、|なので|ために
     feels: 叔母|叔父|祖母|母|父|ご飯|パン|アイス|休暇|子ども|家族|週末|旅行|祖母|祖父|子ども|海に|両親|ありがとう|完璧|嬉しい|楽し|休み|雨|うちの子|家族|友達|週末|野菜|食べ|最高|素敵|苦手|緑です
     work: コミット|テスト|プッシュ|サーバ|ビルド|フォルダ|関数|依存|データベース|本番|メッセージ|英語|日本語|金額|整数|キュー|変数|公開|インデント|タブ|スペース|日時|外部|接続|パスワード|ログ|ファイル|回答|答え|ブランチ|コード|コメント|環境|バージョン|設定|アクセス|デプロイ|マージ|リリース|型|エラー|削除|グローバル|(?<![A-Za-z])(?:{_WORK})(?![A-Za-z])
 """
@@ -316,9 +289,6 @@ _KOREAN = rf"""
     condition: 전에|후에|없이|때마다|경우|먼저
     prefers: 선호|좋겠|원합|원해|싫|낫|가능하면|되도록|이면 좋|너무 많
     decides: 하기로 했|정했|합의했|결정했|하기로|로 하(?:자|죠)|로 갑시다|로 가(?:자|죠)|결정|씁시다|쓰기로
-    ours: 우리(?! 애|집| 가족)|저희|여기서|여기는|이 프로젝트|이 저장소|고객|당신
-    states: 입니다|합니다|씁니다|있어요|있습니다|없습니다|없어요|저장합|쓰고 있|돌아가|연결되
-    reason: 때문|니까|돼서|어서 |므로|라서
     feels: 이모|삼촌|할머니|엄마|아빠|밥|빵|아이스크림|아이들|가족|여행|고마|감사|완벽|좋아한|사랑|기뻐|휴가|비가|애들|가족|친구|주말|채소|먹어|초록|재미
     work: 커밋|테스트|푸시|서버|빌드|폴더|함수|의존성|데이터베이스|운영|메시지|영어|한국어|금액|정수|큐|변수|공개|공백|탭|날짜|인터넷|비밀번호|로그|파일|답변|답해|브랜치|코드|주석|환경|버전|설정|접근|배포|병합|릴리스|타입|오류|삭제|전역|사용|(?<![A-Za-z])(?:{_WORK})(?![A-Za-z])
 """

@@ -17,6 +17,7 @@ from functools import lru_cache
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rule_phrases as phrases
 from leporello.ledger import rule_words as words
+from leporello.ledger.rule_score import LONG, score, vocabulary, without_paths
 from leporello.ledger.units import clip, sentences_of
 
 MAX_RULE_CHARS = 2_000
@@ -40,8 +41,6 @@ _LONG_QUOTE = lazy_regex(
 )
 """A quotation of whole sentences."""
 _NAME = lazy_regex(r"`\w|\w[/_]\w|[a-z][A-Z]|\b[A-Z]{2}|\d\.\d|\w\.[a-z]{1,4}\b")
-_PATH = lazy_regex(r"(?<![\w/.-])[\w.-]{1,60}(?:/[\w.-]{1,60}){1,12}\.\w{1,8}(?![\w/])")
-"""The words of a file's path say nothing."""
 _OF_ONESELF = lazy_regex(r"\b(?:i|i'\w{1,2}|my|me|us|yes|please|let's)\b", re.IGNORECASE)
 _LATIN = lazy_regex(r"[A-Za-z]{2}")
 _LATIN_WORD = lazy_regex(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -49,23 +48,9 @@ _PATTERNS = {
     "permits": phrases.YES,
     "self": phrases.OWN_DOING,
     "polite": phrases.POLITE,
-    "negated": phrases.NEGATED,
-    "habit": phrases.HABIT,
     "single": phrases.SINGLE,
-    "weekly": phrases.WEEKLY,
-    "aside": phrases.ASIDE,
-    "needs": phrases.NEEDS,
-    "whenever": phrases.WHENEVER,
-    "ours_first": phrases.OURS_FIRST,
     "exclaims": lazy_regex(r"[!！]"),
 }
-_AGAINST = {
-    "withdrawn": phrases.WITHDRAWN,
-    "hearsay": phrases.HEARSAY,
-    "expressive": phrases.EXPRESSIVE,
-    "reassures": phrases.REASSURES,
-}
-"""Read only where something else speaks for a rule."""
 _SCRIPTS = (
     (lazy_regex(r"[\u3040-\u30ff]"), "ja"),
     (lazy_regex(r"[\uac00-\ud7af]"), "ko"),
@@ -73,7 +58,6 @@ _SCRIPTS = (
     (lazy_regex(r"[\u0400-\u04ff]"), "ru"),
 )
 _KNOWN_BY = {language: frozenset(known.split()) for language, known in words.LATIN.items()}
-_TELLING_WORDS = frozenset().union(*_KNOWN_BY.values())
 
 WEIGHTS: dict[str, tuple[int, int]] = {
     "keeps": (9, 9),
@@ -98,13 +82,11 @@ WEIGHTS: dict[str, tuple[int, int]] = {
     "plain": (-33, -35),
     "task": (-15, -17),
     "asks": (-1, -1),
-    "report": (-7, -20),
+    "report": (-7, -16),
     "past": (-20, -20),
     "guess": (-28, -28),
     "hypothetical": (-30, -30),
     "single": (-40, -40),
-    "weekly": (0, 4),
-    "aside": (0, 3),
     "says": (-36, -36),
     "once": (-13, -13),
     "feels": (-17, -24),
@@ -113,35 +95,28 @@ WEIGHTS: dict[str, tuple[int, int]] = {
     "quoted": (-8, -8),
     "polite": (-25, -25),
     "self": (-20, -34),
-    "fact": (-33, 5),
-    "negated": (0, 3),
-    "habit": (0, 2),
-    "states": (0, 1),
-    "reason": (0, 2),
-    "policy": (0, 4),
     "exclaims": (0, -8),
-    "withdrawn": (-60, -60),
-    "hearsay": (-45, -45),
-    "expressive": (-45, -45),
-    "reassures": (-60, -60),
-    "needs": (0, 40),
-    "whenever": (0, 7),
-    "versioned": (0, 10),
-    "ours_first": (0, 2),
 }
 """How much a feature speaks for a rule, or against it: in small talk, and in every other conversation.
 
 In small talk only what is about work can be a rule: people tell each other what to do all the time.
 """
-THRESHOLDS = (17, 6)
+THRESHOLDS = (17, 3)
 FORCE = frozenset(
-    "ban keeps must always throughout every only contrast prefers decides permits corrects binds no weekly"
-    " policy needs whenever versioned".split()
+    "ban keeps must always throughout every only contrast prefers decides permits corrects binds no".split()
 )
 """Of these a rule has at least one; the others only add to them."""
-FACT = frozenset("ours ours_first states reason negated habit aside".split())
-"""Two of these make a fact that may bind later work, without a word of ordering."""
-NO_FACT = frozenset("task asks report past guess once condition polite self feels hearsay expressive".split())
+LEAST_SCORES = {"en": 0.7}
+"""What a sentence scores at least to be a rule by its signs alone, where it is not 0.
+
+English is also read by its words, which are fitted to recorded work: signs only add to what they find.
+"""
+UNLIKELY, DENIED = -4.5, -25
+"""What scores so little is no rule, whatever its words say (a joke, a sigh, something meant to calm); and a long
+sentence that the words deny so clearly is none by its signs: it has room for a few of each.
+"""
+COURTESY_BYTES = 12
+"""A sentence of no more is a "Thanks." or a "谢谢。": no company."""
 ASKED = frozenset(("ban", "keeps"))
 """The same for what is asked politely: everything else asked so is work for this turn."""
 
@@ -169,17 +144,32 @@ class RuleReading:
 
 
 @lru_cache(maxsize=8192)
-def read(sentence: str, *, small_talk: bool = True) -> RuleReading:
-    """Whether a sentence of the user states a rule, takes one back, or asks something."""
+def read(sentence: str, *, small_talk: bool = True, company: str = "") -> RuleReading:
+    """Whether a sentence of the user states a rule, takes one back, or asks something.
+
+    `company` is what `company_of` gives for its message: what else is said there.
+    """
     if "\n" in sentence and phrases.BAN_HEADING.match(sentence.split("\n", 1)[0]):
         return RuleReading(RuleKind.CONSTRAINT)
     if len(sentence) > MAX_RULE_CHARS or phrases.CODE_LIKE.search(sentence):
         return RuleReading()
     question = bool(_QUESTION.search(sentence))
     # What stands before a question is mostly why it is asked: it is read as strictly as small talk.
-    kinds = (_kind(said, small_talk=small_talk or question) for said in _said(sentence))
+    company = company or company_of(_PIECE.split(sentence))
+    kinds = (_kind(said, small_talk=small_talk or question, company=company) for said in _said(sentence))
     kind = next(filter(None, kinds), None)
     return RuleReading(kind, not question and bool(phrases.REVOKES.search(sentence)), question)
+
+
+def company_of(sentences: Sequence[str]) -> str:
+    """What stands beside a sentence of a message, as a sign of its own.
+
+    What somebody says alone is said to be kept; most messages of several sentences are a request, and what stands
+    beside a question mostly explains it.
+    """
+    if sum(len(sentence.encode()) > COURTESY_BYTES for sentence in sentences) <= 1:
+        return ""
+    return "asked" if any(map(_QUESTION.search, sentences)) else "beside"
 
 
 def _said(sentence: str) -> Iterator[str]:
@@ -200,10 +190,10 @@ def _said(sentence: str) -> Iterator[str]:
 def features(sentence: str) -> frozenset[str]:
     """The features of a sentence, of those that `WEIGHTS` names."""
     said = _own_words(sentence)
-    language = _language(said)
+    language = language_of(said)
     known = words.words_of(language)
     named = bool(_NAME.search(said))
-    said = _PATH.sub("…", said) if "/" in said else said
+    said = without_paths(said)
     lowered = said.lower()
     found = {str(match.lastgroup) for match in known.anywhere.finditer(lowered)}
     for clause in _clauses(said):
@@ -212,19 +202,15 @@ def features(sentence: str) -> frozenset[str]:
                 found.add(str(match.lastgroup))
     found |= {str(match.lastgroup) for match in known.topic.finditer(lowered)}
     found |= {name for name, pattern in _PATTERNS.items() if pattern.search(said)}
-    if any(map(str.isdigit, said)) and phrases.VERSIONED.search(said):
-        found.add("versioned")
-    if not found.isdisjoint(FORCE | FACT):
-        found |= {name for name, pattern in _AGAINST.items() if pattern.search(said)}
     _weigh_up(found, said)
     if named or (language not in _KNOWN_BY and _LATIN.search(said)):
         found.add("name")
-    if said.rstrip().endswith((":", "：")):
+    if _heads(said):
         found.add("heads")
     if len(said) + 8 < len(sentence):
         found.add("quoted")
     if not found & (ASKED if "polite" in found else FORCE - {"every", "only"} if "task" in found else FORCE):
-        found.add("fact" if len(found & FACT) > 1 and not found & NO_FACT else "plain")
+        found.add("plain")
     return frozenset(found)
 
 
@@ -232,25 +218,23 @@ def _weigh_up(found: set[str], said: str) -> None:
     """Leave out what says nothing beside something else."""
     if "permits" in found:
         found -= {"task", "once"}
-    if "whenever" in found:  # now and then
-        found -= {"task", "once"}
     if "decides" in found:  # what was decided holds from then on
         found.discard("past")
     if not _OF_ONESELF.search(said):
         found.discard("trade")
-    if found & {"ours", "habit"} and found & {"always", "every", "weekly", "only"} and not found & NO_FACT:
-        found.add("policy")
 
 
-def _language(text: str) -> str:
+def language_of(text: str) -> str:
+    """The language a text is written in, English where nothing tells."""
     for script, language in _SCRIPTS:
         if script.search(text):
             return language
-    spoken = _TELLING_WORDS.intersection(map(str.casefold, _LATIN_WORD.findall(text.replace("’", "'"))))
+    spoken = set(map(str.casefold, _LATIN_WORD.findall(text.replace("’", "'"))))
     letters = set(text.casefold())
     known = {
         language: 2 * len(known & spoken)
         - len(known & spoken & words.SHARED)
+        + len(vocabulary(language) & spoken)
         + (not letters.isdisjoint(words.LETTERS.get(language, ())))
         for language, known in _KNOWN_BY.items()
     }
@@ -282,18 +266,29 @@ def _chats(message: str) -> bool:
 def _names_work(sentence: str) -> bool:
     """Whether `features` has "work": most messages do in their first sentences, and need not be read further."""
     said = _own_words(sentence)
-    return any(match.lastgroup == "work" for match in words.words_of(_language(said)).topic.finditer(said.lower()))
+    return any(match.lastgroup == "work" for match in words.words_of(language_of(said)).topic.finditer(said.lower()))
+
+
+def _heads(sentence: str) -> bool:
+    """Whether something follows that a line only introduces, or a program put it into brackets."""
+    return sentence.rstrip().endswith((":", "：")) or sentence.startswith("[")
 
 
 def _own_words(sentence: str) -> str:
     return _QUOTED.sub(" ", sentence).replace("’", "'")
 
 
-def _kind(sentence: str, *, small_talk: bool) -> RuleKind | None:
+def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
     """What sort of rule it is, if it is one; assent that does not say to what is none."""
     found = features(sentence)
-    if margin(found, small_talk=small_talk) < 0:
-        return None
+    language = language_of(_own_words(sentence))
+    by_words = small_talk or language == "en" or "permits" in found
+    weight = margin(found, small_talk=small_talk)
+    if not (by_words and weight >= 0 and score(sentence, language) > UNLIKELY):
+        least = LEAST_SCORES.get(language, 0)
+        denied = by_words and weight < DENIED and len(sentence) > LONG
+        if small_talk or denied or _heads(sentence) or score(sentence, language, company) < least:
+            return None
     if "no" in found and found & {"ban", "order", "keeps"}:
         return RuleKind.REFUSAL
     if "permits" in found:
