@@ -14,7 +14,7 @@ from leporello.ledger.importance import LINE_OVERHEAD, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
 from leporello.ledger.units import DECISION, ERROR, INTENT, OFFER, sentences_of
-from leporello.ledger.values import LATER, MARK
+from leporello.ledger.values import LATER, MARK, SEE
 from leporello.summaries import sections, unverified
 from leporello.summaries.episodes import episode_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
@@ -35,10 +35,22 @@ class Pick:
 
     units: dict[int, list[RankedUnit]] = field(default_factory=lambda: defaultdict(list))
     tokens: int = 0
+    beside: dict[int, str] = field(default_factory=dict)
+    """What is told of later messages beside chosen units."""
 
     def numbers(self) -> list[int]:
         """The messages something was chosen from, in order."""
         return sorted(self.units)
+
+    def tell_beside(self, number: int, text: str, count: CountText) -> None:
+        """Note what is told beside a chosen unit; it stands there alone."""
+        self.beside[number] = text
+        told = [unit for unit in self.units.get(number, ()) if unit.text.rstrip(" .。") in text]
+        if told:
+            self.units[number] = [unit for unit in self.units[number] if unit not in told]
+            self.tokens -= sum(count(unit.text) + LINE_OVERHEAD for unit in told)
+        if not self.units.get(number, True):
+            del self.units[number]
 
     def text(self, number: int) -> str:
         """The chosen units of a message in their order: output line by line, prose with a mark for what is left out."""
@@ -56,7 +68,7 @@ def quoted(text: str) -> list[str]:
     pieces = (piece for line in text.split("\n") if line != GAP.strip() for piece in line.split(GAP))
     units: list[str] = []
     for unit in (unit for piece in pieces if piece != "[…]" for unit in sentences_of(piece)):
-        if unit.startswith((MARK.lstrip(), LATER.lstrip())) and units:
+        if unit.startswith((MARK.lstrip(), LATER.lstrip(), SEE.lstrip())) and units:
             units[-1] += f" {unit}"
         else:
             units.append(unit)
@@ -92,7 +104,7 @@ def choose(
 def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountText, seen: set[str]) -> None:
     misses = 0
     for candidate in ranked:
-        if candidate.text in seen:
+        if candidate.text in seen or candidate.text.rstrip(" .。") in pick.beside.get(candidate.number, ""):
             continue
         cost = count(candidate.text) + LINE_OVERHEAD
         if candidate.number not in pick.units:
@@ -106,6 +118,8 @@ def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountTex
         seen.add(candidate.text)
         pick.units[candidate.number].append(candidate)
         pick.tokens += cost
+        if candidate.beside[0]:
+            pick.tell_beside(*candidate.beside, count)
 
 
 RULE_SHARE = 0.60
