@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from leporello.ledger.sentence_pieces import words_in
 from leporello.ledger.statements import FIGURES, PLAINLY, Statement, Value
 from leporello.ledger.value_matching import Weight, happened, narrows, same_unit, told_apart
-from leporello.ledger.value_patterns import PAST, ValueKind
+from leporello.ledger.value_patterns import PAST, WANTED, ValueKind
 
 SHARED, COVERED, COVERED_IF_NAMED = 1.5, 0.45, 0.3
 """How much of rare words both have, and how much of the earlier statement they are, beside its value."""
@@ -84,14 +84,17 @@ def relation(
     """
     about = old.about_change | new.about_change
     both = (old.words & (new.words | around | new.context) | old.context & new.words) - about
-    if not both or old.text == new.text or (new.asks and not new.values):
+    if not both or old.text == new.text:
         return 0.0
     known = {value.plain for value in old.values} | old.words
     fresh = [value for value in new.values if value.plain not in known]
+    kind = any(_one_kind(was, now) for was in old.values for now in fresh)
+    if not kind and (new.asks or WANTED.match(new.text)):
+        return 0.0
     named = any(value.text in new.text for value in old.values) and (new.changes or new.negates)
     found = {
         "shared": min(sum(sorted(1 / max(1, frequency.get(word, 0) - 1) for word in both)), MOST_SHARED),
-        "kind": any(_one_kind(was, now) for was in old.values for now in fresh),
+        "kind": kind,
         "value": bool(old.values),
         "changes": new.changes == PLAINLY or bool(new.cancels) or bool(named),
         "asks": new.asks,

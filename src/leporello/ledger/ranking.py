@@ -100,7 +100,7 @@ class Ranking:
             ][:MOST_SAID]
             again = {later.since for told in values.related.values() for later in told.values()}
             found = [
-                (-unit.score - RECENT * number / last, number, unit)
+                (-unit.score - RECENT * number / last - NEWER_VALUE * (number in again), number, unit)
                 for number, unit in said
                 if unit.text not in ended and unit.text not in values.related.get(number, ())
                 if unit.text not in values.mentions.get(number, ())
@@ -144,10 +144,8 @@ class Ranking:
         if heading is None:
             heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
         text = self._ledger.values.marked(number, unit.text, is_output=facts.role == "tool")
-        later = self._ledger.values.related.get(number, {}).get(unit.text)
-        beside = (later.since, later.text) if later is not None and text != unit.text else (0, "")
         shown = unit if text == unit.text else msgspec.structs.replace(unit, text=text)
-        return RankedUnit(number, facts.role, shown, heading, beside=beside)
+        return RankedUnit(number, facts.role, shown, heading, beside=self._ledger.values.shown_beside(number, text))
 
     def _earlier(self, number: int, line: EarlierLine) -> RankedUnit:
         return RankedUnit(number, line.role, line.unit, section=line.section)

@@ -168,9 +168,9 @@ WANTED = lazy_regex(
 )
 """What somebody wants done, or says about you: nothing that could be out of date."""
 SUPPOSED = lazy_regex(
-    r"\b(?:(?:would|could)(?! (?:you|rather)\b)|might|maybe|perhaps|suppose|imagine|for example|e\.g\.|used to|previously|formerly|was once"
-    r"|vielleicht|könnte|würde|zum beispiel|früher|peut-être|quizás?|talvez|forse|может быть|раньше)\b"
-    r"|也许|可能|かもしれ|아마|예를 들",
+    r"\b(?:(?:would|could)(?! (?:you|rather)\b)|might|maybe|perhaps|suppose|imagine|for example|e\.g\.|used to"
+    r"|previously|formerly|was once|vielleicht|könnte|würde|zum beispiel|früher|peut-être|quizás?|talvez|forse"
+    r"|может быть|раньше)\b|也许|可能|かもしれ|아마|예를 들",
     _I,
 )
 """Suppositions, examples and looks back: nothing that holds now."""

@@ -13,7 +13,7 @@ from leporello.ledger.facts import MessageFacts
 from leporello.ledger.mentions import Mention, excerpt, relation, speaks_again
 from leporello.ledger.sentence_pieces import plain_words, words_in
 from leporello.ledger.statements import FIGURES, Statement, read, settings
-from leporello.ledger.value_matching import RARE, Weight, replaced
+from leporello.ledger.value_matching import FEW, RARE, Weight, replaced
 
 MOST_OPEN = 2_000
 """Statements that a later one can replace; of more the oldest are let go."""
@@ -74,6 +74,7 @@ class _Around:
 
     words: frozenset[str]
     text: str
+    sentences: int
 
 
 @dataclass
@@ -153,7 +154,9 @@ class Values:
                     self._hear(number, text, first=not before)
             before = text
             whole += f" {text}" if len(whole) <= LONGEST else ""
-        around = _Around(frozenset(word for said in said_before for word in said.words), whole.strip())
+        around = _Around(
+            frozenset(word for said in said_before for word in said.words), whole.strip(), len(said_before)
+        )
         for said in said_before:
             self._take(said, around)
         self._heard = [] if role == "assistant" else self._heard
@@ -178,7 +181,9 @@ class Values:
                 found.append(replace(change, value=newest.value, since=newest.since, text=newest.text))
         return found
 
-    def marked(self, number: int, text: str, *, is_output: bool = False, beside: Collection[str] = ()) -> str:
+    def marked(
+        self, number: int, text: str, *, is_output: bool = False, beside: Collection[str] = (), related: bool = True
+    ) -> str:
         """A text of a message with a mark behind every sentence whose value was replaced.
 
         What somebody said by the way with a value that was replaced later is marked too, the output of programs is not.
@@ -192,14 +197,21 @@ class Values:
             return text
         for gone in self.repeated_in(number, text):
             return f"{text}{MARK}{gone.since}: {gone.value})"
-        for said, later in self.mentions.get(number, {}).items():
-            if said in text:
-                told = "" if later.sentence in beside else f": {later.text}"
-                return text.replace(said, f"{said}{LATER}{later.since}{told})", 1)
-        for said, later in self.related.get(number, {}).items():
-            if said in text:
-                return text.replace(said, f"{said}{SEE}{later.since}: {later.text})", 1)
+        for mark, found in ((LATER, self.mentions), (SEE, self.related if related else {})):
+            for said, later in found.get(number, {}).items():
+                if said in text:
+                    told = "" if later.sentence in beside and mark is LATER else f": {later.text}"
+                    return text.replace(said, f"{said}{mark}{later.since}{told})", 1)
         return text
+
+    def related_to(self, number: int, text: str) -> Mention | None:
+        """What the user said later that a text of a message may be about too."""
+        return next((later for said, later in self.related.get(number, {}).items() if said in text), None)
+
+    def shown_beside(self, number: int, text: str) -> tuple[int, str]:
+        """The later message that a marked text of a message shows, with what it shows of it; nothing is 0 and ""."""
+        later = self.related_to(number, text)
+        return (later.since, later.text) if later and f"{SEE}{later.since}: {later.text}" in text else (0, "")
 
     def repeated_in(self, number: int, text: str) -> Iterator[Change]:
         """Replaced values that a text repeats while they held, speaking of the same thing, with the newest of each."""
@@ -311,8 +323,11 @@ class Values:
         score = relation(earlier, said, around.words, self.frequency, weigh)
         best = self.related.get(earlier.number, {}).get(earlier.text)
         if score and (best is None or score >= best.relation):
-            told = around.text.rstrip(" .。") if len(around.text) <= LONGEST_TOLD else excerpt(earlier, said)
-            later = Mention(said.number, told, said.text, relation=score)
+            told = (
+                around.text if len(around.text) <= LONGEST_TOLD and around.sentences < FEW else excerpt(earlier, said)
+            )
+            gone = tuple(value.text.casefold() for value in earlier.values)
+            later = Mention(said.number, told, said.text, gone, score)
             self.related.setdefault(earlier.number, {})[earlier.text] = later
 
     def _open(self, said: Statement) -> None:
