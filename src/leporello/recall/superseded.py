@@ -39,7 +39,7 @@ def mark_superseded(windows: Sequence[Window]) -> list[Window]:
     for conversation in {window.conversation for window in windows}:
         places = [place for place, window in enumerate(shown) if window.conversation == conversation]
         values = _stated(shown[place] for place in places)
-        newer = [(place, found) for place in places for found in _newer(values, shown[place])]
+        newer = [(place, f) for place in places for f in _newer(values, shown[place]) if f.was_text or place < BEST]
         for place, found in newer:
             shown[place] = replace(shown[place], text=_marked(shown[place].text, found))
             for later in (k for k in places if shown[k].message == found.since and found.text in shown[k].text):
