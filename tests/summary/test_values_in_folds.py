@@ -93,7 +93,8 @@ def test_what_a_later_sentence_may_have_replaced_gives_way_to_it() -> None:
 
 def test_what_is_shown_beside_a_rule_stands_there_only() -> None:
     chat = ["thanks, go on"] * 6
-    rule, later = "Always ask Priya before you touch the invoices of billing.", "Tomasz is the one for billing invoices."
+    rule = "Always ask Priya before you touch the invoices of billing."
+    later = "Tomasz is the one for billing invoices."
     ledger = worked_on(*chat, rule, *chat, later, *chat)
     text = render(build(ledger, set(ledger.facts), 1_500, lambda part: len(part) // 4))
     assert f"{rule} (see m" in text
