@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leporello.ledger.ledger import Ledger, load, save
+from leporello.ledger.statements import read
 from leporello.ledger.values import MOST_OPEN, Values
 from tests.ledger import changed_values
 from tests.ledger.changed_values import Changed
@@ -226,6 +227,19 @@ CHATTER = (
 def test_what_merely_shares_words_is_not_shown_together(one: str, other: str) -> None:
     values, first, _ = in_talk(one, other)
     assert "(later" not in values.marked(first, one)
+
+
+def test_what_may_be_about_the_same_is_shown_beside_it_without_a_claim() -> None:
+    old, new = "Mr. Albrecht teaches the kids the oboe.", "The oboe lesson moved, a Felix comes to our place now."
+    values, first, last = in_talk(old, new)
+    assert values.marked(first, old) == f"{old} (see m{last}: {new})"
+    assert values.shown_beside(first, values.marked(first, old)) == (last, new)
+    assert not values.replaced_in(first)
+
+
+def test_a_sentence_of_prose_may_begin_like_code() -> None:
+    assert read("for the tacos we take coriander", 1, "user") is not None
+    assert read("for taco in tacos:", 1, "user") is None
 
 
 def test_a_question_states_nothing_that_could_be_replaced() -> None:

@@ -70,3 +70,9 @@ def test_what_holds_now_stands_before_a_sentence_that_begins_with_what_was() -> 
         "The wedding is at Marlow Hall.", "Marlow Hall fell through, the wedding is at the Old Brewery."
     )
     assert recall.answer("Where is the wedding?").startswith("[m10] user: the wedding is at the Old Brewery\n")
+
+
+def test_what_the_user_said_later_in_other_words_than_the_question_is_found() -> None:
+    recall = conversation("Our build runs on Jenkins.", "I retired Jenkins, the pipeline is on Buildbot.")
+    found = recall.search(RecallQuery("Where does our build run?"))
+    assert [window.message for window in found][:2] == [10, 1]

@@ -26,7 +26,8 @@ def test_a_replaced_value_is_marked_and_the_change_told() -> None:
     handoff = folded()
     said = [line.text for line in handoff[Section.USER_SAID]]
     assert f"{OLD} (was; since m9: 19 May)" in said
-    assert NEW in said
+    # What binds later work stands among the rules.
+    assert NEW in [*said, *(line.text for line in handoff[Section.CONSTRAINTS])]
     assert HandoffLine(TOLD, (1,), LineOrigin.PROGRAM) in handoff[Section.CRITICAL]
     assert f"- {TOLD} [m1 program]" in render(handoff)
 
@@ -89,3 +90,13 @@ def test_what_a_later_sentence_may_have_replaced_gives_way_to_it() -> None:
     text = render(build(ledger, set(ledger.facts), 900, lambda part: len(part) // 4))
     assert new in text
     assert old not in text or f"{old} (" in text
+
+
+def test_what_is_shown_beside_a_rule_stands_there_only() -> None:
+    chat = ["thanks, go on"] * 6
+    rule = "Always ask Priya before you touch the invoices of billing."
+    later = "Tomasz is the one for billing invoices."
+    ledger = worked_on(*chat, rule, *chat, later, *chat)
+    text = render(build(ledger, set(ledger.facts), 1_500, lambda part: len(part) // 4))
+    assert f"{rule} (see m" in text
+    assert text.count(later) == 1

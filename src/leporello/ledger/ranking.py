@@ -35,6 +35,8 @@ class RankedUnit:
     heading: str = ""
     section: str = ""
     """For a line of an unverified summary: where it stood there."""
+    beside: tuple[int, str] = (0, "")
+    """A later message that is told beside it, with the words."""
 
     @property
     def text(self) -> str:
@@ -96,13 +98,14 @@ class Ranking:
                 for unit in self._in_time(number)
                 if SHORTEST <= len(unit.text) <= LONGEST_SAID
             ][:MOST_SAID]
+            again = {later.since for told in values.related.values() for later in told.values()}
             found = [
-                (-unit.score - RECENT * number / last, number, unit)
+                (-unit.score - RECENT * number / last - NEWER_VALUE * (number in again), number, unit)
                 for number, unit in said
-                if unit.text not in ended and unit.text not in values.faded.get(number, ())
+                if unit.text not in ended and unit.text not in values.related.get(number, ())
                 if unit.text not in values.mentions.get(number, ())
                 if all(unit.text != change.was_text for change in values.replaced_in(number))
-                if gives_value(unit.text)
+                if number in again or gives_value(unit.text)
             ]
             found.sort(key=lambda entry: entry[:2])
             self._stated = [self._own(number, unit) for _, number, unit in found]
@@ -141,9 +144,8 @@ class Ranking:
         if heading is None:
             heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
         text = self._ledger.values.marked(number, unit.text, is_output=facts.role == "tool")
-        return RankedUnit(
-            number, facts.role, unit if text == unit.text else msgspec.structs.replace(unit, text=text), heading
-        )
+        shown = unit if text == unit.text else msgspec.structs.replace(unit, text=text)
+        return RankedUnit(number, facts.role, shown, heading, beside=self._ledger.values.shown_beside(number, text))
 
     def _earlier(self, number: int, line: EarlierLine) -> RankedUnit:
         return RankedUnit(number, line.role, line.unit, section=line.section)

@@ -75,7 +75,7 @@ def replaced(old: Statement, new: Statement, weigh: Weight) -> Replacement | Non
     measured = any(value.text == now and value.unit for value in new.values)
     close = shared.jaccard >= least or (measured and shared.rare(ValueKind.NUMBER, weigh) > 1)
     # An assistant's lists and plans are full of figures of other things.
-    return Replacement(was, now, close and (said or new.role == "user"))
+    return Replacement(was, now, close and (said or new.role == "user") and not narrows(old, new))
 
 
 def _replaced(old: Statement, new: Statement, weigh: Weight) -> tuple[str, str] | None:
@@ -311,6 +311,12 @@ def told_apart(old: Statement, new: Statement, weigh: Weight) -> bool:
     if not pairs or any(pair.named for pair in pairs):
         return False
     return _two_things(pairs, old, new) or _other_subjects(old, new, pairs, weigh)
+
+
+def narrows(old: Statement, new: Statement) -> bool:
+    """Whether the later statement says which one it means where the earlier does not: my daughter's appointment."""
+    given = {word for value in new.values for word in value.words}
+    return any(head in old.words and beside not in old.words | given for head, beside in new.before)
 
 
 def other_one_of_a_row(old: Statement, new: Statement) -> bool:

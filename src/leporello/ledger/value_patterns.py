@@ -111,9 +111,8 @@ HOLDS_SETTING = lazy_regex(r"[A-Z0-9]_[A-Z0-9]")
 MAY_TELL_FIGURES = lazy_regex(r"\d|day\b|tag\b|[曜요星周]")
 LEAD = lazy_regex(r"\s*(?:(?:[-*•>+]|\d{1,2}[.)])\s+)*(?:\[[^\]\n]{1,60}\]\s*)?(?:[A-Z]\w{1,20}:\s+(?=\S))?")
 """What stands before a sentence: marks of lists, a time in brackets, who speaks."""
-_CODE_BEGINS = tuple("// < | # ".split()) + tuple(
-    f"{word} " for word in "def func for if return import class const let var".split()
-)
+_CODE_BEGINS = ("//", "<", "|", "#", "def ", "func ", "import ", "class ", "const ", "var ")
+_CODE_OR_PROSE, _ONLY_IN_CODE = ("for ", "if ", "return ", "let "), frozenset("=({[")
 _CODE_SIGNS = ("\t", '("', "'/", "➜", 'File "', ":=", "=>", "├", "└", "│", "==", "()", "->", "→")
 _ASKS = tuple(f"{word} " for word in "why what how when where who which does do did can could should is are".split())
 
@@ -137,6 +136,7 @@ def is_no_statement(sentence: str) -> bool:
         or sentence.startswith(_CODE_BEGINS)
         or sentence.count("|") > 1
         or any(sign in sentence for sign in _CODE_SIGNS)
+        or (sentence.startswith(_CODE_OR_PROSE) and (sentence.endswith(":") or not _ONLY_IN_CODE.isdisjoint(sentence)))
     )
 
 
@@ -168,9 +168,9 @@ WANTED = lazy_regex(
 )
 """What somebody wants done, or says about you: nothing that could be out of date."""
 SUPPOSED = lazy_regex(
-    r"\b(?:would|could|might|maybe|perhaps|suppose|imagine|for example|e\.g\.|used to|previously|formerly|was once"
-    r"|vielleicht|könnte|würde|zum beispiel|früher|peut-être|quizás?|talvez|forse|может быть|раньше)\b"
-    r"|也许|可能|かもしれ|아마|예를 들",
+    r"\b(?:(?:would|could)(?! (?:you|rather)\b)|might|maybe|perhaps|suppose|imagine|for example|e\.g\.|used to"
+    r"|previously|formerly|was once|vielleicht|könnte|würde|zum beispiel|früher|peut-être|quizás?|talvez|forse"
+    r"|может быть|раньше)\b|也许|可能|かもしれ|아마|예를 들",
     _I,
 )
 """Suppositions, examples and looks back: nothing that holds now."""

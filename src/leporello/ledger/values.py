@@ -10,10 +10,10 @@ from itertools import islice
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import MessageFacts
-from leporello.ledger.mentions import Mention, are_short, excerpt, fades, speaks_again
+from leporello.ledger.mentions import Mention, excerpt, relation, speaks_again
 from leporello.ledger.sentence_pieces import plain_words, words_in
 from leporello.ledger.statements import FIGURES, Statement, read, settings
-from leporello.ledger.value_matching import RARE, replaced
+from leporello.ledger.value_matching import FEW, RARE, Weight, replaced
 
 MOST_OPEN = 2_000
 """Statements that a later one can replace; of more the oldest are let go."""
@@ -26,9 +26,11 @@ PRIOR = 20
 _WRITTEN = lazy_regex(r"[^\W\d_]+")
 _TOKEN = lazy_regex(r"[0-9a-z\u00c0-\u024f\u0400-\u04ff]+|[\u3041-\u9fff\uac00-\ud7a3]")
 LONGEST_VALUE, SHORTEST_VALUE, LONGEST_ECHO = 60, 3, 120
-MARK, LATER = " (was; since m", " (later m"
+MARK, LATER, SEE = " (was; since m", " (later m", " (see m"
 SHORTEST, LONGEST = 5, 300
 """Characters of a sentence that states something about a thing; longer ones are listings."""
+LONGEST_TOLD = 160
+"""Characters of a message that is shown as a whole beside an earlier one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,15 @@ class Setting:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """The message that a statement stands in."""
+
+    words: frozenset[str]
+    text: str
+    sentences: int
+
+
 @dataclass
 class Values:
     """What was stated so far and holds, and what was replaced."""
@@ -77,8 +88,8 @@ class Values:
     changes: list[Change] = field(default_factory=list)
     mentions: dict[int, dict[str, Mention]] = field(default_factory=dict)
     """For messages their sentences whose subject the user spoke of again, with the newest mention."""
-    faded: dict[int, list[str]] = field(default_factory=dict)
-    """For messages their sentences that a later one of the user may have replaced: no room is kept for them."""
+    related: dict[int, dict[str, Mention]] = field(default_factory=dict)
+    """The same for sentences that the user may have spoken of again."""
     frequency: dict[str, int] = field(default_factory=dict)
     """How many sentences hold a word."""
     sentences: int = 0
@@ -131,18 +142,21 @@ class Values:
         self.worked = self.worked or role == "tool"
         if role == "user":
             self._heard = []
-        before = ""
+        before = whole = ""
         said_before: list[Statement] = []
         # The output of programs states nothing; its settings are taken in by `set`.
         for text in islice(sentences, MOST_PER_MESSAGE) if role != "tool" else ():
-            if SHORTEST <= len(text) <= LONGEST and MARK not in text and LATER not in text:
+            if SHORTEST <= len(text) <= LONGEST and all(m not in text for m in (MARK, LATER, SEE)):
                 said = read(text, number, role, before)
                 if said is not None:
                     said_before.append(said)
                 if role == "assistant":
                     self._hear(number, text, first=not before)
             before = text
-        around = frozenset(word for said in said_before for word in said.words)
+            whole += f" {text}" if len(whole) <= LONGEST else ""
+        around = _Around(
+            frozenset(word for said in said_before for word in said.words), whole.strip(), len(said_before)
+        )
         for said in said_before:
             self._take(said, around)
         self._heard = [] if role == "assistant" else self._heard
@@ -167,7 +181,9 @@ class Values:
                 found.append(replace(change, value=newest.value, since=newest.since, text=newest.text))
         return found
 
-    def marked(self, number: int, text: str, *, is_output: bool = False, beside: Collection[str] = ()) -> str:
+    def marked(
+        self, number: int, text: str, *, is_output: bool = False, beside: Collection[str] = (), related: bool = True
+    ) -> str:
         """A text of a message with a mark behind every sentence whose value was replaced.
 
         What somebody said by the way with a value that was replaced later is marked too, the output of programs is not.
@@ -181,11 +197,21 @@ class Values:
             return text
         for gone in self.repeated_in(number, text):
             return f"{text}{MARK}{gone.since}: {gone.value})"
-        for said, later in self.mentions.get(number, {}).items():
-            if said in text:
-                told = "" if later.sentence in beside else f": {later.text}"
-                return text.replace(said, f"{said}{LATER}{later.since}{told})", 1)
+        for mark, found in ((LATER, self.mentions), (SEE, self.related if related else {})):
+            for said, later in found.get(number, {}).items():
+                if said in text:
+                    told = "" if later.sentence in beside else f": {later.text}"
+                    return text.replace(said, f"{said}{mark}{later.since}{told})", 1)
         return text
+
+    def related_to(self, number: int, text: str) -> Mention | None:
+        """What the user said later that a text of a message may be about too."""
+        return next((later for said, later in self.related.get(number, {}).items() if said in text), None)
+
+    def shown_beside(self, number: int, text: str) -> tuple[int, str]:
+        """The later message that a marked text of a message shows, with what it shows of it; nothing is 0 and ""."""
+        later = self.related_to(number, text)
+        return (later.since, later.text) if later and f"{SEE}{later.since}: {later.text}" in text else (0, "")
 
     def repeated_in(self, number: int, text: str) -> Iterator[Change]:
         """Replaced values that a text repeats while they held, speaking of the same thing, with the newest of each."""
@@ -249,7 +275,7 @@ class Values:
             change = later
         return change
 
-    def _take(self, said: Statement, around: frozenset[str]) -> None:
+    def _take(self, said: Statement, around: _Around) -> None:
         if not said.asks:
             self.sentences += 1
             for word in said.words:
@@ -259,12 +285,10 @@ class Values:
             earlier = self.open[place]
             pair = replaced(earlier, said, weigh) if self._may_replace(earlier, said) else None
             if earlier.role == "user" == said.role and earlier.number != said.number and not (pair and pair.certain):
-                gone = speaks_again(earlier, said, around, weigh)
-                if pair and are_short(earlier, said):
-                    gone = gone or frozenset(words_in(pair.was))
+                gone = speaks_again(earlier, said, around.words, weigh)
                 self._mention(place, gone, said)
-                if not gone and fades(earlier, said, weigh):
-                    self.faded.setdefault(earlier.number, []).append(earlier.text)
+                if not gone:
+                    self._relate(earlier, said, around, weigh)
             if pair is None:
                 continue
             if earlier.number != said.number:
@@ -293,6 +317,18 @@ class Values:
         repeated = ((number, text) for number, text in echoes if any(word in text.casefold() for word in gone))
         for number, text in ((earlier.number, earlier.text), *repeated) if gone else ():
             self.mentions.setdefault(number, {})[text] = later
+
+    def _relate(self, earlier: Statement, said: Statement, around: _Around, weigh: Weight) -> None:
+        """Note what the user said later that an earlier statement has most to do with."""
+        score = relation(earlier, said, around.words, self.frequency, weigh)
+        best = self.related.get(earlier.number, {}).get(earlier.text)
+        if score and (best is None or score >= best.relation):
+            told = (
+                around.text if len(around.text) <= LONGEST_TOLD and around.sentences < FEW else excerpt(earlier, said)
+            )
+            gone = tuple(value.text.casefold() for value in earlier.values)
+            later = Mention(said.number, told, said.text, gone, score)
+            self.related.setdefault(earlier.number, {})[earlier.text] = later
 
     def _open(self, said: Statement) -> None:
         self.open[self.next] = said

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 from leporello.lazy_regex import lazy_regex
 from leporello.recall.base import RecallMode
@@ -34,6 +34,8 @@ BEST_OF_PART = 20
 LIFT = 0.7
 """What the first place among lines that were named otherwise is worth beside the score by words."""
 RANK_OFFSET = 20
+BEST_SAID, FEW_PASSAGES = 2, 3
+"""The best lines of the user, by whose words that so few passages hold later ones are found."""
 SHORT_QUESTION = 4
 """A question of more words tells enough itself; measured, words of the lines found lead away from it."""
 _ASKING = (
@@ -83,7 +85,24 @@ def find_lines(collection: MemoryIndex, text: str, mode: RecallMode, rare: Rarit
         found = rank(collection, _with_feedback(collection, question, found), rare, known)
     parts = [replace(understand(part), wants=question.wants) for part in parts_of(text)]
     best = [[line.line for line in rank(collection, part, rare, known)[:BEST_OF_PART]] for part in parts]
+    found = _with_what_was_said_later(collection, found)
     return lifted(found, dict.fromkeys(line for abreast in zip_longest(*best) for line in abreast if line is not None))
+
+
+def _with_what_was_said_later(collection: MemoryIndex, found: list[ScoredLine]) -> list[ScoredLine]:
+    """The lines found, and those that the user said after one of the best of them in words that few others have.
+
+    They may answer in other words than the question's: what became of a thing seldom repeats what it is.
+    """
+    entries, entry_of = collection.entries, collection.entry_of
+    known = {hit.line for hit in found}
+    later: dict[int, None] = {}
+    for hit in islice((hit for hit in found if entries[entry_of[hit.line]].passage.role == "user"), BEST_SAID):
+        for word in sorted(set(index_words(collection.lines[hit.line])) - STOP_WORDS):
+            for line in collection.postings[word] if collection.spread[word] <= FEW_PASSAGES else ():
+                if entries[entry_of[line]].passage.role == "user" and line > hit.line and line not in known:
+                    later[line] = None
+    return sorted([*found, *(ScoredLine(found[len(found) // 2].score, line, 0.0) for line in later)], reverse=True)
 
 
 def lifted(scored: list[ScoredLine], also: Iterable[int]) -> list[ScoredLine]:

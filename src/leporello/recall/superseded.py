@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from leporello.lazy_regex import lazy_regex
-from leporello.ledger.sentence_pieces import words_in
+from leporello.ledger.sentence_pieces import gives_value, words_in
 from leporello.ledger.statements import PLAINLY, Statement, read
 from leporello.ledger.units import sentences_of
-from leporello.ledger.value_patterns import PAST, asks
+from leporello.ledger.value_patterns import CLAUSE_END, PAST, asks
 from leporello.ledger.values import Values
 from leporello.recall.base import Window
 
@@ -40,7 +39,7 @@ def mark_superseded(windows: Sequence[Window]) -> list[Window]:
     for conversation in {window.conversation for window in windows}:
         places = [place for place, window in enumerate(shown) if window.conversation == conversation]
         values = _stated(shown[place] for place in places)
-        newer = [(place, found) for place in places for found in _newer(values, shown[place])]
+        newer = [(place, f) for place in places for f in _newer(values, shown[place]) if f.was_text or place < BEST]
         for place, found in newer:
             shown[place] = replace(shown[place], text=_marked(shown[place].text, found))
             for later in (k for k in places if shown[k].message == found.since and found.text in shown[k].text):
@@ -50,19 +49,20 @@ def mark_superseded(windows: Sequence[Window]) -> list[Window]:
 
 
 def _before(window: Window, score: float, found: _Newer) -> Window:
-    """The newer window as good as the older one; what it says now stands first where it begins with what was."""
-    about = window.about or (_what_holds(found) if window.role == "user" else "")
+    """The newer window as good as the older one; what it says behind the old value stands first."""
+    about = window.about or (_what_holds(window.text, found) if window.role == "user" else "")
     return replace(window, score=max(window.score, score), about=about)
 
 
-def _what_holds(found: _Newer) -> str:
-    """The clause of a sentence that gives the new value, where it names the old one before."""
-    clauses = _CLAUSE.split(found.text) if len(found.text) <= LONGEST_SENTENCE and not asks(found.text) else [""]
-    named = [any(word in clause.casefold() for word in found.gone) for clause in clauses]
-    return clauses[-1].strip(" .!。") if any(named) and not named[-1] else ""
-
-
-_CLAUSE = lazy_regex(r"[,;:—]\s+|[，；。、]|ではなく|じゃなく|而是|아니라 ")
+def _what_holds(text: str, found: _Newer) -> str:
+    """What a text says behind the old value, where it names that; from the next clause on, if that gives a value."""
+    folded = text.casefold()
+    end = max((folded.rfind(word) + len(word) for word in found.gone if word and word in folded), default=0)
+    behind = " ".join(text[end:].split()) if end and not asks(found.text) else ""
+    clause = CLAUSE_END.search(behind)
+    if clause and gives_value(behind[clause.end() :]):
+        behind = behind[clause.end() :]
+    return behind.strip(" .!。,;，、") if len(behind) <= LONGEST_SENTENCE else ""
 
 
 def _newest_first(shown: list[Window], places: Sequence[int]) -> None:
@@ -140,9 +140,14 @@ def _newer(values: Values, window: Window) -> list[_Newer]:
     for text, later in values.mentions.get(window.message, {}).items():
         if text in window.text and text not in told:
             found.append(_Newer(text, later.since, later.sentence, later.gone, certain=False))
+    for text, later in values.related.get(window.message, {}).items():
+        if text in window.text:
+            found.append(_Newer("", later.since, later.sentence, later.gone, certain=False))
     return found
 
 
 def _marked(text: str, found: _Newer) -> str:
+    if not found.was_text:
+        return text
     mark = f"(superseded by m{found.since})" if found.certain else f"(later: m{found.since})"
     return text.replace(found.was_text, f"{found.was_text} {mark}", 1)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
@@ -14,10 +15,11 @@ from leporello.ledger.importance import LINE_OVERHEAD, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
 from leporello.ledger.units import DECISION, ERROR, INTENT, OFFER, sentences_of
-from leporello.ledger.values import LATER, MARK
+from leporello.ledger.values import LATER, MARK, SEE
 from leporello.summaries import sections, unverified
 from leporello.summaries.episodes import episode_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
+from leporello.summaries.value_marks import marked
 
 CountText = Callable[[str], int]
 MakeLines = Callable[[Ledger, Collection[int]], list[HandoffLine]]
@@ -35,10 +37,22 @@ class Pick:
 
     units: dict[int, list[RankedUnit]] = field(default_factory=lambda: defaultdict(list))
     tokens: int = 0
+    beside: dict[int, str] = field(default_factory=dict)
+    """What is told of later messages beside chosen units."""
 
     def numbers(self) -> list[int]:
         """The messages something was chosen from, in order."""
         return sorted(self.units)
+
+    def tell_beside(self, number: int, text: str, count: CountText) -> None:
+        """Note what is told beside a chosen unit; it stands there alone."""
+        self.beside[number] = text
+        told = [unit for unit in self.units.get(number, ()) if unit.text.rstrip(" .。") in text]
+        if told:
+            self.units[number] = [unit for unit in self.units[number] if unit not in told]
+            self.tokens -= sum(count(unit.text) + LINE_OVERHEAD for unit in told)
+        if not self.units.get(number, True):
+            del self.units[number]
 
     def text(self, number: int) -> str:
         """The chosen units of a message in their order: output line by line, prose with a mark for what is left out."""
@@ -56,7 +70,7 @@ def quoted(text: str) -> list[str]:
     pieces = (piece for line in text.split("\n") if line != GAP.strip() for piece in line.split(GAP))
     units: list[str] = []
     for unit in (unit for piece in pieces if piece != "[…]" for unit in sentences_of(piece)):
-        if unit.startswith((MARK.lstrip(), LATER.lstrip())) and units:
+        if unit.startswith((MARK.lstrip(), LATER.lstrip(), SEE.lstrip())) and units:
             units[-1] += f" {unit}"
         else:
             units.append(unit)
@@ -70,14 +84,15 @@ def choose(
     *,
     focus: Collection[str] = (),
     taken: Collection[str] = (),
+    beside: Mapping[int, str] = MappingProxyType({}),
     first: tuple[Iterable[RankedUnit], int] = ((), 0),
 ) -> Pick:
     """The first candidates within a budget; they come in the order of their worth.
 
-    Texts in `taken` already stand elsewhere in the handoff. With a focus all of them are read. `first`: candidates with
-    a budget of their own, whatever there is for the others.
+    Texts in `taken` and of messages `beside` other lines stand elsewhere in the handoff. With a focus all candidates
+    are read. `first`: candidates with a budget of their own, whatever there is for the others.
     """
-    pick = Pick()
+    pick = Pick(beside=dict(beside))
     seen = set(taken)
     _fill(pick, *first, count, seen)
     if focus:
@@ -92,7 +107,7 @@ def choose(
 def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountText, seen: set[str]) -> None:
     misses = 0
     for candidate in ranked:
-        if candidate.text in seen:
+        if candidate.text in seen or candidate.text.rstrip(" .。") in pick.beside.get(candidate.number, ""):
             continue
         cost = count(candidate.text) + LINE_OVERHEAD
         if candidate.number not in pick.units:
@@ -106,6 +121,8 @@ def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountTex
         seen.add(candidate.text)
         pick.units[candidate.number].append(candidate)
         pick.tokens += cost
+        if candidate.beside[0]:
+            pick.tell_beside(*candidate.beside, count)
 
 
 RULE_SHARE = 0.60
@@ -188,8 +205,20 @@ def _build(
     taken = {line.text for section in (Section.CONSTRAINTS, Section.CRITICAL) for line in facts[section]}
     taken.update(sections.told_as_records(source.ledger, facts[Section.CRITICAL]))
     decisions = summary is None and not is_talk(source.ledger)
+    values = source.ledger.values
+    beside = dict(
+        values.shown_beside(line.sources[0], line.text) for line in facts[Section.CONSTRAINTS] if line.sources
+    )
     words = quotations(
-        source.ledger, ranking, room, count, focus=focus, taken=taken, decisions=decisions, least=budget.stated
+        source.ledger,
+        ranking,
+        room,
+        count,
+        focus=focus,
+        taken=taken,
+        beside=beside,
+        decisions=decisions,
+        least=budget.stated,
     )
     return joined(facts, words)
 
@@ -202,17 +231,18 @@ def quotations(
     *,
     focus: str = "",
     taken: Collection[str] = (),
+    beside: Mapping[int, str] = MappingProxyType({}),
     decisions: bool = True,
     least: int = 0,
 ) -> Handoff:
     """The messages' own words that are worth most: the user's, the assistant's decisions, and the index of facts.
 
-    Texts in `taken` already stand elsewhere. Without `decisions` those of the assistant stay in the index: a model
-    tells them, or it is a talk, where "so I" and "because" settle nothing. Up to `least` tokens are for values that the
-    user stated, unless it is a talk: there they compete with each other only.
+    Texts in `taken` and of messages `beside` other lines stand elsewhere. Without `decisions` those of the assistant
+    stay in the index: a model tells them, or it is a talk, where "so I" and "because" settle nothing. Up to `least`
+    tokens are for values that the user stated, unless it is a talk: there they compete with each other only.
     """
     stated = (ranking.stated(), least) if least and not is_talk(ledger) else ((), 0)
-    pick = choose(ranking, room, count, focus=focus.split(), taken=taken, first=stated)
+    pick = choose(ranking, room, count, focus=focus.split(), taken=taken, beside=beside, first=stated)
     told = _earlier(pick)
     user, rest = _by_speaker(pick)
     decided, index = _split(rest, ledger, decisions)
@@ -280,7 +310,7 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
         ],
     }
     for section in (Section.GOAL, Section.CONSTRAINTS, Section.PENDING):
-        made[section] = sections.marked(source.ledger, made[section])
+        made[section] = marked(source.ledger, made[section])
     shares = {
         Section.GOAL: int(budget * 0.1),
         Section.CONSTRAINTS: int(room * UNVERIFIED_RULE_SHARE),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder, inside, one_line
@@ -333,20 +332,6 @@ def read_change(line: HandoffLine) -> Change | None:
 
 
 _CHANGED = lazy_regex(r" \[m(\d{1,9})\], was ")
-
-
-def marked(ledger: Ledger, lines: Sequence[HandoffLine]) -> list[HandoffLine]:
-    """The user's lines, with a mark behind each value that was replaced since.
-
-    What was said later of the same is told by its id where it stands among the lines itself.
-    """
-    beside = frozenset(line.text for line in lines)
-    return [
-        replace(line, text=ledger.values.marked(line.sources[0], line.text, beside=beside))
-        if line.sources and line.origin is LineOrigin.USER and not line.text.startswith(ENDED)
-        else line
-        for line in lines
-    ]
 
 
 def record_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
