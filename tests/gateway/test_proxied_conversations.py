@@ -54,7 +54,7 @@ def test_a_conversation_goes_on(conversations: ProxiedConversations) -> None:
 
 def test_a_conversation_is_known_by_what_its_user_said_first(conversations: ProxiedConversations) -> None:
     """Not by what the client's program put before it; and no secret of it is in the title."""
-    key = "sk-ant-" + "api03-" + "Zq7Lm2Xw9Rt4Vb6Nc8Ky3Hd5" * 3
+    key = "ghp_" + "a1B2c3D4e5F6" * 3
     said = [user("<system-reminder>\nBe brief.\n</system-reminder>"), user(f"Try {key} on the harbour gate, please.")]
     live = conversations.take(wanted(said))
     title = conversations.store.conversations.resolve(live.id).metadata.title

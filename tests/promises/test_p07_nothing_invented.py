@@ -90,12 +90,20 @@ def test_without_a_model_every_quoted_line_is_a_piece_of_its_message(messages: l
             assert unquoted(line, messages) == [], f"{section} {line.sources}"
 
 
+BESIDE = re.compile(r" \((?:see|later) m(\d+): ((?:[^()]|\([^()]*\))*)\)")
+"""What a later message says of the same."""
+
+
 def unquoted(line: HandoffLine, messages: list[Message]) -> list[str]:
-    """Pieces of a line that do not occur in the message it names."""
-    source = checks.context_text([messages[line.sources[0] - 1]])
+    """Pieces of a line that do not occur in the message it names; the same for what is told beside it."""
     text = line.text.partition("\n")[2] if line.origin is LineOrigin.TOOL else line.text
-    pieces = re.split(r"\n|\s*\[…\]\s*| … |\[REDACTED\]", text)
-    return [piece for piece in pieces if checks.plain(piece) not in source]
+    told = [(line.sources[0], BESIDE.sub("", text)), *((int(number), said) for number, said in BESIDE.findall(text))]
+    return [
+        piece
+        for number, said in told
+        for piece in re.split(r"\n|\s*\[…\]\s*| … |…|\[REDACTED\]", said)
+        if checks.plain(piece) not in checks.context_text([messages[number - 1]])
+    ]
 
 
 @pytest.mark.fault(

@@ -64,6 +64,7 @@ class Ranking:
         self._stated: list[RankedUnit] | None = None
         self._is_talk = is_talk(ledger)
         self._covered = covered = sorted(number for number in numbers if number in ledger.facts)
+        self._span = frozenset(covered)
         own = ((number, unit, None) for number in covered for unit in self._in_time(number))
         earlier = (
             (number, line.unit, line) for number in covered for line in ledger.earlier.get(number, ()) if line.role
@@ -143,9 +144,13 @@ class Ranking:
         heading = self._headings.get(number)
         if heading is None:
             heading = self._headings[number] = facts.answers.heading_within(self._root) if facts.answers else ""
-        text = self._ledger.values.marked(number, unit.text, is_output=facts.role == "tool")
+        values = self._ledger.values
+        later = values.related_to(number, unit.text)
+        # What is told elsewhere, in a fold of its own or as it was said, is not told here.
+        related = later is not None and later.since in self._span
+        text = values.marked(number, unit.text, is_output=facts.role == "tool", related=related)
         shown = unit if text == unit.text else msgspec.structs.replace(unit, text=text)
-        return RankedUnit(number, facts.role, shown, heading, beside=self._ledger.values.shown_beside(number, text))
+        return RankedUnit(number, facts.role, shown, heading, beside=values.shown_beside(number, text))
 
     def _earlier(self, number: int, line: EarlierLine) -> RankedUnit:
         return RankedUnit(number, line.role, line.unit, section=line.section)

@@ -310,7 +310,7 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
         ],
     }
     for section in (Section.GOAL, Section.CONSTRAINTS, Section.PENDING):
-        made[section] = marked(source.ledger, made[section])
+        made[section] = marked(source.ledger, source.covered, made[section])
     shares = {
         Section.GOAL: int(budget * 0.1),
         Section.CONSTRAINTS: int(room * UNVERIFIED_RULE_SHARE),
