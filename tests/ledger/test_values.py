@@ -263,3 +263,14 @@ def test_in_a_talk_no_figure_of_an_assistant_replaces_another(worked: bool) -> N
         if worked and number == 12:
             values.add(number + 1, "tool", ["ok"])
     assert [change.value for change in values.latest() if "May" in change.value] == (["May 9"] if worked else [])
+
+
+def test_what_a_long_statement_is_about_is_not_guessed() -> None:
+    """From the words it shares with another that can't be told: nothing later is shown beside it."""
+    short, later = "We keep the invoices in the Lyon folder.", "Invoices sit in Bergen, by the way."
+    long = f"{short[:-1]}, {'as it was with all of them and as it is with all of us, ' * 2}and that is that."
+    for said, related in ((short, [1]), (long, [])):
+        values = Values()
+        values.add(1, "user", [said])
+        values.add(9, "user", [later])
+        assert [*values.related] == related

@@ -97,11 +97,11 @@ BESIDE = re.compile(r" \((?:see|later) m(\d+): ((?:[^()]|\([^()]*\))*)\)")
 def unquoted(line: HandoffLine, messages: list[Message]) -> list[str]:
     """Pieces of a line that do not occur in the message it names; the same for what is told beside it."""
     text = line.text.partition("\n")[2] if line.origin is LineOrigin.TOOL else line.text
-    told = [(line.sources[0], BESIDE.sub("", text)), *((int(number), said) for number, said in BESIDE.findall(text))]
+    told = [(line.sources[0], BESIDE.sub("", text)), *((int(n), said.strip("…")) for n, said in BESIDE.findall(text))]
     return [
         piece
         for number, said in told
-        for piece in re.split(r"\n|\s*\[…\]\s*| … |…|\[REDACTED\]", said)
+        for piece in re.split(r"\n|\s*\[…\]\s*| … |\[REDACTED\]", said)
         if checks.plain(piece) not in checks.context_text([messages[number - 1]])
     ]
 

@@ -82,6 +82,8 @@ def relation(
     Two different things in the same words can't be told from one thing that changed: so it says where to look too, and
     nothing more. `around`: the words of the whole message. What counts is how few other sentences have their words.
     """
+    if not are_short(old, new):
+        return 0.0
     about = old.about_change | new.about_change
     both = (old.words & (new.words | around | new.context) | old.context & new.words) - about
     if not both or old.text == new.text:

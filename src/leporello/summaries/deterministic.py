@@ -310,7 +310,9 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
         ],
     }
     for section in (Section.GOAL, Section.CONSTRAINTS, Section.PENDING):
-        made[section] = marked(source.ledger, source.covered, made[section])
+        # What somebody wants done is no statement that a later one could be about.
+        related = source.covered if section is Section.CONSTRAINTS else ()
+        made[section] = marked(source.ledger, related, made[section])
     shares = {
         Section.GOAL: int(budget * 0.1),
         Section.CONSTRAINTS: int(room * UNVERIFIED_RULE_SHARE),

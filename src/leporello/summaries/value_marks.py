@@ -17,7 +17,7 @@ def marked(ledger: Ledger, covered: Collection[int], lines: Sequence[HandoffLine
     """The user's lines, with a mark behind each value that was replaced since.
 
     What was said later of the same is told by its id where it stands among the lines itself. What may be of the same
-    is shown for the few lines that have most to do with it.
+    is shown for the few lines that have most to do with it, if it is in `covered`.
     """
     values, beside = ledger.values, frozenset(line.text for line in lines)
     best = _most_related(values, covered, lines)
