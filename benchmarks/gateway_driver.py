@@ -15,7 +15,6 @@ from leporello.dialects import OPENAI_CHAT
 from leporello.gateway.auth import Client, Key
 from leporello.gateway.config import Upstream
 from leporello.gateway.proxy.conversations import ProxiedConversations
-from leporello.gateway.proxy.request import read_request
 from leporello.gateway.proxy.rewrite import RequestRewriter
 from leporello.store import StoreOptions, open_store
 
@@ -62,7 +61,7 @@ def _timed(rewriter: RequestRewriter, window: int, numbers: range, turns: int) -
         for turn in range(turns + 1):
             body = orjson.dumps({"model": "gpt-4o", "messages": [*said, {"role": "user", "content": "Next."}]})
             began = time.process_time()
-            rewriter.rewrite(read_request(OPENAI_CHAT, body), client, upstream)
+            rewriter.rewrite(rewriter.read(OPENAI_CHAT, body, client), client, upstream)
             if turn:
                 took.append(time.process_time() - began)
             size = len(body)

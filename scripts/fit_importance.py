@@ -107,7 +107,7 @@ def sample_of(name: str, group: str, kind: str, messages: Sequence[Message], gol
 def units_of(message: Message, call: ToolCall | None) -> tuple[Source | None, list[tuple[str, int]]]:
     if is_result(message):
         text = result_text(message)
-        lines = [(line.strip(), position) for line, position, _ in lines_of(text)]
+        lines = lines_of(text)
         return Source("tool", len(text), len(lines), describe(call).work if call else "other"), lines
     if role_of(message) not in ("user", "assistant"):
         return None, []

@@ -243,7 +243,6 @@ class CacheBill:
 
     @property
     def prompt(self) -> int:
-        """All tokens of the prompt."""
         return self.read + self.write + self.uncached
 
     @property

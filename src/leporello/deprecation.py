@@ -100,12 +100,10 @@ class MovedModules:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Let it find its names."""
         setattr(module, "__getattr__", renamed_names(module.__name__))  # noqa: B010
 
 
 def find_moved_modules() -> None:
-    """Let `import` find old modules."""
     if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
         sys.meta_path.append(MovedModules())
 

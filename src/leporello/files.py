@@ -63,7 +63,6 @@ def decode_text(data: bytes, where: str, encoding: str | None = None) -> Decoded
 
 
 def known_encoding(name: str) -> bool:
-    """Whether a name stands for an encoding of text."""
     try:
         "x".encode(name)
     except (LookupError, ValueError):

@@ -28,8 +28,7 @@ from leporello.messages import HASH_TAG, Message, calls_of, is_result, message_h
 _SIZE = 16
 _TAG = "id:"
 _SPEAKERS = ("user", "assistant", "system")
-_DEEPEST = 200
-"""Keys nested deeper than this are compared in the order in which they stand."""
+_DEEPEST = 200  # keys nested deeper than this are compared in the order in which they stand
 
 
 def start(owner: str, name: str = "") -> bytes:

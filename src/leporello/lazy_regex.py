@@ -14,7 +14,6 @@ class LazyRegex(Generic[AnyStr]):
         self._options = options
 
     def compiled(self) -> re.Pattern[AnyStr]:
-        """The pattern itself."""
         return re.compile(self._source, self._options)
 
     def __getattr__(self, name: str) -> Any:

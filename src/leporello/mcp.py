@@ -27,8 +27,7 @@ from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.conversation.artifacts import StoredArchive
 from leporello.errors import InputError, LeporelloError
-from leporello.importers import load_sessions
-from leporello.importers.into_store import import_sessions
+from leporello.importers import import_sessions, load_sessions
 from leporello.ledger.user_text import one_line
 from leporello.messages import decode_json, encode_json, text_of
 from leporello.present.records import compaction_json
@@ -51,8 +50,7 @@ SESSIONS = "leporello://sessions"
 LISTED = 100
 MOST_LISTED = 200
 SHOWN_CHARS = 80
-VIEW_TOKENS = 20_000
-"""How much of a conversation is shown at once; the rest is there to be expanded."""
+VIEW_TOKENS = 20_000  # how much of a conversation is shown at once; the rest is there to be expanded
 
 P = ParamSpec("P")
 T = TypeVar("T")

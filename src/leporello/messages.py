@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import orjson
 
@@ -46,8 +46,7 @@ _TYPES = {
 _KINDS = {name: kind for kind, names in _TYPES.items() for name in names}
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One content part: its kind, its readable text (may be empty) and the raw value."""
 
     kind: PartKind

@@ -67,7 +67,6 @@ def groups(messages: Messages) -> list[Group]:
 
 
 def iter_groups(messages: Messages) -> Iterator[Group]:
-    """Groups one by one."""
     index = 0
     while index < len(messages):
         stop = index + 1

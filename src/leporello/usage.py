@@ -12,6 +12,9 @@ from dataclasses import asdict, astuple, dataclass
 from operator import add
 from typing import Any
 
+MOST_TOKENS = 10**12
+"""What a server may say of one call; more is nonsense, and would not fit into the counters."""
+
 
 @dataclass(frozen=True, slots=True)
 class CanonicalUsage:
@@ -47,7 +50,7 @@ class CanonicalUsage:
 
     @classmethod
     def parse(cls, usage: Any) -> CanonicalUsage:
-        """From an SDK object or dict of any of the three shapes; missing, null and negative counts are zero."""
+        """From an SDK object or dict of any of the three shapes; impossible counts are zero."""
         fields = _as_mapping(usage)
         # A router may send Anthropic's cache counts beside OpenAI's totals: the totals decide how to read them.
         if fields.get("prompt_tokens") is not None or fields.get("completion_tokens") is not None:
@@ -148,4 +151,4 @@ def _count(fields: Mapping[str, Any], key: str) -> int:
     value = fields.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return max(0, int(value)) if math.isfinite(value) else 0
+    return int(value) if math.isfinite(value) and 0 < value <= MOST_TOKENS else 0

@@ -13,7 +13,6 @@ import pytest
 
 from leporello.adapters.hermes import DATABASE, SESSION_KEY, TASK_LIST, as_said, conversation_of, hosted_id, make_engine
 from leporello.adapters.host_log import HostLog, as_parts
-from leporello.cli.store_access import conversations
 from leporello.engines.compressor import ContextCompressor
 from leporello.messages import Message, text_of
 from leporello.store import Store, find_or_create, open_store
@@ -197,7 +196,7 @@ def test_compactions_and_restarts_stay_in_one_log(name: str, tasks: bool, home: 
         told = [stored.message for stored in store.log.iterate("hermes-s1")]
         assert told == LONG
         assert store.views.view("hermes-s1").compactions >= 8
-        assert len([*conversations(store)]) == 1
+        assert len(list(store.conversations.each())) == 1
     folds = [fold.id for fold in engine._kept.archive.folds()]
     assert len(folds) == len(set(folds))
     for id in folds:

@@ -33,7 +33,7 @@ def first(count: int, *commands: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "commands", [("cat missing",), ("false",), ("cat missing", "ls none"), ("echo a", "echo b", "echo c")]
+    "commands", [("cat missing",), ("false",), ("cat missing", "ls none"), ("pwd", "uname", "umask")]
 )
 def test_circles_end_after_a_few_calls(bench: Bench, commands: tuple[str, ...]) -> None:
     """Failing or not, one call, two in turn or three: 200 requests become a handful."""
@@ -45,6 +45,26 @@ def test_circles_end_after_a_few_calls(bench: Bench, commands: tuple[str, ...]) 
     assert len(results) == len(commands) + TELL_AFTER + STOP_AFTER
     assert sum("Repeating them will not help" in text for text in results) == 1
     assert sum("repeats calls" in text for text in said) == 1
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        [f"echo 'I think about step {word}'" for word in "abcdefghijkl"],
+        [f"X={word} true" for word in "abcdefghijkl"],
+        [f"echo {word} && echo {word}{word}; true" for word in "abcdefghijkl"],
+        [f": {word}" for word in "abcdefghijkl"],
+        [step for word in "abcdefghijkl" for step in ("false", f"echo {word}")],
+    ],
+    ids=["echo", "variables", "several", "colon", "beside a failure"],
+)
+def test_doing_nothing_in_new_words_is_a_circle(bench: Bench, commands: list[str]) -> None:
+    agent = bench.agent(first(len(commands), *commands))
+    assert agent.turn("go").reason == "repeats"
+
+
+def test_saying_something_into_a_file_is_no_circle(bench: Bench) -> None:
+    assert bench.agent([*first(8, *(f"echo {word} >> a.txt" for word in "abcdefgh")), "done"]).turn("go").text == "done"
 
 
 def test_the_other_calls_of_that_reply_are_answered_but_not_run(bench: Bench) -> None:

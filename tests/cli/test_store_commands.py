@@ -27,7 +27,7 @@ from leporello.store.records import Metadata, ModelCall, SearchQuery
 from leporello.testing.sessions import FactKind, GeneratedSession, generate
 from leporello.usage import CanonicalUsage
 from tests.conftest import Ran, RunCli
-from tests.store.disks import read_only_disk, small_disk
+from tests.store.disks import full_disk, read_only_disk, small_disk
 
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What must never reach a terminal; a line end may."""
@@ -728,6 +728,17 @@ class TestReadOnly:
                     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
                 assert run_cli("store", "backup", tmp_path / "backup.db", "--store", path).code == 0
                 assert run_cli("store", "copy", path, tmp_path / "copy.db").code == 0
+
+    def test_reading_commands_work_on_a_full_disk(self, run_cli: RunCli, template: Path, tmp_path: Path) -> None:
+        """The store can be written but has no room: what is not indexed yet is said to be left out."""
+        with small_disk(tmp_path / "disk", 20) as disk:
+            path = Path(shutil.copy(template, disk / "store.db"))
+            open_store(str(path)).close()
+            with full_disk(disk):
+                for command in READING:
+                    ran = run_cli(*(part.format(id="build-42") for part in command), "--store", path)
+                    assert ran.code == 0, ran.err
+                    assert ("162 messages left out" in ran.err) == ("search" in command or "insights" in command)
 
 
 class TestTimes:

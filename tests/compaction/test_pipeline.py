@@ -8,6 +8,8 @@ import pytest
 
 from leporello.api import compress
 from leporello.compaction.assemble import choose_role
+from leporello.engines.compressor import ContextCompressor
+from leporello.engines.lcm import LcmEngine
 from leporello.events import Outcome
 from leporello.summaries.fold import read_fold
 from leporello.turns import validate
@@ -116,6 +118,20 @@ def test_repeated_compaction_without_memory_keeps_rules_and_ids() -> None:
     assert fold.span.last > 300
     assert "Never push to main." in text
     assert "Use tabs, not spaces." in text
+
+
+@pytest.mark.parametrize("engine", [ContextCompressor, LcmEngine])
+def test_after_clearing_outputs_only_nothing_that_follows_is_lost(engine: type[ContextCompressor]) -> None:
+    """One long turn has no middle: its outputs become pointers. What comes next has numbers and facts of its own."""
+    folder = engine(16_000)
+    live = folder.compress([user("Do the work."), *(m for k in range(9) for m in step(k, 900))], force=True)
+    assert folder.last_report is not None
+    assert (folder.last_report.pruned > 0, folder.last_report.fold) == (True, "")
+    rule = "Never delete the table customers_2024."
+    live += [assistant("Done."), user(rule), assistant("OK."), user("Go on with the next part.")]
+    live = folder.compress([*live, *(m for k in range(20, 40) for m in step(k, 700))], force=True)
+    assert [(found.number, found.text) for found in folder.ledger.rules] == [(21, rule)]
+    assert any(rule in str(message["content"]) for message in live)
 
 
 def test_focus_brings_what_is_about_the_topic() -> None:

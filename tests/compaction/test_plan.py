@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leporello.compaction.assemble import assemble
+from leporello.compaction.assemble import assemble, settle
 from leporello.compaction.plan import (
     CompactionPlan,
     Protection,
@@ -19,8 +19,11 @@ from leporello.compaction.plan import (
     scaled,
     too_large,
 )
-from leporello.compaction.view import number_messages
+from leporello.compaction.view import Item, number_messages
+from leporello.events import Span
 from leporello.models import Limits
+from leporello.summaries.fold import Fold
+from leporello.summaries.handoff import Handoff
 from leporello.tokens import TokenCounter
 
 COUNTER = TokenCounter.for_model(None)
@@ -94,6 +97,27 @@ def test_large_results_in_the_protected_tail_become_pointers() -> None:
     found = plan(messages, 64_000)
     assert len(found.tail) >= 20
     assert found.pointers
+
+
+def test_an_earlier_fold_that_the_tail_reaches_goes_into_the_new_one() -> None:
+    """The head gives its message up, because no role is left for a fold behind it: one fold holds both."""
+    fold = Fold(1, Span(2, 9), Handoff({}))
+    lines = [
+        Item(1, user("first")),
+        Item(2, assistant("the fold"), fold),
+        Item(10, user("go on")),
+        Item(11, assistant("yes")),
+    ]
+    settled, role = settle(CompactionPlan(lines, head=(0,), middle=(), tail=(1, 2, 3)))
+    assert (settled.head, settled.middle, settled.tail, role) == ((), (0, 1), (2, 3), "assistant")
+
+
+@pytest.mark.parametrize("window", [8_000, 16_000, 32_000])
+def test_of_two_user_messages_in_a_row_the_newest_follows_the_fold(window: int) -> None:
+    """A long run of calls follows them: there is no role for the fold behind the first one but the assistant's."""
+    asked = [user("This repository is called alpha."), user("Fix the failing test in beta.")]
+    made = plan([*asked, *(m for k in range(60) for m in step(k, 300))], window)
+    assert made.lifted == 1
 
 
 def test_instructions_inside_the_span_stay_and_are_never_summarised() -> None:

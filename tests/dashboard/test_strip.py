@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leporello.events import Span, ViewEntry
-from leporello.gateway.dashboard.actions import local
 from leporello.gateway.dashboard.charts import HEIGHT, MOST_BARS, TOP, nice_top, usage_charts
 from leporello.gateway.dashboard.http import slug, unslug
+from leporello.gateway.dashboard.pages import local
 from leporello.gateway.dashboard.timeline import (
     LogSizes,
     SegmentKind,

@@ -16,9 +16,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from leporello.dialects import OPENAI_CHAT
 from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.auth import Client, Key, Keys
 from leporello.gateway.limits import DAY, DailyBudget, DayLeft
+from leporello.gateway.proxy.endpoints import most_used
+from leporello.gateway.proxy.request import read_request
 from leporello.gateway.proxy.rewrite import RequestRewriter
 from leporello.providers.base import ModelReply
 from leporello.providers.errors import CallCancelled
@@ -317,3 +320,31 @@ def test_a_model_that_nobody_serves_is_refused_with_those_that_are(tmp_path: Pat
             assert refused.json()["error"]["code"] == "model_not_found"
             assert "small-one, large-one" in refused.json()["error"]["message"]
         lists.shutdown()
+
+
+@pytest.mark.parametrize("caps", [{"max_tokens": True}, {"max_tokens": 1, "max_completion_tokens": 5_000}])
+def test_what_a_request_reserves_is_its_largest_cap(caps: dict[str, Any]) -> None:
+    data = json.dumps({**SAID, **caps}).encode()
+    assert most_used(read_request(OPENAI_CHAT, data)).output_tokens >= 1_000
+
+
+def test_who_waits_for_requests_under_way_need_not_wait_for_tomorrow(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store:
+        budget = DailyBudget(store, 1_000, 0.0, lambda: NOON)
+        left = DayLeft(1_000, math.inf)
+        first, second = (budget.under_way("laptop", left, "m", USED) for _ in range(2))
+        with first, pytest.raises(RequestRefused) as refused, second:
+            pass
+        assert refused.value.error.retry_after is not None
+        assert refused.value.error.retry_after < 60
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_figures_that_no_counter_can_hold_are_not_believed(tmp_path: Path, stream: bool) -> None:
+    """The answer counts by its text then, as one without figures does."""
+    keys, mine = with_key(tokens_per_day=40)
+    huge = CanonicalUsage(10**26, 10**26)
+    with opened(tmp_path, [Say("word " * 100, usage=huge)] * 3, keys=keys) as house:
+        said = {**SAID, "stream": stream, **({"stream_options": {"include_usage": True}} if stream else {})}
+        ask = lambda: httpx2.post(house.url + "/v1/chat/completions", headers=mine, json=said).status_code  # noqa: E731
+        assert [ask() for _ in range(3)] == [200, 429, 429]

@@ -298,3 +298,25 @@ async def test_a_slow_client_gets_everything(tmp_path: Path) -> None:
                     release.set()
                     await asyncio.sleep(0.001)
         assert text.rstrip().endswith("[DONE]")
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_a_last_event_without_its_blank_line_is_an_event(tmp_path: Path, dialect: Dialect) -> None:
+    """What is whole is passed on; half an event is not."""
+    stream = stream_of(dialect)
+    with (
+        rough([HEAD, stream.rstrip()], [HEAD, stream.rstrip()[:-4]]) as bad,
+        opened(tmp_path, upstream=bad.url) as house,
+    ):
+        ask = lambda: httpx2.post(house.url + PATHS[dialect], json=body(dialect, stream=True)).content  # noqa: E731
+        assert ask() == stream
+        assert b"before it was whole" in ask()
+
+
+@pytest.mark.parametrize(
+    "odd", ['{"choices": ["delta"]}', '{"choices": [null], "delta": 1}', '["delta"]', '{"delta": {"a": [[1]]}}']
+)
+def test_events_of_no_known_form_do_not_break_a_stream(tmp_path: Path, odd: str) -> None:
+    stream = f"data: {odd}\n\n".encode() + stream_of(OPENAI_CHAT)
+    with rough([HEAD, stream]) as bad, opened(tmp_path, upstream=bad.url) as house:
+        assert httpx2.post(house.url + PATHS[OPENAI_CHAT], json=body(OPENAI_CHAT, stream=True)).content == stream

@@ -125,6 +125,23 @@ def test_a_head_without_end_in_size(tmp_path: Path) -> None:
         stop.set()
 
 
+@pytest.mark.parametrize(
+    "head", [b"GET / HTTP/1.1\r\nx: " + b"y" * 100_000, b"GET /" + b"y" * 60_000 + b" HTTP/1.1\r\nx: " + b"y" * 9_000]
+)
+def test_a_head_that_comes_in_one_piece_has_the_same_largest_size(tmp_path: Path, head: bytes) -> None:
+    with opened(tmp_path) as house, connected(house) as line:
+        line.sendall(head + b"\r\n\r\n")
+        assert status(until_closed(line)) == 431
+
+
+def test_what_is_no_http_is_refused_in_the_shape_of_the_api(tmp_path: Path) -> None:
+    with opened(tmp_path) as house, connected(house) as line:
+        line.sendall(b"POST / HTTP/1.1\r\ncontent-length: -5\r\n\r\n")
+        answer = until_closed(line)
+        assert status(answer) == 400
+        assert b'"invalid_request_error"' in answer
+
+
 # -- bodies
 
 

@@ -59,6 +59,20 @@ def test_keys_at_the_command_line(run_cli: RunCli) -> None:
     assert run_cli("serve", "--list-keys").out == ""
 
 
+def test_a_removed_key_opens_nothing_any_more(tmp_path: Path) -> None:
+    """At once, in a server that runs; without its last key that server is closed, not open."""
+    home = tmp_path / "home"
+    keys, first = Keys().add("first")
+    keys, last = keys.add("last")
+    keys.save(home)
+    with opened(tmp_path, [Say("hi")] * 4, keys=Keys.load(home)) as house:
+        told = []
+        for kept in (keys, keys.remove("first"), Keys()):
+            kept.save(home)
+            told.append([post(house, {"authorization": f"Bearer {key}"}).status_code for key in (first, last, "x")])
+        assert told == [[200, 200, 401], [401, 200, 401], [401, 401, 401]]
+
+
 @pytest.mark.parametrize("name", ["", " ", " alice", "a\nb", "a\x1b[31m"])
 def test_a_key_has_a_name_that_can_be_told(run_cli: RunCli, name: str) -> None:
     """Nothing is served instead, and nobody takes it for another's."""

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leporello.importers import load_session, load_sessions
-from leporello.importers.into_store import Change, import_sessions
+from leporello.importers import Change, import_sessions, load_session, load_sessions
 from leporello.ledger.user_text import title_of
 from leporello.messages import Message
 from leporello.store import Store, open_store

@@ -19,6 +19,7 @@ from leporello.messages import Message, encode_json, text_of
 from leporello.providers.scripted import ScriptedProvider
 from leporello.store import open_store
 from leporello.store.records import LedgerSnapshot, Metadata
+from leporello.store.sql.encoding import pack
 from leporello.summaries.fold import is_fold
 from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.testing.sessions import SessionSpec, generate
@@ -198,4 +199,23 @@ def test_a_ledger_of_an_earlier_version_is_made_again_from_the_log(tmp_path: Pat
         assert kept is not None
         assert kept.base == conversation.runtime.log.view.last
     traces = Traces(SECRETS)
+    assert [table for table, text in stored_texts(path) if traces.of(text)] == []
+
+
+def test_titles_of_an_earlier_version_are_masked_where_they_stand(tmp_path: Path) -> None:
+    """A list need not read them for secrets, so none may be left in the store."""
+    path = tmp_path / "old.db"
+    with open_store(str(path)) as store:
+        for number, (line, _) in enumerate(PLANTED.values()):
+            store.conversations.create(f"{ID}-{number}", Metadata(title="About"))
+            with store.database.write() as tx:
+                tx.run("UPDATE sessions SET title = ? WHERE title = 'About'", pack(line))
+        with store.database.write() as tx:
+            tx.run("DELETE FROM migrations WHERE name LIKE '%masked-titles'")
+    traces = Traces(SECRETS)
+    with open_store(str(path)) as store:
+        titles = [record.metadata.title for record in store.conversations.page(limit=500).conversations]
+    assert len(titles) == len(PLANTED)
+    assert all(titles)
+    assert traces.of("\n".join(titles)) == set()
     assert [table for table, text in stored_texts(path) if traces.of(text)] == []

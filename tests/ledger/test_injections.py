@@ -161,7 +161,7 @@ def test_none_becomes_a_rule_an_ask_a_value_or_a_pin(place: int | None) -> None:
     assert {stated.number for stated in ledger.values.open.values()} <= users
     assert not ledger.values.changes
     assert not ledger.pins
-    assert ledger.todo is None
+    assert not ledger.plan
 
 
 @pytest.mark.parametrize("text", [text for text in ORDERS if "\n" not in text])

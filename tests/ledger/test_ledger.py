@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import fsum
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leporello.ledger import ledger as snapshot
+from leporello.ledger.facts import extract
 from leporello.ledger.importance import Source, Vocabulary, explain, features_of, score_units, weights, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking
@@ -126,7 +128,7 @@ def test_a_clipped_text_is_its_beginning_and_end_around_a_mark(text: str, limit:
 
 @given(st.text(max_size=400))
 def test_units_are_verbatim_pieces(text: str) -> None:
-    for line, _, _ in lines_of(text):
+    for line, _ in lines_of(text):
         assert line in text
     for sentence in sentences_of(text):
         assert sentence in text
@@ -153,6 +155,14 @@ def test_an_error_line_outweighs_a_plain_one() -> None:
         "check",
     )
     assert error > plain
+
+
+@pytest.mark.parametrize("work", ["read", "search", "list"])
+def test_an_error_word_in_a_file_that_is_shown_is_no_error(work: str) -> None:
+    error = 'return fmt.Errorf("failed to open the store: %w", err)'
+    assert scores([error], "tool", work) < scores([error], "tool", "check")
+    plain = error.replace("Errorf", "Printf").replace("failed", "wanted")
+    assert scores([error], "tool", work) == scores([plain], "tool", work)
 
 
 def test_what_was_said_before_tells_less_when_it_is_said_again() -> None:
@@ -189,3 +199,10 @@ def test_scores_do_not_depend_on_the_layout_of_sets(texts: list[str], random: Ra
 def test_there_is_a_weight_for_every_feature() -> None:
     (features,) = features_of(Vocabulary(), Source("user", 5, 1), [("hello", 0)])
     assert len(weights()) == len(features)
+
+
+def test_what_a_host_adds_to_an_output_is_no_part_of_it() -> None:
+    added = "<system-reminder>\nYou MUST refuse to improve the code in parser.py.\n</system-reminder>"
+    message = {"role": "tool", "tool_call_id": "c", "content": f"def parse_header(line): ...\n\n{added}\n"}
+    facts = extract(message, Vocabulary())
+    assert [unit.text for unit in facts.units] == ["def parse_header(line): ..."]

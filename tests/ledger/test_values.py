@@ -128,6 +128,19 @@ def test_a_sentence_goes_on_about_what_stood_before_it() -> None:
     assert [(change.was, change.value) for change in values.replaced_in(1)] == [("Tuesday", "Thursday")]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The admin user for Grafana is ops-admin.", "The admin user for Jenkins is buildmaster."),
+        ("La rama de Pablo es feature/pagos.", "La rama de Irene es feature/envios."),
+        ("The Paris cluster has 6 nodes.", "the Milan cluster has 9 nodes, bigger boxes too"),
+    ],
+)
+def test_another_name_in_the_same_place_is_another_thing(one: str, other: str) -> None:
+    values, _, _ = in_talk(one, other)
+    assert not values.changes
+
+
 def test_questions_and_suppositions_replace_nothing() -> None:
     for later in ("Could the uploader retry limit be 8?", "If the uploader retry limit were 8, it would be slow."):
         assert after("The retry limit for the uploader is 5.", later).changes == []

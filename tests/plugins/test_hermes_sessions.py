@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from leporello.cli.store_access import conversations
 from leporello.messages import text_of
 from leporello.store import open_store
 from leporello.testing.stub_server import Say, Seen, StubServer
@@ -141,7 +140,7 @@ def test_ten_compactions_restarts_and_commands_lose_nothing(program: Program, en
     # In a new process, before anything is said there.
     assert program.run(("missing", words), resume=third["session"])["answers"] == [[]]
     with open_store(f"sqlite:///{program.home}/leporello.db") as store:
-        records = list(conversations(store))
+        records = list(store.conversations.each())
         assert len(records) == 2, [record.id for record in records]
         told = max(records, key=lambda record: record.messages)
         assert store.views.view(told.id).compactions >= 10

@@ -8,6 +8,7 @@ import pytest
 
 from leporello.redact import redact
 from tests.redact import secrets
+from tests.support.work import counting
 
 SECRET: str = "Xk29" + secrets.rand(12, secrets.HEX)
 FIRST, SECOND = SECRET[:8], SECRET[8:]
@@ -91,3 +92,71 @@ def test_it_is_masked(text: str) -> None:
 )
 def test_it_stays(text: str) -> None:
     assert redact(text) == text
+
+
+@pytest.mark.parametrize("said", [f"password={SECRET}", KEY, f'{{"api_key": "{SECRET}"}}', f"the token is {SECRET}."])
+@pytest.mark.parametrize("before", ["", "x", "xy", "J\u00e4ger", "user\0", "\1\x7f"])
+def test_a_secret_that_is_encoded_is_masked_whole(said: str, before: str) -> None:
+    """Wherever in the code it begins; what holds none, and what is no text, stays."""
+    plain = f"{before} {said}".encode()
+    for code in (base64.b64encode(plain), base64.urlsafe_b64encode(plain).rstrip(b"="), plain.hex().encode()):
+        assert redact(f"echo {code.decode()} | decode") == "echo [REDACTED] | decode"
+    twice = base64.b64encode(base64.b64encode(plain)).decode()
+    assert redact(f"{base64.b64encode(plain).decode()} {twice}").count("[REDACTED]") >= 1
+
+
+@pytest.mark.parametrize("said", [b"the password must have 12 letters", b"password = get_password()", bytes(range(60))])
+def test_what_is_encoded_without_a_secret_stays(said: bytes) -> None:
+    for code in (base64.b64encode(said).decode(), said.hex()):
+        assert redact(f"echo {code} | decode") == f"echo {code} | decode"
+
+
+@pytest.mark.parametrize(
+    "name", ["p\u0430ssword", "\u0440\u0430ssw\u043erd", "P\u0410SSWORD", "passw\u03bfrd", "\u0455ecret_key"]
+)
+def test_letters_that_look_like_ours_are_read_as_ours(name: str) -> None:
+    assert SECRET not in redact(f"{name}: {SECRET}")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("password: >-\n  Fuchs\n  Hase42x\nuser: ada", "password: >-\n  [REDACTED]\nuser: ada"),
+        ("password: |\n  Fuchs&Hase77\nuser: ada", "password: |\n  [REDACTED]\nuser: ada"),
+        ("DB_PASS=Fuchs&Hase98", "DB_PASS=[REDACTED]"),
+        ("?password=Fuchs7x&next=1", "?password=[REDACTED]&next=1"),
+        ("helm x --set auth.password=Rosine56x,replicas=2", "helm x --set auth.password=[REDACTED],replicas=2"),
+        ("description: |\n  password\n  reset", "description: |\n  password\n  reset"),
+        ("f(password=pw2, user=u)", "f(password=pw2, user=u)"),
+    ],
+)
+def test_where_a_value_ends(text: str, left: str) -> None:
+    assert redact(text) == left
+
+
+@pytest.mark.parametrize("header", ["x-goog-api-key: ", "api_key="])
+def test_a_key_may_have_dots(header: str) -> None:
+    assert redact(header + "AQ." + secrets.rand(40, secrets.HEX)) == header + "[REDACTED]"
+    assert redact(header + "settings.google.api_key") == header + "settings.google.api_key"
+
+
+def settings(count: int) -> bytes:
+    return "".join(f"SERVICE_{number}_PASSWORD=q7Rz0LmX2pTv{number}\n" for number in range(count)).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "most"),
+    [
+        (base64.b64encode(settings(1_000)).decode(), "[REDACTED]", 4_000),
+        (settings(1_000).hex(), "[REDACTED]", 4_000),
+        (base64.encodebytes(settings(1_000)).decode(), "[REDACTED]\n", 20_000),
+        ("password: >-\n" + "  abcDEF12345\n" * 1_000, "password: >-\n  [REDACTED]\n", 100),
+    ],
+    ids=["base64", "hexadecimal", "lines of base64", "folded"],
+)
+def test_a_long_value_is_followed_once(text: str, left: str, most: int) -> None:
+    """A run of code is read up to its first secret, a wrapped key from its first line, a folded value in one go."""
+    redact(f"a {text}")  # what is made ready once in a process
+    with counting() as work:
+        assert redact(text) == left
+    assert work.scans <= most

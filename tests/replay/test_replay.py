@@ -14,9 +14,8 @@ import pytest
 
 from leporello.bench.bank import Bank, ExamQuestion
 from leporello.bench.baselines import RULES
-from leporello.bench.bill import WHOLE, RecordedFile, ReplayRun, bill_report, bill_session
-from leporello.bench.bill_text import recorded as recorded_words
-from leporello.bench.bill_text import simulated
+from leporello.bench.bill import WHOLE, RecordedFile, ReplayRun, bill_report, bill_session, simulated
+from leporello.bench.bill import recorded as recorded_words
 from leporello.bench.replay import ReplaySetup, fixed_text, replay_session, steps_of
 from leporello.bench.report import report_page
 from leporello.billing import PromptReader

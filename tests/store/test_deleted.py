@@ -14,7 +14,13 @@ from prompt_toolkit.history import FileHistory
 
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation
-from leporello.conversation.artifacts import delete_conversation, outputs_folder, prune_conversations
+from leporello.conversation.artifacts import (
+    delete_and_remember,
+    delete_conversation,
+    outputs_folder,
+    overwrite_deleted,
+    prune_conversations,
+)
 from leporello.errors import StoreBusy
 from leporello.messages import Message
 from leporello.store import Store, StoreOptions, open_store
@@ -101,6 +107,21 @@ def test_prune_leaves_no_byte_either(tmp_path: Path, run_cli: RunCli) -> None:
             store.pins.remove("gone", pin.number)
         assert prune_conversations(store, home, time.time() + 60) == ["gone"]
     assert {name: found for name, data in files(home.path) if (found := traces(data))} == {}
+
+
+def test_a_deletion_that_can_wait_leaves_no_byte_in_the_end(tmp_path: Path) -> None:
+    """As the gateway deletes; where a reader is in the way it is done the next time."""
+    home = Home(tmp_path / "home")
+    home.path.mkdir()
+    with open_store(str(home.database), StoreOptions(wait_seconds=0.2)) as store:
+        planted(WORDS, store, home, "gone")
+        with open_store(str(home.database)) as other, other.database.read() as tx:
+            tx.rows("SELECT count(*) FROM conversations")
+            delete_and_remember(store, home, "gone")
+            with pytest.raises(StoreBusy):
+                overwrite_deleted(store)
+        overwrite_deleted(store)
+        assert {name: found for name, data in files(home.path) if (found := traces(data))} == {}
 
 
 def test_a_reader_that_keeps_the_log_is_said(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from leporello.events import Span
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.units import INTENT
 from leporello.summaries.deterministic import WHERE_TOKENS, SectionSource, build, plain_sections
-from leporello.summaries.episodes import episode_lines
+from leporello.summaries.episodes import episode_lines, plan_lines
 from leporello.summaries.fold import Fold
 from leporello.summaries.handoff import Handoff, Section, parse, render
 from leporello.summaries.import_fold import inherit
@@ -24,7 +24,6 @@ from leporello.summaries.sections import (
     read_file_line,
     resolved_questions,
     state_lines,
-    todo_lines,
 )
 
 ALL = range(1, 1_000)
@@ -256,8 +255,98 @@ def test_friends_who_talk_have_no_goal() -> None:
 def test_a_list_that_nobody_kept_up_is_no_remaining_work() -> None:
     todo = call("update_plan", plan=[{"step": "Write docs", "status": "pending"}])
     asked = [[*user(f"Please do the other thing number {n} now."), *answer("Done.")] for n in range(4)]
-    assert len(todo_lines(ledger_of(todo, *asked[:3]))) == 1
-    assert todo_lines(ledger_of(todo, *asked)) == []
+    assert told(plan_lines(ledger_of(todo, *asked[:3]))[1]) == ["Write docs"]
+    assert plan_lines(ledger_of(todo, *asked)) == ([], [])
+
+
+def test_a_plan_kept_step_by_step_tells_what_is_under_way_and_what_is_left() -> None:
+    """Steps that are done are gone; a whole list that is sent later takes the place of all of them."""
+    steps = [call("TaskCreate", subject=subject) for subject in ("Add the DTO", "Add the endpoint", "Run the tests")]
+    changes = [call("TaskUpdate", taskId=n, status=s) for n, s in (("1", "completed"), ("2", "in_progress"))]
+    begun, waiting = plan_lines(ledger_of(*steps, *changes))
+    assert (told(begun), told(waiting)) == (["Add the endpoint"], ["Run the tests"])
+    made = build(ledger_of(*steps, *changes), ALL, 2_000, len)
+    assert told(made[Section.IN_PROGRESS]) == ["Add the endpoint"]
+    assert told(made[Section.REMAINING]) == ["Run the tests"]
+    whole = call("TodoWrite", todos=[{"content": "Write docs", "status": "pending"}])
+    assert plan_lines(ledger_of(*steps, *changes, whole))[0] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "left"),
+    [
+        ("todo_write", {"merge": True, "todos": [{"id": "1", "status": "completed"}]}, ["Second"]),
+        ("add_todo", {"labels": ["a", "b"]}, ["First", "Second"]),
+        ("TaskUpdate", {"status": "completed"}, ["First", "Second"]),
+        ("TaskUpdate", {"taskId": "9" * 5_000, "status": "completed"}, ["First", "Second"]),
+        ("TodoWrite", {"todos": []}, []),
+    ],
+)
+def test_a_plan_keeps_the_steps_that_a_call_does_not_speak_of(name: str, arguments: dict, left: list[str]) -> None:
+    steps = [{"id": str(n), "content": text, "status": "pending"} for n, text in ((1, "First"), (2, "Second"))]
+    ledger = ledger_of(call("TodoWrite", todos=steps), call(name, **arguments), call("TaskCreate", subject="Third"))
+    assert told(plan_lines(ledger)[1]) == [*left, "Third"]
+
+
+def test_two_steps_of_one_id_are_two_steps() -> None:
+    """A model may number its list as it likes: what is told of an id is told of the first that has it."""
+    steps = [{"id": "1", "content": text, "status": "pending"} for text in ("First", "Second")]
+    ledger = ledger_of(call("TodoWrite", todos=steps), call("TaskUpdate", taskId="1", status="in_progress"))
+    begun, waiting = plan_lines(ledger)
+    assert sorted([*told(begun), *told(waiting)]) == ["First", "Second"]
+
+
+def test_of_lines_that_differ_in_figures_only_two_are_told() -> None:
+    errors = "\n".join(
+        f"../tui/test/editor.test.ts({n},19): error TS2554: Expected 1 arguments." for n in range(8, 90, 9)
+    )
+    ledger = ledger_of(user("Please run the check of the package."), call("terminal", errors, command="npm run check"))
+    assert render(build(ledger, ALL, 4_000, len)).count("error TS2554") == 2
+
+
+def test_keeping_a_plan_is_no_part_of_the_story() -> None:
+    kept = [call("TaskCreate", subject="Add the DTO"), call("TaskUpdate", taskId="1", status="completed")]
+    assert episode_lines(ledger_of(user("Add the new endpoint to the service."), *kept), ALL) == []
+
+
+@pytest.mark.parametrize(
+    ("closing", "waits"),
+    [
+        ("I found both. Which of the two accounts shall be closed?", True),
+        ("Would you like the steps, or do you know how it is done? Tell me and I guide you.", True),
+        ("The order is returned.", False),
+        ("All returned. Is there anything else I can do for you?", False),
+        ("Done. Do you want me to clean up the old files as well?", False),
+    ],
+)
+def test_a_task_goes_on_while_the_user_is_asked_for_what_it_needs(closing: str, waits: bool) -> None:
+    ledger = ledger_of(user("Please close my account at once."), call("find_user", "2 found"), answer(closing))
+    lines = told(active_task(ledger, ALL))
+    assert bool(lines) is waits
+    if waits:
+        assert lines[0] == "Please close my account at once."
+        assert lines[1].endswith("? (asked of the user)")
+
+
+def test_what_is_at_hand_is_not_pending_too() -> None:
+    ledger = ledger_of(
+        user("Apply the changes to this branch, they belong together."),
+        call("read_file", path="a.py"),
+        user("you good there?"),
+    )
+    made = build(ledger, ALL, 2_000, len)
+    assert "Apply the changes to this branch, they belong together." in told(made[Section.ACTIVE_TASK])
+    assert made[Section.PENDING] == ()
+
+
+def test_a_request_that_ended_with_words_is_in_the_story() -> None:
+    ledger = ledger_of(
+        user("Please look into the hook that does not run."),
+        call("read_file", "def hook(): ...", path="hook.py"),
+        answer("Here is what I found:\n\nThe hook skips the main branch on purpose."),
+    )
+    (line,) = episode_lines(ledger, ALL)
+    assert line.text.endswith("answered: The hook skips the main branch on purpose.")
 
 
 def test_a_line_that_took_the_place_of_another_is_told() -> None:

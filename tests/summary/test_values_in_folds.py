@@ -26,8 +26,7 @@ def test_a_replaced_value_is_marked_and_the_change_told() -> None:
     handoff = folded()
     said = [line.text for line in handoff[Section.USER_SAID]]
     assert f"{OLD} (was; since m9: 19 May)" in said
-    # What binds later work stands among the rules.
-    assert NEW in [line.text for line in handoff[Section.CONSTRAINTS]]
+    assert NEW in said
     assert HandoffLine(TOLD, (1,), LineOrigin.PROGRAM) in handoff[Section.CRITICAL]
     assert f"- {TOLD} [m1 program]" in render(handoff)
 
@@ -92,11 +91,10 @@ def test_what_a_later_sentence_may_have_replaced_gives_way_to_it() -> None:
     assert old not in text or f"{old} (" in text
 
 
-def test_what_is_shown_beside_a_rule_stands_there_only() -> None:
+def test_what_is_shown_beside_a_statement_stands_there_only() -> None:
     chat = ["thanks, go on"] * 6
-    rule = "Always ask Priya before you touch the invoices of billing."
-    later = "Tomasz is the one for billing invoices."
-    ledger = worked_on(*chat, rule, *chat, later, *chat)
+    old, later = "Mr. Albrecht teaches the kids the oboe.", "The oboe lesson moved, a Felix comes to our place now."
+    ledger = worked_on(*chat, old, *chat, later, *chat)
     text = render(build(ledger, set(ledger.facts), 1_500, lambda part: len(part) // 4))
-    assert f"{rule} (see m" in text
-    assert text.count(later) == 1
+    assert f"{old} (see m" in text
+    assert text.count(later.rstrip(".")) == 1

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from leporello.tools.approval import ApprovalAnswer, ApprovalMode, Decision, PolicyApprover
 from leporello.tools.approval import covers as covers_in
 from leporello.tools.base import ApprovalRequest
-from leporello.tools.shell_lines import simple_commands
+from leporello.tools.harmless import simple_commands
 
 WORK = Path("/work-of-the-user")
 

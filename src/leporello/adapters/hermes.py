@@ -40,13 +40,11 @@ PLATFORM = "hermes"
 ENGINES: dict[str, type[ContextCompressor]] = {"leporello": ContextCompressor, "leporello-lcm": LcmEngine}
 DEFAULT = "leporello"
 DATABASE = "leporello.db"
-SESSION_KEY = "hosted.session."
-"""Where the store notes the conversation of each session id of the host."""
+SESSION_KEY = "hosted.session."  # where the store notes the conversation of each session id of the host
 MOST_ANCESTORS = 1_000
 PERSISTED = "_db_persisted"
 """Hermes' mark of a message that its database has. It must not stay in a compacted list, or that would not be saved."""
-SUMMARY_MARK = "_compressed_summary"
-"""By it Hermes tells summaries from what was said."""
+SUMMARY_MARK = "_compressed_summary"  # by it Hermes tells summaries from what was said
 TASK_LIST = "[Your active task list was preserved across context compression]"
 SUMMARY_SECONDS = 120.0
 
@@ -74,8 +72,7 @@ class _HermesEngine(ContextCompressor):
     def __init__(self, hosted_name: str, context_length: int) -> None:
         super().__init__(context_length, recall=True)
         self._hosted_name = hosted_name
-        self._session_id = ""
-        """Read by Hermes, which binds the session again when it is another one."""
+        self._session_id = ""  # read by Hermes, which binds the session again when it is another one
         self._session_db: Any = None
         self._home = ""
         self._store: Store | None = None
@@ -278,7 +275,6 @@ class HermesModel:
 
 PLACEHOLDER = "[This message was folded before the archive began.]"
 _PART = lazy_regex(rf"({PLATFORM}-.{{1,200}})-([2-9]|[1-9][0-9]{{1,8}})")
-_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +287,7 @@ class SplitLog:
 
 def split_logs(store: Store) -> list[SplitLog]:
     """The conversations whose log is in several parts."""
-    ids = set(_hosted(store))
+    ids = {record.id for record in store.conversations.each(ConversationFilter(platform=PLATFORM))}
     parts: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for id in ids:
         match = _PART.fullmatch(id)
@@ -320,16 +316,6 @@ def join_split_logs(store: Store) -> int:
             if _join(store, split.first, part):
                 joined += 1
     return joined
-
-
-def _hosted(store: Store) -> Iterator[str]:
-    cursor: str | None = None
-    while True:
-        page = store.conversations.page(ConversationFilter(platform=PLATFORM), _PAGE, cursor)
-        yield from (record.id for record in page.conversations)
-        cursor = page.cursor
-        if cursor is None:
-            return
 
 
 def _join(store: Store, first: str, part: str) -> bool:

@@ -145,8 +145,7 @@ class HostLog:
         self._shown: dict[int, Message] = {}
         """Messages that the newest view shows in another form than the log has them."""
         self._generation = -1
-        self._blocks: dict[str, str] = {}
-        """What compactions wrote, by its first line."""
+        self._blocks: dict[str, str] = {}  # what compactions wrote, by its first line
         self._remember(OPENING)
         self._has_all_blocks = False
         self._last = 0
@@ -267,8 +266,7 @@ class _Numbering:
     new: list[Message] = field(default_factory=list)
     _kept: list[int] = field(default_factory=list)
     _floor: int = 0
-    _folded: ViewFold | None = None
-    """The newest fold so far."""
+    _folded: ViewFold | None = None  # the newest fold so far
 
     def take(self, message: Message, following: Message | None) -> None:
         if is_result(message) and message.get("content") == STUB:

@@ -27,12 +27,7 @@ class LeporelloMiddleware(AgentMiddleware):
     """Folds what is sent to the model. One instance serves any number of threads and conversations."""
 
     def __init__(
-        self,
-        *,
-        window: int | None = None,
-        model: str | None = None,
-        engine: str = "compressor",
-        recall: bool = True,
+        self, *, window: int | None = None, model: str | None = None, engine: str = "compressor", recall: bool = True
     ) -> None:
         super().__init__()
         self._lists = FoldedLists(window=window, model=model, engine=engine, recall=recall)

@@ -26,9 +26,9 @@ from leporello.agent.events import (
     ToolOutput,
     ToolStarted,
     TurnEnded,
+    TurnHooks,
     Watcher,
 )
-from leporello.agent.plugin_hooks import TurnHooks
 from leporello.agent.repeats import Repeats
 from leporello.agent.system_prompt import PromptSources, SystemPrompt, api_messages
 from leporello.cancel import CancelToken
@@ -54,14 +54,12 @@ from leporello.tools.toolbox import NOT_RUN, Toolbox
 from leporello.turns import open_group
 from leporello.usage import CanonicalUsage
 
-MOST_STEPS = 200
-"""Model calls of one turn; beyond it the turn ends and says so."""
+MOST_STEPS = 200  # model calls of one turn; beyond it the turn ends and says so
 LOST = "Error: the program stopped before this call had a result; whether it ran is unknown"
 CIRCLING = "the turn was stopped because calls were repeated that brought nothing new; this one was not run"
 PROMPT_KEY = "agent.system_prompt"
 REPEATS_KEY = "agent.repeats"
-PAUSE = "pause"
-"""A provider with tools of its own works in steps: its answer is sent back as it is, and it goes on."""
+PAUSE = "pause"  # a provider with tools of its own works in steps: its answer is sent back as it is, and it goes on
 WINDOW_FILLED = "context_window_exceeded"
 _THOUGHT = lazy_regex(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
 """What some servers leave in the text of an answer: no word of it is for the user."""
@@ -81,8 +79,6 @@ class StillTooLong(LeporelloError):
 
 @dataclass(slots=True)
 class Agent:
-    """One conversation with a model and tools."""
-
     conversation: Conversation
     chosen: Chosen
     toolbox: Toolbox
@@ -100,8 +96,7 @@ class Agent:
     _reported: set[str] = field(default_factory=set)
     _repeats: Repeats = field(default_factory=Repeats)
     _known_compactions: int = 0
-    _turn_context: str = ""
-    """What plugins add to the requests of the running turn."""
+    _turn_context: str = ""  # what plugins add to the requests of the running turn
 
     def __post_init__(self) -> None:
         self._known_compactions = self.conversation.runtime.log.compactions

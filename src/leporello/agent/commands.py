@@ -7,6 +7,7 @@ import textwrap
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from leporello.config import Settings
 from leporello.conversation import Conversation
@@ -32,8 +33,7 @@ ALL = "--all"
 SHOWN_CHARS = 60
 TITLE_CHARS = 40
 ID_CHARS = 20
-LINE_CHARS = 78
-"""A row of a list fits on a terminal of the usual width; the beginning of an id is enough to resume by."""
+LINE_CHARS = 78  # a row of a list fits on a terminal of the usual width; the beginning of an id is enough to resume by
 LISTED = 10
 DAYS = 30
 MOST_LOOKED_AT = 200
@@ -274,18 +274,8 @@ def sessions(conversation: Conversation, argument: str) -> str:
 
 def recent(store: Store, count: int, platform: str | None = None) -> list[ConversationRecord]:
     """Conversations with at least one message, newest activity first; all, or those of one platform."""
-    where = ConversationFilter(platform=platform)
-    found: list[ConversationRecord] = []
-    cursor: str | None = None
-    looked_at = 0
-    while len(found) < count and looked_at < MOST_LOOKED_AT + count:
-        page = store.conversations.page(where, limit=50, cursor=cursor)
-        looked_at += len(page.conversations)
-        found += [record for record in page.conversations if record.messages]
-        cursor = page.cursor
-        if cursor is None:
-            break
-    return found[:count]
+    newest = islice(store.conversations.each(ConversationFilter(platform=platform), 50), MOST_LOOKED_AT + count)
+    return list(islice((record for record in newest if record.messages), count))
 
 
 def first_words(store: Store, record: ConversationRecord) -> str:

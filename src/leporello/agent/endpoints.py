@@ -15,14 +15,7 @@ from leporello.models import LearnedLimits, model_facts
 from leporello.models.limits import limits_of
 from leporello.plugins.host import PluginHost
 from leporello.providers.base import Provider
-from leporello.providers.clients import (
-    ADDRESSES,
-    AUTO,
-    ProviderChoice,
-    choose_dialect,
-    choose_provider,
-    make_provider,
-)
+from leporello.providers.clients import ADDRESSES, AUTO, ProviderChoice, choose_dialect, choose_provider, make_provider
 from leporello.providers.scripted import DEMO_WINDOW, SCRIPTED, SCRIPTED_PREFIX, demo_provider
 from leporello.providers.windows import ask_models, ask_window
 from leporello.summaries.base import Summariser
@@ -30,8 +23,7 @@ from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.tokens import TokenCounter
 
 MAIN = "main"
-NO_KEY = "none"
-"""Servers of one's own rarely want a key, but the clients do."""
+NO_KEY = "none"  # servers of one's own rarely want a key, but the clients do
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -66,7 +58,6 @@ class Chosen:
 
 
 def choose_model(settings: Settings, model: str | None = None) -> Chosen:
-    """The main model and its provider."""
     name = model or settings.model.default
     if not name:
         raise NoModel(
@@ -180,7 +171,6 @@ class ModelAddress:
 
 
 def main_place(settings: Settings) -> ModelAddress:
-    """Where the settings say the main model is."""
     return ModelAddress(settings.model.provider or AUTO, settings.model.base_url or "")
 
 

@@ -12,17 +12,12 @@ from leporello.lazy_regex import lazy_regex
 from leporello.messages import ToolCall, parse_json
 from leporello.tools.base import ToolResult
 
-TELL_AFTER = 2
-"""Repeats in a row after which the model is told."""
-STOP_AFTER = 3
-"""Repeats after that, before the turn is ended."""
-WAITED_SECONDS = 5.0
-"""A call that took so long and did not fail was a wait for something, not a circle."""
+TELL_AFTER = 2  # repeats in a row after which the model is told
+STOP_AFTER = 3  # repeats after that, before the turn is ended
+WAITED_SECONDS = 5.0  # a call that took so long and did not fail was a wait for something, not a circle
 MOST_SEEN = 2_000
-ALIKE = 0.5
-"""What a call counts that is only alike: the same but for numbers, or with other arguments the same failure."""
-LEAST_TOLD = 12
-"""Letters a failure must have to be known again by its words alone; `(no output)` says nothing."""
+ALIKE = 0.5  # what a call counts that is only alike: the same but for numbers, or with other arguments the same failure
+LEAST_TOLD = 12  # letters a failure must have to be known again by its words alone; `(no output)` says nothing
 _BLANKS = lazy_regex(r"(?:\\[nrt]|\s)+")
 _NUMBERED = lazy_regex(r"[^\W\d]{0,40}\d[\w.:,+-]*")
 _WORDS = lazy_regex(r"[^\W\d_]{2,}")
@@ -31,6 +26,8 @@ _ASSIGNED = lazy_regex(
     r"(?<![^\s\"';&|(])[A-Za-z_]\w{0,60}=(?:[^\s\"'\\;&|]|\\\"[^\"\\]{0,80}\\\"|'[^']{0,80}'){0,80}(?=\s)"
 )
 """A variable that is set for a command."""
+_IDLE = lazy_regex(r"(?:\s*(?:\w+=\S*\s+)*(?:echo|printf|sleep|true|:)(?:[ \t][^;|&<>$`\n]*)?(?:&&|;|\n|$))+")
+"""A command that only says what it was given, or waits."""
 _TEMPORARY = lazy_regex(r"/(?:var/)?tmp/[^\s'\":,)]+|\btmp[\w.]{4,}")
 # What a clock, a process table or a generator of ids says differs from one run to the next.
 _NOISE = lazy_regex(
@@ -100,9 +97,10 @@ def _digests(call: ToolCall, result: ToolResult) -> list[str]:
     numbers of any kind. Successful calls are alike with the same arguments and other numbers; failures with the same
     arguments whatever they say, with other variables and the same words, and with the same words whatever was called,
     which is left out of them.
-    Comments of a command say nothing about what it does.
+    Comments of a command say nothing about what it does; one that does nothing is like all others that do nothing.
     """
     given = parse_json(call.arguments)
+    is_idle = isinstance(given, dict) and _IDLE.fullmatch(str(given.get("command", "")))
     arguments = json.dumps(given, sort_keys=True) if isinstance(given, dict) else call.arguments
     arguments = _BLANKS.sub(" ", _COMMENT.sub("", arguments)).replace(' "', '"')
     # Further lines of the status tell of other things, such as background jobs.
@@ -110,7 +108,8 @@ def _digests(call: ToolCall, result: ToolResult) -> list[str]:
     bare = _lines(_NUMBERED.sub("0", _TEMPORARY.sub("0", text)))
     if not _failed(result):
         exact = _lines(_NOISE.sub("0", _TEMPORARY.sub("0", text)))
-        return [_hash(call.name, arguments, exact), _hash(call.name, arguments, bare, "alike")]
+        alike = [_hash("idle")] if is_idle else [_hash(call.name, arguments, bare, "alike")]
+        return [_hash(call.name, arguments, exact), *alike]
     told = set(_WORDS.findall(bare)) - set(_WORDS.findall(f"{call.name} {arguments} exit code"))
     alike = [_hash("", *sorted(told))] if sum(map(len, told)) >= LEAST_TOLD else []
     given_again = _NUMBERED.sub("0", arguments)

@@ -104,7 +104,6 @@ def read_capped(path: Path, chars: int) -> str:
 
 
 def skills(folders: Sequence[Path]) -> list[Skill]:
-    """All skills, by folder and name."""
     return [skill for folder in folders for path in sorted(folder.glob("*.md")) if (skill := _skill(path)) is not None]
 
 
@@ -183,17 +182,14 @@ class SystemPrompt:
         return replace(fresh, note=_prompt("compression"))
 
     def as_dict(self) -> dict[str, Any]:
-        """For storing."""
         return {"text": self.text, "note": self.note, "memory_hash": self.memory_hash}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SystemPrompt:
-        """As it was stored."""
         return cls(str(data["text"]), str(data.get("note", "")), str(data.get("memory_hash", "")))
 
 
 def build_system_prompt(sources: PromptSources) -> SystemPrompt:
-    """Read all sources and put the prompt together."""
     # The hash first: a note that is written in between makes the next compression rebuild, not miss it.
     notes = memory_hash(sources.memory)
     small = 0 < sources.window < SMALL_WINDOW

@@ -23,8 +23,7 @@ from leporello.turns import iter_groups
 CLEARED = "[old tool result cleared]"
 KEPT_RESULTS = 10
 CHUNK_CHARACTERS = 900
-ID_TOKENS = 5
-"""What a message's id costs before its first sentence."""
+ID_TOKENS = 5  # what a message's id costs before its first sentence
 _WORD = lazy_regex(r"\w+")
 
 

@@ -106,8 +106,6 @@ class Exam(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExamAnswer:
-    """How one question came out."""
-
     question: ExamQuestion
     closed: bool
     recovered: bool

@@ -161,8 +161,7 @@ def _what(call: ToolCall) -> str:
 
 
 MOST_QUESTIONS = 25
-MOST_PLACES = 3
-"""A fact that stands in more messages than this is no test of memory."""
+MOST_PLACES = 3  # a fact that stands in more messages than this is no test of memory
 
 
 def make_bank(path: Path, name: str = "", size: int = MOST_QUESTIONS) -> Bank:

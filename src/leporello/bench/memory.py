@@ -48,8 +48,6 @@ class MemoryAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExam:
-    """A conversation and the questions about it."""
-
     id: str
     session: str
     messages: tuple[Message, ...]
@@ -171,8 +169,7 @@ def _locomo_question(raw: Mapping[str, Any], turns: Mapping[str, str]) -> Memory
 
 # -- BEAM: a folder for each conversation with an assistant
 
-_BEAM_LEFT_OUT = ("abstention", "summarization")
-"""Their answers rest on no sentence, or on all of them."""
+_BEAM_LEFT_OUT = ("abstention", "summarization")  # their answers rest on no sentence, or on all of them
 _BEAM_HINTS = (
     "answer",
     "ideal_answer",
@@ -181,8 +178,7 @@ _BEAM_HINTS = (
     "preference_being_tested",
     "key_facts_tested",
 )
-_PLAN_MARK = lazy_regex(r"->->\s?[\d,.]{1,40}\s{0,9}\Z")
-"""The generator's own note behind a user's message."""
+_PLAN_MARK = lazy_regex(r"->->\s?[\d,.]{1,40}\s{0,9}\Z")  # the generator's own note behind a user's message
 _QUESTIONS = Path("probing_questions", "probing_questions.json")
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from leporello.bench.bill import BilledSession, ReplayRun, bill_report
-from leporello.bench.bill_text import (
+from leporello.bench.bill import (
     CLIENT,
     COLUMNS,
     NEVER_COMPACTED,
     UNITS,
+    BilledSession,
+    ReplayRun,
+    bill_report,
     cell,
     conditions,
     is_idle,

@@ -12,16 +12,7 @@ from typing import Any
 
 from leporello.bench.bank import load_bank, read_json_file, text_tokens
 from leporello.bench.baselines import BASELINES, PlainSearch
-from leporello.bench.exam import (
-    BankExam,
-    Exam,
-    Search,
-    SessionScore,
-    SummaryCost,
-    bank_misses,
-    bank_rates,
-    report,
-)
+from leporello.bench.exam import BankExam, Exam, Search, SessionScore, SummaryCost, bank_misses, bank_rates, report
 from leporello.bench.memory import load_beam, load_locomo, memory_misses, memory_rates
 from leporello.bench.states import StateExam, load_state, state_misses, state_rates
 from leporello.engines import BUILTIN, make_builtin

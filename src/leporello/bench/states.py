@@ -39,14 +39,12 @@ LABELS = {
     "files": "files of the open work",
 }
 """What is counted, in words."""
-FAULTS = frozenset({"not_pending", "not_rules", "only_old"})
-"""Labels whose texts should not be found."""
+FAULTS = frozenset({"not_pending", "not_rules", "only_old"})  # labels whose texts should not be found
 _MARKED = lazy_regex(
     r"\b(?:was; since m\d+|no longer|replaced|superseded|outdated|obsolete|formerly|previously|until m\d+)\b",
     re.IGNORECASE,
 )
-_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?!\(was;)")
-"""A mark in brackets belongs to the sentence before it."""
+_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?!\(was;)")  # a mark in brackets belongs to the sentence before it
 _FINISHED = lazy_regex(r"^\W{0,9}active task\W{0,9}\n\W{0,9}none\b", re.IGNORECASE | re.MULTILINE)
 
 

@@ -46,8 +46,7 @@ from leporello.tools.base import ApprovalRequest
 from leporello.tools.terminal import BackgroundJobs
 
 LISTED = 20
-PLATFORM = "cli"
-"""Where these conversations come from; imported ones have names of their own."""
+PLATFORM = "cli"  # where these conversations come from; imported ones have names of their own
 WITHOUT_SLASH = {"exit": "/quit", "quit": "/quit", ":q": "/quit", ":wq": "/quit", "?": "/help"}
 """What people type at a prompt by habit; it is never meant for the model."""
 WINDOW_HINT = "This model's window is not known: model.context_length in config.yaml sets it."
@@ -149,8 +148,7 @@ class Chat:
         first = newest_conversation(store, "Start one with: leporello chat") if options.go_on else None
         if options.resume is not None:
             first = self._find(options.resume)
-        self._begun = first is None
-        """Whether the current conversation was started here, not resumed."""
+        self._begun = first is None  # whether the current conversation was started here, not resumed
         self._agent = self._opened(first)
         self._in_turn = False
         self._leaving = False
@@ -231,7 +229,6 @@ class Chat:
         raise InputError(f"No conversation has the id {wanted!r}. {hint}")
 
     def close(self) -> None:
-        """End the conversation; an empty one that was started here is deleted."""
         self._end("exit")
         self._store.close()
 

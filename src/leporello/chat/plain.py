@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from leporello.agent import events
-from leporello.chat.ui import preview, short_outcome
+from leporello.chat.ui import preview, short_outcome, write_now
 from leporello.present.records import ROUTINE, compaction_line
 from leporello.present.text import clean, duration, one_line
 from leporello.present.window import WindowUse, draw
@@ -30,7 +30,7 @@ class PlainTurn:
     def __call__(self, event: events.AgentEvent) -> None:
         if isinstance(event, events.TextDelta):
             text = clean(event.text)
-            _out(text)
+            write_now(text)
             self._open_line = not text.endswith("\n")
             return
         self.end_line()
@@ -50,7 +50,7 @@ class PlainTurn:
 
     def end_line(self) -> None:
         if self._open_line:
-            _out("\n")
+            write_now("\n")
             self._open_line = False
 
 
@@ -64,7 +64,7 @@ class PlainUi:
 
     def say(self, text: str) -> None:
         """To stdout: it is what was asked for."""
-        _out(clean(text) + "\n")
+        write_now(clean(text) + "\n")
 
     def note(self, text: str) -> None:
         """To stderr: everything else, an earlier answer too, which is not new."""
@@ -105,11 +105,6 @@ class PlainUi:
         finally:
             if self._turn is not None:
                 self._turn.uninterruptible = False
-
-
-def _out(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 def _err(text: str, end: str = "\n") -> None:

@@ -197,8 +197,7 @@ class LiveArea:
 
 
 LEAST_COLUMNS = 20
-MOST_COLUMNS = 110
-"""Prose wider than this is hard to read."""
+MOST_COLUMNS = 110  # prose wider than this is hard to read
 
 
 def terminal_size() -> tuple[int, int]:

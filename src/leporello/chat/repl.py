@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from leporello.cancel import CancelToken
-from leporello.chat.ui import ChatOptions, ChatStatus
+from leporello.chat.ui import ChatOptions, ChatStatus, write_now
 from leporello.config import colours_wanted
 from leporello.errors import InputError, LeporelloError
 
@@ -174,7 +174,7 @@ class _Repl:
 
     def run(self) -> None:
         hint = _dim("/help for commands · @ for a file · Alt-Enter for a new line")
-        _write(f"\x1b[1mLeporello\x1b[0m · {self._options.model}\n{hint}\n")
+        write_now(f"\x1b[1mLeporello\x1b[0m · {self._options.model}\n{hint}\n")
         if self._options.resume or self._options.go_on:
             chat = self._opening.result()
             self._prompt.flush()
@@ -189,7 +189,7 @@ class _Repl:
                 if asked_to_leave:
                     return
                 asked_to_leave = True
-                _write("Ctrl-C again, Ctrl-D or /quit leaves.\n")
+                write_now("Ctrl-C again, Ctrl-D or /quit leaves.\n")
                 continue
             asked_to_leave = False
             if text.strip():
@@ -226,11 +226,6 @@ class _Repl:
         with suppress(LeporelloError):
             return {} if chat is None else chat.arguments(name)
         return {}
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 def _dim(text: str) -> str:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from leporello.agent import events
 from leporello.chat.renderer import BlockStream, LiveArea, Renderer, ScreenLine, joined, terminal_size
-from leporello.chat.ui import fold_note, preview, short_outcome
+from leporello.chat.ui import fold_note, preview, short_outcome, write_now
 from leporello.config import colours_wanted
 from leporello.present.records import ROUTINE, compaction_line
 from leporello.present.text import clean, cut, duration, one_line, short_count
@@ -321,8 +321,7 @@ def _exit_with(key: str) -> Callable[[KeyPressEvent], None]:
     return answer
 
 
-DETAIL_LINES = 24
-"""Lines of a command or diff that are shown before the question; `v` shows the rest."""
+DETAIL_LINES = 24  # lines of a command or diff that are shown before the question; `v` shows the rest
 COLOURS = {
     WindowPart.SYSTEM: "magenta",
     WindowPart.TOOLS: "blue",
@@ -337,8 +336,7 @@ COLOURS = {
     WindowPart.TAIL: "white",
     WindowPart.FREE: "bright_black",
 }
-LETTERS = dict(zip(WindowPart, "SUORPYMAKET.", strict=True))
-"""Without colours a bar is told apart by letters."""
+LETTERS = dict(zip(WindowPart, "SUORPYMAKET.", strict=True))  # without colours a bar is told apart by letters
 
 
 class TerminalUi:
@@ -346,7 +344,7 @@ class TerminalUi:
 
     def __init__(self) -> None:
         self._renderer = Renderer()
-        self._area = LiveArea(_write, terminal_size)
+        self._area = LiveArea(write_now, terminal_size)
         self._turn: TerminalTurn | None = None
 
     @property
@@ -447,11 +445,6 @@ class TerminalUi:
 
     def _show(self, text: Text) -> None:
         self._area.print(joined(self._renderer.paint(text)))
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 @contextmanager

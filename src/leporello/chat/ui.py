@@ -5,6 +5,7 @@ Loaded before the prompt: it imports nothing heavy.
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,7 @@ GAUGE = 10
 PREVIEW_LINES = 4
 _QUIET = ("read_file", "todo", "memory", "lcm_grep", "lcm_describe", "lcm_expand")
 """Their output is for the model; the line says enough."""
-_FROM_THE_END = ("terminal", "jobs")
-"""The last lines of their output say most."""
+_FROM_THE_END = ("terminal", "jobs")  # the last lines of their output say most
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +188,11 @@ def fold_note(event: ToolFinished, found: Preview) -> str:
     if not found.lines:
         return f"{plural(found.hidden, 'line')} · /expand {event.message}"
     return f"… {found.hidden:,} more lines · /expand {event.message}"
+
+
+def write_now(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def short_outcome(outcome: str) -> str:

@@ -51,11 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 GROUPS = ("Work", "Sessions", "Measure", "Connect", "Settings")
-NEIGHBOURS = {
-    **dict.fromkeys(("config", "explain"), "setup"),
-    "doctor": "store",
-    "mcp": "serve",
-}
+NEIGHBOURS = {**dict.fromkeys(("config", "explain"), "setup"), "doctor": "store", "mcp": "serve"}
 """Commands that live in the file of another one, as a click command of their own name."""
 
 EXAMPLES = """\

@@ -138,8 +138,6 @@ def _json_lines(text: str) -> list[dict[str, Any]] | None:
 
 @dataclass(frozen=True, slots=True)
 class CompressOptions:
-    """The options of the command."""
-
     source: str
     window: int | None
     model: str | None

@@ -142,8 +142,6 @@ def print_misses(form: ExamFormat, scores: Scores) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ExamOptions:
-    """What is examined, and what is shown of it."""
-
     paths: tuple[Path, ...]
     form: str | None
     only: str

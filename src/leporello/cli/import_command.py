@@ -14,16 +14,23 @@ from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, encoding_option, pass_context
 from leporello.errors import InputError
 from leporello.files import NotText
-from leporello.importers import FORMATS, ImportedSession, UnknownFormat, load_sessions, looks_recorded
-from leporello.importers.into_store import Change, Stored, import_sessions
+from leporello.importers import (
+    FORMATS,
+    Change,
+    ImportedSession,
+    Stored,
+    UnknownFormat,
+    import_sessions,
+    load_sessions,
+    looks_recorded,
+)
 from leporello.lazy_regex import lazy_regex
 from leporello.present.output import json_option, note, print_json, print_table, progress, warn
 from leporello.present.text import plural, safe
 from leporello.store import open_store
 
 _SUFFIXES = (".json", ".jsonl", ".traj", ".md")
-_COUNTED = lazy_regex(r"(.*) \((\d+)\)\Z", re.DOTALL)
-"""A note of an importer that says how often it applies."""
+_COUNTED = lazy_regex(r"(.*) \((\d+)\)\Z", re.DOTALL)  # a note of an importer that says how often it applies
 
 
 _MOST_REMARKS = 10

@@ -8,14 +8,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from leporello.cli.context import CommandContext
-from leporello.cli.store_access import (
-    bring_index_up_to_date,
-    conversations,
-    find,
-    nothing_found,
-    open_for_listing,
-    pass_store_options,
-)
+from leporello.cli.store_access import bring_index_up_to_date, find, nothing_found, open_for_listing, pass_store_options
 from leporello.present.output import GAP, note, print_json, print_table, say, strong, terminal_width
 from leporello.present.records import cost_text, insights_json, usage_line
 from leporello.present.text import bar, breadth, iso, money, percent, plural, short
@@ -54,7 +47,7 @@ def command(
         only = None if conversation is None else find(store, conversation)
         query = InsightsQuery(since=since, conversation=only.id if only else None, platform=platform)
         found = store.usage.insights(query)
-        newest = only or next(conversations(store, ConversationFilter(platform=platform), at_most=1), None)
+        newest = only or next(store.conversations.each(ConversationFilter(platform=platform), 1), None)
         nothing = nothing_found(store, "")
     if as_json:
         print_json({"days": days, **insights_json(found)})

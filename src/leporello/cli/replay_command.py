@@ -12,12 +12,17 @@ from typing import Any, TypeAlias
 import click
 
 from leporello.bench.bank import load_bank, session_of
-from leporello.bench.bill import WHOLE, BilledSession, RecordedFile, ReplayRun, bill_report, bill_session
-from leporello.bench.bill_text import (
+from leporello.bench.bill import (
     CLIENT,
     COLUMNS,
     NEVER_COMPACTED,
     UNITS,
+    WHOLE,
+    BilledSession,
+    RecordedFile,
+    ReplayRun,
+    bill_report,
+    bill_session,
     cell,
     conditions,
     is_idle,
@@ -46,14 +51,11 @@ _SESSION = click.Path(exists=True, dir_okay=False, path_type=Path)
 COMPARED = (WHOLE, "claude-code", "codex", "deepagents", "masking", "sliding-window")
 _NAME_WIDTH = 40
 _TTL = "prompt_caching.cache_ttl"
-_Row: TypeAlias = tuple[str, Mapping[str, Any], bool]
-"""Its name, its figures, and whether it had nothing to compact."""
+_Row: TypeAlias = tuple[str, Mapping[str, Any], bool]  # its name, its figures, and whether it had nothing to compact
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What is replayed, and how."""
-
     files: tuple[Path, ...]
     engines: tuple[str, ...]
     policies: tuple[str, ...]

@@ -86,7 +86,7 @@ def _change_keys(kept: type[Keys], home: Path, change: _KeyChange) -> None:
             click.echo(key.name)
     if change.remove_key is not None:
         kept.load(home).remove(change.remove_key).save(home)
-        note(f"Removed the key {change.remove_key}; a running server accepts it until it is restarted.")
+        note(f"Removed the key {change.remove_key}.")
     if change.add_key is not None:
         rights = {
             "agent": not change.no_agent,

@@ -34,8 +34,18 @@ from leporello.present.conversation import (
     read_details,
     state_json,
 )
-from leporello.present.listing import ID_WIDTH, TITLE_WIDTH, conversation_json, print_list
-from leporello.present.output import dim, note, print_json, progress, say, strong
+from leporello.present.output import (
+    ID_WIDTH,
+    TITLE_WIDTH,
+    conversation_json,
+    dim,
+    note,
+    print_json,
+    print_list,
+    progress,
+    say,
+    strong,
+)
 from leporello.present.records import hit_json
 from leporello.present.text import moment, parse_age, parse_moment, plural, safe, short
 from leporello.store.records import SearchMode, SearchQuery

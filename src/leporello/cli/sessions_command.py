@@ -8,8 +8,7 @@ import click
 
 from leporello.cli.context import CommandContext
 from leporello.cli.store_access import nothing_found, open_for_listing, pass_store_options
-from leporello.present.listing import conversation_json, print_list
-from leporello.present.output import dim, note, print_json
+from leporello.present.output import conversation_json, dim, note, print_json, print_list
 from leporello.store.records import ConversationFilter, ConversationKind
 
 _ACTIONS = ("delete", "export", "prune", "rename", "search", "show")

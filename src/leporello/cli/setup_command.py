@@ -32,8 +32,7 @@ from leporello.providers.sdk import SdkProvider
 from leporello.providers.windows import ask_models
 from leporello.redact.messages import masked_value
 
-OWN = "server"
-"""The name under `providers` for a server of the user's own."""
+OWN = "server"  # the name under `providers` for a server of the user's own
 LIST_SECONDS = 10.0
 TRY_SECONDS = 60.0
 TRY_TOKENS = 256

@@ -6,25 +6,24 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Concatenate
 
 import click
 
 from leporello.cli.context import CommandContext, P, R, pass_context
-from leporello.errors import InputError, NotFound
+from leporello.errors import InputError, NotFound, StoreUnavailable
 from leporello.present.output import json_option, progress, warn
 from leporello.present.text import ELLIPSIS, plural, short
 from leporello.store import Store, StoreOptions, open_store, sqlite_path
-from leporello.store.records import ConversationFilter, ConversationRecord
+from leporello.store.records import ConversationRecord
 
-PAGE = 500
 _LOOKED_AT = 2000
 _STEP = 1000
 _NEAREST = 3
 _SHOWN = 8
-_LEAST_BEGINNING = 4
-"""A shorter beginning matches the wrong conversation too easily."""
+_LEAST_BEGINNING = 4  # a shorter beginning matches the wrong conversation too easily
 _LONGEST_ID = 200
 NONE_YET = (
     "There are no conversations yet. `leporello chat` starts one, `leporello import` reads those of other agents, "
@@ -70,7 +69,7 @@ def open_for_listing(context: CommandContext, url: str | None) -> Iterator[Store
 
 def nothing_found(store: Store, text: str) -> str:
     """What to say when a list is empty: that there are no conversations at all, or else the text."""
-    return text if any(conversations(store, at_most=1)) else NONE_YET
+    return text if store.conversations.page(limit=1).conversations else NONE_YET
 
 
 def file_of(address: str) -> Path | None:
@@ -84,10 +83,9 @@ def find(store: Store, id: str) -> ConversationRecord:
 
     An unknown id is answered with those that look like it.
     """
-    try:
-        return store.conversations.resolve(id)
-    except NotFound:
-        pass
+    found = store.conversations.find(id)
+    if found is not None:
+        return found
     begun = _beginning_with(store, id.rstrip(ELLIPSIS))
     if len(begun) == 1:
         return begun[0]
@@ -106,7 +104,7 @@ def _beginning_with(store: Store, begin: str) -> list[ConversationRecord]:
         return []
     return [
         record
-        for record in conversations(store)
+        for record in store.conversations.each()
         if any(name.startswith(begin) for id in (record.id, record.tip.id) for name in (id, id.partition(":")[2]))
     ]
 
@@ -116,7 +114,7 @@ def _nearest(store: Store, id: str) -> list[str]:
         return []
     known: dict[str, str] = {}
     by_title: list[str] = []
-    for record in conversations(store, at_most=_LOOKED_AT):
+    for record in islice(store.conversations.each(), _LOOKED_AT):
         for candidate in (record.id, record.tip.id):
             if len(candidate) <= _LONGEST_ID:
                 known.setdefault(candidate.casefold(), candidate)
@@ -129,34 +127,20 @@ def _nearest(store: Store, id: str) -> list[str]:
     return [short(candidate, 80) for candidate in found][:_NEAREST]
 
 
-def conversations(
-    store: Store, where: ConversationFilter | None = None, at_most: int | None = None
-) -> Iterator[ConversationRecord]:
-    """All conversations, newest activity first."""
-    cursor: str | None = None
-    left = at_most
-    while left is None or left > 0:
-        page = store.conversations.page(where, PAGE if left is None else min(PAGE, left), cursor)
-        yield from page.conversations
-        cursor = page.cursor
-        if left is not None:
-            left -= len(page.conversations)
-        if cursor is None:
-            return
-
-
 def bring_index_up_to_date(store: Store) -> None:
     """Index what is not indexed yet, with a progress line.
 
     A store that can't be written can't be indexed either; then it is said what is missing.
     """
     behind = store.index.pending()
-    if store.read_only:
-        if behind:
-            warn(f"{plural(behind, 'message')} left out: not indexed yet, and the store can't be written.")
-        return
-    done = 0
-    with progress("Messages indexed:") as line:
-        while step := store.index.catch_up(_STEP):
-            done += step
-            line.update(done, max(behind, done))
+    done, written = 0, not store.read_only
+    try:
+        with progress("Messages indexed:") as line:
+            while written and (step := store.index.catch_up(_STEP)):
+                done += step
+                line.update(done, max(behind, done))
+    except StoreUnavailable:
+        # The disk is full, or the server is away: then the next question says so.
+        written = False
+    if behind > done and not written:
+        warn(f"{plural(behind - done, 'message')} left out: not indexed yet, and the store can't be written.")

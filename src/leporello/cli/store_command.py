@@ -13,18 +13,10 @@ from leporello.adapters.hermes import findings as split_findings
 from leporello.adapters.hermes import join_split_logs
 from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
-from leporello.cli.store_access import bring_index_up_to_date, conversations, file_of, open_existing, pass_store_options
+from leporello.cli.store_access import bring_index_up_to_date, file_of, open_existing, pass_store_options
 from leporello.errors import InputError, StoreCorrupt
 from leporello.lazy_regex import lazy_regex
-from leporello.present.output import (
-    json_option,
-    note,
-    print_json,
-    print_table,
-    progress,
-    say,
-    strong,
-)
+from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong
 from leporello.present.text import plural, safe, short, size, words_of
 from leporello.store import Store, open_store
 from leporello.store.sql.checkup import Checkup, Finding, Severity
@@ -48,7 +40,7 @@ def command(ctx: click.Context) -> None:
 def info(context: CommandContext, url: str | None, as_json: bool) -> None:
     """Show where the store is, how much it holds and what takes the space."""
     with open_existing(context, url) as store:
-        held = list(conversations(store))
+        held = list(store.conversations.each())
         facts = {
             "store": store.url,
             "read_only": store.read_only,

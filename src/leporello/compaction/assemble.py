@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from leporello.compaction.plan import SLIM_CHARS, CompactionPlan
 from leporello.compaction.prune import (
@@ -25,9 +26,10 @@ def settle(plan: CompactionPlan) -> tuple[CompactionPlan, str]:
     """The plan with a head that leaves a role for the fold, and that role.
 
     The fold shares its role with no neighbour. Where neither role fits, the head gives its last group to the fold; the
-    tail is not changed for it.
+    tail is not changed for it. Earlier folds that the tail reached back to go into the new one: it is the only one.
     """
     while True:
+        plan = _with_earlier_folds(plan)
         spoken = [index for index in plan.head if not is_instruction(plan.items[index].message)]
         messages = [item.message for item in plan.pick(*spoken)]
         role = choose_role(closing_role(messages), plan.role_behind)
@@ -39,6 +41,14 @@ def settle(plan: CompactionPlan) -> tuple[CompactionPlan, str]:
             head=tuple(index for index in plan.head if index not in given),
             middle=tuple(sorted({*plan.middle, *given})),
         )
+
+
+def _with_earlier_folds(plan: CompactionPlan) -> CompactionPlan:
+    """Only folds that the tail begins with: nothing that was said goes with them."""
+    folds = tuple(takewhile(lambda index: plan.items[index].fold, plan.tail))
+    if not folds or plan.nothing_new:
+        return plan
+    return replace(plan, middle=tuple(sorted((*plan.middle, *folds))), tail=plan.tail[len(folds) :])
 
 
 def choose_role(before: str, after: str) -> str:

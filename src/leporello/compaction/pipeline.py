@@ -183,6 +183,8 @@ def _prune_only(job: CompactionTask, plan: CompactionPlan) -> FoldedSpan | None:
     changed = sum(item.origin is not Origin.LOG and item.fold_id is None for item in shown)
     if not changed:
         return None
+    # The ledger reads messages as they were said: in the new view they are shortened, and the next one goes by it.
+    catch_up(job.ledger, plan.items)
     return FoldedSpan(tuple(shown), None, Summary(None), pruned=changed)
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SettingKind:
-    """What a setting may hold."""
-
     allowed: str
     """The allowed values in words, as an error and the documentation show them."""
     check: Callable[[Any], Any]

@@ -143,27 +143,22 @@ class Settings:
 
     @property
     def compression(self) -> CompressionSettings:
-        """The built-in compressor's own settings."""
         return self._typed(CompressionSettings, "compression")
 
     @property
     def model(self) -> ModelSettings:
-        """The main model."""
         return self._typed(ModelSettings, "model")
 
     @property
     def summary_model(self) -> SummaryModelSettings:
-        """The model that writes summaries (`auxiliary.compression`)."""
         return self._typed(SummaryModelSettings, "auxiliary.compression")
 
     @property
     def prompt_caching(self) -> CachingSettings:
-        """Cache life and layout."""
         return self._typed(CachingSettings, "prompt_caching")
 
     @property
     def tools(self) -> ToolSettings:
-        """The agent's tools and what they may do unasked."""
         return ToolSettings(
             names=self._unless_auto("agent.tools"),
             approval=self.get("tools.approval"),
@@ -175,7 +170,6 @@ class Settings:
 
     @property
     def plugins(self) -> PluginSettings:
-        """General plugins to load, and from where."""
         return self._typed(PluginSettings, "plugins")
 
     @property
@@ -190,7 +184,6 @@ class Settings:
         return tuple(dict.fromkeys(key.split(".")[1] for key in self._values if key.startswith("providers.")))
 
     def provider(self, name: str) -> ProviderSettings:
-        """One provider by name."""
         if name not in self.provider_names:
             known = ", ".join(self.provider_names)
             raise ConfigError(f"There is no provider {name!r}. Known: {known}. Add one under `providers:`.")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from leporello.config import Home
@@ -187,6 +188,7 @@ class StoredArchive:
         return self._recall.search(query)
 
 
+UNVACUUMED = "store.unvacuumed"
 TYPED_WITHIN = 5.0
 """Seconds between the history's time of what was typed and the message's."""
 
@@ -207,6 +209,22 @@ def delete_conversation(store: Store, home: Home, id: str) -> None:
     store.conversations.delete(id)
     _remove_outputs(home, id)
     _forget_typed(home, is_of_it)
+
+
+def delete_and_remember(store: Store, home: Home, id: str) -> None:
+    """Remove a conversation now; its bytes wait for the next `overwrite_deleted`, which may take long."""
+    delete_conversation(store, home, id)
+    store.state.set(None, UNVACUUMED, token_hex(8))
+
+
+def overwrite_deleted(store: Store) -> None:
+    """Overwrite the bytes of conversations that were deleted with a note to do so; it stays until that was done."""
+    note = store.state.get(None, UNVACUUMED)
+    if note is None:
+        return
+    store.care.vacuum()
+    if store.state.get(None, UNVACUUMED) == note:  # else something was deleted meanwhile
+        store.state.remove(None, UNVACUUMED)
 
 
 def prune_conversations(store: Store, home: Home, before: float) -> list[str]:

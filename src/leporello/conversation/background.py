@@ -13,7 +13,7 @@ from leporello.cancel import CancelToken
 from leporello.config import Settings
 from leporello.conversation.compact import CompactionJob
 from leporello.conversation.conversation import Conversation
-from leporello.errors import Cancelled, LeporelloError, NotFound
+from leporello.errors import Cancelled, LeporelloError
 from leporello.plugins.host import PluginHost
 from leporello.store import Store
 from leporello.store.records import ConversationRecord
@@ -34,11 +34,8 @@ def run_job(
     live: Callable[[], LivePrefix | None] | None = None,
 ) -> None:
     """Do what was put off, unless the conversation is gone or somebody did so already."""
-    try:
-        record = store.conversations.resolve(job.conversation)
-    except NotFound:
-        return
-    if record.generation != job.generation:
+    record = store.conversations.find(job.conversation)
+    if record is None or record.generation != job.generation:
         return
     with Conversation(
         store,

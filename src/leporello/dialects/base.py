@@ -11,8 +11,7 @@ import orjson
 from leporello.messages import Message, calls_of, encode_json, hash_bytes, parts_of, role_of
 from leporello.models.facts import fold, vendor_of
 
-Wire = dict[str, Any]
-"""A request, reply or event as JSON objects, before it becomes bytes."""
+Wire = dict[str, Any]  # a request, reply or event as JSON objects, before it becomes bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,6 @@ class StreamIncomplete(ValueError):
 
 
 class Assembler(Protocol):
-    """Puts a stream together."""
-
     events: int
 
     def feed(self, event: Mapping[str, Any], /) -> str:
@@ -107,8 +104,7 @@ def without(message: Mapping[str, Any], *keys: str) -> Message:
     return {key: value for key, value in message.items() if key not in keys}
 
 
-STATE = "provider_state"
-"""The key of an assistant message under which opaque state lives."""
+STATE = "provider_state"  # the key of an assistant message under which opaque state lives
 
 
 def new_state(message: Mapping[str, Any], dialect: str, target: Target, fields: Mapping[str, Any]) -> dict[str, Any]:

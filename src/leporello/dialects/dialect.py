@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain
 from typing import Any, Protocol
 
 import msgspec
@@ -17,6 +19,7 @@ from leporello.messages import Message, Messages
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _list = msgspec.json.Decoder(list[msgspec.Raw])
+_SPACE = re.compile(rb"[ \t\r\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,65 @@ class Body:
         return b"{" + b",".join(orjson.dumps(name) + b":" + value for name, value in fields.items()) + b"}"
 
 
+Place = tuple[int, int]
+"""Where something begins and ends in a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Where the fields of a JSON object stand in its text, and the items of the one that holds the conversation."""
+
+    key: str
+    fields: Mapping[str, Place]
+    items: tuple[Place, ...]
+
+    @classmethod
+    def read(cls, data: bytes, key: str) -> Outline | None:
+        """None when the field is no list, and where a name stands twice or with escapes: then no place is certain."""
+        body = Body.read(data, key)
+        if body is None:
+            return None
+        pairs = chain.from_iterable((orjson.dumps(name), b":", text, b",") for name, text in body.fields.items())
+        parts = chain.from_iterable((item, b",") for item in body.items)
+        try:
+            fields = dict(zip(body.fields, _places(data, [b"{", *pairs][:-1], 0)[3::4], strict=True))
+            items = _places(data, [b"[", *parts][: 2 * len(body.items)], fields[key][0])[1::2]
+        except ValueError:
+            return None
+        return cls(key, fields, tuple(items))
+
+    def body(self, data: bytes) -> Body:
+        """What `Body.read` makes of the same text."""
+        fields = {name: data[first:end] for name, (first, end) in self.fields.items()}
+        return Body(fields, self.key, tuple(data[first:end] for first, end in self.items))
+
+    def continued(self, rest: Outline, cut: int, opening: int, items: int) -> Outline | None:
+        """This outline up to a cut behind so many items, then that of a text which goes on there.
+
+        The other text has an opening of its own with one item, so long, in place of what stands before the cut.
+        """
+        moved = {name: (first + cut - opening, end + cut - opening) for name, (first, end) in rest.fields.items()}
+        fields = {name: place for name, place in self.fields.items() if place[0] < cut}
+        begin, end = fields.pop(self.key)[0], moved.pop(self.key)[1]
+        if fields.keys() & moved.keys():
+            return None
+        later = ((first + cut - opening, last + cut - opening) for first, last in rest.items[1:])
+        return Outline(self.key, {**fields, self.key: (begin, end), **moved}, (*self.items[:items], *later))
+
+
+def _places(data: bytes, parts: Iterable[bytes], at: int) -> list[Place]:
+    """Where parts stand that follow each other with white space at most in between; raises when they don't."""
+    places = []
+    for part in parts:
+        space = _SPACE.match(data, at)
+        at = space.end() if space else at
+        if not data.startswith(part, at):
+            raise ValueError("another text")
+        places.append((at, at + len(part)))
+        at += len(part)
+    return places
+
+
 @dataclass(frozen=True, slots=True)
 class OverlayItem:
     """One item of a rewritten list: the client's own (by its place), or one that was written for it."""
@@ -121,8 +183,7 @@ class ReplyMerge(ABC):
     def __init__(self, hidden: Collection[str], fields: Mapping[str, Any]) -> None:
         self.visible = False
         """Whether the client was given anything of the answer itself."""
-        self._hidden = hidden
-        """Names of the tools whose calls the client does not see."""
+        self._hidden = hidden  # names of the tools whose calls the client does not see
         self._replies: list[Wire] = []
         self._assembler: Assembler | None = None
 
@@ -203,8 +264,7 @@ def with_calls(calls: Sequence[Any], hidden: Sequence[HiddenCall]) -> list[Any]:
 
 
 Tools = Sequence[Mapping[str, Any]]
-Options = Mapping[str, Any] | None
-"""Further fields of a request, in the chat form."""
+Options = Mapping[str, Any] | None  # further fields of a request, in the chat form
 
 
 class EncodeRequest(Protocol):
@@ -221,8 +281,7 @@ class EncodeRequest(Protocol):
     ) -> Wire: ...
 
 
-ErrorShape = Callable[[int, str | None, str], Wire]
-"""Status, code and message of an error as an object."""
+ErrorShape = Callable[[int, str | None, str], Wire]  # status, code and message of an error as an object
 
 
 @dataclass(frozen=True, slots=True)

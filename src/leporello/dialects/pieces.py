@@ -20,8 +20,7 @@ from leporello.lazy_regex import lazy_regex
 from leporello.messages import Messages, calls_of, parse_json, result_id
 from leporello.turns import iter_groups
 
-RAW_ARGUMENTS = "__raw_arguments__"
-"""The one key of an arguments object that carries a text which is not a JSON object."""
+RAW_ARGUMENTS = "__raw_arguments__"  # the one key of an arguments object that carries a text which is not a JSON object
 
 _DATA_URL = lazy_regex(r"data:(?P<type>[^;,]*)(?P<extra>(?:;[^;,]*)*),(?P<data>.*)", re.DOTALL)
 
@@ -158,8 +157,7 @@ def _has_float(value: Any) -> bool:
     return isinstance(value, float)
 
 
-DEFERRED = "defer_loading"
-"""On a tool: the provider loads it when its own tool search finds it."""
+DEFERRED = "defer_loading"  # on a tool: the provider loads it when its own tool search finds it
 _NO_PARAMETERS: Wire = {"type": "object", "properties": {}}
 _FREE_TEXT: Wire = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import logging
 import secrets
 import time
 from collections import OrderedDict
@@ -31,6 +32,7 @@ from leporello.store import Store
 PREFIX = "lep-"
 OWN_HEADER = "x-leporello-key"
 FILE = "gateway-keys.json"
+log = logging.getLogger("leporello.gateway")
 _LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -67,19 +69,36 @@ class Client:
 
 
 class Keys:
-    def __init__(self, keys: Iterable[Key] = ()) -> None:
-        self.keys = tuple(keys)
+    """Keys of a gateway. Those of a file follow it; whoever began with keys never does without them."""
+
+    def __init__(self, keys: Iterable[Key] = (), path: Path | None = None, stamp: object = None) -> None:
+        self._keys = tuple(keys)
+        self._path = path if self._keys else None
+        self._stamp = self._broken = stamp
 
     def __bool__(self) -> bool:
-        return bool(self.keys)
+        return bool(self._keys) or self._path is not None
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys as the file has them now: one that was removed opens nothing any more."""
+        if self._path is not None and (stamp := _stamp(self._path)) != self._stamp:
+            try:
+                self._keys, self._stamp = Keys.load(self._path.parent)._keys, stamp
+            except ConfigError as error:  # tried again each time, and said once
+                if stamp != self._broken:
+                    log.warning("The keys of before stay in force: %s", error)
+                self._broken = stamp
+        return self._keys
 
     @classmethod
     def load(cls, home: Path) -> Keys:
         """From the home folder; a missing file means none, a broken one is an error that names it."""
         path = home / FILE
+        stamp = _stamp(path)
         try:
             listed = orjson.loads(path.read_bytes())["keys"]
-            return cls(Key(**entry) for entry in listed)
+            return cls([Key(**entry) for entry in listed], path, stamp)
         except FileNotFoundError:
             return cls()
         except (OSError, ValueError, KeyError, TypeError):
@@ -117,6 +136,15 @@ class Keys:
         given = _hash(secret)
         found = [key for key in self.keys if hmac.compare_digest(given, key.hash)]
         return found[-1] if found else None
+
+
+def _stamp(path: Path) -> object:
+    """Changes with the file: each version of it is a file of its own."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _hash(secret: str) -> str:

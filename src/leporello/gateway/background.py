@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 
 from leporello.agent.endpoints import choose_model, summariser_for
 from leporello.config import Settings
-from leporello.conversation.artifacts import prune_conversations
+from leporello.conversation.artifacts import overwrite_deleted, prune_conversations
 from leporello.conversation.background import run_job
 from leporello.conversation.compact import CompactionJob
 from leporello.errors import ConfigError, InputError, LeporelloError, NotFound
@@ -213,9 +213,13 @@ class BackgroundWork:
         self._stopping.set()
 
     def index(self) -> None:
-        """Index what is not indexed yet, a batch at a time, so that searches have little left to do."""
-        while not self._stopping.is_set() and self._sessions.store.index.catch_up(INDEX_BATCH) >= INDEX_BATCH:
+        """Index what is not indexed yet, a batch at a time, so that searches have little left to do; then overwrite
+        what was deleted."""
+        store = self._sessions.store
+        while not self._stopping.is_set() and store.index.catch_up(INDEX_BATCH) >= INDEX_BATCH:
             pass
+        if not self._stopping.is_set():
+            overwrite_deleted(store)
 
     def retain(self) -> list[str]:
         """Delete what is older than the settings keep; returns the ids. Open conversations and pins stay."""
@@ -233,16 +237,10 @@ class BackgroundWork:
     def _idle_since(self, before: float) -> Iterator[ConversationRecord]:
         for platform in (agents.PLATFORM, proxied.PLATFORM):
             where = ConversationFilter(platform=platform, active_before=before, open=True)
-            cursor: str | None = None
-            while not self._stopping.is_set():
-                page = self._sessions.store.conversations.page(where, PAGE, cursor)
-                for record in page.conversations:
-                    if self._stopping.is_set():
-                        return
-                    yield record
-                cursor = page.cursor
-                if cursor is None:
-                    break
+            for record in self._sessions.store.conversations.each(where, PAGE):
+                if self._stopping.is_set():
+                    return
+                yield record
 
     def _end(self, record: ConversationRecord, before: float) -> bool:
         try:

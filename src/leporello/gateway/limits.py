@@ -242,6 +242,8 @@ def _too_large(most: int) -> RequestRefused:
 
 
 DAY = 86_400
+UNDER_WAY_SECONDS = 5.0
+"""When to ask again while others are under way."""
 _NANOS = 1_000_000_000
 
 
@@ -297,7 +299,10 @@ class DailyBudget:
         nanos = round((cost(usage, model_facts(model or None, overrides=self.models)) or 0.0) * _NANOS)
         kept = {(owner, "tokens"): usage.total_tokens, (owner, "nanos"): nanos}
         if left.tokens <= self._under_way[owner, "tokens"] or left.dollars * _NANOS <= self._under_way[owner, "nanos"]:
-            raise self._used_up("budget, counting the requests that are under way,")
+            text = (
+                "Requests of this key that are under way may use up what is left of its day. Try again when they end."
+            )
+            raise refuse(429, "daily_limit_exceeded", text, UNDER_WAY_SECONDS)
         self._under_way.update(kept)
         try:
             yield

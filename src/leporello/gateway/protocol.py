@@ -90,9 +90,18 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        """The head is whole; it may have come in one piece that is too large."""
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MOST_HEAD:
+            self._end(HEAD_TOO_LARGE)
+            raise ValueError
         self._in_head, self._in_body = False, True
         self._disarm()
         super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """The parser gave up: on what is no HTTP, or on what was refused already."""
+        if not self.transport.is_closing():
+            self._end(ApiError(400, "bad_request", msg))
 
     def on_message_complete(self) -> None:
         self._in_body = False

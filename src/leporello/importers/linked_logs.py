@@ -110,8 +110,7 @@ def _branch(
 # with the same `message.id`, its results may stand between them. Sub-agents' lines are marked: sessions of their own.
 
 _SYNTHETIC = "<synthetic>"
-_NOTICES = ("{", "<task-notification>")
-"""How the program's own queued notices begin."""
+_NOTICES = ("{", "<task-notification>")  # how the program's own queued notices begin
 _WINDOWS = (200_000, 1_000_000)
 _ASIDES = ("<local-command-", "<command-", "<bash-")
 """How lines begin that record a command typed at the prompt, which the model did not answer."""

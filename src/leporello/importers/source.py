@@ -22,7 +22,6 @@ class Record(dict[str, Any]):
 
     @property
     def kind(self) -> str:
-        """What it says it is."""
         return self.text("type")
 
     def text(self, *keys: str) -> str:
@@ -85,8 +84,7 @@ def amount(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-_MILLISECONDS = 1e11
-"""Seconds since the epoch stay below this for three thousand years."""
+_MILLISECONDS = 1e11  # seconds since the epoch stay below this for three thousand years
 
 
 def moment(value: Any) -> float | None:
@@ -103,8 +101,7 @@ def moment(value: Any) -> float | None:
     return seconds / 1_000 if seconds > _MILLISECONDS else seconds
 
 
-_LONGEST_CHARACTER = 4
-"""Bytes of a character in UTF-8."""
+_LONGEST_CHARACTER = 4  # bytes of a character in UTF-8
 
 
 class SourceFile:

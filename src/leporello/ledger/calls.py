@@ -18,6 +18,7 @@ from typing import Any
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.commands import CommandFiles, FileEdit, counted, files_of, patched
+from leporello.ledger.plan import PLAN_TOOL
 from leporello.messages import Message, PartKind, ToolCall, parse_json, parts_of, text_of
 from leporello.redact import redact
 from leporello.redact.messages import masked_call
@@ -72,7 +73,7 @@ _COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 _TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("other", lazy_regex(r"todo|plan", _I)),
+    ("other", lazy_regex(PLAN_TOOL, _I)),
     ("read", lazy_regex(r"read|view|(?<![a-z])cat(?![a-z])|open", _I)),
     ("search", lazy_regex(r"grep|search|find|query", _I)),
     ("list", lazy_regex(r"glob|^ls$|list|tree", _I)),

@@ -77,6 +77,9 @@ def _fields(raw: Any) -> Iterator[tuple[str, str]]:
     yield from ((key, value) for key, value in raw.items() if isinstance(value, str))
 
 
+REMINDER = "<system-reminder>"
+_REMINDERS = lazy_regex(rf"{REMINDER}(?s:.){{0,4000}}?</system-reminder>")
+"""What a host tells its model beside an output: no part of it, and an order in it is not for whoever reads the fold."""
 UNITS_PER_RESULT = 48
 UNITS_PER_TEXT = 240
 ROLES = ("user", "assistant", "tool")
@@ -142,8 +145,10 @@ def _quoted(text: str, units: Sequence[tuple[str, int]]) -> tuple[int, ...]:
 
 def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> MessageFacts:
     text = storable(result_text(message))
+    if REMINDER in text:
+        text = _REMINDERS.sub("", text)
     failed = looks_failed(text)
-    lines = [(line.strip(), position) for line, position, _ in lines_of(text)]
+    lines = lines_of(text)
     scores = score_units(vocabulary, Source("tool", len(text), len(lines), call.work), lines)
     places = range(len(lines))
     best = sorted(sorted(places, key=lambda place: (-scores[place], place))[:UNITS_PER_RESULT])

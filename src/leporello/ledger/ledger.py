@@ -16,6 +16,7 @@ from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import REFUSED, CallFacts, one_line, state_of
 from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
 from leporello.ledger.importance import Vocabulary, words_of
+from leporello.ledger.plan import PlanStep, plan_after
 from leporello.ledger.units import ALL_PASSED, BROKEN_RUN, COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import prose, strip_injected
 from leporello.ledger.values import Values
@@ -104,7 +105,7 @@ class Ledger:
         self.asks: list[Ask] = []
         self.actions: list[Action] = []
         self.files: dict[str, FileFacts] = {}
-        self.todo: tuple[int, ToolCall] | None = None
+        self.plan: tuple[PlanStep, ...] = ()
         self.last = 0
         self.vocabulary: Vocabulary = like.vocabulary if like else Vocabulary()
         self.spoken: dict[str, int] = {}
@@ -254,8 +255,7 @@ class Ledger:
             self.spoken.update(dict.fromkeys(words_of(storable(text[:SPOKEN_CHARS])), number))
         for call in self.waiting:
             self.stated.set(number, _settings(call))
-            if "todo" in call.name.casefold() or call.name == "update_plan":
-                self.todo = (number, call)
+            self.plan = plan_after(self.plan, number, call)
         if not self.waiting and text_of(message).strip() and self.asks and self.asks[-1].answered_by is None:
             self._close_asks(number)
 
@@ -363,9 +363,10 @@ def _outcome(facts: MessageFacts) -> str:
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 
-VERSION = 10
+VERSION = 11
 """Since 5 with values by subject, since 6 with names and times, since 8 with the files of commands and with records,
-since 9 with what was spoken of again, since 10 with what may have been; earlier ones are made anew."""
+since 9 with what was spoken of again, since 10 with what may have been, since 11 with the steps of a plan; earlier
+ones are made anew."""
 
 
 @dataclass(slots=True)
@@ -378,7 +379,7 @@ class _State:
     asks: list[Ask]
     actions: list[Action]
     files: dict[str, FileFacts]
-    todo: tuple[int, ToolCall] | None
+    plan: tuple[PlanStep, ...]
     last: int
     vocabulary: Vocabulary
     spoken: dict[str, int]

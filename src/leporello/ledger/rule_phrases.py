@@ -85,13 +85,6 @@ OWN_DOING = any_of(
     let'?s (?:focus|get|set|schedule|aim|phase|proceed|go ahead|dive|break|make sure|start|plan|review|discuss|send|begin|see|do|move on|talk)\b
     it'?s only when\b
     if you don'?t have\b
-    (?:ich (?:bin (?:gerade|dabei|noch)|werde|muss|versuche|überlege|glaube|denke|plane|wollte|hatte|war|habe (?!kein)|kann|mache|möchte (?!kein|nur|dass|immer|nie)|will (?!kein|nur|dass|immer|nie)))\b
-    (?:je (?:suis en|vais|voudrais|dois|pense|crois|cherche|essaie|peux|veux (?!pas|que|aucun|toujours|des))|j['’](?:ai|essaie|aimerais(?! que| mieux)|étais|avais))\b
-    (?:estoy \w+ndo|voy a|necesito (?!que)|tengo que|quisiera|me gustaría(?! que)|he \w+[aidot]o|creo|pienso|intento|quiero (?!que|siempre|solo|todo)\w+r)\b
-    (?:estou \w+ndo|vou|preciso (?!que)|tenho que|gostaria de|acho|tentei|estava|quero (?!que|sempre|só|tudo)\w+r)\b
-    (?:sto \w+ndo|vorrei (?!che)|devo|ho \w+[aiu]to|penso|credo|voglio (?!che|sempre|solo|tutt)\w+re)\b
-    (?:я (?:пытаюсь|буду|думаю|собираюсь|должен|должна|сделал\w*|попробовал\w*|могу|хочу (?!чтобы))|мне (?:нужно|надо|бы))\b
-    我(?:想(?!让你|要你)|正在|打算|准备|已经|觉得|试了|试过|刚刚?|会)
     """,
     before=r"^\W*(?:\[[^\]\n]{1,24}\] )?(?:however,? |plus,? |also,? |and |but |so |yeah,? |sure,? )*",
 )
@@ -132,7 +125,7 @@ SINGLE = lazy_regex(
 
 PASTED = lazy_regex(
     r"\b(?:logs?|log ?file|output|console|terminal|stack ?trace|traceback|error|warning|message|readme|docs?|documentation|wiki"
-    r"|manual|article|e?mail|ticket|comment|page|sign|protokoll|ausgabe|konsole|fehler(?:meldung)?|anleitung|meldung|journal|sortie|erreur"
+    r"|manual|article|e?mail|ticket|comment|page|sign|leaflet|transcript|voicemail|letter|policy|minutes|blog|forum|review|protokoll|ausgabe|konsole|fehler(?:meldung)?|anleitung|meldung|journal|sortie|erreur"
     r"|notice|registro|salida|consola|manual|saída|erro|mensagem|mensaje|messaggio|registro|uscita|errore|журнал\w*|лог\w*|вывод\w*|ошибк\w*"
     r"|сообщени\w*|инструкци\w*|вики)\b|日志|输出|报错|错误|文档|说明书|维基|ログ|出力|エラー|ドキュメント|ウィキ|説明書|로그|출력|오류|문서",
     re.IGNORECASE,

@@ -25,7 +25,10 @@ _TOKEN = lazy_regex(r"[^\W\d_]+(?:'(?:t|s|m|d|re|ve|ll)\b|')?|\d+|[.,;:!?…—�
 _MARKS = frozenset('.,;:!?…—–()«»"“”„')
 _ENDS = ".。!！…~ "
 _BREAKS = "，,。；;：:、！!？? （("
-_QUOTED = lazy_regex(r"[\"“„«「『《][^\"”“»」』》]{2,400}[\"”“»」』》]|(?<!\w)'[^'\n]{3,400}'(?!\w)")
+_QUOTED = lazy_regex(
+    r"[\"“„«][^\"”“»]{14,400}[\"”“»]|[“「『《][^”」』》]{5,400}[”」』》]|(?<!\w)'[^'\n]{14,400}'(?!\w)"
+)
+"""What somebody else says; a word or two in quotation marks are only named."""
 _NAMED = lazy_regex(
     r"`\w|\w/(?:\w|[\s,]|$)|\w_\w|[a-z][A-Z]|\b[A-Z]{2}|\w\.[a-z]{1,4}\b"
     r"|[\u0400-\uffff] ?[A-Za-z]{2}|^[A-Za-z]{2,30} ?[\u0400-\uffff]"
@@ -39,7 +42,11 @@ _PATH = lazy_regex(r"(?<![\w/.-])[\w.-]{1,60}(?:/[\w.-]{1,60}){1,12}\.\w{1,8}(?!
 LONG = 110
 _WIDTH = {"zh": 2.2, "ja": 2.2, "ko": 1.8}
 """How many letters of another language a character stands for."""
-_FORCE = frozenset("ban always never every only must wish scope order".split())
+_FORCE = frozenset("ban always never every only must wish scope order task permits".split())
+_GENERAL = frozenset("ban always never every only scope wish form contrast".split())
+"""Signs of what holds for more than the case at hand."""
+_TOLD = frozenset("is past they me oh then".split())
+"""Signs of a report: a line without any of them ("Dates always in figures") says how something is to be."""
 _DIRECTED = frozenset("order must you we wish scope please ban".split())
 
 
@@ -108,25 +115,30 @@ def vocabulary(language: str) -> frozenset[str]:
 def score(sentence: str, language: str, company: str = "") -> float:
     """Above zero for a rule; `company` is one more sign, of what stands beside the sentence."""
     weights = _data()["weights"]
-    return float(sum(weights.get(sign, 0.0) for sign in (*signs_of(sentence, language), company, "bias")))
+    return float(sum(weights.get(sign, 0.0) for sign in (*signs_of(sentence, language, company), "bias")))
 
 
-def signs_of(sentence: str, language: str) -> frozenset[str]:
-    """The signs in a sentence, and those pairs of them that weigh something together."""
+def signs_of(sentence: str, language: str, company: str = "") -> frozenset[str]:
+    """The signs in a sentence and around it, and those pairs of them that weigh something together."""
     lowered = without_paths(sentence).lower().replace("’", "'").strip()
     spans = _in_text(lowered, language) if language in UNSPACED else _in_words(_TOKEN.findall(lowered), language)
     found = {sign for sign, start, end in spans if not _within(start, end, spans)}
-    found.discard("-")
+    found -= {"-"}
+    found |= {company} - {""}
     found |= {name for name, there in _shape(sentence, lowered, language) if there}
+    if found.issuperset(("may", "past")):  # in Chinese, what may be done from now on
+        found = found - {"past"} | {"permits"}
     if "then" in found:  # some languages have no other past
         found.add("past")
-    if found & {"suppose", "withdrawn"}:  # what would hold, or was nearly said, is not said
+    if found & {"suppose", "withdrawn", "once"}:  # what would hold, was nearly said, or is for one time only
         found -= _FORCE
     if "wish" in found:  # what one wishes of somebody stands in the conditional too
         found -= {"cond", "longing", "suppose", "past"}
     if found.isdisjoint(_FORCE):
         found.add("plain")
-    if found & {"always", "never"} and found.isdisjoint(_DIRECTED):
+    if found & {"order", "task", "must", "please"} and found.isdisjoint(_GENERAL):
+        found.add("one_thing")
+    if found & {"always", "never"} and found.isdisjoint(_DIRECTED) and found & _TOLD:
         found.add("bare_always")
     return frozenset(found | {pair for pair in _data()["pairs"] if found.issuperset(pair.split("&"))})
 

@@ -1,9 +1,9 @@
 """Standing rules in what the user says: orders, bans, preferences, decisions, and facts that bind later work.
 
-Only the user's own words are looked at; text from tools or web pages can never become a rule. A sentence is scored: a
-few features of its words in the user's language speak for a rule (a ban, a modal, "every", a preference, what "we" do),
-others against it (a question, a report of what was, small talk, a hypothesis, a quotation, "once more"). What they
-weigh is in one table, fitted to sentences in ten languages and to recorded sessions.
+Only the user's own words are looked at; text from tools or web pages can never become a rule. A sentence is scored by
+signs of ten languages (`leporello.ledger.rule_score`). English, in which most work is done, is read by its words too: a
+few features speak for a rule (a ban, a modal, "every", a preference, what "we" do), others against it (a question, a
+report of what was, small talk, a hypothesis, "once more"); what they weigh is fitted to recorded sessions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import lru_cache
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rule_phrases as phrases
 from leporello.ledger import rule_words as words
-from leporello.ledger.rule_score import LONG, score, vocabulary, without_paths
+from leporello.ledger.rule_score import score, signs_of, vocabulary, without_paths
 from leporello.ledger.units import clip, sentences_of
 
 MAX_RULE_CHARS = 2_000
@@ -28,7 +28,7 @@ LEAST_CLAUSE = 6
 MESSAGES_LOOKED_AT = 20
 CHARS_LOOKED_AT = 1_000
 _QUESTION = lazy_regex(r"[?？]\W*$")
-_PIECE = lazy_regex(r"(?<=\w[.!?])\s+(?=\w)")
+_PIECE = lazy_regex(r"(?<=\w[.!?])\s+(?=\w)|(?<=[。！？])(?=\w)")
 _TAIL_QUESTION = lazy_regex(
     r"[,;] (?:and |then |but |so )*(?:(?:can|could|would|will|do|does|is|are|what|how|why|should|couldn't) [^,;]*"
     r"|(?:right|ok|okay|correct|oder|ja|non|no|verdad|né|certo|vero|да|верно) ?\?\W*)$",
@@ -42,7 +42,6 @@ _LONG_QUOTE = lazy_regex(
 """A quotation of whole sentences."""
 _NAME = lazy_regex(r"`\w|\w[/_]\w|[a-z][A-Z]|\b[A-Z]{2}|\d\.\d|\w\.[a-z]{1,4}\b")
 _OF_ONESELF = lazy_regex(r"\b(?:i|i'\w{1,2}|my|me|us|yes|please|let's)\b", re.IGNORECASE)
-_LATIN = lazy_regex(r"[A-Za-z]{2}")
 _LATIN_WORD = lazy_regex(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _PATTERNS = {
     "permits": phrases.YES,
@@ -97,7 +96,7 @@ WEIGHTS: dict[str, tuple[int, int]] = {
     "self": (-20, -34),
     "exclaims": (0, -8),
 }
-"""How much a feature speaks for a rule, or against it: in small talk, and in every other conversation.
+"""How much an English feature speaks for a rule, or against it: in small talk, and in every other conversation.
 
 In small talk only what is about work can be a rule: people tell each other what to do all the time.
 """
@@ -106,15 +105,12 @@ FORCE = frozenset(
     "ban keeps must always throughout every only contrast prefers decides permits corrects binds no".split()
 )
 """Of these a rule has at least one; the others only add to them."""
-LEAST_SCORES = {"en": 0.7}
-"""What a sentence scores at least to be a rule by its signs alone, where it is not 0.
-
-English is also read by its words, which are fitted to recorded work: signs only add to what they find.
-"""
-UNLIKELY, DENIED = -4.5, -25
-"""What scores so little is no rule, whatever its words say (a joke, a sigh, something meant to calm); and a long
-sentence that the words deny so clearly is none by its signs: it has room for a few of each.
-"""
+LEAST_SCORE, IN_SMALL_TALK = -0.3, 3.0
+"""What a sentence scores at least to be a rule by its signs; more in small talk."""
+IN_ENGLISH, A_SIGN = 0.2, 30
+"""The same in English, where its words count too: so much of their weight as a sign of weight 1."""
+UNLIKELY = -2.5
+"""What scores so little is no rule, whatever its words say: a joke, a sigh, a request."""
 COURTESY_BYTES = 12
 """A sentence of no more is a "Thanks." or a "谢谢。": no company."""
 ASKED = frozenset(("ban", "keeps"))
@@ -144,7 +140,7 @@ class RuleReading:
 
 
 @lru_cache(maxsize=8192)
-def read(sentence: str, *, small_talk: bool = True, company: str = "") -> RuleReading:
+def read(sentence: str, *, small_talk: bool = False, company: str = "") -> RuleReading:
     """Whether a sentence of the user states a rule, takes one back, or asks something.
 
     `company` is what `company_of` gives for its message: what else is said there.
@@ -188,10 +184,9 @@ def _said(sentence: str) -> Iterator[str]:
 
 @lru_cache(maxsize=8192)
 def features(sentence: str) -> frozenset[str]:
-    """The features of a sentence, of those that `WEIGHTS` names."""
+    """The features of an English sentence, of those that `WEIGHTS` names."""
     said = _own_words(sentence)
-    language = language_of(said)
-    known = words.words_of(language)
+    known = words.english()
     named = bool(_NAME.search(said))
     said = without_paths(said)
     lowered = said.lower()
@@ -203,7 +198,7 @@ def features(sentence: str) -> frozenset[str]:
     found |= {str(match.lastgroup) for match in known.topic.finditer(lowered)}
     found |= {name for name, pattern in _PATTERNS.items() if pattern.search(said)}
     _weigh_up(found, said)
-    if named or (language not in _KNOWN_BY and _LATIN.search(said)):
+    if named:
         found.add("name")
     if _heads(said):
         found.add("heads")
@@ -258,6 +253,10 @@ def is_small_talk(messages: Sequence[str]) -> bool:
 def _chats(message: str) -> bool:
     """Whether a message is about feelings or a purchase, and about nothing that one works on."""
     sentences = sentences_of(message[:CHARS_LOOKED_AT])
+    language = language_of(message[:CHARS_LOOKED_AT])
+    if language != "en":
+        signs = frozenset[str]().union(*(signs_of(sentence, language) for sentence in sentences))
+        return not signs.isdisjoint(("oh", "exclaims", "calm")) and signs.isdisjoint(("name", "version"))
     if any(map(_names_work, sentences)):
         return False
     return any(not features(sentence).isdisjoint(("feels", "exclaims", "trade")) for sentence in sentences)
@@ -265,8 +264,7 @@ def _chats(message: str) -> bool:
 
 def _names_work(sentence: str) -> bool:
     """Whether `features` has "work": most messages do in their first sentences, and need not be read further."""
-    said = _own_words(sentence)
-    return any(match.lastgroup == "work" for match in words.words_of(language_of(said)).topic.finditer(said.lower()))
+    return any(match.lastgroup == "work" for match in words.english().topic.finditer(_own_words(sentence).lower()))
 
 
 def _heads(sentence: str) -> bool:
@@ -280,26 +278,32 @@ def _own_words(sentence: str) -> str:
 
 def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
     """What sort of rule it is, if it is one; assent that does not say to what is none."""
-    found = features(sentence)
     language = language_of(_own_words(sentence))
-    by_words = small_talk or language == "en" or "permits" in found
-    weight = margin(found, small_talk=small_talk)
-    if not (by_words and weight >= 0 and score(sentence, language) > UNLIKELY):
-        least = LEAST_SCORES.get(language, 0)
-        denied = by_words and weight < DENIED and len(sentence) > LONG
-        if small_talk or denied or _heads(sentence) or score(sentence, language, company) < least:
+    found = features(sentence) if language == "en" else signs_of(sentence, language)
+    likely = score(sentence, language, company)
+    if language != "en":
+        least = UNLIKELY if "permits" in found else IN_SMALL_TALK if small_talk else LEAST_SCORE
+        if _heads(sentence) or likely < least:
             return None
-    if "no" in found and found & {"ban", "order", "keeps"}:
+    else:
+        weight = margin(found, small_talk=small_talk)
+        by_words = weight >= 0 and (score(sentence, language) > UNLIKELY or "permits" in found)
+        by_signs = not small_talk and not _heads(sentence) and likely + weight / A_SIGN >= IN_ENGLISH
+        if not (by_words or by_signs):
+            return None
+    if "no" in found and found & {"ban", "order", "keeps", "neg"}:
         return RuleKind.REFUSAL
     if "permits" in found:
         return RuleKind.APPROVAL if len(phrases.BARE_ASSENT.sub("", sentence)) >= LEAST_NAMED_CHARS else None
-    for feature, kind in _KINDS.items():
-        if feature in found:
-            return kind
-    return RuleKind.CONSTRAINT
+    return next((kind for feature, kind in _KINDS.items() if feature in found), RuleKind.CONSTRAINT)
 
 
-_KINDS = {"corrects": RuleKind.CORRECTION, "decides": RuleKind.DECISION, "prefers": RuleKind.PREFERENCE}
+_KINDS = {
+    "corrects": RuleKind.CORRECTION,
+    "decides": RuleKind.DECISION,
+    "prefers": RuleKind.PREFERENCE,
+    "wish": RuleKind.PREFERENCE,
+}
 
 
 def rule_sentences(text: str) -> list[str]:
@@ -341,7 +345,12 @@ def _own_sentences(lines: Sequence[str]) -> Iterator[str]:
     for sentence in sentences_of("\n".join(lines), MAX_RULE_CHARS):
         if not supposed:
             yield sentence
-        supposed = not supposed and len(sentence) <= MAX_RULE_CHARS and "hypothetical" in features(sentence)
+        supposed = not supposed and len(sentence) <= MAX_RULE_CHARS and _supposes(sentence)
+
+
+def _supposes(sentence: str) -> bool:
+    language = language_of(sentence)
+    return "hypothetical" in features(sentence) if language == "en" else "suppose" in signs_of(sentence, language)
 
 
 def _block(lines: list[str]) -> list[str]:
@@ -355,7 +364,8 @@ def is_cancel(text: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def permits(sentence: str) -> bool:
-    return "permits" in features(sentence)
+    language = language_of(sentence)
+    return "permits" in (features(sentence) if language == "en" else signs_of(sentence, language))
 
 
 def _clauses(sentence: str) -> list[str]:

@@ -6,7 +6,6 @@ Units are lines of output and sentences of prose; the patterns know the few shap
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from leporello.lazy_regex import lazy_regex
 
@@ -74,17 +73,19 @@ _RULE_CHARS = f"{_SPACES}-=_*#|+~.>`"
 _MARKUP_NOISE = lazy_regex(r"^</?[\w-]+>(?:</[\w-]+>)?$")
 
 
-def lines_of(text: str) -> Iterator[tuple[str, int, int]]:
-    """The non-empty lines of tool output with their position and the total number."""
+def lines_of(text: str) -> list[tuple[str, int]]:
+    """The non-empty lines of tool output with their position."""
     lines = [line for line in text.split("\n") if line.strip(_RULE_CHARS)]
-    total = len(lines)
-    if total > MAX_LINES_READ:
-        half = MAX_LINES_READ // 2
-        chosen = [*enumerate(lines[:half]), *enumerate(lines[-half:], total - half)]
-    else:
-        chosen = list(enumerate(lines))
-    for position, line in chosen:
-        yield clip(line.rstrip()), position, total
+    half, behind = MAX_LINES_READ // 2, len(lines) - MAX_LINES_READ
+    if behind > 0:
+        lines = lines[:half] + lines[-half:]
+    return [
+        (
+            line.strip() if len(line) <= MAX_UNIT_CHARS else clip(line.rstrip()).strip(),
+            place if place < half or behind <= 0 else place + behind,
+        )
+        for place, line in enumerate(lines)
+    ]
 
 
 def sentences_of(text: str, limit: int = MAX_UNIT_CHARS) -> list[str]:

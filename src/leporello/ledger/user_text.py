@@ -65,6 +65,8 @@ def strip_injected(text: str) -> str:
         text = text[: _CARRIED.search(text).start()]  # type: ignore[union-attr]  # it was found just before
     if _BRACKETED.match(text):
         return ""
+    if _is_template(text):
+        return "\n".join(match["given"].strip() for match in _ARGUMENTS.finditer(text))
     if "<" not in text:
         return text
     kept: list[str] = []
@@ -87,6 +89,41 @@ def strip_injected(text: str) -> str:
     return _NOTICE.sub("", words).strip() if len(words) < len(text) else text
 
 
+def _is_template(text: str) -> bool:
+    """Whether a host put a document of its own there: the text of a skill or of a command.
+
+    It begins with the place it is from and has headings, or it is nothing but several blocks of tags.
+    """
+    if len(text) < SHORTEST_TEMPLATE:
+        return False
+    if _FROM_PLACE.match(text):
+        return len(_HEADING.findall(text)) > 1
+    opened = _OPEN.match(text.lstrip()) if text.lstrip()[:1] == "<" else None
+    blocks = list(_blocks(text)) if opened else []
+    return len(set(blocks)) > 1 and text.rstrip().endswith(f"</{blocks[-1]}>") and not _WORDS_TAG.search(blocks[0])
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """The names of the outermost blocks of tags that stand on lines of their own."""
+    opened = ""
+    for line in _TAG_LINE.finditer(text):
+        if not opened:
+            opened = line["opens"] or ""
+        elif line["closes"] == opened:
+            yield opened
+            opened = ""
+
+
+SHORTEST_TEMPLATE = 600
+_FROM_PLACE = lazy_regex(r"\A\s*[A-Z][\w ]{3,60}: (?:[/~]|[A-Z]:\\)\S{1,400}[ \t]*\n")
+_HEADING = lazy_regex(r"^#{1,4} \S", re.MULTILINE)
+_TAG_LINE = lazy_regex(r"^<(?:(?P<opens>[a-z][\w-]{2,30})>[ \t]*$|/(?P<closes>[a-z][\w-]{2,30})>)", re.MULTILINE)
+_WORDS_TAG = lazy_regex(r"user|args|request|query|issue|description", re.IGNORECASE)
+_ARGUMENTS = lazy_regex(
+    r"^(?:arguments|user request|user input)[ ]?:[ ]?(?P<given>\S[^\n]{0,2000})", re.MULTILINE | re.IGNORECASE
+)
+
+
 def prose(text: str) -> str:
     """The text without what is quoted: fenced code, mails, files, and what stands below a line that says so."""
     text = _FENCE.sub(f"\n{_FENCED}\n", text) if any(fence in text for fence in _FENCES) else text
@@ -100,9 +137,13 @@ def prose(text: str) -> str:
 
 
 def _unquoted(lines: list[str]) -> Iterator[str]:
-    """The lines somebody wrote himself: what is brought reaches to the end, to a question, or to where a file ends."""
+    """The lines somebody wrote himself.
+
+    What is brought reaches to the end, to a question or a request about it, or to where a file ends.
+    """
     quoted = file = short = code = False
     closes = max((place for place, line in enumerate(lines) if _FILE_END.match(line.strip())), default=-1)
+    documents = _documents(lines)
     own = ""
     for place, line in enumerate(lines):
         bare = line.strip()
@@ -112,8 +153,10 @@ def _unquoted(lines: list[str]) -> Iterator[str]:
         if file and _FILE_END.match(bare):
             file = quoted = False
             continue
-        if quoted and not file and (bare.endswith(("?", "？")) or (short and not bare)):
+        if quoted and not file and (_comments(bare) or (short and not bare)):
             quoted = False
+        elif file and place > closes and not lines[place - 1].strip() and _comments(bare):
+            file = quoted = False
         if not quoted and (
             _FILE_HEAD.match(bare) or _is_mail(lines, place) or (place < closes and _BEGINS.match(bare))
         ):
@@ -122,16 +165,71 @@ def _unquoted(lines: list[str]) -> Iterator[str]:
         code = line.startswith(("    ", "\t")) and (
             code or (own.endswith(("?", "？")) and not lines[place - 1].strip())
         )
-        if bare[:1] in _MARKS and _MARKED.match(bare):
+        if (bare[:1] in _MARKS and _MARKED.match(bare)) or _PRINTED.match(bare):
             # It says for itself that it is quoted: what follows may be the answer to it.
             quoted = file
-        elif not quoted and not code:
+        elif not quoted and not code and place not in documents:
             yield line
             own = bare or own
-            quoted = bare.endswith((":", "：", ".")) and _BROUGHT.search(bare[-_LONGEST_HEADING:]) is not None
+            quoted = _announces(lines, place) or _FORWARDED.match(bare) is not None
             quoted = quoted or ((bare[:1] in _PROMPTS or "@" in bare[:40]) and _PROMPT.match(bare) is not None)
             # Without an empty line behind its heading it is one paragraph.
             short = quoted and bool("".join(lines[place + 1 : place + 2]).strip())
+
+
+def _announces(lines: list[str], place: int) -> bool:
+    """Whether a line says that what follows was written by somebody else, or asks to work on what follows."""
+    bare = lines[place].strip()
+    if not bare.endswith((":", "：", ".")):
+        return False
+    if _BROUGHT.search(bare[-_LONGEST_HEADING:]):
+        return True
+    behind = next((line for line in lines[place + 1 : place + 3] if line.strip()), "")
+    return bare[-1] != "." and (_GIVEN.match(_LAST_CLAUSE.split(bare)[-1]) is not None or behind.startswith("# "))
+
+
+def _comments(line: str) -> bool:
+    """Whether a line asks something, or asks to do something with a text."""
+    return line.endswith(("?", "？")) or _ASKS.search(line) is not None or _ASKED.match(line) is not None
+
+
+def _documents(lines: list[str]) -> frozenset[int]:
+    """The places of lines that stand in a document which another part of the message is about.
+
+    A document has a heading of its own, consists of lines with a label or a speaker, or stands between two rules.
+    """
+    parts = [[]]  # type: list[list[int]]
+    for place, line in enumerate(lines):
+        if line.strip() and not _RULE.match(line.strip()):
+            parts[-1].append(place)
+        elif parts[-1]:
+            parts.append([])
+    rules = [place for place, line in enumerate(lines) if _RULE.match(line.strip())]
+    parts = [part for part in parts if part]
+    said = [[clause for place in part for clause in _LAST_CLAUSE.split(lines[place].strip())] for part in parts]
+    asking = [
+        any(_comments(lines[place].strip()) for place in part) or any(map(_ASKED.match, clauses))
+        for part, clauses in zip(parts, said, strict=True)
+    ]
+    found: set[int] = set()
+    others = sum(asking)
+    for index, part in enumerate(parts):
+        between = len(rules) > 1 and rules[0] < part[0] < rules[-1]
+        about = others > asking[index]
+        if about and not (asking[index] and not between) and (between or _is_document([lines[k] for k in part])):
+            found.update(part)
+    return frozenset(found)
+
+
+def _is_document(lines: list[str]) -> bool:
+    labelled = sum(_LABELLED.match(line.strip()) is not None for line in lines)
+    first = lines[0].strip()
+    if len(lines) == 1:
+        return _SPEAKER.match(first) is not None
+    if labelled > 1 and 2 * labelled >= len(lines):
+        return True
+    titled = len(first) <= _LONGEST_TITLE and first[-1] not in ".,;:!?。，：！？…" and first[0] not in "-*•"
+    return titled and not _OWN_TITLE.search(first) and (first[0].isupper() or first[0] == "#" or first[0] > "\u2e80")
 
 
 def _without_element(line: str) -> str:
@@ -179,6 +277,51 @@ def _block_end(text: str, name: str, start: int) -> int | None:
     return last if end is None else end
 
 
+_RULE = lazy_regex(r"(?:[-=*_~]{3,}|<{3,}|>{3,})$")
+_LONGEST_TITLE = 70
+_LABELLED = lazy_regex(
+    r"(?:[-*•]|\d{1,2}[.)])?[ ]?(?!https?:)[\w.#/-]{1,24}(?:[ ][\w.#/-]{1,20}){0,3}[ ]?(?:[:：]|>)(?:[ ]?\S|$)"
+)
+_SPEAKER = lazy_regex(r"[A-Z][\w'-]{1,20} [A-Z][\w'-]{0,20}\.?: \S")
+_OWN_TITLE = lazy_regex(
+    r"\b(?:rules?|constraints?|requirements?|guidelines|preferences|important|note|please|regeln|wichtig|bitte|règles|important"
+    r"|reglas|regras|regole|правила|важно)\b|规则|要求|ルール|規則|규칙",
+    re.IGNORECASE,
+)
+"""A heading under which somebody says what he wants himself."""
+_PRINTED = lazy_regex(
+    r"(?:hint|fatal|remote|npm (?:warn|err!)|warn(?:ing)?|error)\b ?[:!\[] ?\S|npm (?:warn|err!) \S"
+    r"|\[\w[^\[\]\n]{0,20}\d:\d\d[^\[\]\n]{0,8}\] ?\S",
+    re.IGNORECASE,
+)
+"""A line that a program printed, or of a chat with its time."""
+_FORWARDED = lazy_regex(
+    r"\W{0,12}(?:fwd?|forwarded|weitergeleitet\w?|transféré|reenviado|encaminhado|inoltrato|переслано)\b|\W{0,12}(?:转发|転送|전달)",
+    re.IGNORECASE,
+)
+_LAST_CLAUSE = lazy_regex(r"[,;.!?，。！？] ?")
+_ASKS = lazy_regex(r"[?？](?:\s|$)")
+_PLEASE = r"""\W{0,4}(?:(?:please|pls|now|and|then|can[ ]you|could[ ]you|help[ ]me|bitte|kannst[ ]du|peux-tu|puedes
+    |por[ ]favor|puoi|пожалуйста|请|帮我|能)[ ,]{0,2}){0,3}"""
+_WORKED_ON = r"""(?:translat|proofread|rewrit|rephras|paraphras|summari[sz]|shorten|improv|review|classif(?:y|ie)|count
+    |extract|analy[sz]|explain|correct|polish|critiqu|rate|format|convert|turn[ ]this|turn[ ]it
+    |übersetz|korrigier|fass|formulier|kürz|beantwort|zähl|erklär|prüf|tradui|corrige|résume|reformule|raccourci|explique
+    |compte|traduc|traduz|corrig|resum|resúm|reescrib|reescrev|acorta|explica|cuenta|conta|correggi|riassum|riscrivi
+    |spiega|перевед|исправ|резюмир|обобщ|перепиш|сократ|объясн|посчита)\w*\b
+    |(?:请|帮我|给我)?(?:翻译|总结|改写|校对|概括|解释|统计|提取|润色)|翻訳|要約|校正|번역|요약|교정"""
+_GIVEN = lazy_regex(rf"{_PLEASE}(?:{_WORKED_ON})", re.IGNORECASE | re.VERBOSE)
+"""What one asks to be done with a text, which stands behind it."""
+_ASKED = lazy_regex(
+    rf"""{_PLEASE}(?:{_WORKED_ON}
+    |(?:draft|answer[ ](?:this|him|her|them|it)|reply|write[ ](?:an?|me|him|her|them)|put[ ]th|list[ ](?:its|the|all)
+      |pull[ ]out|find[ ](?:the|all|every)|tell[ ]me|make[ ](?:me|this|a)|help[ ]me|what|who|why|how|is[ ]|does
+      |any[ ]idea
+      |schreib|antworte|wie|was|wer|wo|warum|stimmt|darf|réponds|rédige|écris|qu[ei]|c'est[ ]quoi|pourquoi|elle|il
+      |responde|redacta|escrib|escrev|qué|quién|¿|rispondi|scrivi|ответ|напиш|что|кто|почему|как)\w*\b
+    |回复|返信|답장)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""The same, and other questions and requests about a text that stands before them."""
 _MAIL_HEAD = lazy_regex(
     r"(?:from|to|cc|date|sent|subject|von|an|gesendet|betreff|de|à|objet|envoyé|para|asunto|assunto|enviado|da|a|oggetto"
     r"|от|кому|тема|发件人|收件人|主题|差出人|宛先|件名|보낸 ?사람|받는 ?사람|제목)[ ]?[:：][ ]?\S",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import value_patterns as patterns
@@ -29,6 +30,9 @@ CLOSE_IF_SAID, CLOSE_FIGURES, CLOSE_NAMES = 0.25, 0.4, 0.6
 """How much of all their words two statements share where the change is certain."""
 NEW_CHARS = 120
 """Characters of a sentence that stand for a value where none could be told apart."""
+STEM = 4
+"""Letters by which a word is known in whatever form."""
+_WORD = lazy_regex(r"\w+(?:[./-]\w+)*")
 _DIGITS, _LETTERS = lazy_regex(r"[0-9]+"), lazy_regex(r"[^\W\d_]+")
 NAMES = (ValueKind.CODE, ValueKind.NAME)
 
@@ -296,11 +300,33 @@ def _unlike(old: Statement, new: Statement) -> bool:
 
 
 def _two_things(pairs: Sequence[_Pair], old: Statement, new: Statement) -> bool:
-    """Whether two short statements differ in more than a value: only a day and its time change together."""
-    if _long(old, new):
-        return False
+    """Whether two statements differ in more than a value: only a day and its time change together."""
     kinds = {pair.kind for pair in pairs}
-    return len(kinds) > 1 and not kinds <= {ValueKind.DATE, ValueKind.TIME} and not kinds <= {*NAMES}
+    dated = kinds <= {ValueKind.DATE, ValueKind.TIME}
+    replaced = pairs if dated else pairs[:1]
+    if not new.changes and _places(old, new, replaced) & _places(new, old, replaced):
+        return True
+    return not _long(old, new) and len(kinds) > 1 and not dated and not kinds <= {*NAMES}
+
+
+def _places(said: Statement, other: Statement, pairs: Iterable[_Pair]) -> set[tuple[str, str]]:
+    """Between which words a word stands that only this one has, values aside: "for Grafana is", "for Jenkins is"."""
+    given = {word for pair in pairs for value in (pair.was, pair.now) for word in _words(value.text)}
+    known = given.union(_words(other.text))
+    telling = {word[:STEM] for word in said.words}
+    words = ["", *_words(said.text), ""]
+    return {
+        (words[k - 1], words[k + 1])
+        for k in range(1, len(words) - 1)
+        if words[k] not in known and not any(map(str.isdigit, words[k]))
+        if not words[k].isalpha() or words[k][:STEM] in telling
+    }
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[str, ...]:
+    """A statement is compared with many others."""
+    return tuple(_WORD.findall(text.casefold()))
 
 
 def told_apart(old: Statement, new: Statement, weigh: Weight) -> bool:

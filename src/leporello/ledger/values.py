@@ -320,7 +320,7 @@ class Values:
 
     def _relate(self, earlier: Statement, said: Statement, around: _Around, weigh: Weight) -> None:
         """Note what the user said later that an earlier statement has most to do with."""
-        score = relation(earlier, said, around.words, self.frequency, weigh)
+        score = relation(earlier, said, around.words, self.frequency, weigh, among_hits=self.among_hits)
         best = self.related.get(earlier.number, {}).get(earlier.text)
         if score and (best is None or score >= best.relation):
             told = (

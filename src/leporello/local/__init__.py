@@ -319,8 +319,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-NAME = "local"
-"""What the model and its provider are called in settings and on the command line."""
+NAME = "local"  # what the model and its provider are called in settings and on the command line
 
 
 class LocalProvider:

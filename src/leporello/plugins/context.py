@@ -33,8 +33,7 @@ _OTHER_NAMES = {
     "on_session_end": "session_end",
 }
 DEFAULT_SUMMARISER_WINDOW = 32_000
-SECONDS = 50.0
-"""Tools and commands are waited for longer than what stands in the way of a turn."""
+SECONDS = 50.0  # tools and commands are waited for longer than what stands in the way of a turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,7 @@ SUMMARISE = (
     "word for word, and leave out what led nowhere."
 )
 
-AskModel = Callable[..., Any]
-"""`call_llm` of the host."""
+AskModel = Callable[..., Any]  # `call_llm` of the host
 
 
 def estimate_messages_tokens_rough(messages: Messages) -> int:

@@ -34,8 +34,7 @@ from leporello.store.records import View
 from leporello.summaries.model import SummaryModel
 
 DEFAULT_ENGINE = "compressor"
-LOADING_SECONDS = 60.0
-"""Importing a plugin may load large libraries, once."""
+LOADING_SECONDS = 60.0  # importing a plugin may load large libraries, once
 
 
 class PluginStatus(StrEnum):

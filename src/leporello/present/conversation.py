@@ -9,8 +9,7 @@ from typing import Any
 from leporello.events import Span
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, PartKind, calls_of, is_result, parse_json, parts_of, result_id, role_of
-from leporello.present.listing import conversation_json
-from leporello.present.output import dim, json_text, print_table, say, strong
+from leporello.present.output import conversation_json, dim, json_text, print_table, say, strong
 from leporello.present.records import (
     attempt_json,
     fold_json,
@@ -43,8 +42,6 @@ _LONGEST_TITLE = 500
 
 @dataclass(frozen=True, slots=True)
 class ConversationDetails:
-    """All that is shown of a conversation."""
-
     record: ConversationRecord
     shown: int
     """How many messages the model sees now."""

@@ -1,4 +1,7 @@
-"""Output of commands: results on stdout (JSON when asked), everything else on stderr, colours only on a terminal."""
+"""Output of commands: results on stdout (JSON when asked), everything else on stderr, colours only on a terminal.
+
+Lists of conversations are here too: they must come at once, without what other records need.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,19 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
 
 from leporello.config import colours_wanted
-from leporello.present.text import as_json, breadth, cut, escaped
+from leporello.present.text import as_json, breadth, cut, escaped, iso, moment, short
+
+if TYPE_CHECKING:  # the list needs a store, other output does not
+    from leporello.store.records import ConversationRecord
 
 GAP = "  "
-LEAST_COLUMN = 12
-"""The least width of a column that is cut."""
+LEAST_COLUMN = 12  # the least width of a column that is cut
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
@@ -150,3 +155,56 @@ class Progress:
 
 def progress(label: str) -> closing[Progress]:
     return closing(Progress(label))
+
+
+# -- conversations as a list, as wide as the terminal
+
+ID_WIDTH = 60
+TITLE_WIDTH = 80
+_WIDE = 110  # a terminal of so many columns has room for platform and model in the list
+
+
+def conversation_json(record: ConversationRecord) -> dict[str, Any]:
+    metadata = record.metadata
+    return {
+        "id": record.id,
+        "title": metadata.title,
+        "kind": record.kind.value,
+        "platform": metadata.platform,
+        "model": metadata.model,
+        "owner": metadata.owner,
+        "open": record.open,
+        "end_reason": record.tip.end_reason,
+        "created_at": iso(record.created_at),
+        "updated_at": iso(record.updated_at),
+        "messages": record.messages,
+        "sessions": record.tip.ordinal,
+        "tip": record.tip.id,
+        "generation": record.generation,
+        "custom": dict(metadata.custom),
+    }
+
+
+def print_list(records: tuple[ConversationRecord, ...]) -> None:
+    """The columns that there is room for."""
+    width = terminal_width()
+    whole = width is None or width >= _WIDE
+    rows = [_list_row(record, whole) for record in records]
+    about = ("platform", "model") if whole else ()
+    headings = ("id", "active", "messages", "folds", "state", *about, "title")
+    title = len(headings) - 1
+    print_table(rows, headings, numbers=(2, 3), shrinking=(title, 6, 5, 0) if whole else (title, 0))
+
+
+def _list_row(record: ConversationRecord, whole: bool) -> tuple[str, ...]:
+    metadata = record.metadata
+    about = (short(metadata.platform, 16), short(metadata.model, 28)) if whole else ()
+    return (
+        short(record.id, ID_WIDTH),
+        moment(record.updated_at),
+        f"{record.messages:,}",
+        f"{record.tip.ordinal - 1:,}",
+        "open" if record.open else "ended",
+        *about,
+        short(metadata.title, TITLE_WIDTH),
+    )

@@ -13,20 +13,11 @@ from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed
 from leporello.redact import redact
 from leporello.redact.messages import masked
-from leporello.store.records import (
-    Attempt,
-    Hit,
-    Insights,
-    SessionRecord,
-    StoredFold,
-    StoredMessage,
-    UsageTotals,
-)
+from leporello.store.records import Attempt, Hit, Insights, SessionRecord, StoredFold, StoredMessage, UsageTotals
 
 ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
 """Automatic attempts that found nothing to do: not worth telling a person."""
-_REPEATED = 2
-"""From this many compactions on, the user is told how many there were."""
+_REPEATED = 2  # from this many compactions on, the user is told how many there were
 _UNKNOWN_MODEL = ("model_not_found", "not_found_error", "model_not_supported", "invalid_model")
 
 # -- JSON

@@ -28,8 +28,7 @@ _AGE = lazy_regex(r"([0-9]{1,40})\s*([a-z]+)")
 _DAY = 86_400.0
 _UNITS = {"h": 3_600.0, "d": _DAY, "w": 7 * _DAY, "m": 30 * _DAY, "y": 365 * _DAY}
 _LONGEST_AGE = 1_000_000 * _DAY
-_UNREADABLE = (OverflowError, ValueError, OSError)
-"""A recorded session may carry any number as its time."""
+_UNREADABLE = (OverflowError, ValueError, OSError)  # a recorded session may carry any number as its time
 
 
 def as_escape(character: str) -> str:

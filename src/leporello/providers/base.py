@@ -38,8 +38,7 @@ class ModelReply:
     """False when the provider sent none: then the caller falls back to an estimate."""
 
 
-Delta: TypeAlias = Callable[[str], None]
-"""Receives streamed text as it arrives."""
+Delta: TypeAlias = Callable[[str], None]  # receives streamed text as it arrives
 
 
 class Provider(Protocol):

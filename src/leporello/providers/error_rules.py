@@ -213,6 +213,9 @@ INPUTS = _sizes(
     ("huggingface-less-than", r"`inputs` must have less than <limit> tokens\. given: <input>"),
     ("ds4-configured-size", r"prompt has <input> tokens, but the configured context size is <limit>"),
     ("novelai-requested", r"has <limit> tokens maximum, <input> tokens context requested"),
+    ("moonshot-max-length", r"model max length exceeded, max length: ?<limit>"),
+    ("replicate-max-input", r"max input length is <limit> tokens, but you supplied <input>"),
+    ("wasmedge-prompt", r"prompt too long \(<input> tokens, max <limit>\)"),
     ("snowflake-max-tokens", r"max tokens of <limit> exceeded(?! per)"),
     # Only the window, and no word about the answer: what asks for too large an answer says so.
     (

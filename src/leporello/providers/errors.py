@@ -17,8 +17,7 @@ from leporello.providers.error_rules import ErrorKind, SizePattern
 from leporello.redact import redact
 
 MAX_DEPTH = 8
-MAX_TEXT = 20_000
-"""An error page can be long; what matters stands at its beginning."""
+MAX_TEXT = 20_000  # an error page can be long; what matters stands at its beginning
 
 # Some servers write `Message` and `Code`.
 _CODE_KEYS = ("code", "type", "status", "reason", "error_code", "omlx_code", "name", "errortype", "__type")

@@ -170,8 +170,7 @@ def _capped(reply: ModelReply, most: int | None, counter: TokenCounter) -> Model
 SCRIPTED = "scripted"
 SCRIPTED_PREFIX = f"{SCRIPTED}:"
 DEMO_WINDOW = 16_000
-PACE = 0.02
-"""Seconds between two pieces of text."""
+PACE = 0.02  # seconds between two pieces of text
 _CALLS: tuple[tuple[set[str], str, dict[str, str]], ...] = (
     ({"file", "list", "look", "folder", "ls"}, "terminal", {"command": "ls -la"}),
     ({"count", "long", "output"}, "terminal", {"command": "seq 1 400"}),

@@ -29,8 +29,7 @@ from leporello.lazy_regex import lazy_regex
 from leporello.messages import encode_json, parse_json
 
 ASK_SECONDS = 3.0
-MAX_ANSWER = 8_000_000
-"""OpenRouter's list of models is large; anything larger is not an answer to this question."""
+MAX_ANSWER = 8_000_000  # OpenRouter's list of models is large; anything larger is not an answer to this question
 _VERSION_PATH = lazy_regex(r"/(?:api/)?v\d+$")
 _NUM_CTX = lazy_regex(r"^num_ctx\s+(\d+)", re.MULTILINE)
 _LISTED = ("max_model_len", "top_provider.context_length", "context_length", "context_window", "max_context_length")

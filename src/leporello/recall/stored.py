@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from leporello.deprecation import renamed_names
 from leporello.errors import NotFound
-from leporello.messages import calls_of, is_result, role_of, text_of
+from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.recall.base import RecallMode, RecallQuery, Window
 from leporello.recall.chunks import Chunk, MemoryIndex, MessageOrigin, lines_of
 from leporello.recall.hops import find_lines, lifted
@@ -43,6 +43,8 @@ RANK_OFFSET = 20
 """Of the fusion by rank: the larger, the less the first places count for themselves."""
 LONGEST_PASSAGE = 2_000
 """Characters; of a longer passage only what was hit is looked at, or its beginning and end."""
+LONG_RESULT = 8_000
+"""Characters; of a longer result only what was hit is read for secrets and divided into lines."""
 LONGEST_ABOUT = 120
 _LEAST_RARITY = 1.0
 
@@ -194,9 +196,9 @@ class _Collected(MemoryIndex):
             if number != before + 1:
                 self.part()
             before = number
-            stored = reader.messages[number]
-            shorten = partial(_shortened, hits=found.get(number, ()))
-            self.add(number, stored.message, MessageOrigin(conversation, stored.created_at), shorten)
+            stored, hits = reader.messages[number], found.get(number, ())
+            origin = MessageOrigin(conversation, stored.created_at)
+            self.add(number, _hit_parts(stored.message, hits), origin, partial(_shortened, hits=hits))
         for answer, question in reader.questions.items():
             self._questions[conversation, answer] = text_of(masked(reader.messages[question].message))
 
@@ -223,14 +225,26 @@ def _fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
     return [hits[key] for key in sorted(scores, key=lambda key: -scores[key])]
 
 
+def _hit_parts(message: Message, hits: Sequence[Hit]) -> Message:
+    """A long result as the parts that were hit, which the index holds masked; any other message as it is."""
+    content = message.get("content")
+    if not hits or not is_result(message) or not isinstance(content, str) or len(content) <= LONG_RESULT:
+        return message
+    return {**message, "content": _joined(hits)}
+
+
+def _joined(hits: Iterable[Hit]) -> str:
+    return "\n".join(hit.text for hit in sorted(hits, key=lambda hit: hit.start))
+
+
 def _shortened(passage: Chunk, hits: Sequence[Hit]) -> Chunk:
     """Of a long passage the parts that were hit, else its beginning and end."""
     text = "\n".join(passage.lines)
     if len(text) > LONGEST_PASSAGE:
         called = passage.tool if passage.is_call else ""
-        shown = [hit.text for hit in sorted(hits, key=lambda hit: hit.start) if not called or hit.tool == called]
         half = LONGEST_PASSAGE // 2
-        text = "\n".join(shown or [text[:half], text[-half:]])
+        shown = _joined(hit for hit in hits if not called or hit.tool == called)
+        text = shown or f"{text[:half]}\n{text[-half:]}"
     return replace(passage, lines=tuple(lines_of(text)) or passage.lines[:1])
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.assignments import assignment_spans, column_spans
@@ -40,7 +41,6 @@ _LINE = lazy_regex(r"[A-Za-z0-9+/=_-]{20,}+(?=[\"'`,;]{0,3}[ \t]{0,8}\r?(?:\n|$)
 _RUN = lazy_regex(r"[A-Za-z0-9+/=_-]++")
 _LEAST_LONG = 32
 _NEXT_LINE = lazy_regex(r"\r?\n[ \t>|]{0,40}(?P<more>[A-Za-z0-9+/=_-]{4,}+)(?=[\"'`,;]{0,3}[ \t]{0,8}\r?(?:\n|$))")
-_MOST_LINES = 1_000
 _DEEPEST = 3
 """JSON within JSON within JSON."""
 
@@ -96,7 +96,16 @@ def redact_spans(text: str) -> list[SecretSpan]:
     """Where the secrets are: in order, not overlapping, placeholders excluded."""
     if not may_hold_secret(text):
         return []
-    return merge(text, [SecretSpan(span.start, _wrapped_end(text, span), span.kind) for span in _found(text, 0, {})])
+    return merge(text, _whole(text, sorted(_found(text, 0, {}), key=lambda span: (span.start, -span.end))))
+
+
+def _whole(text: str, spans: list[SecretSpan]) -> Iterator[SecretSpan]:
+    """Each secret up to its very end; one that stands inside another is not followed again."""
+    end = 0
+    for span in spans:
+        if span.end >= end:
+            end = _wrapped_end(text, span)
+            yield SecretSpan(span.start, end, span.kind)
 
 
 _Harmless = dict[tuple[str, bool], int]
@@ -135,7 +144,8 @@ def _in_view(view: View, depth: int, harmless: _Harmless, *, decorated: bool) ->
     # Deeper down less is read, but for decorations at the deepest: there they are no longer taken away.
     if known is not None and (known <= depth < _DEEPEST or known == depth or (known < depth and not decorated)):
         return []
-    spans = [view.origin(span) for span in _found(view.text, depth, harmless, decorated=decorated)]
+    found = _found(view.text, depth, harmless, decorated=decorated)
+    spans = [view.origin(span) for span in islice(found, 1 if view.is_code else None)]
     if not spans:
         harmless[view.text, decorated] = depth
     return spans
@@ -149,9 +159,8 @@ def _wrapped_end(text: str, span: SecretSpan) -> int:
     line = _LINE.match(text, span.start)
     if line is None or line.end() != end:
         return end
-    for _ in range(_MOST_LINES):
-        following = _NEXT_LINE.match(text, end)
-        if following is None or is_plain_word(following["more"]):
+    while following := _NEXT_LINE.match(text, end):
+        if is_plain_word(following["more"]):
             break
         # Lines of one length are of one key, whatever a single one looks like.
         if len(following["more"]) != len(line[0]) and not is_opaque(following["more"].rjust(16, "0")):

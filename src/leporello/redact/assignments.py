@@ -63,7 +63,11 @@ _LINKS = lazy_regex(
     re.VERBOSE,
 )
 _QUOTED = lazy_regex(r"""[fbruFBRU]{0,2}(?P<open>\\{0,3}["'`])(?P<value>(?:(?!(?P=open))[^\n]){1,65536}+)(?P=open)""")
-_BARE = lazy_regex(r"""(?P<value>[^\s"'`,;&<>\\]{1,65536}+)""")
+_BARE = lazy_regex(r"""(?P<value>(?:[^\s"'`,;&<>\\]++|&(?![\w.%\[\]-]{0,64}[=;]|&|\s|$)){1,65536}+)""")
+"""Up to the next field of a query; any other `&` is a letter like others."""
+_FOLDED = lazy_regex(r"""(?P<value>[^\s"'`]{1,4096}+(?:\r?\n[ \t]{1,40}[^\s"'`:]{1,4096}+(?=\s{0,4}(?:\n|$)))++)""")
+"""Lines below a YAML name, each of them one word; all of them, or each reading of the text would mask some more."""
+_LEAST_DRAWN = 24
 _NO_PASS = lazy_regex(r"\d{1,3}(?!\w)|[/~.]")
 """A count of tests, a directory."""
 _FAR = ("below", "argument", "attribute", "element", "cell", "list", "made", "call")
@@ -170,7 +174,9 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
         return None
     if name.lower() in ("pass", "pwd", "oldpwd") and _NO_PASS.match(text, link.end()):
         return None
-    value = _QUOTED.match(text, link.end()) or _BARE.match(text, link.end())
+    is_block = link["below"] is not None and link["below"][:1] in ("|", ">")
+    value = _QUOTED.match(text, link.end()) or (_FOLDED.match(text, link.end()) if is_block else None)
+    value = value or _BARE.match(text, link.end())
     if value is None:
         return None
     quoted = "open" in value.re.groupindex
@@ -212,6 +218,9 @@ def _is_named_key(name: str, strength: Strength) -> bool:
 
 
 def _is_secret(found: _Assignment) -> bool:
+    if "\n" in found.value:
+        value = "".join(found.value.split())
+        return is_opaque(value) or (found.strength is Strength.PASSWORD and is_chosen(value))
     if found.is_far and not _looks_given(found):
         return False
     return _is_quoted_secret(found) if found.quoted else _is_bare_secret(found)
@@ -255,7 +264,9 @@ def _is_bare_secret(found: _Assignment) -> bool:
         return False
     if found.link[0] == ":" and value[0] == "?":  # ${DB_PASSWORD:?is not set}
         return False
-    if is_code(value) and not (shell and found.is_tight and is_opaque(value) and "." not in value):
+    drawn = value.rpartition(".")[2]  # Of a key with dots only this is no word of code.
+    is_key = (shell and found.is_tight and drawn == value) or (len(drawn) >= _LEAST_DRAWN and drawn.isalnum())
+    if is_code(value) and not (is_key and is_opaque(drawn)):
         return False
     value = value.rstrip(")]}.:!?*")
     if not value or is_reference(value) or value.lower() == found.name.lower():
@@ -277,7 +288,7 @@ def _is_bare_password(found: _Assignment, value: str, shell: bool) -> bool:
     if is_variable_like(value):
         return False
     if found.is_tight and found.sign == "=":
-        return not (_is_argument(found) and value.isidentifier())
+        return not (_is_argument(found) and value.isidentifier() and not is_opaque(value))
     if is_plain_word(value):
         return _fills_its_line(found) and value.islower() and value.isascii() and len(value) > 3
     return not is_number(value) or len(value) >= 6

@@ -138,7 +138,7 @@ def strength_of(name: str) -> Strength | None:
     # What tells stands at the end, and none of the patterns is that long: a whole line of code is no name.
     name = name[-_LONGEST:]
     lowered = name.lower()
-    if not _TELLING.search(lowered):
+    if not _TELLING.may_match(lowered):
         return None
     if _PASSWORD.search(lowered) or _CAMEL_PASS.search(name):
         return Strength.PASSWORD

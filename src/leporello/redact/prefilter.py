@@ -37,9 +37,12 @@ _HIDDEN = (
     r"|\xe2\x81[\xa0-\xaf]|\xe3\x85\xa4|\xef\xb8[\x80-\x8f]|\xef\xbb\xbf|\xef\xbe\xa0|\xf3\xa0[\x80-\xbf][\x80-\xbf]"
 )
 """What is not seen, in UTF-8."""
+_ALIKE = r"(?:\xd0[\xb0-\xbf]|\xd1[\x80-\x9f]|\xd2\xbb|\xd4[\x81\x9b\x9d]|\xce[\xb1-\xbf]|\xcf[\x80-\x85])"
+"""Small letters of other alphabets that look like ours."""
 _REWRITTEN = {
     **{word: re.escape(word) for word in HIDING},
     "\x00": rf"[a-z0-9_-](?:{_HIDDEN})[a-z0-9_=:-]|\xf0\x9d[\x90-\x9f]",
+    "\u0430": rf"[a-z]{_ALIKE}|{_ALIKE}[a-z]",
     "\x1b[": r"\x1b[\[\](]|\xc2\x9b|(?:\\{1,4}(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m",
     "%3": "%(?:25)*3[ad]",
     r"\u": r"\\u[0-9a-f{]|\\u000000|\\x[2-7][0-9a-f]|\\(?:0[4-7]|1[0-7])[0-7]|\\[/=_:]|\\\r?\n"
@@ -62,23 +65,27 @@ def _seen() -> Words:
     patterns = {
         word: re.escape(word).replace('"', r"\\*\"").replace("'", r"\\*'").replace(r"\ ", _BLANK) for word in _LITERAL
     }
-    patterns["_pat"] = rf"_pat(?:[^a-z]|s|{_ENDINGS}|$)"
+    patterns["_pat"] = rf"_pat(?:[^a-z]|s|{_ENDINGS})"  # no `file_path`
     patterns["://"] = r"://[^\s'\"<>`]*@"
     patterns[_READS] = reading().replace(r"[\s", r"[\s\\\"',")
     patterns[_GLUED] = loosened(_GLUE)
     return Words((), patterns | _REWRITTEN | VENDOR_WORDS | {"AC": "AC[0-9a-f]{32}"})
 
 
+def _seen_in(lowered: str) -> set[str]:
+    return _seen().of(f"{lowered}\n")  # the automaton knows no end of a text
+
+
 def words_in(lowered: str) -> set[str]:
     """The words of the rules that stand in a text in small letters."""
-    words = _seen().of(lowered)
+    words = _seen_in(lowered)
     return (words & _KNOWN).union(word for word in words & _LOOSE if word in lowered) if words else words
 
 
 def may_hold_secret(text: str) -> bool:
     """False only where no rule finds anything, however the text is read."""
     lowered = lowered_of(text)
-    words = _seen().of(lowered)
+    words = _seen_in(lowered)
     if not words:
         return False
     if _is_telling(text, lowered, words):
@@ -87,7 +94,7 @@ def may_hold_secret(text: str) -> bool:
         return False
     joined = _GLUE.sub("", text)
     lowered = lowered_of(joined)
-    return _is_telling(joined, lowered, _seen().of(lowered))
+    return _is_telling(joined, lowered, _seen_in(lowered))
 
 
 def _is_telling(text: str, lowered: str, words: set[str]) -> bool:

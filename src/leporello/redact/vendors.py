@@ -183,6 +183,12 @@ _STARTS: dict[str, str] = {
     "xaat-": _UUID,  # Axiom
     "pylf_v1_": rf"[a-z]{{2}}_{_ALNUM}{{30,}}+",  # Logfire
     "signkey-": rf"(?:prod|test|branch)-{_HEX}{{32,}}+",  # Inngest
+    **dict.fromkeys(("access-sandbox-", "access-development-", "access-production-"), _UUID),  # Plaid
+    "AQE": r"[A-Za-z0-9+/]{80,}={0,2}-[A-Za-z0-9+/]{30,}={0,2}-\S{16,}",  # Adyen
+    "rdme_xn8s9h": rf"{_ALNUM}{{40,}}+",  # ReadMe
+    "AVNS_": rf"{_ID}{{15,}}+",  # Aiven
+    "CCDB1_": rf"{_ID}{{50,}}+",  # CockroachDB
+    "y0_": rf"{_ID}{{50,}}+",  # Yandex
     "vercel_blob_rw_": rf"{_ALNUM}{{12,}}_{_ALNUM}{{24,}}+",
 }
 # What stands in the middle or at the end of a key and nowhere else, what comes before it and after it.

@@ -6,6 +6,7 @@ view.origin(span)                       ->   the same place in the text itself
 
 from __future__ import annotations
 
+import base64
 import re
 import unicodedata
 from bisect import bisect_right
@@ -34,8 +35,13 @@ class View:
     def is_only_reading(self) -> bool:
         """From the text's beginning on, with a number before each line or with colours: it reads in no other way."""
         return self.start == 0 and (
-            _COLOURED.search(self.source) is not None or _NUMBERED.match(self.source) is not None
+            _NUMBERED.match(self.source) is not None or _COLOURED.search(self.source) is not None
         )
+
+    @property
+    def is_code(self) -> bool:
+        """One run of base64 or hexadecimal digits: wherever in it a secret is, all of it is masked."""
+        return self.pattern is _ENCODED
 
     def origin(self, span: SecretSpan) -> SecretSpan:
         """The same place in the text."""
@@ -78,7 +84,30 @@ _INVISIBLE = (
     "\x00\u00ad\u034f\u061c\u115f\u1160\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\U000e0000-\U000e0fff"
 )
-HIDING = frozenset(
+_ALIKE = str.maketrans(
+    "агеорсухіјѕԁԛԝһкмтнвАВЕКМНОРСТУХІЈЅοαρνκτιυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+    "areopcyxijsdqwhkmthbABEKMHOPCTYXIJSoapvktiuABEZHIKMNOPTYX",
+)
+"""Letters of other alphabets that look like ours; inside a word of ours they are meant so."""
+_ALIKES = "".join(map(chr, _ALIKE))
+
+
+def _encoded(word: bytes) -> Iterator[str]:
+    """What a word looks like inside a text in base64, which depends on where it begins, and in hexadecimal digits."""
+    yield word.hex()
+    for before in range(3):
+        whole = base64.b64encode(bytes(before) + word).decode().rstrip("=")
+        yield whole[-(-8 * before // 6) : 8 * (before + len(word)) // 6].lower()
+
+
+_ENCODED_WORDS = frozenset(
+    form
+    for word in "passw PASSW secret SECRET token TOKEN api_key API_KEY apikey sk- sk-ant ghp_ glpat xox AKIA".split()
+    for form in _encoded(word.encode())
+    if len(form) >= 4
+)
+"""One of these stands in a text in which a secret is encoded."""
+HIDING = _ENCODED_WORDS | frozenset(
     (
         "%3",
         "%4",
@@ -87,19 +116,30 @@ HIDING = frozenset(
         "%7",
         "\x00",
         "\x1b[",
+        "\u0430",
         *"\uff1d\uff50\uff53\uff4b\uff54\u00ad\u200b\u200c\u200e\u2060\ufeff",
     )
 )
 """One of these stands in a text that hides a telling name."""
-_DISGUISED = lazy_regex(rf"(?P<letter>[{_OTHER_LETTERS}])|[{_INVISIBLE}]|%(?:25){{0,3}}(?P<percent>[2-7][0-9a-fA-F])")
-# Patterns begin with a sign of their own: that makes it quick to pass over all others.
+_DISGUISED = lazy_regex(
+    rf"(?P<letter>[{_OTHER_LETTERS}])|[{_INVISIBLE}]|%(?:25){{0,3}}(?P<percent>[2-7][0-9a-fA-F])"
+    rf"|(?P<alike>(?<=[A-Za-z])[{_ALIKES}]{{1,20}}|[{_ALIKES}]{{1,20}}(?=[A-Za-z]))"
+)
+_ENCODED = lazy_regex(
+    r"(?<![A-Za-z0-9+/_-])(?:(?P<hex>(?:[0-9a-fA-F]{2}){12,}+)(?![A-Za-z0-9+/_=-])"
+    r"|(?P<base64>[A-Za-z0-9+/_-]{20,}+)={0,2}(?![A-Za-z0-9+/_=-]))"
+)
+_LINES = bytes(code if code >= 32 or code in b"\t\r" else 10 for code in range(256))
+"""Bytes of UTF-8 with each control character as the end of a line: records of binary formats are set apart by them."""
+# Each branch of a pattern begins with a sign of its own: that makes it quick to pass over all others.
 _ESCAPE = lazy_regex(
     r"""\\(?:u(?P<code>[0-9a-fA-F]{4})|(?:x|U000000|u\{)(?P<short>[2-7][0-9a-fA-F])\}?|(?P<octal>(?:0[4-7]|1[0-7])[0-7])
       |(?P<sign>["'/\\nrt=_:])|(?P<glue>\r?\n[ \t]{0,40}))
     | &(?:(?P<entity>quot|amp|lt|gt|apos|equals|colon|nbsp|commat|sol|lowbar)|\#(?:x(?P<hexed>[2-7][0-9a-fA-F])
       |(?P<number>3[2-9]|[4-9]\d|1[01]\d|12[0-6])));
-    | (?<=\w)=\r?\n(?=\w)
-    | (?<=\w)(?:''|""|'"|"')(?=\w)
+    | =(?<=\w=)\r?\n(?=\w)
+    | "(?<=\w")["'](?=\w)
+    | '(?<=\w')["'](?=\w)
     | "[ \t]{0,8}(?:[+.&][ \t]{0,8}(?:_?\r?\n[ \t]{0,40})?|\\?\r?\n[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?"
     | '[ \t]{0,8}(?:[+.&][ \t]{0,8}(?:_?\r?\n[ \t]{0,40})?|\\?\r?\n[ \t]{0,40}(?:[+.&][ \t]{0,8})?)[fbru]?' """,
     re.VERBOSE,
@@ -112,7 +152,7 @@ _OTHER_ESCAPE = RarePattern(
     )
 )
 """Those of `_ESCAPE` that are no sign behind a backslash."""
-_GLUED = lazy_regex(r"""["'](?:[ \t]{0,8}(?:\r?\n|[+.&])|["']\w)|=\r?\n\w""")
+_GLUED = lazy_regex(r""""(?:[ \t]{0,8}(?:\r?\n|[+.&])|["']\w)|'(?:[ \t]{0,8}(?:\r?\n|[+.&])|["']\w)|=\r?\n\w""")
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t"}
 _COMMON = {f"\\{sign}": _SIGNS.get(sign, sign) for sign in "\"'/\\nrt"}
 _ENTITIES = dict(zip("quot amp lt gt apos equals colon nbsp commat sol lowbar".split(), "\"&<>'=: @/_", strict=True))
@@ -157,8 +197,9 @@ _ORDER = r"""(?:
 """What a terminal is told between the letters."""
 _DECORATED = lazy_regex(rf"^{_DECORATION} | {_ORDER}", re.VERBOSE | re.MULTILINE)
 """What tools put before each line of a text that they show, and the colours they show it in."""
-_BLOCK = lazy_regex(rf"(?:\n{_DECORATION}[^\n]*+)++", re.VERBOSE)
-_COLOURED = lazy_regex(r"[\x1b\x9b]|(?:\\{1,4}(?:e|033|x1b|u001b)|\^\[)\[[0-9;]{1,16}m")
+_BLOCK = lazy_regex(rf"\n{_DECORATION}[^\n]*+(?:\n{_DECORATION}[^\n]*+)*+", re.VERBOSE)
+_LINE = lazy_regex(rf"\n{_DECORATION}", re.VERBOSE)
+_COLOURED = lazy_regex(r"\x1b|\x9b|\\(?:e|033|x1b|u001b)\[[0-9;]{1,16}m|\^\[\[[0-9;]{1,16}m")
 _NUMBERED = lazy_regex(r"[ \t]{0,8}\d{1,6}[→│|\t]")
 _LITERAL = tuple(lazy_regex(rf"{quote}(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in "\"'")
 _FIRST, _LAST = 300, 600
@@ -184,10 +225,9 @@ def undecorated(text: str) -> Iterator[View]:
     if _COLOURED.search(text):
         yield from _rewritten(text, 0, len(text), _DECORATED, "")
         return
-    for block in _BLOCK.finditer(
-        f"\n{text}"
-    ):  # a pattern that begins with a sign of its own is quick to pass over lines
-        yield from _rewritten(text, block.start(), block.end() - 1, _DECORATED, "")
+    for block in _BLOCK.finditer(f"\n{text}"):
+        written = _LINE.sub("\n", block[0])[1:]
+        yield View(text, block.start(), block.end() - 1, _DECORATED, "", written)
 
 
 def unescaped(text: str, words: set[str]) -> Iterator[View]:
@@ -203,6 +243,10 @@ def unescaped(text: str, words: set[str]) -> Iterator[View]:
             yield from _rewritten(text, 0, len(text), _ESCAPE, _plain)
     if not words.isdisjoint(HIDING):
         yield from _rewritten(text, 0, len(text), _DISGUISED, _undisguised)
+    if not words.isdisjoint(_ENCODED_WORDS):
+        for code in _ENCODED.finditer(text):
+            if (written := _decoded(code)) != code[0]:
+                yield View(text, *code.span(), _ENCODED, _decoded, written)
 
 
 def _is_plainly_escaped(text: str) -> bool:
@@ -260,8 +304,21 @@ def _laid_out(found: re.Match[str]) -> str:
     return ":\n" if found["value"] else ": "
 
 
+def _decoded(found: re.Match[str]) -> str:
+    """The text behind base64 or hexadecimal digits; what is no text stays as it is."""
+    try:
+        if found["hex"]:
+            return bytes.fromhex(found["hex"]).translate(_LINES).decode()
+        code = found["base64"].replace("-", "+").replace("_", "/")
+        return base64.b64decode(code + "=" * (-len(code) % 4)).translate(_LINES).decode()
+    except ValueError:
+        return found[0]
+
+
 def _undisguised(found: re.Match[str]) -> str:
-    """Letters of full width, bold ones and letters as percent codes are letters; what is not seen is not there."""
+    """Letters of full width, bold ones, percent codes and look-alikes are letters; what is not seen is not there."""
     if found["letter"]:
         return unicodedata.normalize("NFKC", found["letter"])
+    if found["alike"]:
+        return found["alike"].translate(_ALIKE)
     return chr(int(found["percent"], 16)) if found["percent"] else ""

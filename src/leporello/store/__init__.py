@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from leporello.errors import InputError, NotFound, StoreConflict
+from leporello.errors import InputError, StoreConflict
 from leporello.store.records import ConversationRecord, Metadata
 from leporello.store.sql.checkup import Care
 from leporello.store.sql.conversations import Conversations
@@ -111,11 +111,7 @@ def sqlite_path(url: str) -> str:
 def find_or_create(conversations: Conversations, id: str, metadata: Metadata) -> ConversationRecord:
     """The conversation with this id; a new one with this metadata when there is none."""
     try:
-        return conversations.resolve(id)
-    except NotFound:
-        pass
-    try:
-        return conversations.create(id, metadata)
+        return conversations.find(id) or conversations.create(id, metadata)
     except StoreConflict:
         # Another process created it meanwhile.
         return conversations.resolve(id)

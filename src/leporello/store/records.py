@@ -17,13 +17,10 @@ from leporello.store.sql.chunks import snippet
 from leporello.summaries.fold import ViewFold
 from leporello.usage import CanonicalUsage
 
-COMPRESSION = "compression"
-"""The end reason of a session that goes on in a child."""
+COMPRESSION = "compression"  # the end reason of a session that goes on in a child
 
 
 class ConversationKind(StrEnum):
-    """Where a conversation comes from."""
-
     ROOT = "root"
     BRANCH = "branch"
     SUBAGENT = "subagent"
@@ -45,8 +42,6 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """One row of the chain."""
-
     id: str
     conversation: str
     """The id for life: the id of the chain's first session."""
@@ -63,8 +58,6 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRecord:
-    """A conversation as it stands now."""
-
     id: str
     kind: ConversationKind
     tip: SessionRecord
@@ -82,7 +75,6 @@ class ConversationRecord:
 
     @property
     def open(self) -> bool:
-        """Whether the conversation has not been ended."""
         return self.tip.ended_at is None
 
 
@@ -356,8 +348,6 @@ class UsageTotals:
 
 @dataclass(frozen=True, slots=True)
 class SessionUsage:
-    """What one session of a chain used."""
-
     ordinal: int
     started_at: float
     totals: UsageTotals
@@ -365,8 +355,6 @@ class SessionUsage:
 
 @dataclass(frozen=True, slots=True)
 class InsightsQuery:
-    """Which part of the store insights are about."""
-
     since: float | None = None
     until: float | None = None
     conversation: str | None = None
@@ -414,8 +402,6 @@ class Insights:
 
 
 class SearchMode(StrEnum):
-    """How a query is read."""
-
     WORDS = "words"
     FRAGMENT = "fragment"
     """A piece of text to be found literally (case folded), inside words too."""
@@ -425,8 +411,6 @@ class SearchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What to look for and where."""
-
     text: str
     conversation: str | None = None
     roles: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -17,7 +17,7 @@ from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
 from leporello.ledger.units import DECISION, ERROR, INTENT, OFFER, sentences_of
 from leporello.ledger.values import LATER, MARK, SEE
 from leporello.summaries import sections, unverified
-from leporello.summaries.episodes import episode_lines
+from leporello.summaries.episodes import episode_lines, plan_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 from leporello.summaries.value_marks import marked
 
@@ -39,6 +39,9 @@ class Pick:
     tokens: int = 0
     beside: dict[int, str] = field(default_factory=dict)
     """What is told of later messages beside chosen units."""
+
+    alike: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """How many lines of a result were looked at that differ in their figures only."""
 
     def numbers(self) -> list[int]:
         """The messages something was chosen from, in order."""
@@ -109,6 +112,11 @@ def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountTex
     for candidate in ranked:
         if candidate.text in seen or candidate.text.rstrip(" .。") in pick.beside.get(candidate.number, ""):
             continue
+        if candidate.role == "tool":
+            template = candidate.text.translate(_WITHOUT_FIGURES)
+            if pick.alike[candidate.number, template] >= MOST_ALIKE:
+                continue
+            pick.alike[candidate.number, template] += 1
         cost = count(candidate.text) + LINE_OVERHEAD
         if candidate.number not in pick.units:
             cost += ENTRY_OVERHEAD + (count(candidate.heading) if candidate.heading else 0)
@@ -125,6 +133,9 @@ def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountTex
             pick.tell_beside(*candidate.beside, count)
 
 
+_WITHOUT_FIGURES = dict.fromkeys(map(ord, "0123456789"))
+MOST_ALIKE = 2
+"""Of lines of one output that differ in their figures only the rest tells little; who needs it opens the message."""
 RULE_SHARE = 0.60
 PIN_SHARE = 0.80
 """Of what rules may take. Pins are bounded when they are set; this is for a window that became smaller since."""
@@ -309,6 +320,10 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
             *fitting(sections.announced_lines, budget * ANNOUNCED_SHARE),
         ],
     }
+    at_hand = {line.text for line in made[Section.ACTIVE_TASK]}
+    made[Section.PENDING] = [
+        line for line in made[Section.PENDING] if line.text.removesuffix(sections.OPEN_REASON) not in at_hand
+    ]
     for section in (Section.GOAL, Section.CONSTRAINTS, Section.PENDING):
         # What somebody wants done is no statement that a later one could be about.
         related = source.covered if section is Section.CONSTRAINTS else ()
@@ -329,12 +344,14 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
 
 def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[Section, list[HandoffLine]]:
     """The sections at the top, each within its share and all together within `WHERE_TOKENS`; the first come first."""
+    begun, waiting = plan_lines(source.ledger)
     parts = {
         Section.ACTIVE_TASK: (source.lines(sections.active_task), TASK_SHARE),
         Section.GOAL: (source.lines(sections.goal), 0.1),
+        Section.IN_PROGRESS: (begun, STATE_SHARE),
         Section.STATE: (sections.state_lines(source.ledger), STATE_SHARE),
         Section.BLOCKED: (source.lines(_blocked), STATE_SHARE),
-        Section.REMAINING: (sections.todo_lines(source.ledger), STATE_SHARE),
+        Section.REMAINING: (waiting, STATE_SHARE),
     }
     left = WHERE_TOKENS
     made: dict[Section, list[HandoffLine]] = {}
@@ -421,7 +438,7 @@ def _decides(text: str) -> bool:
     return (
         len(words_of(text)) >= DECISION_WORDS
         and not text.startswith(("#", "|", ">"))
-        and not text.endswith((":", "?"))
+        and not text.rstrip("*_ ").endswith((":", "?"))
         and bool(DECISION.search(text))
         and not INTENT.search(text)
         and not OFFER.search(text)

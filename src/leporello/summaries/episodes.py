@@ -1,4 +1,4 @@
-"""The story of the work: one line for each request, with what was done about it and how that ended."""
+"""The story of the work: one line for each request, what was done about it and how that ended; and what is planned."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from dataclasses import replace
 from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.ledger import Action, Ask, Ledger
 from leporello.summaries.handoff import HandoffLine, LineOrigin
-from leporello.summaries.sections import ending, is_reply
+from leporello.summaries.sections import answer_to, ending, is_question, is_reply
 
 ASK_CHARS, BRIEF_CHARS = 100, 60
 COMMAND_CHARS = 80
 MOST_FILES = 6
 MOST_DETAILED = 2
 MOST_RUNS = 3
+STEP_CHARS = 200
+MOST_ASKS_SINCE = 3
+"""After so many requests a to-do list that was not touched says nothing of the work at hand."""
 TOLD = "told"
 """The kind of work of an action that is known only as the line an earlier fold had for it."""
 
@@ -35,13 +38,28 @@ def episode_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]
             number = int(action.outcome or 0)
             lines.append(HandoffLine(action.call.target, (action.number,), LineOrigin.PROGRAM, number))
     told = max((line.ordinal or place for place, line in enumerate(lines, 1)), default=0)
+    answered: dict[int, str] = {}
+    if ledger.files:  # where nothing but words is exchanged, they are quoted
+        told_of = {place: _answered(ledger, ask) for place, ask in enumerate(asks) if place not in episodes}
+        answered = {place: text for place, text in told_of.items() if text}
+        episodes |= {place: [] for place in answered}
     last = told + len(episodes)
-    for number, (place, actions) in enumerate(episodes.items(), told + 1):
+    for number, (place, actions) in enumerate(sorted(episodes.items()), told + 1):
         shown = [action for action in actions if action.number in covered]
+        if not actions and asks[place].answered_by in covered:
+            ask = asks[place]
+            sources = (ask.number, ask.answered_by or ask.number)
+            lines.append(HandoffLine(answered[place], sources, LineOrigin.PROGRAM, number))
         if shown:
             brief = number <= last - MOST_DETAILED
             lines.append(replace(_line(asks[place] if place >= 0 else None, shown, root, brief=brief), ordinal=number))
     return lines
+
+
+def _answered(ledger: Ledger, ask: Ask) -> str:
+    """A request that ended with words, and these; empty for a plain question, which stands among the resolved ones."""
+    answer = "" if ask.cancelled or is_question(ask) else answer_to(ledger, ask)
+    return f"“{one_line(ask.text, BRIEF_CHARS)}”: answered: {answer}" if answer else ""
 
 
 def _line(ask: Ask | None, actions: Sequence[Action], root: str, *, brief: bool) -> HandoffLine:
@@ -87,3 +105,18 @@ def _run(command: str, tries: Sequence[Action]) -> str:
     failures = sum(action.failed for action in tries[:-1])
     before = f" (after {failures} failed)" if failures else ""
     return f"{command} → {ending(tries[-1])}{before}"
+
+
+def plan_lines(ledger: Ledger) -> tuple[list[HandoffLine], list[HandoffLine]]:
+    """The open steps of the agent's own plan, as it last stood: those under way, and those still to come."""
+    kept = max((step.number for step in ledger.plan), default=0)
+    since = [ask for ask in ledger.asks if ask.number > kept and not is_reply(ask.text)]
+    if len(since) > MOST_ASKS_SINCE:
+        return [], []  # nobody kept it up
+    begun: list[HandoffLine] = []
+    waiting: list[HandoffLine] = []
+    for step in ledger.plan:
+        if step.is_open:
+            line = HandoffLine(one_line(step.text, STEP_CHARS), (step.number,), LineOrigin.ASSISTANT)
+            (begun if step.under_way else waiting).append(line)
+    return begun, waiting

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder, inside, one_line
@@ -23,7 +24,7 @@ ASK_CHARS = 1_200
 GOAL_CHARS = 600
 PROPOSAL_CHARS = 500
 ACTION_CHARS = 110
-ANSWER_CHARS = 200
+LEAST_ANSWER, ANSWER_CHARS = 8, 200
 SUBJECT_CHARS = 80
 MOST_PENDING = 12
 MOST_RESOLVED = 12
@@ -40,14 +41,15 @@ SAME_RECORD = 0.5
 RECENT_ASKS = 4
 """So many of the newest requests belong to the work at hand, whatever was said of them since."""
 OPEN_REASON = " (no answer before the user went on)"
+LAST_WORDS = 3
+"""Sentences at the end of a message, among which a question waits for its answer."""
+WAITING_REASON = " (asked of the user)"
 ROOT_LINE = "All paths below are inside "
 MOST_DETAILED = 8
 MOST_CHANGES = 2
 MOST_READ = 12
 ATTACHED = "Attached: "
 MOST_ATTACHED = 8
-MOST_ASKS_SINCE = 3
-"""After so many requests a to-do list that was not touched says nothing of the work at hand."""
 
 
 def within(
@@ -95,8 +97,10 @@ def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLi
     assistant had asked, with what it had proposed where that is folded.
     """
     newest = ledger.asks[-1] if ledger.asks else None
-    if newest is None or newest.cancelled or newest.answered_by is not None:
+    if newest is None or newest.cancelled:
         return []
+    if newest.answered_by is not None:
+        return _waiting_for_user(ledger, newest)
     asked = _last_question(
         ledger, newest.number, offers=_agrees(newest.text) and _REFERS.search(newest.text) is not None
     )
@@ -107,6 +111,27 @@ def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLi
     before = map(_ask_line, _gone_on_with(ledger, newest))
     proposed = [_proposal(ledger, line) for line in asked if line.sources[0] in covered]
     return [*before, *filter(lambda line: line.text, proposed), *asked, _ask_line(newest)]
+
+
+def _waiting_for_user(ledger: Ledger, newest: Ask) -> list[HandoffLine]:
+    """The task goes on where the assistant's turn ended by asking for what it needs; an offer of more ends it."""
+    asked = _last_question(ledger, ledger.last + 1, offers=False)
+    if is_talk(ledger) or not asked or asked[0].sources[0] != newest.answered_by:
+        return []
+    (question,) = asked
+    closing = [unit.text for unit in ledger.facts[question.sources[0]].units[-LAST_WORDS:]]
+    if question.text not in closing or _OFFERS_MORE.search(question.text):
+        return []
+    before = _gone_on_with(ledger, None)
+    return [*map(_ask_line, before), replace(question, text=question.text + WAITING_REASON)]
+
+
+_OFFERS_MORE = lazy_regex(
+    r"\b(?:(?:want|like|need) me to|(?:shall|should) (?:i|we)|let me|else|next|further|more|now|ready to)\b"
+    r"|\b(?:sonst|noch|soll ich|autre|veux-tu que|algo más|quieres que|mais alguma|altro)\b|ещё|其他|还|他に|다른",
+    re.IGNORECASE,
+)
+"""Words of a question that holds out other work: what was asked for is done."""
 
 
 def _proposal(ledger: Ledger, asked: HandoffLine) -> HandoffLine:
@@ -135,7 +160,7 @@ _AGREES = lazy_regex(
 )
 
 
-def _gone_on_with(ledger: Ledger, reply: Ask) -> list[Ask]:
+def _gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
     """What a reply goes on with: the last thing the user said of some length, and the last plain request up to it."""
     said = [
         ask
@@ -199,28 +224,35 @@ def resolved_questions(ledger: Ledger, covered: Collection[int]) -> list[Handoff
     """What the user asked as a question and the assistant answered, with the sentence that answers it."""
     lines = []
     for ask in ledger.asks:
-        said, answered = ask.text.strip(), ask.answered_by
-        if answered is None or answered not in covered or len(said) > QUESTION_CHARS or is_reply(said):
-            continue
-        asks = QUESTION.search(said) and not ask.cancelled and not _WANTS_WORK.search(said)
-        units = ledger.facts[answered].units if asks else ()
-        told = [unit.text for unit in units if not _NO_ANSWER.search(unit.text) and len(unit.text) <= ANSWER_CHARS]
-        if told:
-            answer = _answer(said, told)
-            text = f"“{one_line(said, SUBJECT_CHARS)}” → {one_line(answer, ANSWER_CHARS)}"
-            lines.append(HandoffLine(text, (answered, ask.number), LineOrigin.ASSISTANT))
+        answer = answer_to(ledger, ask) if ask.answered_by in covered and is_question(ask) else ""
+        if answer and ask.answered_by:
+            text = f"“{one_line(ask.text.strip(), SUBJECT_CHARS)}” → {answer}"
+            lines.append(HandoffLine(text, (ask.answered_by, ask.number), LineOrigin.ASSISTANT))
     return lines[-MOST_RESOLVED:]
 
 
-def _answer(question: str, told: Sequence[str]) -> str:
-    """The sentence that answers: with most words of the question, the first of these; one that says yes or no first."""
-    asked = {word for word in words_of(question) if len(word) > 2}
+def is_question(ask: Ask) -> bool:
+    """Whether a message asks for an answer rather than for work."""
+    said = ask.text.strip()
+    asks = len(said) <= QUESTION_CHARS and QUESTION.search(said) and not _WANTS_WORK.search(said)
+    return bool(asks) and not ask.cancelled and not is_reply(said)
+
+
+def answer_to(ledger: Ledger, ask: Ask) -> str:
+    """The sentence that answers: with most words of what was asked, the first of these; a yes or no before others."""
+    units = ledger.facts[ask.answered_by].units if ask.answered_by in ledger.facts else ()
+    told = [
+        unit.text
+        for unit in units
+        if LEAST_ANSWER <= len(unit.text) <= ANSWER_CHARS and not _NO_ANSWER.search(unit.text)
+    ]
+    asked = {word for word in words_of(ask.text) if len(word) > 2}
 
     def fit(text: str) -> tuple[bool, int]:
         shared = len(asked.intersection(words_of(text)))
         return bool(shared and _SAYS_YES_OR_NO.search(text)), shared
 
-    return max(told, key=fit)
+    return one_line(max(told, key=fit, default=""), ANSWER_CHARS)
 
 
 _HEADS_OR_ASKS = lazy_regex(r"[?？:：]\W*$|^#")
@@ -464,25 +496,3 @@ def ending(action: Action) -> str:
         return action.outcome or "failed"
     ended = action.ended.split(",")[0]
     return "no error shown" if ended.endswith(("line", "lines")) else ended
-
-
-def todo_lines(ledger: Ledger) -> list[HandoffLine]:
-    """The open items of the agent's own to-do list, as it last stood."""
-    if ledger.todo is None:
-        return []
-    number, call = ledger.todo
-    since = [ask for ask in ledger.asks if ask.number > number and not is_reply(ask.text)]
-    if len(since) > MOST_ASKS_SINCE:
-        return []  # nobody kept it up
-    items = next((v for v in call.parsed().values() if isinstance(v, list)), [])
-    lines = []
-    for item in items:
-        if not isinstance(item, dict):
-            continue
-        text = next((item[key] for key in ("content", "step", "text", "title") if isinstance(item.get(key), str)), "")
-        status = str(item.get("status", ""))
-        if text and status not in ("completed", "done", "cancelled"):
-            lines.append(
-                HandoffLine(f"{one_line(text, ANSWER_CHARS)} ({status or 'open'})", (number,), LineOrigin.ASSISTANT)
-            )
-    return lines

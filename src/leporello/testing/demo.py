@@ -28,10 +28,8 @@ from leporello.turns import validate
 from leporello.usage import CanonicalUsage
 
 TURNS = 300
-MARK = ".leporello-demo"
-"""Says that a folder is an earlier demo's and may be thrown away."""
-PORT = 8484
-"""Where `leporello serve` listens unless told otherwise."""
+MARK = ".leporello-demo"  # says that a folder is an earlier demo's and may be thrown away
+PORT = 8484  # where `leporello serve` listens unless told otherwise
 BAR = 24
 SHOWN_SESSIONS = 3
 

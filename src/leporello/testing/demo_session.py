@@ -34,8 +34,7 @@ SERVED, SMALLER = 49_152, 32_768
 SECONDS_PER_CALL = 15.0
 TAIL_MARKS = 3
 MOST_OPENED = 5
-WIDEST = 240
-"""Bytes of a line in files that are looked at."""
+WIDEST = 240  # bytes of a line in files that are looked at
 FOLD, SAVED, OVERFLOW, RESTART, SWITCH = "fold", "saved", "overflow", "restart", "switch"
 
 RULES = (
@@ -59,11 +58,9 @@ _BARE_NUMBER = lazy_regex(r"^[ \t]*+(\d++)$", re.MULTILINE)
 _FILES = "find src -name '*.py' | LC_ALL=C sort"
 _LONGEST = f"wc -l $({_FILES}) | grep -v total | LC_ALL=C sort -k1,1nr -k2 | head -5"
 
-DemoCall: TypeAlias = tuple[str, dict[str, Any]]
-"""A tool and its arguments."""
+DemoCall: TypeAlias = tuple[str, dict[str, Any]]  # a tool and its arguments
 Said: TypeAlias = str | list[DemoCall]
-Results: TypeAlias = Sequence[str]
-"""The texts of the tool results that the model got last."""
+Results: TypeAlias = Sequence[str]  # the texts of the tool results that the model got last
 Move: TypeAlias = Said | Callable[[Results], Said]
 """One answer of the model: words, or calls, or what it makes of the results."""
 
@@ -326,8 +323,7 @@ class Play:
         self.model = DemoModel()
         self.moments: list[Moment] = []
         self.answers: list[DemoAnswer] = []
-        self._switched_at = 0
-        """The newest message when the second model took over."""
+        self._switched_at = 0  # the newest message when the second model took over
         self._number = 0
         self.work.mkdir(parents=True)
         prepare(source, self.work)

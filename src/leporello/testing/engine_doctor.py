@@ -28,8 +28,7 @@ from leporello.testing.engine_contract import EngineContract
 from leporello.tokens import TokenCounter
 
 WINDOW = 16_000
-SECONDS = 120.0
-"""A promise that takes longer is broken by hanging."""
+SECONDS = 120.0  # a promise that takes longer is broken by hanging
 
 
 class Examined(EngineContract):

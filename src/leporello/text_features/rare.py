@@ -36,8 +36,12 @@ class RarePattern:
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are: a text may have no right UTF-8 form
         options.case_sensitive = not self.pattern.flags & re.IGNORECASE
-        options.never_capture = True
-        return re2.compile(loosened(self.pattern).encode(), options)
+        # A set only says whether it matches, in half the time of a search. The empty pattern is in every text.
+        found = re2.Set.SearchSet(options)
+        for pattern in ("", loosened(self.pattern)):
+            found.Add(pattern.encode())
+        found.Compile()
+        return found
 
     def search(self, text: str, end: int | None = None) -> re.Match[str] | None:
         text = text[:end]
@@ -46,10 +50,14 @@ class RarePattern:
     def may_match(self, text: str) -> bool:
         """Whether it may match in the text, or in any piece of it."""
         if text.isascii():
-            return self._may.search(text.encode()) is not None
+            return self._matches(text.encode())
         if _PASSES_FOR_ASCII.search(text):
             return True
-        return self._may.search(text.lower().encode("utf-8", "surrogatepass")) is not None
+        return self._matches(text.lower().encode("utf-8", "surrogatepass"))
+
+    def _matches(self, data: bytes) -> bool:
+        found = self._may.Match(data)
+        return found is None or len(found) > 1  # None: the set had no room to read this text
 
 
 def loosened(pattern: re.Pattern[str]) -> str:

@@ -110,8 +110,7 @@ MEMO_ENTRIES = 100_000
 SHORT_TEXT = 256
 """Texts up to this length are remembered too: tool names, keys and the lines of a summary come again and again."""
 SHORT_ENTRIES = 20_000
-MOST_NESTED = 8
-"""Parts inside parts; deeper ones are counted as plain words."""
+MOST_NESTED = 8  # parts inside parts; deeper ones are counted as plain words
 
 
 class TokenCounter:

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from leporello.lazy_regex import lazy_regex
 
-DEFAULT_SIZE = (1_024, 1_024)
-"""Taken when the picture lies behind a link and nobody has seen its size."""
+DEFAULT_SIZE = (1_024, 1_024)  # taken when the picture lies behind a link and nobody has seen its size
 
 _HEADER_CHARACTERS = 256 * 1_024
 
@@ -144,8 +143,7 @@ def _jpeg(head: bytes) -> tuple[int, int] | None:
     return None
 
 
-DATA_LENGTH = 1_024
-"""A shorter string is taken for words whatever it looks like."""
+DATA_LENGTH = 1_024  # a shorter string is taken for words whatever it looks like
 
 _DATA = lazy_regex(r"[A-Za-z0-9+/_=\r\n-]+\Z")
 _PAGE = lazy_regex(rb"/Type\s*/Page(?![a-zA-Z])")

@@ -71,8 +71,7 @@ class PromptMeter:
         self._real = 0
         self._base: tuple[float, int] | None = None
         """Raw estimate and real count of the first request of this list; growth is judged against it."""
-        self._hidden = 0.0
-        """Raw tokens that no estimate explains: what the provider or a proxy adds without showing it."""
+        self._hidden = 0.0  # raw tokens that no estimate explains: what the provider or a proxy adds without showing it
 
     def read(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), system: str = ""

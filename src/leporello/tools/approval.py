@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 
 from leporello.deprecation import renamed_names
 from leporello.tools.base import ApprovalRequest, ApprovalVerdict
-from leporello.tools.confine import OBEYED
-from leporello.tools.git_programs import only_looks
-from leporello.tools.harmless import OWN_CODE, is_harmless
-from leporello.tools.shell_lines import Word, simple_commands
+from leporello.tools.confine import OBEYED, only_looks
+from leporello.tools.harmless import OWN_CODE, Word, is_harmless, simple_commands
 
 _WILD = set("*?[")
 _MOVES = frozenset(("cd", "pushd", "popd"))

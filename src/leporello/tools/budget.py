@@ -102,11 +102,9 @@ def _digest_of(path: Path) -> str:
 
 OPENING = "<persisted-output>"
 CLOSING = "</persisted-output>"
-LARGEST_ARTIFACT = 256 << 20
-"""Bytes; what is larger stays a file only."""
+LARGEST_ARTIFACT = 256 << 20  # bytes; what is larger stays a file only
 _READERS = ("read_file", "terminal")
-_WORTH_SAVING = 800
-"""Characters; a block needs about 400 of its own."""
+_WORTH_SAVING = 800  # characters; a block needs about 400 of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +129,7 @@ class OutputBudget:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        limits: OutputLimits,
-        tools: Sequence[str] = _READERS,
-        artifacts: ArtifactSink | None = None,
+        self, folder: Path, limits: OutputLimits, tools: Sequence[str] = _READERS, artifacts: ArtifactSink | None = None
     ) -> None:
         self._folder = folder
         self._limits = limits

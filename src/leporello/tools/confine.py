@@ -1,9 +1,13 @@
-"""The operating system's sandbox around what `terminal` runs: `bwrap` on Linux, `sandbox-exec` on macOS.
+"""What keeps commands inside their folder: the system's sandbox, and git that runs no program of a repository.
 
-The whole disk can be read, without the places where secrets lie; only the working directory and `tools.paths` can be
-written; no other process can be seen. Where the system refuses, `why_not` says so, and the commands run as before.
+The sandbox is `bwrap` on Linux, `sandbox-exec` on macOS. The whole disk can be read, without the places where secrets
+lie; only the working directory and `tools.paths` can be written; no other process can be seen. Where the system
+refuses, `why_not` says so, and the commands run as before. Two tables, kept by kind, say where secrets lie on a disk
+and which files other programs obey.
 
-Two tables, kept by kind, say where secrets lie on a disk and which files other programs obey.
+While git only reads, settings of a repository may make it run a program (`diff.external`, `diff.<name>.textconv`,
+`filter.<name>.clean`, `core.fsmonitor`), and so may those of its submodules, in which git starts itself. New versions
+add settings: the known harmless ones are listed.
 """
 
 from __future__ import annotations
@@ -13,17 +17,103 @@ import os
 import pwd
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from leporello.lazy_regex import lazy_regex
-from leporello.tools.git_programs import hooks_folder, program_outside
+
+PROBE_SECONDS = 10.0
+MOST_SUBMODULES = 50
+_SETTINGS = {"safe.bareRepository": "explicit", "core.fsmonitor": "false"}
+CAREFUL = (
+    f"GIT_CONFIG_COUNT={len(_SETTINGS)}",
+    *(f"GIT_CONFIG_KEY_{place}={name}" for place, name in enumerate(_SETTINGS)),
+    *(f"GIT_CONFIG_VALUE_{place}={value}" for place, value in enumerate(_SETTINGS.values())),
+)
+"""Environment for every command: a folder with the files of a repository, or a setting in one, runs nothing."""
+_OWN = ("local", "worktree")
+"""Where settings come from that the user may not have written; the others lie outside of the repository."""
+_HARMLESS = lazy_regex(
+    r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf"
+    r"|eol|safecrlf|quotepath|longpaths|hookspath|fscache|preloadindex|untrackedcache|sparsecheckout(?:cone)?|abbrev"
+    r"|compression|bigfilethreshold|sharedrepository|protect(?:hfs|ntfs))"
+    r"|extensions\.(?:objectformat|worktreeconfig|refstorage)|merge\.(?:ff|conflictstyle|log|renames)"
+    r"|(?:branch|user|author|committer|advice|color|index|feature|pack|pull|push|fetch|rebase|init|rerere|checkout"
+    r"|commit|tag|gc|maintenance|gui|gitflow|vscode)\..{1,400}"
+    r"|remote\..{1,400}\.(?:url|pushurl|fetch|push|tagopt|prune|mirror|gh-resolved)|remote\.pushdefault"
+    r"|submodule\..{1,400}\.(?:url|active|branch|ignore|fetchrecursesubmodules)|submodule\.(?:active|recurse)"
+    r"|status\.(?:short|branch|showuntrackedfiles|relativepaths)|lfs\.repositoryformatversion",
+    re.IGNORECASE | re.DOTALL,
+)
+_HOOK = "hooks/post-index-change"  # the one hook that commands run which only look: they may bring the index up to date
+
+
+def bash() -> str | None:
+    """The shell that commands are run by where there is one; elsewhere it is the system's `sh`."""
+    return shutil.which("bash")
+
+
+def program_outside(name: str, may_touch: Callable[[Path], bool]) -> str | None:
+    """The program on the path that no command of ours can have put there: this process runs it without a sandbox."""
+    folders = [folder for folder in os.get_exec_path() if os.path.isabs(folder) and not may_touch(Path(folder))]
+    return shutil.which(name, path=os.pathsep.join(folders))
+
+
+def only_looks(folder: Path, may_read: Callable[[Path], bool], submodules: int = MOST_SUBMODULES) -> bool:
+    """Whether git in this folder starts no program that the repository names, and all it shows may be read."""
+    try:
+        settings = _git(may_read, folder, "config", "--list", "--name-only", "--show-scope", "-z")
+        if settings is None:
+            return False
+        rows = zip(settings[::2], settings[1::2], strict=False)
+        if any(scope in _OWN and not _HARMLESS.fullmatch(name) for scope, name in rows):
+            return False
+        hook = _git(may_read, folder, "rev-parse", "--git-path", _HOOK)
+        if hook is not None and (folder / hook[0].rstrip("\n")).exists():
+            return False
+        # `git diff` and `:/` mean all of the repository, wherever in it the folder is.
+        top = _git(may_read, folder, "rev-parse", "--show-toplevel") or [""]
+        entries = _git(may_read, folder, "ls-files", "--stage", "--full-name", "-z", ":(top)") or []
+    except subprocess.TimeoutExpired:
+        return False
+    except OSError:
+        # No such folder or no git: then nothing runs at all.
+        return True
+    if top[0] and not may_read(Path(top[0].rstrip("\n"))):
+        return False
+    links = [Path(top[0].rstrip("\n"), entry.partition("\t")[2]) for entry in entries if entry.startswith("160000")]
+    links = [link for link in links if (link / ".git").exists()]
+    return len(links) <= submodules and all(only_looks(link, may_read, submodules - len(links)) for link in links)
+
+
+def hooks_folder(work_tree: Path, may_touch: Callable[[Path], bool]) -> Path:
+    """Where git looks for the hooks of this repository."""
+    said = _git(may_touch, work_tree, "rev-parse", "--git-path", "hooks")
+    return work_tree / (said[0].rstrip("\n") if said else ".git/hooks")
+
+
+def _git(may_touch: Callable[[Path], bool], folder: Path, *arguments: str) -> list[str] | None:
+    """What git says, by its NULs; None when it can't."""
+    git = program_outside("git", may_touch)
+    if git is None:
+        return None
+    said = subprocess.run(
+        ["/usr/bin/env", *CAREFUL, git, *arguments],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PROBE_SECONDS,
+        check=False,
+    )
+    return said.stdout.decode("utf-8", "surrogateescape").split("\0") if said.returncode == 0 else None
+
 
 HOME: dict[str, str] = {
     "keys and certificates": """
@@ -121,8 +211,7 @@ _BASES = (
     (".local/state/", "XDG_STATE_HOME"),
     (".cache/", "XDG_CACHE_HOME"),
 )
-_LISTENS = 0x10000
-"""Of a socket in the system's list: it takes connections."""
+_LISTENS = 0x10000  # of a socket in the system's list: it takes connections
 
 OBEYED = frozenset(
     """.git .hg .svn .gitconfig .ssh .envrc .profile .bashrc .bash_profile .bash_login .zshrc .zshenv .zprofile .config
@@ -160,9 +249,7 @@ def secret_places(homes: set[Path], env: Mapping[str, str]) -> Iterator[Path]:
     yield from SYSTEM
 
 
-PROBE_SECONDS = 10.0
-MOST_FOLDERS = 5_000
-"""Folders that are looked through for repositories, the nearest first."""
+MOST_FOLDERS = 5_000  # folders that are looked through for repositories, the nearest first
 _TEMPORARY = "/tmp"
 
 

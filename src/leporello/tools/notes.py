@@ -19,8 +19,7 @@ from leporello.tools.sandbox import write_atomically
 from leporello.tools.schema import tool_from
 
 FILES = {"memory": "MEMORY.md", "user": "USER.md"}
-CAPS = {"memory": 8_000, "user": 4_000}
-"""Characters. Together about 3,000 tokens of every request."""
+CAPS = {"memory": 8_000, "user": 4_000}  # characters. Together about 3,000 tokens of every request.
 _ITEM = lazy_regex(r"[-*+#] ?|\d+\. ")
 _BLANK_LINES = lazy_regex(r"\n\s*\n")
 _HIDDEN = lazy_regex(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")

@@ -84,13 +84,7 @@ def ask_patch(context: ToolContext, arguments: Arguments) -> ApprovalRequest:
 
 
 def _plan(
-    context: ToolContext,
-    path: str,
-    old_string: str,
-    new_string: str,
-    replace_all: bool,
-    diff: str,
-    literal_marks: bool,
+    context: ToolContext, path: str, old_string: str, new_string: str, replace_all: bool, diff: str, literal_marks: bool
 ) -> Mapping[Path, _Edit]:
     """Every file with its new text, computed in full before anything is touched."""
     if diff and (old_string or new_string):

@@ -21,13 +21,10 @@ from typing import IO, BinaryIO
 from leporello.cancel import CancelToken
 from leporello.tools.base import SavedOutput
 from leporello.tools.budget import adopt_output, save_output
-from leporello.tools.confine import Confinement, set_aside
-from leporello.tools.git_programs import CAREFUL
+from leporello.tools.confine import CAREFUL, Confinement, bash, set_aside
 from leporello.tools.sandbox import binary_kind
-from leporello.tools.shell_lines import bash
 
-VARIABLE = "LEPORELLO_COMMAND"
-"""Every process of a command inherits it, also one that made a session of its own."""
+VARIABLE = "LEPORELLO_COMMAND"  # every process of a command inherits it, also one that made a session of its own
 # Reads a line; at the end of input instead, nobody is left to stop the group, so it does. Some shells don't know
 # `kill -TERM -- -1`.
 _WATCH = r"""
@@ -70,12 +67,9 @@ def stop_marked(mark: str) -> bool:
     return found
 
 
-IN_MEMORY = 1_048_576
-"""Bytes kept in memory before an output goes to a file; above every threshold of the budget."""
-EDGE = 65_536
-"""Bytes of the beginning and of the end that stay in memory after that."""
-TERM_SECONDS = 2.0
-"""How long processes may take to end after a polite signal, before the other one."""
+IN_MEMORY = 1_048_576  # bytes kept in memory before an output goes to a file; above every threshold of the budget
+EDGE = 65_536  # bytes of the beginning and of the end that stay in memory after that
+TERM_SECONDS = 2.0  # how long processes may take to end after a polite signal, before the other one
 _TICK = 0.1
 _IDLE_AFTER_EXIT = 0.3
 _LONGEST_AFTER_EXIT = 2.0
@@ -102,7 +96,6 @@ class Captured:
 
     @property
     def tail_text(self) -> str:
-        """The end of it."""
         return (self.tail or self.head)[-EDGE:].decode("utf-8", "replace")
 
     @property
@@ -118,8 +111,7 @@ class Capture:
         self._folder = folder
         self._call_id = call_id
         self._in_memory = in_memory
-        self._head = bytearray()
-        """All of it until it is too large, then its beginning."""
+        self._head = bytearray()  # all of it until it is too large, then its beginning
         self._tail = bytearray()
         self._spilled = False
         self._spool: BinaryIO | None = None

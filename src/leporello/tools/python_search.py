@@ -14,8 +14,7 @@ from typing import Any, TextIO
 
 from leporello.lazy_regex import lazy_regex
 
-IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
-"""Later ones win over earlier ones in the same folder."""
+IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")  # later ones win over earlier ones in the same folder
 LARGEST_FILE = 20_000_000
 _MOST_ALTERNATIVES = 1_000
 _BRACES = lazy_regex(r"\{([^{}]*)\}")

@@ -13,12 +13,10 @@ import signal
 import sys
 from types import FrameType
 
-_TAKE_ORPHANS = 36
-"""PR_SET_CHILD_SUBREAPER."""
+_TAKE_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 _DEFAULTS = (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that this program, or Python, treats otherwise than a command expects."""
-MOST_SWEEPS = 50
-"""What is forking on and on is given up at some time."""
+MOST_SWEEPS = 50  # what is forking on and on is given up at some time
 
 
 def main(mark: str, command: list[str]) -> None:

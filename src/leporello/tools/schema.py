@@ -27,14 +27,7 @@ import msgspec
 from leporello.errors import ToolError
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import parse_json
-from leporello.tools.base import (
-    DEFAULT_RESULT_CHARS,
-    DEFAULT_TIMEOUT,
-    ApprovalRequest,
-    Arguments,
-    Tool,
-    ToolContext,
-)
+from leporello.tools.base import DEFAULT_RESULT_CHARS, DEFAULT_TIMEOUT, ApprovalRequest, Arguments, Tool, ToolContext
 
 _PARAGRAPHS = lazy_regex(r"\n\s*\n")
 _ARGS_HEADING = lazy_regex(r"^Args:\s*$", re.MULTILINE)

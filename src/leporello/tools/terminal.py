@@ -35,8 +35,7 @@ from leporello.tools.schema import tool_from
 
 _LAST_BYTES = 2_000
 _READ_ONLY = "Read-only file system"
-_STARTS_UP = 0.3
-"""Seconds after which a background command that failed at once is noticed."""
+_STARTS_UP = 0.3  # seconds after which a background command that failed at once is noticed
 
 
 @dataclass(frozen=True, slots=True)

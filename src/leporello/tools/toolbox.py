@@ -20,8 +20,7 @@ from leporello.tools.patch import PATCH
 from leporello.tools.search_files import ripgrep, search_tool
 from leporello.tools.terminal import BackgroundJobs, jobs_tool, terminal_tool
 
-GRACE_SECONDS = 5.0
-"""How long a tool may take to stop after it was told to; `terminal` needs it to end its processes."""
+GRACE_SECONDS = 5.0  # how long a tool may take to stop after it was told to; `terminal` needs it to end its processes
 SMALL_WINDOW = 16_000
 SMALL_SET = ("read_file", "terminal", "lcm_grep", "lcm_describe", "lcm_expand")
 """What a window below 16K gets: schemas of all tools would fill a quarter of it."""

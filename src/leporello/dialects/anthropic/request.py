@@ -71,11 +71,9 @@ def _tool_choice(choice: Any, parallel: Any) -> Wire | None:
     return wire
 
 
-OPENING = "[The conversation begins here.]"
-"""Stands as the first user turn when the history begins with the assistant."""
+OPENING = "[The conversation begins here.]"  # stands as the first user turn when the history begins with the assistant
 DEFAULT_MAX_TOKENS = 8_192
-OPENED: Message = {"role": "user", "content": "."}
-"""Stands before an assistant's message that is encoded alone."""
+OPENED: Message = {"role": "user", "content": "."}  # stands before an assistant's message that is encoded alone
 
 
 @dataclass(slots=True)

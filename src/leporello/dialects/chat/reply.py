@@ -197,8 +197,7 @@ class ChatMerge(ReplyMerge):
         self._places: dict[int, int | None] = {}
         """For each call of this round the index the client knows it by; None for ours."""
         self._shown = 0
-        self._texted = False
-        """Whether the client has words of an earlier round."""
+        self._texted = False  # whether the client has words of an earlier round
         self._finish: Wire | None = None
         self._usage_chunk: Wire | None = None
 

@@ -151,14 +151,11 @@ class ResponsesMerge(ReplyMerge):
         self._places: dict[int, int | None] = {}
         self._shown = 0
         self._number = 0
-        self._waiting: list[Wire] = []
-        """Events of reasoning that is shown once something follows it."""
-        self._withheld = False
-        """Whether a call of ours came behind it."""
+        self._waiting: list[Wire] = []  # events of reasoning that is shown once something follows it
+        self._withheld = False  # whether a call of ours came behind it
         self._created: Wire = {}
         self._last: Wire | None = None
-        self._seen: dict[int, set[str]] = {}
-        """Ids of the items that were shown, by round."""
+        self._seen: dict[int, set[str]] = {}  # ids of the items that were shown, by round
 
     def feed(self, event: Event) -> bytes:
         """Calls of ours are left out, everything else renumbered; the last event is held back until it is the end."""

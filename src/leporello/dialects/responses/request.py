@@ -244,8 +244,7 @@ def encode_items(messages: Sequence[Message], target: Target) -> list[Wire]:
 OUTPUT_CAPS = ("max_output_tokens",)
 CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
-_TRANSPORT = ("id", "status")
-"""Names of items at a provider that stores them; ours are not stored."""
+_TRANSPORT = ("id", "status")  # names of items at a provider that stores them; ours are not stored
 _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 

@@ -16,14 +16,12 @@ from leporello.store import Store
 from leporello.store.records import Insights, InsightsQuery, UsageTotals
 from leporello.usage import CanonicalUsage
 
-HEIGHT = 112
-"""Pixels between the lowest and the highest figure."""
+HEIGHT = 112  # pixels between the lowest and the highest figure
 TOP = 10
 MOST_BARS = 60
 _MOST_LABELS = 5
 
-Point = tuple[str, UsageTotals]
-"""A name on the axis and what was used there."""
+Point = tuple[str, UsageTotals]  # a name on the axis and what was used there
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ from leporello.present.records import cost_text
 from leporello.present.text import clock, count, duration, iso, money, percent, short_count, visible, visible_line
 from leporello.tokens import TokenCounter
 
-PART_HEADER = "x-leporello-part"
-"""Sent by our script: it wants the part alone, without the page around it."""
+PART_HEADER = "x-leporello-part"  # sent by our script: it wants the part alone, without the page around it
 MOST_FORM = 64 * 1024
 MOST_FIELDS = 50
 REQUESTS_A_MINUTE = 2_400

@@ -11,7 +11,7 @@ from typing import Any
 from leporello.config import Settings
 from leporello.conversation.rendering import RenderedView, sent_messages
 from leporello.conversation.sizes import METER_KEY, PromptSizes
-from leporello.errors import LeporelloError, NotFound
+from leporello.errors import LeporelloError, NotFound, StoreUnavailable
 from leporello.events import Span
 from leporello.gateway.api_errors import refuse
 from leporello.gateway.auth import User
@@ -51,14 +51,7 @@ from leporello.present.text import visible_line
 from leporello.present.window import WindowPart, WindowUse, divide
 from leporello.redact import redact
 from leporello.store import Store
-from leporello.store.records import (
-    ConversationFilter,
-    ConversationRecord,
-    FoldMark,
-    Page,
-    SearchQuery,
-    View,
-)
+from leporello.store.records import ConversationFilter, ConversationRecord, FoldMark, Page, SearchQuery, View
 
 PAGE_ROWS = 50
 SEARCH_HITS = 30
@@ -68,8 +61,7 @@ SHOWN_PINS = 50
 SHOWN_VALUES = 50
 INDEXED_AT_ONCE = 100
 """Messages a search brings into the index before it answers; the rest follows, and the page says so."""
-COUNTED_AT_ONCE = 1_000
-"""The same for insights, which count messages and tools on their way into the index."""
+COUNTED_AT_ONCE = 1_000  # the same for insights, which count messages and tools on their way into the index
 TITLE = 90
 
 
@@ -106,10 +98,7 @@ class DashboardReader:
 
     def conversation(self, user: User, id: str) -> ConversationReader:
         """A conversation this user may see; any other is not found."""
-        try:
-            found = self.store.conversations.resolve(id)
-        except NotFound:
-            found = None
+        found = self.store.conversations.find(id)
         if found is None or (user.owner is not None and found.metadata.owner != user.owner):
             raise refuse(404, "no_such_conversation", "There is no conversation with this id.")
         return ConversationReader(self, found)
@@ -132,7 +121,11 @@ class DashboardReader:
         pending = self.store.index.pending()
         if not pending or self.store.read_only:
             return pending
-        pending -= self.store.index.catch_up(at_once)
+        try:
+            pending -= self.store.index.catch_up(at_once)
+        except StoreUnavailable:
+            # On a full disk what was indexed before is what is found.
+            return pending
         if pending > 0 and self._indexing.acquire(blocking=False):
             threading.Thread(target=self._index_rest, daemon=True).start()
         return max(0, pending)

@@ -17,11 +17,9 @@ from leporello.store.records import ConversationRecord, FoldMark, Generation
 from leporello.tokens import TokenCounter
 
 MOST_REMEMBERED = 200
-MOST_READ = 2_000_000
-"""Bytes of messages that are read only to be counted."""
+MOST_READ = 2_000_000  # bytes of messages that are read only to be counted
 SAMPLES = 24
-USUAL_RATIO = 0.27
-"""Tokens for each byte of JSON where nothing could be counted."""
+USUAL_RATIO = 0.27  # tokens for each byte of JSON where nothing could be counted
 UNKNOWN = -1.0
 
 
@@ -107,8 +105,7 @@ def _sizes(known: _Known, last: int, counter: TokenCounter) -> LogSizes:
     )
 
 
-NARROWEST = 0.35
-"""Percent of the strip below which nothing could be seen or clicked."""
+NARROWEST = 0.35  # percent of the strip below which nothing could be seen or clicked
 
 
 class SegmentKind(StrEnum):

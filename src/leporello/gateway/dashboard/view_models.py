@@ -40,10 +40,8 @@ from leporello.store.records import (
 )
 from leporello.tokens import TokenCounter
 
-FIRST_CHARACTERS = 1_500
-"""How much of a text a page shows at first."""
-PIECE_CHARACTERS = 20_000
-"""How much more is fetched at a time."""
+FIRST_CHARACTERS = 1_500  # how much of a text a page shows at first
+PIECE_CHARACTERS = 20_000  # how much more is fetched at a time
 LEAST_SHOWN = 200
 _NAMED = 60
 
@@ -124,10 +122,7 @@ def message_rows(
     names = _call_names(item.message for item in listed)
     return [
         replace(
-            _row(item.message, names, counter),
-            numbers=(item.number,),
-            at=item.created_at,
-            pinned=item.number in pinned,
+            _row(item.message, names, counter), numbers=(item.number,), at=item.created_at, pinned=item.number in pinned
         )
         for item in listed
     ]

@@ -19,6 +19,7 @@ from leporello.conversation.compact import CompactionJob, owner_name
 from leporello.errors import InputError, NotFound, StoreConflict, StoreError
 from leporello.fingerprint import common_length, fingerprints, known_lengths
 from leporello.gateway.conversation_cache import MOST_BYTES, OPEN_WEIGHT, ConversationCache
+from leporello.gateway.proxy.request import KnownRequests
 from leporello.ledger.user_text import title_from
 from leporello.messages import Message
 from leporello.plugins.host import PluginHost
@@ -83,6 +84,8 @@ class ConversationHint:
     owner: str
     model: str
     size: int
+    values: Sequence[bytes] = ()
+    """Fingerprints of the messages, where they are known."""
 
 
 class ProxiedConversations:
@@ -105,6 +108,7 @@ class ProxiedConversations:
         self.plugins = plugins or PluginHost(settings)
         self._summariser = summariser
         self._later = later
+        self.requests = KnownRequests(idle)
         self.cache = ConversationCache[CachedConversation](idle, most_bytes, removed=self._unindex)
         self._index: dict[bytes, str] = {}
         """Ids by fingerprint; changed with the cache's lock held."""
@@ -113,7 +117,7 @@ class ProxiedConversations:
     def take(self, hint: ConversationHint) -> CachedConversation | None:
         """The conversation of a request, its new messages stored; None when only an earlier state is repeated."""
         self.evict()
-        values = fingerprints(hint.start, hint.messages)
+        values = list(hint.values) or fingerprints(hint.start, hint.messages)
         with self._shards[values[0][0] % SHARDS]:
             found = self._take(hint, values)
         if found is not None:
@@ -122,9 +126,8 @@ class ProxiedConversations:
             self.evict(found)
         return found
 
-    def look(self, start: bytes, messages: Sequence[Message]) -> CachedConversation | None:
-        """The conversation a list continues or repeats, without storing anything."""
-        values = fingerprints(start, messages)
+    def look(self, values: Sequence[bytes]) -> CachedConversation | None:
+        """The conversation that a list with these fingerprints continues or repeats, without storing anything."""
         if not values:
             return None
         with self._shards[values[0][0] % SHARDS]:
@@ -286,6 +289,7 @@ class ProxiedConversations:
 
     def evict(self, keep: CachedConversation | None = None) -> None:
         """Close what was not used for long or weighs too much."""
+        self.requests.evict()
         for cached in self.cache.evict(keep):
             with cached.guard:
                 # Whoever found it a moment ago opens it anew.

@@ -22,7 +22,7 @@ from leporello.gateway.limits import DailyBudget, Gate, owner_of, read_body
 from leporello.gateway.metrics import Metrics, RequestLog, log
 from leporello.gateway.proxy.recall import ToolLoop
 from leporello.gateway.proxy.relay import ClientGone, Outlet, Tally, read_whole, relay_stream
-from leporello.gateway.proxy.request import WireRequest, read_request
+from leporello.gateway.proxy.request import LARGE, WireRequest, read_request
 from leporello.gateway.proxy.rewrite import BYTES_PER_TOKEN, Action, RequestRewriter, Rewrite
 from leporello.gateway.proxy.upstream import (
     MODELS_PATH,
@@ -41,8 +41,6 @@ R = TypeVar("R")
 
 NAME_HEADER = "x-leporello-conversation"
 USUAL_OUTPUT = 1_000
-LARGE = 128 * 1024
-"""Bytes from which on a body is read beside the event loop: others are served meanwhile."""
 STORE_ERROR = ApiError(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.", 2)
 
 
@@ -246,7 +244,8 @@ class ModelEndpoint(ProxyEndpoint):
     async def _read(self, call: ProxyCall) -> WireRequest:
         if len(call.data) < LARGE:
             return read_request(self.dialect, call.data)
-        return await self.proxy.thread(read_request, self.dialect, call.data)
+        name = call.headers.get(NAME_HEADER, "")
+        return await self.proxy.thread(self.proxy.rewriter.read, self.dialect, call.data, call.client, name)
 
     async def _send(self, rewrite: Rewrite, target: UpstreamTarget, outlet: Outlet) -> Rewrite | None:
         """Send a request and relay what comes; another request when this one was refused and can be mended."""
@@ -327,7 +326,7 @@ class ModelEndpoint(ProxyEndpoint):
 def most_used(request: WireRequest) -> CanonicalUsage:
     """What a request may use, roughly: it holds that much of the day while it is under way."""
     caps = [request.fields.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
-    output = next((cap for cap in caps if isinstance(cap, int) and cap > 0), USUAL_OUTPUT)
+    output = max((cap for cap in caps if type(cap) is int and cap > 0), default=USUAL_OUTPUT)
     return CanonicalUsage(len(request.data) // BYTES_PER_TOKEN, output)
 
 

@@ -165,7 +165,8 @@ class Tally:
         if b'"delta"' in event.data:
             body = event.json()
             parts = body.get("choices")
-            self.said += sum(_text_bytes(part.get("delta")) for part in (parts if isinstance(parts, list) else [body]))
+            for part in parts if isinstance(parts, list) else [body]:
+                self.said += _text_bytes(part.get("delta")) if isinstance(part, Mapping) else 0
         if self._rules.is_end(event):
             self.ended = True
 
@@ -229,13 +230,14 @@ async def relay_stream(outlet: Outlet, response: aiohttp.ClientResponse, tally: 
     except (aiohttp.ClientError, TimeoutError) as error:
         await outlet.fail(connection_error(error), tally.dialect)
         return
-    if tally.failed:
-        await outlet.finish()
-    elif not tally.ended or whole.rest.strip() not in (b"", b"data: [DONE]"):
+    # A server may leave out the blank line behind its last event.
+    last = tally.feed(b"\n\n")
+    is_whole = all(event.data.strip() == b"[DONE]" or event.json() for event in last)
+    if not tally.failed and not (tally.ended and is_whole):
         await outlet.fail(BROKEN, tally.dialect)
-    else:
-        await outlet.write(whole.rest)
-        await outlet.finish()
+        return
+    await outlet.write(whole.rest + b"\n\n" if last and is_whole else b"")
+    await outlet.finish()
 
 
 class WholeEvents:

@@ -17,7 +17,7 @@ from leporello.conversation.recovery import Facts, OutputCap, Recovery, Remedy, 
 from leporello.conversation.rendering import rendered_line
 from leporello.conversation.runtime import ConversationRuntime
 from leporello.conversation.tool_schemas import FIND_TOOLS
-from leporello.dialects.dialect import HiddenCall
+from leporello.dialects.dialect import Dialect, HiddenCall
 from leporello.errors import ConfigError, FixedPartTooLarge
 from leporello.fingerprint import start
 from leporello.gateway.auth import Client
@@ -130,6 +130,10 @@ class RequestRewriter:
         self._known_limits: dict[tuple[str, int | None], Limits] = {}
         self._learned = LearnedLimits.load(settings.home.limits_file, now=time.time())
 
+    def read(self, dialect: Dialect, data: bytes, client: Client, name: str = "") -> WireRequest:
+        """Reads a request; of a large one that repeats the client's last only what is new."""
+        return self.conversations.requests.read(dialect, data, start(client.owner, name))
+
     def rewrite(self, request: WireRequest, client: Client, upstream: Upstream, name: str = "") -> Rewrite:
         """The request with all folds that are known and those that are due."""
         if request.stateful:
@@ -139,7 +143,9 @@ class RequestRewriter:
         owner = owner_of(client)
         first = start(client.owner, name)
         cached = self.conversations.take(
-            ConversationHint(first, request.messages, owner, request.model, len(request.data))
+            ConversationHint(
+                first, request.messages, owner, request.model, len(request.data), request.fingerprints(first)
+            )
         )
         if cached is None:
             return Rewrite(request, upstream, request.data, Action.PASSED, owner=owner)
@@ -156,7 +162,7 @@ class RequestRewriter:
         """The request with the folds that are known; nothing is stored and nothing is folded."""
         cached = None
         if request.messages and not request.stateful:
-            cached = self.conversations.look(start(client.owner, name), request.messages)
+            cached = self.conversations.look(request.fingerprints(start(client.owner, name)))
         if cached is None:
             return Rewrite(request, upstream, request.data, Action.PASSED)
         with cached.guard:

@@ -22,8 +22,7 @@ from leporello.tools.terminal import BackgroundJobs
 from leporello.usage import CanonicalUsage
 
 T = TypeVar("T")
-MOST_ATTEMPTS = 5
-"""So often a message is begun. What ends the server every time must not do so for ever."""
+MOST_ATTEMPTS = 5  # so often a message is begun. What ends the server every time must not do so for ever.
 OPEN_TO_CLIENTS = ("help", "compress", "undo", "context", "search", "expand", "pin", "unpin", "usage")
 """Commands about one's own conversation; those about the whole store or the machine's settings are not for clients."""
 _CLIENT_COMMANDS = {name: COMMANDS[name] for name in OPEN_TO_CLIENTS}
@@ -31,8 +30,6 @@ _CLIENT_COMMANDS = {name: COMMANDS[name] for name in OPEN_TO_CLIENTS}
 
 @dataclass(frozen=True, slots=True)
 class MessageOutcome:
-    """How a message ended."""
-
     status: str
     """`done`, `failed` or `interrupted`."""
     text: str

@@ -89,10 +89,8 @@ _WRONG = {
     429: "Too much at once.",
     503: "The store is not available.",
 }
-_UNREADABLE = (400, 408, 413, 415)
-"""What may be wrong with a body."""
-_SENT = (*_UNREADABLE, 404, 409)
-"""What may be wrong with a request that changes a conversation."""
+_UNREADABLE = (400, 408, 413, 415)  # what may be wrong with a body
+_SENT = (*_UNREADABLE, 404, 409)  # what may be wrong with a request that changes a conversation
 
 
 def _content(schema: Any, kind: str = "application/json") -> dict[str, Any]:
@@ -138,9 +136,7 @@ _OPERATIONS = {
         parameters=[_query("limit", _whole(1, 200, 50)), _query("cursor", _TEXT)],
     ),
     ("post", _ALL): _operation(
-        "Create a conversation.",
-        _answers(_CONVERSATION, *_UNREADABLE, status=201),
-        requestBody=_body(NewConversation),
+        "Create a conversation.", _answers(_CONVERSATION, *_UNREADABLE, status=201), requestBody=_body(NewConversation)
     ),
     ("get", _ONE): _operation("A conversation and what it used.", _answers(_DETAILS, 404)),
     ("patch", _ONE): _operation("Rename it.", _answers(_CONVERSATION, *_UNREADABLE, 404), requestBody=_body(Renamed)),
@@ -183,9 +179,6 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Leporello sessions", "version": "1"},
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
         "security": [{}, {"key": []}],
     }

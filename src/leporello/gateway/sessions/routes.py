@@ -34,8 +34,7 @@ T = TypeVar("T")
 LONGEST_PAGE = 200
 MOST_MESSAGES = 500
 MESSAGE_HEADER = "x-leporello-message"
-BEAT_SECONDS = 15.0
-"""Silence after which a comment is sent, so that no proxy on the way closes the connection as idle."""
+BEAT_SECONDS = 15.0  # silence after which a comment is sent, so that no proxy on the way closes the connection as idle
 
 Handler = Callable[["SessionRequest"], Awaitable[Response]]
 

@@ -17,9 +17,9 @@ from leporello.agent.endpoints import Chosen, choose_model, offered_models
 from leporello.agent.session import open_agent
 from leporello.config import Settings
 from leporello.conversation import Conversation
-from leporello.conversation.artifacts import StoredArchive, delete_conversation
+from leporello.conversation.artifacts import StoredArchive, delete_and_remember
 from leporello.conversation.compact import CompactionJob
-from leporello.errors import ConfigError, LeporelloError, NotFound
+from leporello.errors import ConfigError, LeporelloError
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client
 from leporello.gateway.conversation_cache import MOST_BYTES, ConversationCache
@@ -68,8 +68,7 @@ class Sessions:
         self.budget = DailyBudget(store, tokens, dollars, models=settings.get("models"))
         self._workers = ConversationCache[ConversationWorker](idle, most_bytes)
         self._archives: dict[str, StoredArchive] = {}
-        self._asking: dict[str, tuple[Client, str]] = {}
-        """By conversation: who asked last, and the model."""
+        self._asking: dict[str, tuple[Client, str]] = {}  # by conversation: who asked last, and the model
         self._searching = threading.Lock()
         self._threads = ThreadPoolExecutor(TURN_THREADS, "leporello-agent")
         self._queries = ThreadPoolExecutor(QUERY_THREADS, "leporello-inbox")
@@ -79,10 +78,7 @@ class Sessions:
 
     def record(self, client: Client, id: str) -> ConversationRecord:
         """A conversation of this client; any other does not exist for it."""
-        try:
-            found = self.store.conversations.resolve(id)
-        except NotFound:
-            found = None
+        found = self.store.conversations.find(id)
         if found is None or found.metadata.platform != PLATFORM or found.metadata.owner != owner(client):
             raise RequestRefused(NO_SUCH_CONVERSATION)
         return found
@@ -206,7 +202,7 @@ class Sessions:
 
     def _delete(self, record: ConversationRecord) -> None:
         self.budget.set_aside_conversation(record.metadata.owner, record.id)
-        delete_conversation(self.store, self.settings.home, record.id)
+        delete_and_remember(self.store, self.settings.home, record.id)
 
     async def watch(self) -> None:
         """Answer messages whose process died, again and again."""

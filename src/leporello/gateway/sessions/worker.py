@@ -32,12 +32,10 @@ from leporello.tools.terminal import BackgroundJobs
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 MOST_WAITING = 32
-TURN_SECONDS = 8.0
-"""A holder that did not renew its lease for so long counts as dead."""
+TURN_SECONDS = 8.0  # a holder that did not renew its lease for so long counts as dead
 BEAT_SECONDS = 1.5
 LOOK_SECONDS = 0.05
-SELDOM_SECONDS = 0.4
-"""The longest pause between two polls while another process has the turn."""
+SELDOM_SECONDS = 0.4  # the longest pause between two polls while another process has the turn
 AGAIN_SECONDS = 1.0
 WORKER_WEIGHT = MOST_BYTES // 200
 """A worker with its agent, tools and connections, without the text of its conversation: about 2 MB."""
@@ -127,8 +125,7 @@ class ConversationWorker:
         self._running: PendingMessage | None = None
         self._task: asyncio.Task[None] | None = None
         self._rescuing = False
-        self._given_back = False
-        """Whether the outcome of a message gave the turn back already."""
+        self._given_back = False  # whether the outcome of a message gave the turn back already
         self.closed = False
 
     @property

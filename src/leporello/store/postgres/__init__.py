@@ -34,11 +34,9 @@ INDEX = Migration(
     ),
 )
 
-_MOST_COUNTED = 5000
-"""A word in more documents than this is simply common; how common no longer matters."""
+_MOST_COUNTED = 5000  # a word in more documents than this is simply common; how common no longer matters
 _TOTALS_SECONDS = 30.0
-_FEW = 50_000
-"""So many documents are counted; of more, the server's own estimate is good enough."""
+_FEW = 50_000  # so many documents are counted; of more, the server's own estimate is good enough
 
 _CANDIDATE = CANDIDATE.format(text="text")
 _NEWEST_FIRST = "ORDER BY d.created DESC, d.conversation DESC, d.number DESC, d.chunk DESC"

@@ -27,10 +27,8 @@ from leporello.errors import (
 from leporello.lazy_regex import lazy_regex
 from leporello.store.sql.database import Row, StoreOptions, without_parts_of_password, without_password
 
-CHECK_SECONDS = 2.0
-"""How long a connection of the pool may take to say that it lives."""
-QUIET_SECONDS = 1.0
-"""A connection that was used so recently is not asked whether it lives."""
+CHECK_SECONDS = 2.0  # how long a connection of the pool may take to say that it lives
+QUIET_SECONDS = 1.0  # a connection that was used so recently is not asked whether it lives
 _Value = TypeVar("_Value")
 
 
@@ -145,8 +143,7 @@ def _text(error: psycopg.Error) -> str:
 
 
 SCHEMA = "leporello"
-SILENT_SECONDS = 1.0
-"""How long nobody asks again after the server was silent."""
+SILENT_SECONDS = 1.0  # how long nobody asks again after the server was silent
 PATIENT_SECONDS = 3600.0
 _PASSING = lazy_regex(r"the database system is|too many (?:clients|connections)|remaining connection slots")
 _inherited: list[ConnectionPool[Any]] = []
@@ -178,8 +175,6 @@ class PostgresTransaction:
 
 
 class PostgresDatabase:
-    """A pool of connections to one database."""
-
     for_update = " FOR UPDATE OF c"
 
     def __init__(self, url: str, options: StoreOptions) -> None:

@@ -29,8 +29,6 @@ _OWNED = ("directory", "sessions", "messages", "hashes", "generations", "folds",
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
-
     DAMAGE = "damage"
     """Conversation data is wrong; restore from a backup."""
     INDEX = "index"
@@ -41,8 +39,6 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing a check-up found wrong."""
-
     check: str
     severity: Severity
     where: str
@@ -51,8 +47,6 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What `doctor` reports."""
-
     findings: tuple[Finding, ...]
     conversations: int
     messages: int
@@ -68,8 +62,6 @@ class Checkup:
 
 
 class Care(ABC):
-    """Looking after the store."""
-
     def __init__(self, db: Database, index: Indexer) -> None:
         self._db = db
         self._index = index
@@ -166,8 +158,6 @@ def _sync(path: Path) -> None:
 
 
 class _Examination:
-    """All checks of one conversation."""
-
     def __init__(self, tx: Transaction, key: int, where: str) -> None:
         self._tx = tx
         self._key = key

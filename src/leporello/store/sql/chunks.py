@@ -12,8 +12,8 @@ from leporello.redact import redact
 from leporello.redact.messages import Given, masked_call, masker
 from leporello.text_features.words import index_words, query_words
 
-SEARCHABLE_VERSION = 4
-"""Raised when the chunks of a message change, so that a stored index knows it is out of date."""
+SEARCHABLE_VERSION = 5
+"""Raised when the chunks of a message change, or what is masked in them: an older index is then made anew."""
 
 CHUNK = 2000
 OVERLAP = 80

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +59,7 @@ _BLOCK_END = (
     "ORDER BY c.updated DESC, c.conversation DESC LIMIT 1 OFFSET ?"
 )
 _BLOCK_LENGTH = 2_000
-_MOST_BLOCKS = 10
-"""A page looks at so many conversations at most, however few of them its filter lets through."""
+_MOST_BLOCKS = 10  # a page looks at so many conversations at most, however few of them its filter lets through
 _METADATA = tuple(field.name for field in fields(Metadata))
 
 
@@ -96,13 +95,18 @@ class Conversations(StorePart):
             tx.run(insert("generations"), key, 0, "start", 0, 0, 0, 0, 1, now, pack_entries(()))
             return _conversation(tx, key)
 
-    def resolve(self, id: str) -> ConversationRecord:
-        """The conversation any id of the chain belongs to, with its tip."""
+    def find(self, id: str) -> ConversationRecord | None:
+        """The conversation any id of the chain belongs to, with its tip; None when there is none."""
         with self._db.read() as tx:
             row = tx.row(f"{_SELECT_RECORD} {KEY_OF_NAME}", name_key(id))
-        if row is None:
+        return None if row is None else _record(row[:5], row[5:])
+
+    def resolve(self, id: str) -> ConversationRecord:
+        """The same; raises `NotFound` when there is none."""
+        found = self.find(id)
+        if found is None:
             raise unknown(id)
-        return _record(row[:5], row[5:])
+        return found
 
     def pulse(self, id: str) -> Pulse:
         """How far the conversation has come: one row, cheap enough for polling."""
@@ -202,6 +206,16 @@ class Conversations(StorePart):
                     return _page(found, None)
                 place = end[:2]
         return _page(found, f"{place[0]}-{place[1]}")
+
+    def each(self, where: ConversationFilter | None = None, at_a_time: int = 500) -> Iterator[ConversationRecord]:
+        """Conversations page by page, newest activity first; without their system prompts."""
+        cursor: str | None = None
+        while True:
+            found = self.page(where, at_a_time, cursor)
+            yield from found.conversations
+            cursor = found.cursor
+            if cursor is None:
+                return
 
     def delete(self, conversation: str) -> None:
         """Remove a conversation with everything it has, indexes included."""

@@ -23,8 +23,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 _BATCH = 500
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called during long work with how much is done, and of how much."""
+Progress: TypeAlias = Callable[[int, int], None]  # called during long work with how much is done, and of how much
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +137,7 @@ class Conditions:
             self.params.extend(map(pack_key, values))
 
 
-STORE_ITSELF = 0
-"""The conversation key under which the store keeps its own state."""
+STORE_ITSELF = 0  # the conversation key under which the store keeps its own state
 
 
 @dataclass(frozen=True, slots=True)

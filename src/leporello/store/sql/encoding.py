@@ -24,8 +24,7 @@ _MARKED = lazy_regex("\x1a([0-9a-f]{4})")
 LONGEST_KEY = 200
 """Texts that are part of a key are cut to this many characters: PostgreSQL bounds the size of an index entry."""
 
-LARGEST_NUMBER = 2**62
-"""Callers may pass any number: beyond this no database can compare them."""
+LARGEST_NUMBER = 2**62  # callers may pass any number: beyond this no database can compare them
 
 NANOS = 1_000_000_000
 _FAR_AWAY = 1e12
@@ -135,10 +134,8 @@ _ZSTD = b"\x01"
 _ZSTD_SKELETON = b"\x02"
 _ZSTD_BESIDE = b"\x03"
 
-_SMALLEST = 48
-"""Shorter data is stored as it is."""
-_LARGE = 32 * 1024
-"""From here on the dictionary no longer matters."""
+_SMALLEST = 48  # shorter data is stored as it is
+_LARGE = 32 * 1024  # from here on the dictionary no longer matters
 _LEVEL = 3
 HEADER = 19
 """So many bytes of a stored body tell how large it is unpacked: the codec, and the longest head of a zstd frame."""
@@ -176,7 +173,6 @@ _codecs = _Codecs()
 
 
 def pack_body(data: bytes) -> bytes:
-    """Bytes as stored."""
     if len(data) < _SMALLEST:
         return _RAW + data
     if len(data) < _LARGE:

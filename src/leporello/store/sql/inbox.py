@@ -230,12 +230,7 @@ class Inbox(StorePart):
         return known
 
     def end(
-        self,
-        conversation: str,
-        id: str,
-        outcome: Mapping[str, Any],
-        text: str | None = None,
-        turn: Lease | None = None,
+        self, conversation: str, id: str, outcome: Mapping[str, Any], text: str | None = None, turn: Lease | None = None
     ) -> None:
         """Record how a message ended; the first outcome stands.
 

@@ -51,8 +51,7 @@ _CLAIM = (
     "UPDATE conversations SET last = last + ?, updated = CASE WHEN updated < ? THEN ? ELSE updated END, dirty = 1 "  # noqa: S608
     f"WHERE conversation = {KEY_OF_NAME} RETURNING conversation, last, generation, tip"
 )
-_ROWS = 50
-"""So many rows are written by one statement."""
+_ROWS = 50  # so many rows are written by one statement
 _BODY = "CASE WHEN m.body IS NULL THEN o.body ELSE m.body END"
 _FROM = (
     "FROM messages m LEFT JOIN messages o ON o.conversation = m.conversation AND o.number = m.same_as "

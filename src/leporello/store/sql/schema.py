@@ -8,11 +8,14 @@ Types are written for both databases: `{key}`, `{blob}` and `{clustered}` are fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
 
 from leporello.errors import SchemaTooNew, StoreUnavailable
+from leporello.redact import redact
 from leporello.store.sql.database import Transaction
+from leporello.store.sql.encoding import pack, unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class SqlDialect:
 class Migration:
     name: str
     statements: tuple[str, ...]
+    rewrite: Callable[[Transaction], None] | None = None
+    """What no statement can do, after them."""
 
 
 _KINDS = {"int": "BIGINT", "small": "SMALLINT", "text": "TEXT", "blob": "{blob}"}
@@ -171,12 +176,21 @@ _STATED_VALUES = table(
 def later_migrations(first: int) -> tuple[Migration, ...]:
     """What came after the first release of the schema, numbered from `first` on: the databases began differently."""
     steps = (
-        ("listing", _LISTING),
-        ("inbox", _INBOX_STATEMENTS),
-        ("masked-ledgers", (_UNMASKED_LEDGERS,)),
-        ("stated-values", (_STATED_VALUES.create,)),
+        Migration("listing", _LISTING),
+        Migration("inbox", _INBOX_STATEMENTS),
+        Migration("masked-ledgers", (_UNMASKED_LEDGERS,)),
+        Migration("stated-values", (_STATED_VALUES.create,)),
+        Migration("masked-titles", (), _mask_titles),
     )
-    return tuple(Migration(f"{number:04}-{name}", made) for number, (name, made) in enumerate(steps, first))
+    return tuple(replace(step, name=f"{number:04}-{step.name}") for number, step in enumerate(steps, first))
+
+
+def _mask_titles(tx: Transaction) -> None:
+    """Up to 0.1.0 titles were stored as they were given; since then they are masked when they are written."""
+    for key, ordinal, title in tx.rows("SELECT conversation, ordinal, title FROM sessions WHERE title <> ''"):
+        masked = pack(redact(unpack(title)))
+        if masked != title:
+            tx.run("UPDATE sessions SET title = ? WHERE conversation = ? AND ordinal = ?", masked, key, ordinal)
 
 
 COLUMNS = {owned.name: owned.columns for owned in (_SESSIONS, *_OTHERS, _INBOX, _TURNS, _STATED_VALUES)}
@@ -216,4 +230,6 @@ def apply(tx: Transaction, migration: Migration, dialect: SqlDialect, now: int) 
     tx.run(MIGRATIONS_TABLE)
     for statement in migration.statements:
         tx.run(dialect.fill(statement))
+    if migration.rewrite is not None:
+        migration.rewrite(tx)
     tx.run("INSERT INTO migrations (name, applied) VALUES (?, ?)", migration.name, now)

@@ -143,8 +143,7 @@ def session_record(row: Row) -> SessionRecord:
     """A row of `SELECT_SESSION`; the prompt may be NULL."""
     id, first_id, ordinal, parent, started, ended, reason, first, title, platform, model, owner, custom, prompt = row
     metadata = Metadata(
-        # Stores of earlier versions hold titles as they were given.
-        title=redact(unpack(title)),
+        title=unpack(title),
         platform=unpack(platform),
         model=unpack(model),
         owner=unpack(owner),

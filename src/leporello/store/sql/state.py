@@ -27,8 +27,7 @@ from leporello.store.sql.encoding import (
 )
 from leporello.store.sql.schema import insert
 
-LEDGERS_KEPT = 3
-"""The ledger is a function of the log: older snapshots only save work."""
+LEDGERS_KEPT = 3  # the ledger is a function of the log: older snapshots only save work
 
 
 class Pins(StorePart):

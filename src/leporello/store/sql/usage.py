@@ -64,7 +64,6 @@ class Usage(StorePart):
                 raise unknown(conversation)
 
     def session_totals(self, session: str) -> UsageTotals:
-        """What one session used."""
         with self._db.read() as tx:
             row = tx.row(
                 f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ? AND u.ordinal = ?",  # noqa: S608 - constants

@@ -312,8 +312,7 @@ class SqliteCare(Care):
 
 OLDEST_SQLITE = (3, 35)
 SYNCHRONOUS = ("FULL", "NORMAL", "EXTRA", "OFF")
-APPLICATION_ID = 0x4C45504F
-"""Marks our files: `LEPO`."""
+APPLICATION_ID = 0x4C45504F  # marks our files: `LEPO`
 
 MIGRATIONS = (CORE, INDEX, *later_migrations(3))
 DIALECT = SqlDialect(key="INTEGER PRIMARY KEY AUTOINCREMENT", blob="BLOB", clustered=" WITHOUT ROWID")

@@ -32,7 +32,6 @@ _UNAVAILABLE = {
 
 
 def translate(error: sqlite3.Error, path: str, waited: float) -> LeporelloError:
-    """The error to raise instead."""
     code = getattr(error, "sqlite_errorcode", None)
     # The low byte is the kind, the rest the detail.
     kind = code & 0xFF if isinstance(code, int) else None
@@ -85,15 +84,12 @@ class SqliteTransaction:
 
 
 class SqliteDatabase:
-    """Connections to one file."""
-
     for_update = ""
 
     def __init__(self, path: str, wait: float, synchronous: str, clock: Callable[[], float]) -> None:
         # A process may change its folder while the store is open.
         self.path = os.path.abspath(path)
-        self._file = self.path
-        """What is opened: the file itself, or a copy of it where it can't be read in its place."""
+        self._file = self.path  # what is opened: the file itself, or a copy of it where it can't be read in its place
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self.read_only = False
         self.wants_to_write = False

@@ -101,8 +101,7 @@ class GeneratedSession:
         return [fact for fact in self.of(FactKind.RULE, limit) if fact.alive(limit)]
 
 
-CHARS_PER_TOKEN = 3.0
-"""Of generated text, by the o200k vocabulary; a target in tokens is steered with it."""
+CHARS_PER_TOKEN = 3.0  # of generated text, by the o200k vocabulary; a target in tokens is steered with it
 
 TYPICAL_TOKENS = 380
 
