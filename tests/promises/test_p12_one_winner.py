@@ -113,7 +113,8 @@ def test_what_somebody_compacted_in_the_meantime_is_not_compacted_again(tmp_path
         runtime.hooks.before.append(meanwhile)
         if deferred:
             report = runtime.compactor.do(CompactionJob("a", 0, window=4_000))
-            assert report is not None and report.outcome is Outcome.BLOCKED
+            assert report is not None
+            assert report.outcome is Outcome.BLOCKED
         else:
             assert runtime.compactor.shrink("overflow").committed, "what the other made is as good"
         assert runtime.log.view.generation == runtime.log.store.views.view("a").generation == 1
