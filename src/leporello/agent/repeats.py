@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import ToolCall, parse_json
@@ -40,8 +41,7 @@ _NOISE = lazy_regex(
 )
 
 
-@dataclass(slots=True)
-class Repeats:
+class Repeats(Struct):
     """The calls of one turn. A new call, or an old one with a new result, ends a row of repeats."""
 
     _seen: set[str] = field(default_factory=set)
