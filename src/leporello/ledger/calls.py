@@ -43,6 +43,7 @@ HEADING_CHARS = 72
 ROOT_SHARE = 0.75
 ARGUMENT_CHARS = 80
 _QUOTED = lazy_regex(r"'[^']{0,4000}'|\"[^\"]{0,4000}\"")
+_COMMENT = lazy_regex(r"^[ \t]*#[^\n]*\n?", re.MULTILINE)
 _RUNS_TEXT = lazy_regex(r"\b(?:ba|z)?sh -l?c\b|\b(?:ssh|docker)\b")
 _MAY_EDIT = ("edit", "shell", "read", "list", "search", "other", "git_read")
 _I = re.IGNORECASE
@@ -96,7 +97,8 @@ _TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 def tool_class(name: str, command: str) -> str:
     """What kind of work a call does: by its command when it runs one, else by the tool's name."""
     if command:
-        shell = command if _RUNS_TEXT.search(command) else _QUOTED.sub("''", command)
+        shell = _COMMENT.sub("", command) if "#" in command else command
+        shell = shell if _RUNS_TEXT.search(shell) else _QUOTED.sub("''", shell)
         for label, pattern in _COMMANDS:
             if pattern.search(shell):
                 return label

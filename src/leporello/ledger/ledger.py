@@ -274,6 +274,12 @@ class Ledger:
             self.asks[index] = replace(ask, cancelled=True) if cancelled else replace(ask, answered_by=number)
             following = ask.number
 
+    def was_worked_on(self, place: int) -> bool:
+        """Whether files were changed for a request before the user went on."""
+        begin, end = self.asks[place].number, self.asks[place + 1].number
+        edits = (action for action in self.actions if action.call.edits and not action.failed)
+        return any(begin < action.number < end for action in edits)
+
     def _note_commit(self, number: int) -> None:
         """Files that a commit took in: those that were added by name since the commit before, or else all changed."""
         added: list[str] = []

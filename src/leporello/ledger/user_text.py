@@ -61,6 +61,8 @@ def carries_output(text: str) -> bool:
 
 def strip_injected(text: str) -> str:
     """The text without what a program put there; empty when nothing else is in it."""
+    if text.lstrip().startswith("# "):
+        text = _OPEN_FILES.sub("", text, 1)
     if carries_output(text):
         text = text[: _CARRIED.search(text).start()]  # type: ignore[union-attr]  # it was found just before
     if _BRACKETED.match(text):
@@ -87,6 +89,10 @@ def strip_injected(text: str) -> str:
     kept.append(text[position:])
     words = "".join(kept)
     return _NOTICE.sub("", words).strip() if len(words) < len(text) else text
+
+
+_OPEN_FILES = lazy_regex(r"\A\s*# Context from my IDE\b.{0,20000}?^#+ My request\b[^\n]*\n", re.MULTILINE | re.DOTALL)
+"""Editors put what they have open before the request, under headings."""
 
 
 def _is_template(text: str) -> bool:
@@ -117,7 +123,9 @@ def _blocks(text: str) -> Iterator[str]:
 SHORTEST_TEMPLATE = 600
 _FROM_PLACE = lazy_regex(r"\A\s*[A-Z][\w ]{3,60}: (?:[/~]|[A-Z]:\\)\S{1,400}[ \t]*\n")
 _HEADING = lazy_regex(r"^#{1,4} \S", re.MULTILINE)
-_TAG_LINE = lazy_regex(r"^<(?:(?P<opens>[a-z][\w-]{2,30})>[ \t]*$|/(?P<closes>[a-z][\w-]{2,30})>)", re.MULTILINE)
+_TAG_LINE = lazy_regex(
+    r"^[ \t]{0,16}<(?:(?P<opens>[a-z][\w-]{2,30})>[ \t]*$|/(?P<closes>[a-z][\w-]{2,30})>)", re.MULTILINE
+)
 _WORDS_TAG = lazy_regex(r"user|args|request|query|issue|description", re.IGNORECASE)
 _ARGUMENTS = lazy_regex(
     r"^(?:arguments|user request|user input)[ ]?:[ ]?(?P<given>\S[^\n]{0,2000})", re.MULTILINE | re.IGNORECASE
@@ -402,8 +410,6 @@ _LOOKED_AT = 20
 _ENOUGH = 100_000
 """Characters of one message that are looked at: a title is at its beginning, or it has none."""
 _TAG = lazy_regex(r"</?[A-Za-z][\w:.-]*(?:\s[^<>\n]{0,200})?/?>")
-_REQUEST = lazy_regex(r"^#+ My request\b[^\n]*\n", re.MULTILINE)
-"""Editors put what they have open before the question, under headings."""
 _WORD = lazy_regex(r"[^\W\d_]{2}")
 
 
@@ -432,8 +438,7 @@ def _user_words(text: str) -> str:
     words = strip_injected(text)
     while (less := strip_injected(words)) != words:  # blocks that stood in one line with another
         words = less
-    asked = _REQUEST.search(words)
-    return without_tags(words[asked.end() :] if asked else words)
+    return without_tags(words)
 
 
 def without_tags(text: str) -> str:

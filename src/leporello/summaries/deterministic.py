@@ -434,7 +434,10 @@ def _without_lead_ins(units: list[RankedUnit]) -> list[RankedUnit]:
 
 
 def _decides(text: str) -> bool:
-    """Whether a sentence of the assistant states what was decided or found, with enough of it to be understood."""
+    """Whether a sentence of the assistant states what was decided, with enough of it to be understood.
+
+    What was found out or guessed on the way stands in the index: much of it is refuted later.
+    """
     return (
         len(words_of(text)) >= DECISION_WORDS
         and not text.startswith(("#", "|", ">"))
@@ -442,7 +445,27 @@ def _decides(text: str) -> bool:
         and bool(DECISION.search(text))
         and not INTENT.search(text)
         and not OFFER.search(text)
+        and not _GUESS.search(text)
+        and (_FINDING.search(text) is None or _CHOICE.search(text) is not None)
     )
+
+
+_GUESS = lazy_regex(
+    r"\b(?:might|maybe|perhaps|probably|possibly|presumably|likely|seems?|appears?|suspect|guess|wonder|i bet|could be"
+    r"|would explain|not sure|hypothes[ie]s)\b|可能|也许|大概|应该是",
+    re.IGNORECASE,
+)
+_FINDING = lazy_regex(
+    r"\b(?:issue|problem|bug|error|cause|reason) (?:is|was|would)\b|\b(?:issue|problem|cause)\b\*{0,2}:"
+    r"|\b(?:root cause|turns out|(?:is|are|was|were|looks) (?:correct|fine|optional)"
+    r"|(?:didn['’]t|doesn['’]t|don['’]t|not) (?:work|match|exist|find|compile|pass))\b|原因",
+    re.IGNORECASE,
+)
+_CHOICE = lazy_regex(
+    r"\b(?:instead|rather than|decid(?:e|ed|ing)|decision|chose|chosen|prefer|deliberate(?:ly)?|on purpose|by design"
+    r"|so (?:we|i)\b(?! (?:get|see|have to see))|we (?:keep|use|store|skip|drop|never))\b|决定|选择|采用|改用|而不是",
+    re.IGNORECASE,
+)
 
 
 def merge(facts: Handoff, summary: Handoff) -> Handoff:

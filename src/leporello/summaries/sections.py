@@ -215,7 +215,7 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         and not is_reply(ask.text)
         and not _only_rules(ask)
         and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
-        and (ask.number in recent or not dealt_with(ledger, ask))
+        and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
     ]
     return [_ask_line(ask, OPEN_REASON) for ask in waiting[-MOST_PENDING:]]
 
