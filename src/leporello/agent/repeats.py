@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import ToolCall, parse_json
@@ -51,8 +52,7 @@ _NOISE = lazy_regex(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Digests:
+class _Digests(Struct, frozen=True):
     """What a call is known by."""
 
     asked: str
@@ -74,16 +74,15 @@ class _Digests:
         return (self.form, self.same, *self.alike, self.words, self.numbers)
 
 
-@dataclass(slots=True)
-class Repeats:
+class Repeats(Struct):
     """The calls of one turn. A new call, or an old one with a new result, ends a row of repeats; news the stale row."""
 
     _seen: dict[str, None] = field(default_factory=dict)
     in_a_row: float = 0
     told: bool = False
     stale: float = 0
-    _last: str = field(default="", compare=False)
-    _waited: bool = field(default=False, compare=False)
+    _last: str = ""
+    _waited: bool = False
 
     def note(self, call: ToolCall, result: ToolResult, seconds: float) -> bool:
         """Take in one call; whether it was a repeat."""
@@ -143,7 +142,14 @@ class Repeats:
         return self.in_a_row >= TELL_AFTER + STOP_AFTER or self.stale >= STALE_STOP
 
     def as_dict(self) -> dict[str, Any]:
-        return {"seen": list(self._seen), "in_a_row": self.in_a_row, "told": self.told, "stale": self.stale}
+        return {
+            "seen": list(self._seen),
+            "in_a_row": self.in_a_row,
+            "told": self.told,
+            "stale": self.stale,
+            "last": self._last,
+            "waited": self._waited,
+        }
 
     @classmethod
     def from_dict(cls, kept: Any) -> Self:
@@ -153,7 +159,8 @@ class Repeats:
         row, stale = (
             count if isinstance(count := kept.get(name), int | float) else 0 for name in ("in_a_row", "stale")
         )
-        return cls(dict.fromkeys(map(str, kept["seen"])), row, bool(kept.get("told")), stale)
+        seen, last = dict.fromkeys(map(str, kept["seen"])), str(kept.get("last", ""))
+        return cls(seen, row, bool(kept.get("told")), stale, last, bool(kept.get("waited")))
 
 
 def _failed(result: ToolResult) -> bool:

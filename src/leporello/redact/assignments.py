@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.names import Strength, is_shell_name, strength_of
@@ -84,8 +85,7 @@ _DEFINING = lazy_regex(r"(?:\(\s?(?:setq|def\w{0,10})|(?<![\w.])set)[ ]$")
 _WORD_BEFORE = lazy_regex(r"(?<![A-Za-z])([A-Za-z]{2,16})[ ]$")
 
 
-@dataclass(frozen=True, slots=True)
-class _Assignment:
+class _Assignment(Struct, frozen=True):
     text: str
     name_start: int
     name: str

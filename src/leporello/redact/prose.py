@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.names import KEYS, PASSWORDS, PINS, STEMS
@@ -151,8 +152,7 @@ class _Said(Enum):
     PIN = "pin"
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
+class _Name(Struct, frozen=True):
     start: int
     end: int
     said: _Said

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.values import (
@@ -21,8 +22,7 @@ from leporello.redact.values import (
 _TELLING = "(?:passw|passphrase|secret|token|api_?-?key|pwd)"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """One rule: where `word` stands (in small letters), `pattern` is tried from there; group 1 is the secret."""
 
     kind: str
