@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from leporello.compaction.assemble import assemble, settle
 from leporello.compaction.plan import (
     POINTER_TOKENS,
@@ -86,8 +88,7 @@ class CompactionTask:
         return self.limits.tail_tokens * CHARS_PER_TOKEN
 
 
-@dataclass(frozen=True, slots=True)
-class NewFold:
+class NewFold(Struct, frozen=True):
     """A fold that a compaction wrote: what it says, its text as shown, and the ids of the folds it was made of."""
 
     fold: Fold

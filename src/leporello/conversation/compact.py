@@ -8,8 +8,10 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from leporello.cancel import CancelToken
 from leporello.compaction.pipeline import CompactionResult
@@ -65,8 +67,7 @@ class CompactionJob:
         return cls(**{name: value for name, value in data.items() if name in known})
 
 
-@dataclass(slots=True)
-class CompactionHooks:
+class CompactionHooks(Struct):
     """What a host hangs into the compactions of a conversation."""
 
     summariser: Summariser | None = None

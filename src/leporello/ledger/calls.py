@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.commands import CommandFiles, FileEdit, counted, files_of, patched
@@ -109,8 +110,7 @@ def tool_class(name: str, command: str) -> str:
     return "other"
 
 
-@dataclass(frozen=True, slots=True)
-class CallFacts:
+class CallFacts(Struct, frozen=True):
     """A call in a few words. `path` is the file it works on, when it names one."""
 
     name: str

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import (
@@ -178,8 +179,7 @@ def storable(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierLine:
+class EarlierLine(Struct, frozen=True):
     section: str
     role: str
     """Whose words it says it is, by which it is weighed against other quotations; empty for a plain statement."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import chain
 from operator import mul, truediv
 
 import orjson
+from msgspec import Struct, field
 
+from leporello.files import shipped
 from leporello.lazy_regex import lazy_regex
 
 _OF_ALL = ("information", "length", "rarest_word", "mean_rarity", "new_words", "number", "opening")
@@ -90,8 +90,7 @@ def words_of(text: str) -> list[str]:
     return words
 
 
-@dataclass(slots=True)
-class Vocabulary:
+class Vocabulary(Struct):
     """How many of the messages so far hold a word."""
 
     messages: int = 0
@@ -107,8 +106,7 @@ class Vocabulary:
         return dict(zip(words, [log(total / (count + 0.5)) for count in counts], strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where units come from: who said them, for a result what kind of call, and the size of the whole message."""
 
     role: str
@@ -131,7 +129,7 @@ class Source:
 
 @cache
 def weights(names: tuple[str, ...] = FEATURES) -> tuple[float, ...]:
-    data = orjson.loads(files("leporello.ledger").joinpath("weights.json").read_bytes())
+    data = orjson.loads(shipped("leporello.ledger", "weights.json"))
     return tuple(float(data["weights"][name]) for name in names)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import zstandard
+from msgspec import Struct
 
 from leporello.fingerprint import is_stored_as, stored_fingerprint
 from leporello.lazy_regex import lazy_regex
@@ -57,8 +58,7 @@ class Ask:
     cancelled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """A call that changed something or checked something, and how it ended."""
 
     number: int
@@ -69,14 +69,13 @@ class Action:
     """The line of the output that says how it went, when there is one."""
 
 
-@dataclass(slots=True)
-class FileFacts:
+class FileFacts(Struct):
     path: str
     reads: int = 0
     edits: int = 0
     last: int = 0
-    spans: list[str] = field(default_factory=list)
-    changes: list[str] = field(default_factory=list)
+    spans: list[str] = msgspec.field(default_factory=list)
+    changes: list[str] = msgspec.field(default_factory=list)
     """What the newest edits changed, in a few words."""
     edited: int = 0
     """The message of the newest edit."""
@@ -86,8 +85,7 @@ class FileFacts:
     """The message of the newest commit since its first edit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pinned:
+class Pinned(Struct, frozen=True):
     """A message a person wants kept word for word."""
 
     role: str

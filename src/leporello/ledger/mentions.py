@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from leporello.ledger.sentence_pieces import words_in
 from leporello.ledger.statements import FIGURES, PLAINLY, Statement, Value
@@ -26,8 +27,7 @@ BEFORE_VALUE = 50
 LONGEST_OLD, LONGEST_NEW = 120, 200
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(Struct, frozen=True):
     """A later sentence about what an earlier one says something about."""
 
     since: int

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 
 import msgspec
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
@@ -31,8 +31,7 @@ MOST_SAID, LONGEST_SAID = 300, 200
 """Newest sentences of the user that are looked at for values, and the characters of one that states something."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankedUnit:
+class RankedUnit(Struct, frozen=True):
     number: int
     role: str
     unit: UnitFacts

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from msgspec import Struct
+
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.mentions import Mention, excerpt, relation, speaks_again
@@ -50,8 +52,7 @@ class Change:
     """Whether it may be stated; a guess only says what to show first."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatedRow:
+class StatedRow(Struct, frozen=True):
     """A value as a sentence gives it, and the message that replaced it."""
 
     subject: str
@@ -61,15 +62,13 @@ class StatedRow:
     replaced_by: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     value: str
     since: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
+class _Around(Struct, frozen=True):
     """The message that a statement stands in."""
 
     words: frozenset[str]

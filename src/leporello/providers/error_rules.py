@@ -7,8 +7,9 @@ matches nothing is left to its HTTP status.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 
@@ -26,8 +27,7 @@ class ErrorKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(Struct, frozen=True):
     """A sentence, the kind it proves, and the body it was read from. `cause` is a finer word for the caller."""
 
     kind: ErrorKind
@@ -36,8 +36,7 @@ class Phrase:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SizePattern:
+class SizePattern(Struct, frozen=True):
     """A sentence that states token counts: groups `limit`, `input`, `output` (asked for), `cap` (largest allowed).
 
     `limit` is the window, or the largest input where a provider limits that; `cap` only ever limits the answer;

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from leporello.deprecation import renamed_names
 from leporello.errors import NotFound
@@ -49,8 +51,7 @@ LONGEST_ABOUT = 120
 _LEAST_RARITY = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RecallScope:
+class RecallScope(Struct, frozen=True):
     """Where to look: one conversation (any id of its chain) or all, one tool's calls and results, a time."""
 
     conversation: str | None = None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
@@ -32,8 +33,7 @@ BETWEEN = {1: " ", 2: "\n"}
 """What stands between sentences by the distance of their places: one line, the next line, something left out."""
 
 
-@dataclass(slots=True)
-class Pick:
+class Pick(Struct):
     """Chosen units by message, and what they cost."""
 
     units: dict[int, list[RankedUnit]] = field(default_factory=lambda: defaultdict(list))
@@ -193,8 +193,7 @@ def build(
     return _build(source, _Budget(max(0, int(room * 0.7)), rules, stated), count, focus, summary, ranking)
 
 
-@dataclass(frozen=True, slots=True)
-class _Budget:
+class _Budget(Struct, frozen=True):
     """Tokens of the whole, which shrinks until everything fits, and of what never gives way: rules, values stated."""
 
     total: int

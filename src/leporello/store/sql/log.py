@@ -8,9 +8,10 @@ a row that points to the first one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
 from leporello.events import Span
@@ -61,8 +62,7 @@ _SELECT = f"SELECT m.number, m.created, {_BODY} {_FROM}"
 _SIZES = f"SELECT length({_BODY}), substr({_BODY}, 1, ?) {_FROM}m.number >= ? AND m.number <= ? ORDER BY m.number"
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     hash: bytes
     body: bytes
 
