@@ -83,7 +83,10 @@ _NAME = lazy_regex(r"[A-Z\u00c0-\u00de\u0401\u0410-\u042f](?<=[^\W\d_]\s.|,\s.)\
 
 def words_of(text: str) -> list[str]:
     """The words of a text as they are counted, in order."""
-    (words,) = _words_of_units([text], text.lower())
+    lowered = text.lower()
+    if lowered.isascii():
+        return lowered.translate(_NO_WORD).split()
+    (words,) = _words_of_units([text], lowered)
     return words
 
 

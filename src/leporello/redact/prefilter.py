@@ -16,7 +16,7 @@ from leporello.lazy_regex import lazy_regex
 from leporello.redact.assignments import DIRECTIVES, is_rule, name_around
 from leporello.redact.given import reading
 from leporello.redact.names import HINTS, STEMS, Strength, strength_of
-from leporello.redact.prose import name_at
+from leporello.redact.prose import COMPOUNDED, name_at
 from leporello.redact.shapes import BY_WORD, FED, SHAPE_WORDS
 from leporello.redact.spans import Words, lowered_of, places_of
 from leporello.redact.vendors import VENDOR_WORDS
@@ -181,6 +181,8 @@ def _may_speak(lowered: str, place: int) -> bool:
 def _is_inside_word(text: str, place: int) -> bool:
     before, first = text[place - 1 : place], text[place]
     if first >= "\u3000" or before >= "\u3000" or text[max(0, place - 2) : place] in ("\\n", "\\r", "\\t"):
+        return False
+    if before.isalpha() and text.startswith(COMPOUNDED, place):
         return False
     return before.isalnum() or (before != "" and before in "_.$/@#={")
 
