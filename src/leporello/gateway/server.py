@@ -87,6 +87,7 @@ class Gateway:
         sessions = Sessions(self.store, self.settings, self.choose, plugins=plugins, later=deferred.later, idle=idle)
         upstreams = Upstreams(self.config)
         proxy = Proxy(self.config, self.keys, RequestRewriter(conversations, self.settings), upstreams, self.metrics)
+        sessions.budget = proxy.budget  # what one of them has reserved counts for the other
         background = BackgroundWork(self.queue, deferred, sessions, conversations, idle)
 
         @asynccontextmanager

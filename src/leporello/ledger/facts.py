@@ -27,7 +27,7 @@ from leporello.ledger.importance import Source, Vocabulary, score_units
 from leporello.ledger.rule_phrases import CODE_LIKE
 from leporello.ledger.rules import read
 from leporello.ledger.units import lines_of, placed_sentences, sentences_of
-from leporello.ledger.user_text import carries_output, prose, strip_injected
+from leporello.ledger.user_text import carries_output, is_mostly_quoted, prose, strip_injected
 from leporello.messages import Message, Part, PartKind, ToolCall, is_result, parts_of, role_of, text_of
 from leporello.redact import redact
 
@@ -141,7 +141,7 @@ def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None =
 def _quoted(text: str, units: Sequence[tuple[str, int]]) -> tuple[int, ...]:
     """The places of what a user pasted: code, logs, and what somebody else wrote."""
     own = set(sentences_of(prose(text)))
-    return tuple(place for said, place in units if said not in own or CODE_LIKE.search(said))
+    return tuple(place for said, place in units if said not in own or CODE_LIKE.search(said) or is_mostly_quoted(said))
 
 
 def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> MessageFacts:

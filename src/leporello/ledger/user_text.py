@@ -17,7 +17,7 @@ _CARRIES_WORDS = lazy_regex(
     re.IGNORECASE,
 )
 _OUTPUT = lazy_regex(
-    r"(?:^|[-_:])(?:std(?:out|err)|output|result|results|returncode|observation|log|logs|diff|file|files|document|documents"
+    r"(?:^|[-_:])(?:std(?:out|err)|output|summary|handoff|result|results|returncode|observation|log|logs|diff|file|files|document|documents"
     r"|contents?|page|snippet|selection|context|e?mail|article|transcript|quote|attachment|website|webpage)\Z",
     re.IGNORECASE,
 )
@@ -135,7 +135,7 @@ _ARGUMENTS = lazy_regex(
 def prose(text: str) -> str:
     """The text without what is quoted: fenced code, mails, files, and what stands below a line that says so."""
     text = _FENCE.sub(f"\n{_FENCED}\n", text) if any(fence in text for fence in _FENCES) else text
-    text = "\n".join(_unquoted(text.split("\n"))) if "\n" in text else text
+    text = "\n".join(_unquoted(text.split("\n")))
     text = "\n".join(map(_without_element, text.split("\n"))) if "</" in text else text
     return (
         _SAID.sub(lambda said: said["asked"] or said["given"] or "", text)
@@ -158,7 +158,7 @@ def _unquoted(lines: list[str]) -> Iterator[str]:
         if bare == _FENCED:
             quoted = file
             continue
-        if file and _FILE_END.match(bare):
+        if file and (_FILE_END.match(bare) or _USER_AGAIN.match(bare)):
             file = quoted = False
             continue
         if quoted and not file and (_comments(bare) or (short and not bare)):
@@ -169,20 +169,55 @@ def _unquoted(lines: list[str]) -> Iterator[str]:
             _FILE_HEAD.match(bare) or _is_mail(lines, place) or (place < closes and _BEGINS.match(bare))
         ):
             file = quoted = True
+        if not quoted and _is_claimed(bare, lines):
+            file = quoted = True
         # Markdown's other way to set off a block.
         code = line.startswith(("    ", "\t")) and (
             code or (own.endswith(("?", "？")) and not lines[place - 1].strip())
         )
-        if (bare[:1] in _MARKS and _MARKED.match(bare)) or _PRINTED.match(bare):
+        if not quoted and _is_prompt(bare):
+            quoted, short = True, bool("".join(lines[place + 1 : place + 2]).strip())
+        elif _is_marked(bare):
             # It says for itself that it is quoted: what follows may be the answer to it.
             quoted = file
         elif not quoted and not code and place not in documents:
             yield line
             own = bare or own
             quoted = _announces(lines, place) or _FORWARDED.match(bare) is not None
-            quoted = quoted or ((bare[:1] in _PROMPTS or "@" in bare[:40]) and _PROMPT.match(bare) is not None)
             # Without an empty line behind its heading it is one paragraph.
             short = quoted and bool("".join(lines[place + 1 : place + 2]).strip())
+
+
+def is_mostly_quoted(sentence: str) -> bool:
+    """Whether most of it stands in quotation marks and is a sentence of its own."""
+    return any(
+        2 * len(found[0]) > len(sentence) and _SENTENCE.search(found[0].rstrip("\"“”»」'")) is not None
+        for found in _QUOTATIONS.finditer(sentence)
+    )
+
+
+def is_reported(sentence: str) -> bool:
+    """Whether a sentence tells what a page, a tool or somebody else says."""
+    return _REPORTED.match(sentence) is not None
+
+
+def _is_prompt(bare: str) -> bool:
+    may_be = bare[:1] in _PROMPTS or "@" in bare[:40] or bare[1:3] == ":\\"
+    return may_be and _PROMPT.match(bare) is not None
+
+
+def _is_marked(bare: str) -> bool:
+    if bare[:1] in _MARKS and _MARKED.match(bare):
+        return True
+    return _PRINTED.match(bare) is not None or _LABELLED_ROLE.match(bare) is not None
+
+
+def _is_claimed(bare: str, lines: list[str]) -> bool:
+    """Whether a line claims that another role speaks below it, or that a summary follows."""
+    if bare[:1] not in "<[#" or _CLAIMED.match(bare) is None:
+        return False
+    # Somebody's own specification may have a heading "System"; a list of roles has others beside it.
+    return bare[:1] != "#" or any(_ROLE_HEADING.match(line.strip()) for line in lines)
 
 
 def _announces(lines: list[str], place: int) -> bool:
@@ -346,11 +381,33 @@ _FILE_HEAD = lazy_regex(
 _BEGINS = lazy_regex(r"(?:[-=#*<]{2,}|\[) ?(?:begin|start|beginn|anfang|début|inicio|pasted?|quoted?)\b", re.IGNORECASE)
 """Counts only where something ends below it."""
 _FILE_END = lazy_regex(
-    r"(?:(?:[-=#*<]{2,}|\[) ?(?:/|(?:end|eof|ende|fin)\b)|# ?end of file)[^\n]{0,80}$", re.IGNORECASE
+    r"(?:(?:[-=#*<]{2,}|\[{1,2}) ?(?:/|(?:end|eof|ende|fin)\b)|# ?end of file)[^\n]{0,80}$", re.IGNORECASE
 )
-_PROMPT = lazy_regex(r"(?:[$❯➜%]|PS [A-Za-z]:[^\n>]{0,80}>|[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^\n$#]{0,80}[$#]) \S|@@ -\d")
+_CLAIMED = lazy_regex(
+    r"""<\|(?:im_start\|>|start_header_id\|>)?\s{0,2}(?:system|assistant|developer|tool)\b
+    | \[{1,2}\s?(?:system|assistant|developer|tool)\b[^\]\n]{0,40}\]{1,2}$ | <<SYS>>
+    | \[[^\]\n]{0,40}\b(?:summary|compaction|handoff|earlier[ ](?:turns|messages|conversation)
+      |conversation[ ]so[ ]far)\b[^\]\n]{0,60}\]$
+    | \#{1,4}[ ](?:system|assistant|developer)(?:[ ](?:prompt|message|note))?[ ]?:?$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ROLE_HEADING = lazy_regex(r"#{1,4} (?:user|human|instruction)s?[ ]?:?$", re.IGNORECASE)
+_USER_AGAIN = lazy_regex(
+    r"#{1,4} (?:user|human)[ ]?:?$|<\|im_start\|>user\b|\[{1,2}user\]{1,2}$|(?:user|human)[ ]?:[ ]?$", re.IGNORECASE
+)
+_LABELLED_ROLE = lazy_regex(
+    r"(?:system|developer|assistant)(?: (?:note|message|prompt))?[ ]?[:：][ ]?(?:\S+[ ]){2}\S|@[\w.-]{1,30}:[ ]\S"
+    r"|(?:system|developer|assistant)(?: (?:note|message|prompt))?[ ]?[:：][ ]?[^\x00-\u2e7f]"
+    r"|[A-Z][A-Z0-9]{1,9}-\d{1,6}:[ ]\S|(?:In|Out)[ ]?\[\d{1,4}\]:[ ]",
+    re.IGNORECASE,
+)
+"""What a line says that somebody else's words follow in it: a role, a person in a chat, a ticket, a notebook."""
+_PROMPT = lazy_regex(
+    r"(?:[$❯➜%]|>>>|PS [A-Za-z]:[^\n>]{0,80}>|[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^\n$#]{0,80}[$#])[ ]{1,3}\S|@@ -\d"
+    r"|[A-Za-z]:\\[^\n>]{0,80}>[ ]?\S"
+)
 """A command at a shell's prompt, or a piece of a diff: what follows is not the user's."""
-_PROMPTS, _MARKS = frozenset("$❯➜%P"), frozenset("[0123456789>/<{")
+_PROMPTS, _MARKS = frozenset("$❯➜%P@>"), frozenset("[0123456789>/<{")
 _MARKED = lazy_regex(
     r"""\[?\d{1,2}:\d\d(?::\d\d)?(?:[ ]?[ap]m)?\]?[ ,-]{0,3}<?[\w.@-]{1,30}(?:[ ][\w.-]{1,20})?>?:[ ]
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | > | //[ ] | /\* | <!-- | \{[ ]?"[\w-]{1,40}"[ ]?:""",
@@ -363,17 +420,26 @@ _QUOTATION = (
     r"""(?:"[^"\n]{1,600}+"|“[^”\n]{1,600}+”|„[^“”\n]{1,600}+[“”]|«[^»\n]{1,600}+»|「[^」\n]{1,600}+」"""
     r"""|'(?:[^'\n]|(?<=\w)'(?=\w)){1,600}+')[.!]?"""
 )
+_QUOTATIONS = lazy_regex(_QUOTATION)
+_REPORTING = r"""(?:(?:it|(?:the|this|that|its|their|our|my)[ ](?:[\w'-]{1,24}[ ]){0,2}?
+      (?:page|(?:web)?site|file|readme|docs?|documentation|comment|tool|server|output|response|log|e?mail|message|ticket|issue|note|screenshot|text|result|article
+      |document|model|assistant|agent|user|plugin)|(?:mcp|tool|api|web)(?:[ ][\w-]{1,20}){0,2})
+      [ ](?:just[ ])?(?:says?|said|reads?|states?|claims?|contains?|told|tells|answers|answered|returns?|returned)
+      (?:[ ](?:me|us|you|this|that|the|following|text|in|its|[a-z]{1,12})){0,4}[ ]?[:：][ ])"""
+"""Somebody or something else speaks: `the page says: ...`."""
 _SAID = lazy_regex(
     rf"""(?:(?<![^\n])|(?<=[.!?][ ]))(?!(?:do|follow|use|as|like|what|i)[ ])(?:[\w'’@.-]{{1,30}}[ ]){{1,3}}
       (?:wrote|writes|said|says|states|reads|commented|schrieb|schreibt|sagte?|écrit|dit|dice|dijo|escribi[óo]|disse
         |scrive|написал\w?|пишет|говорит)(?:[ ][\w-]{{1,20}}){{0,3}}[ ]?[:,]?[ ]{_QUOTATION}
     | (?:写着|写道|说|称|書いて)[:：]?[ ]?{_QUOTATION}
+    | (?<![^\n])[-*• ]{{0,4}}{_REPORTING}\S[^\n]{{0,2000}}+
     | (?P<asked>\b(?:this|my|our)[ ](?:system[ ])?prompt\b[^\n"“„«]{{0,30}}[?:][ ]){_QUOTATION}
     | (?P<given>^[ \t]{{0,8}}(?:please[ ]|bitte[ ])?(?:translate|übersetze?|tradui[st]|traduce|traduza|traduci|переведи
         |proofread|rephrase|paraphrase|summari[sz]e)\b[^\n:：]{{0,40}}[:：][ ])\S[^\n]{{0,2000}}+""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 """A sentence that gives somebody else's words, and the text that a line asks to be worked on."""
+_REPORTED = lazy_regex(rf"[-*• ]{{0,4}}{_REPORTING}", re.IGNORECASE | re.VERBOSE)
 _BROUGHT = lazy_regex(
     r"""(?:^|\W)(?:(?:here(?:'s|[ ]is|[ ]are)|this|these|following|got|received|below|summari[sz]e|translate
       |forwarded|dies\w{0,2}|folgende\w?|hier[ ]ist
@@ -387,7 +453,11 @@ _BROUGHT = lazy_regex(
     | https?://\S{1,200} | (?:issue|pr|ticket)[ ]\#?\d{1,8}[^\n]{0,60} | \(author:[^()\n]{1,60}\)
     | (?:improve|rewrite|review|rate|shorten|proofread|rephrase|polish|critique)[ ][^\n:]{0,40}?
       (?:prompt|instructions|paragraph|policy|guidelines|spec)\b[^\n:]{0,30}
-    | (?:output|contents?)[ ]of[ ][^\n:]{1,80})
+    | (?:add|append|insert|put|write|paste)[ ][^\n:]{0,60}?\b(?:to|into|in)[ ][^\n:]{0,40}?[\w/-]{1,60}\.\w{1,5}\b
+      [^\n:]{0,20}
+    | (?:output|contents?)[ ]of[ ][^\n:]{1,80} | (?:search|query|ocr|scan|tool|function)[ ]results?[^\n:]{0,40}
+    | (?:ocr|results?|transcription|text)[ ](?:of|from)[ ](?:[\w'-]{1,24}[ ]){0,4}?
+      (?:scan|screenshot|image|picture|photo|pdf|tool|search|query|page|recording|video|call|api))
     [:：]$
     | ^(?!I[ ])@?[\w.-]{1,40}[ ](?:[\w.-]{1,20}[ ])?(?:wrote|said|says|commented|replied|posted|schrieb|écrit|escribió)
       [^\n:]{0,40}[:：]$
