@@ -107,6 +107,25 @@ class RequestsPerAddress:
             _decrease(self._active, address)
 
 
+ONCE = frozenset((b"authorization", b"x-api-key", b"host", b"origin", b"content-encoding", b"x-leporello-conversation"))
+
+
+class SingleHeaders:
+    """Refuses a request that says twice who sends it or what it is.
+
+    Of two keys a proxy in front may have looked at one and we at the other.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        once = Counter(name for name, _ in scope["headers"] if name in ONCE) if scope["type"] == "http" else Counter()
+        twice = next((name.decode() for name, count in once.items() if count > 1), "")
+        error = ApiError(400, "duplicate_header", f"The header {twice} may stand in a request only once.")
+        await (error.response() if twice else self._app)(scope, receive, send)
+
+
 def client_address(host: str) -> str:
     """What counts as one client: an IPv4 address, or the network of an IPv6 address."""
     try:
@@ -189,12 +208,16 @@ class Gate:
         return found
 
 
-async def read_body(receive: Receive, most: int, patience: float, encoding: str = "") -> bytes:
+async def read_body(
+    receive: Receive, most: int, patience: float, encoding: str = "", announced: str | None = None
+) -> bytes:
     """The whole body, unpacked; refused beyond `most` bytes before or after unpacking.
 
     A slow client may take as long as it needs while it sends; one that is silent for `patience` seconds, or falls that
-    far behind `SLOWEST` bytes a second, is given up.
+    far behind `SLOWEST` bytes a second, is given up. One that announces more than `most` is not waited for.
     """
+    if announced and announced.isdigit() and int(announced[:20]) > most:
+        raise _too_large(most)
     pieces: list[bytes] = []
     size = 0
     clock = asyncio.get_running_loop().time

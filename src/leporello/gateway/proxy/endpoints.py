@@ -184,7 +184,8 @@ class ProxyEndpoint:
             if scope["method"] == "POST":
                 config = self.proxy.config
                 encoding = headers.get("content-encoding", "").strip().lower()
-                data = await read_body(receive, config.max_body, config.body_timeout, encoding)
+                announced = headers.get("content-length")
+                data = await read_body(receive, config.max_body, config.body_timeout, encoding, announced)
             model = str(scope.get("path_params", {}).get("model", "")).strip("/")
             call = ProxyCall(headers, client, data, scope.get("query_string", b""), model)
             work = asyncio.create_task(self.serve(call, outlet, entry))
