@@ -42,6 +42,8 @@ _TYPE_KEYS = ("media_type", "mime_type", "format")
 
 def media_of(message: Message) -> tuple[str, ...]:
     """What each picture, document or recording of a message is."""
+    if isinstance(message.get("content"), str):
+        return ()
     return tuple(told(part) for part in parts_of(message) if part.kind in _MEDIA)
 
 
@@ -152,8 +154,10 @@ def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> 
     failed = looks_failed(text)
     lines = lines_of(text)
     scores = score_units(vocabulary, Source("tool", len(text), len(lines), call.work), lines)
-    places = range(len(lines))
-    best = sorted(sorted(places, key=lambda place: (-scores[place], place))[:UNITS_PER_RESULT])
+    best: Sequence[int] = range(len(lines))
+    if len(lines) > UNITS_PER_RESULT:
+        # Of lines with one score the first come first, in this order too.
+        best = sorted(sorted(best, key=scores.__getitem__, reverse=True)[:UNITS_PER_RESULT])
     return MessageFacts(
         role="tool",
         units=tuple(UnitFacts(*lines[place], scores[place]) for place in best),

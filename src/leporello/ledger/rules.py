@@ -219,6 +219,7 @@ def _weigh_up(found: set[str], said: str) -> None:
         found.discard("trade")
 
 
+@lru_cache(maxsize=8192)
 def language_of(text: str) -> str:
     """The language a text is written in, English where nothing tells."""
     for script, language in _SCRIPTS:

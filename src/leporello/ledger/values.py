@@ -146,7 +146,7 @@ class Values:
         said_before: list[Statement] = []
         # The output of programs states nothing; its settings are taken in by `set`.
         for text in islice(sentences, MOST_PER_MESSAGE) if role != "tool" else ():
-            if SHORTEST <= len(text) <= LONGEST and all(m not in text for m in (MARK, LATER, SEE)):
+            if SHORTEST <= len(text) <= LONGEST and not (MARK in text or LATER in text or SEE in text):
                 # What an assistant reads out is not what it says.
                 is_own = role != "assistant" or not is_reported(text)
                 said = read(text, number, role, before) if is_own else None
