@@ -272,13 +272,13 @@ _PROMPT = lazy_regex(
     r"(?:[$❯➜%]|>>>|PS [A-Za-z]:[^\n>]{0,80}>|[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^\n$#]{0,80}[$#])[ ]{1,3}\S|@@ -\d"
     r"|[A-Za-z]:\\[^\n>]{0,80}>[ ]?\S"
 )
+"""A command at a shell's prompt, or a piece of a diff: what follows is not the user's."""
 _RUN = lazy_regex(
     r"(?:cat|tail|head|less|type|(?:kubectl|docker|podman)[ ]logs|journalctl|curl)[ ][^\n:]{0,60}?"
     r"(?=\S{0,40}[./\d-])[\w/.-]{3,80}"
     r"(?:[ ](?:gives|says|shows|prints|returns)(?:[ ]me)?:?)?$"
 )
 """A command that reads, alone in its line: what follows is what it read."""
-"""A command at a shell's prompt, or a piece of a diff: what follows is not the user's."""
 _RUNS = frozenset("cthlkdpj")
 _PROMPTS, _MARKS = frozenset("$❯➜%P@>"), frozenset("[0123456789>/<{")
 _MARKED = lazy_regex(
