@@ -25,9 +25,9 @@ import numpy as np
 
 from leporello.ledger import rule_score
 from leporello.ledger.language import language_of
+from leporello.ledger.quoted import prose
 from leporello.ledger.rule_score import PLACES, places_of, signs_of
 from leporello.ledger.rules import LEAST_SCORE, company_of, rule_sentences, said_in
-from leporello.ledger.user_text import prose
 from leporello.testing.sessions.story import rule_words, slots
 from tests.ledger import conflicts, corpus, phrasings
 

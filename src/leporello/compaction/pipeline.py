@@ -312,9 +312,11 @@ def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str
     messages = _sent(folded.shown)
     narrative = folded.summary
     after = foldable(job, messages)
-    # What the input had already is the caller's affair; a compaction adds no fault of its own.
-    given = {v.fault for v in validate([item.message for item in job.items])} & TOLERATED
-    broken = [v for v in validate(messages) if v.fault not in given]
+    broken = validate(messages)
+    if broken:
+        # What the input had already is the caller's affair; a compaction adds no fault of its own.
+        given = {v.fault for v in validate([item.message for item in job.items])} & TOLERATED
+        broken = [v for v in broken if v.fault not in given]
     if broken:
         reason = f"The folded list would be refused: {broken[0]}"
         return _refused(job, Outcome.FAILED, reason, before, summary=narrative)

@@ -282,9 +282,17 @@ def result_text(message: Message) -> str:
     return text
 
 
+_EXIT_CHARS = 300
+
+
 def exit_code(text: str) -> int | None:
     """The exit code a result states, looked for at both ends."""
-    for piece in (text[:300], text[-300:]):
+    return _stated_exit(text[:_EXIT_CHARS], text[-_EXIT_CHARS:])
+
+
+@lru_cache(maxsize=64)
+def _stated_exit(head: str, tail: str) -> int | None:
+    for piece in (head, tail) if tail != head else (head,):
         if match := _EXIT.search(piece):
             return int(next(group for group in match.groups() if group is not None))
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.rule_score import vocabulary
 
@@ -43,6 +45,7 @@ _SCRIPTS = (
 )
 
 
+@lru_cache(maxsize=8192)
 def language_of(text: str) -> str:
     """The language a text is written in, English where nothing tells."""
     for script, language in _SCRIPTS:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.mentions import Mention, excerpt, relation, speaks_again
+from leporello.ledger.quoted import is_reported
 from leporello.ledger.sentence_pieces import plain_words, words_in
 from leporello.ledger.statements import FIGURES, Statement, read, settings
 from leporello.ledger.value_matching import FEW, RARE, Weight, replaced
@@ -145,8 +146,10 @@ class Values:
         said_before: list[Statement] = []
         # The output of programs states nothing; its settings are taken in by `set`.
         for text in islice(sentences, MOST_PER_MESSAGE) if role != "tool" else ():
-            if SHORTEST <= len(text) <= LONGEST and all(m not in text for m in (MARK, LATER, SEE)):
-                said = read(text, number, role, before)
+            if SHORTEST <= len(text) <= LONGEST and not (MARK in text or LATER in text or SEE in text):
+                # What an assistant reads out is not what it says.
+                is_own = role != "assistant" or not is_reported(text)
+                said = read(text, number, role, before) if is_own else None
                 if said is not None:
                     said_before.append(said)
                 if role == "assistant":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -432,16 +433,17 @@ def _without_lead_ins(units: list[RankedUnit]) -> list[RankedUnit]:
     ]
 
 
+@lru_cache(maxsize=2048)
 def _decides(text: str) -> bool:
     """Whether a sentence of the assistant states what was decided, with enough of it to be understood.
 
     What was found out or guessed on the way stands in the index: much of it is refuted later.
     """
     return (
-        len(words_of(text)) >= DECISION_WORDS
-        and not text.startswith(("#", "|", ">"))
+        not text.startswith(("#", "|", ">"))
         and not text.rstrip("*_ ").endswith((":", "?"))
         and bool(DECISION.search(text))
+        and len(words_of(text)) >= DECISION_WORDS
         and not INTENT.search(text)
         and not OFFER.search(text)
         and not _GUESS.search(text)
