@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from leporello.ledger.ledger import Ledger
@@ -83,3 +86,26 @@ def test_a_statement_is_kept_where_it_is_all_somebody_says() -> None:
             ledger.add(number, {"role": "user", "content": said})
         found.append([rule.text for rule in ledger.rules if rule.number == 2])
     assert found == [[fact], []]
+
+
+def test_a_score_does_not_depend_on_the_seed_of_hashes() -> None:
+    program = (
+        "from leporello.ledger.rule_score import score;"
+        f"print([score(text, language) for language, text in {sorted(RULES.items())!r}])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert printed == {f"{[score(text, language) for language, text in sorted(RULES.items())]}\n"}
+
+
+def test_leave_ends_a_ban_whether_or_not_it_is_kept_itself() -> None:
+    ledger = Ledger()
+    for number, said in enumerate(
+        ("Never restart the api server.", "You may restart the api server. What did it log?"), 1
+    ):
+        ledger.add(number, {"role": "user", "content": said})
+    assert "Never restart the api server." not in [rule.text for rule in ledger.active_rules]
