@@ -361,6 +361,7 @@ FURTHER = [
 """Written after the patterns; 86 of the 100 were recognised at the first try, the others since."""
 
 FURTHER_NOT_RULES = [
+    "The oboe lesson moved, a Felix comes to our place now.",
     "El ayuntamiento quiere prohibir los patinetes en el centro.",
     "The bug only happens on Linux.",
     "Ça ne marche pas sur ma machine.",

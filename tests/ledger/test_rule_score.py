@@ -100,12 +100,3 @@ def test_a_score_does_not_depend_on_the_seed_of_hashes() -> None:
         for seed in ("1", "2")
     }
     assert printed == {f"{[score(text, language) for language, text in sorted(RULES.items())]}\n"}
-
-
-def test_leave_ends_a_ban_whether_or_not_it_is_kept_itself() -> None:
-    ledger = Ledger()
-    for number, said in enumerate(
-        ("Never restart the api server.", "You may restart the api server. What did it log?"), 1
-    ):
-        ledger.add(number, {"role": "user", "content": said})
-    assert "Never restart the api server." not in [rule.text for rule in ledger.active_rules]
