@@ -11,6 +11,7 @@ from leporello.lazy_regex import lazy_regex
 from leporello.redact.values import (
     is_card,
     is_chosen,
+    is_chosen_in_prose,
     is_literal,
     is_opaque_literal,
     is_pair,
@@ -372,7 +373,7 @@ SHAPES: tuple[Shape, ...] = (
             r"[\w.@-]{2,64}[ ]?(?:[/:|]|and|und|et|with|mit|y|e)[ ]([^\s\"'`,;]{4,128})(?=[\s.,;]|$)",
             re.I,
         ),
-        is_chosen,
+        is_chosen_in_prose,
     ),
     Shape(
         "login",
