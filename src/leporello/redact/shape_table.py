@@ -18,6 +18,7 @@ from leporello.redact.values import (
     is_password_literal,
     is_strange,
     is_word_given,
+    is_worded,
 )
 
 _TELLING = "(?:passw|passphrase|secret|token|api_?-?key|pwd)"
@@ -184,7 +185,7 @@ SHAPES: tuple[Shape, ...] = (
         "command",
         (" -p ", " -w ", " -a ", " -k ", " -x ", " -n ", " -pw "),
         lazy_regex(r"""\s-(?:pw|[pPwaAkKxXN])[ ]["']?([^\s"'$<{(-][^\s"']{3,128}+)"""),
-        is_chosen,
+        lambda value: is_chosen(value) or is_worded(value),
         behind=tuple(
             (
                 "docker login|podman login|helm registry login|az login|redis-cli|sqlcmd|bcp |ldap"
