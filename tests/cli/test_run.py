@@ -69,6 +69,33 @@ def test_commands_alone_leave_no_conversation(run: RunCli, command: str) -> None
     assert kept() == []
 
 
+def test_commands_that_call_no_model_need_no_key(run_cli: RunCli, run: RunCli) -> None:
+    """Neither a key nor a model; they know the window of the model that is named or was recorded."""
+    assert run_cli("run", "/help").code == 0
+    assert "of 200,000 tokens" in run_cli("run", "--model", "claude-sonnet-4-5", "/context").out
+    run("hello")
+    assert run_cli("run", "--resume", kept()[0].id, "/usage").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("hello",), ("leporello setup", "--model scripted:demo", "setup --local")),
+        (("hello", "--model", "claude-sonnet-4-5"), ("ANTHROPIC_API_KEY", "leporello setup", "keys.yaml")),
+        (("hello", "--model", "gpt-4.1"), ("OPENAI_API_KEY",)),
+        (("hello", "--model", "nonsense"), ("--set model.provider=anthropic", "--set model.base_url=http")),
+        (("/nope",), ("leporello setup",)),
+    ],
+)
+def test_without_a_model_the_error_says_how_to_get_one(
+    run_cli: RunCli, arguments: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    ran = run_cli("run", *arguments)
+    assert ran.code == 2
+    assert all(words in ran.err for words in named), ran.err
+    assert kept() == []
+
+
 def test_a_conversation_of_somebody_else_stays(run: RunCli) -> None:
     """Also an empty one: only what was begun here for nothing is taken away."""
     with open_store(str(Home.from_environment().path / "leporello.db")) as store:

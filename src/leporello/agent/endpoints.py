@@ -62,8 +62,9 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     name = model or settings.model.default
     if not name:
         raise NoModel(
-            "No model is set. Set model.default in config.yaml or give --model NAME; for a server of your own also "
-            "model.base_url. Without a key: leporello setup --local, then --model local."
+            "No model is set. `leporello setup` asks for provider, model and key and saves them; --model NAME takes "
+            "one for this time, for a server of your own with model.base_url. Without a key: leporello setup --local, "
+            "then --model local; or --model scripted:demo, a script that shows how it works."
         )
     if name == LOCAL:
         own = local_provider(settings.home.models_dir)
@@ -79,6 +80,12 @@ def choose_model(settings: Settings, model: str | None = None) -> Chosen:
     return Chosen(
         name, provider, who, wanted.base_url, window, choose_dialect(wanted, who).name, vendor_searches=searches
     )
+
+
+def without_model(model: str) -> Chosen:
+    """For commands that call none: the model's window is known, and nobody is asked anything."""
+    name = model or f"{SCRIPTED_PREFIX}demo"
+    return Chosen(name, demo_provider(f"{SCRIPTED_PREFIX}demo"), SCRIPTED, served_window=own_window(name))
 
 
 def offered_models(settings: Settings, model: str) -> list[str]:
@@ -214,8 +221,9 @@ def endpoint(settings: Settings, model: str, place: ModelAddress) -> ProviderCho
     key = (settings.api_key(name) if known and belongs else None) or ""
     if not key and who in ADDRESSES and _same_origin(address, ADDRESSES[who]):
         raise NoModel(
-            f"There is no key for {who}, which serves {model}. Set its environment variable or put it into "
-            f"{settings.home.keys_file}; `leporello config` shows where each key is looked for."
+            f"There is no key for {who}, which serves {model}. `leporello setup` asks for it and saves it; or set "
+            f"{known.key_env if known and known.key_env else 'its environment variable'}, or put it into "
+            f"{settings.home.keys_file}."
         )
     dialect = known.api_mode if known and (is_named or not place.base_url) else AUTO
     # An address that follows from the model's name alone is left out: learned limits are kept without it.

@@ -9,7 +9,7 @@ import click
 
 from leporello.agent.agent import Agent
 from leporello.agent.commands import COMMANDS, answer_command, parse_known, plugin_commands, title_of
-from leporello.agent.endpoints import choose_model
+from leporello.agent.endpoints import Chosen, choose_model, without_model
 from leporello.agent.events import ENDINGS, AgentEvent, Compacted, Notice, TextDelta, ToolFinished, ToolStarted
 from leporello.agent.session import open_agent
 from leporello.chat.app import FILE_COMMANDS, end_conversation, newest_conversation
@@ -25,7 +25,8 @@ from leporello.cli.context import (
     utf8_text,
 )
 from leporello.cli.store_access import find
-from leporello.errors import ConfigError, LeporelloError
+from leporello.config import Settings
+from leporello.errors import ConfigError, LeporelloError, NoModel
 from leporello.present.output import dim, json_option, json_text, note, warn
 from leporello.present.records import ROUTINE, compaction_line, usage_line
 from leporello.store import open_store
@@ -48,7 +49,6 @@ def command(context: CommandContext, /, prompt: str, as_json: bool, **given: Any
         raise click.UsageError("PROMPT is empty: write what the agent should do.")
     options = AgentOptions(**given)
     settings = options.settings(context)
-    chosen = choose_model(settings)
     person = sys.stdin.isatty() and sys.stderr.isatty()
     with open_store(settings.store_url) as store:
         id = None
@@ -56,6 +56,7 @@ def command(context: CommandContext, /, prompt: str, as_json: bool, **given: Any
             id = find(store, options.resume).id
         elif options.go_on:
             id = newest_conversation(store, "Start one without --continue.")
+        chosen = _chosen(settings, text, store.conversations.resolve(id).metadata.model if id is not None else "")
         ask = PlainUi(person).ask if person else None
         agent = open_agent(settings, chosen, store=store, id=id, workdir=options.workdir, ask=ask, background=False)
         if id is not None:
@@ -64,6 +65,17 @@ def command(context: CommandContext, /, prompt: str, as_json: bool, **given: Any
             return _answer(agent, text, as_json)
         finally:
             end_conversation(agent, store, note, begun=id is None)
+
+
+def _chosen(settings: Settings, prompt: str, recorded: str) -> Chosen:
+    """The model that is set. A command calls none (`/compress` writes its summary by rule then), so it needs no key."""
+    try:
+        return choose_model(settings)
+    except NoModel:
+        known = {**COMMANDS, **FILE_COMMANDS}
+        if (parse_known(prompt, known) or ("",))[0] not in known:
+            raise
+        return without_model(settings.model.default or recorded)
 
 
 def _answer(agent: Agent, prompt: str, as_json: bool) -> ExitCode:

@@ -161,7 +161,9 @@ def choose_provider(settings: ProviderChoice) -> str:
     if vendor in ADDRESSES:
         return vendor
     raise ConfigError(
-        f"The name {settings.model!r} does not say who serves the model. Set model.provider or model.base_url."
+        f"The name {settings.model!r} does not say who serves the model. Names such as claude-sonnet-4-5, gpt-5.2 or "
+        "openrouter/NAME do; otherwise say who: --set model.provider=anthropic (or openai, openrouter), or "
+        "--set model.base_url=http://127.0.0.1:8080/v1 for a server of your own."
     )
 
 
