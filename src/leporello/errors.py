@@ -116,3 +116,8 @@ class StoreCorrupt(StoreError):
 
 class SchemaTooNew(StoreError):
     """The store was written by a newer Leporello."""
+
+
+def how_to_install(extra: str) -> str:
+    """How to install what an error misses, from a package index and from a clone."""
+    return f"pip install 'leporello[{extra}]' (from a clone of it: pip install 'PATH/OF/CLONE[{extra}]')"

@@ -83,7 +83,7 @@ def test_a_fixed_part_that_cannot_fit_is_exit_4(tmp_path: Path, run_cli) -> None
         ("7", "contains a number"),
         ('[{"role": "user", "content": "a"}, 5]', ": m2:"),
         ('[{"role": "wizard", "content": "a"}]', ": m1:"),
-        ("", "line 1"),
+        ("", "is empty"),
         ("[" * 100_000, "nested"),
     ],
 )
@@ -103,7 +103,7 @@ def test_bad_input_is_one_line_that_says_where_and_writes_nothing(
 def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path, run_cli) -> None:
     ran = run_cli("compress", str(tmp_path / "nowhere.json"))
     assert ran.code == 2
-    assert "No such file" in ran.err
+    assert "there is no such file" in ran.err
 
 
 def test_out_is_written_whole_or_not_at_all(long_list: Path, run_cli) -> None:

@@ -114,7 +114,9 @@ def test_the_extra_is_named(extra: str, call: tuple[str, ...], place: Path) -> N
     hidden = _packages("openai") | _packages("anthropic") | _packages(extra) if extra == "local" else _packages(extra)
     ran = _run(place, hidden, call)
     assert "Traceback" not in ran.stderr
-    assert f"pip install 'leporello[{extra}]'" in ran.stderr.strip().splitlines()[-1]
+    said = ran.stderr.strip().splitlines()[-1]
+    assert f"pip install 'leporello[{extra}]'" in said
+    assert f"from a clone of it: pip install 'PATH/OF/CLONE[{extra}]'" in said
     assert ran.returncode == 2
 
 

@@ -207,6 +207,8 @@ def read_json_file(path: Path) -> Any:
     """The JSON value of a file; None when it is not JSON."""
     try:
         data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise InputError("there is no such file or folder", str(path)) from error
     except OSError as error:
         raise InputError(f"can't be read: {error.strerror or error}", str(path)) from error
     return parse_json(decode_text(data, str(path)).text)
@@ -257,4 +259,5 @@ def session_file(session: str, folder: Path, bank: Path | None = None) -> Path:
     for candidate in candidates:
         if session and candidate.is_file():
             return candidate
-    raise InputError(f"its session {session!r} is not under {folder}", str(bank or "bank"))
+    where = "here" if folder == Path() else f"under {folder}"
+    raise InputError(f"its session {session!r} is not {where}; --sessions DIR names its folder", str(bank or "bank"))

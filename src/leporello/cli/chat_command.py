@@ -14,7 +14,7 @@ from leporello.chat.ui import ChatOptions
 from leporello.cli import ExitCode
 from leporello.cli.context import WAYS, AgentOptions, CommandContext, agent_options, pass_context
 from leporello.config import can_redraw
-from leporello.errors import NoModel
+from leporello.errors import NoModel, how_to_install
 from leporello.present.output import note
 
 _EXTRA = ("prompt_toolkit", "rich")
@@ -38,7 +38,7 @@ def command(context: CommandContext, /, plain: bool, **given: Any) -> ExitCode:
     folder = (agent.workdir or Path.cwd()).resolve()
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty() and can_redraw() and find_spec(_UNIX) is not None
     if not plain and on_terminal and not all(find_spec(package) for package in _EXTRA):
-        note("The full view needs: pip install 'leporello[chat]'. Continuing in plain mode.")
+        note(f"The full view needs: {how_to_install('chat')}. Continuing in plain mode.")
         plain = True
     options = ChatOptions(settings, folder, agent.resume, agent.go_on, plain or not on_terminal)
     for stream in (sys.stdout, sys.stderr):

@@ -106,6 +106,8 @@ def _document(text: str, name: str) -> MessageFile:
 
 def _parse(text: str, name: str) -> tuple[Any, bool]:
     """The JSON value of a file, or the messages of its lines; and which of the two."""
+    if not text.strip():
+        raise InputError("is empty", name)
     try:
         value = loads(text)
     except JSONDecodeError as error:

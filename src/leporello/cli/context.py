@@ -126,6 +126,8 @@ def read_text(source: str, encoding: str | None = None) -> Decoded:
     """The text of a file, or of standard input for `-`; an error names the place."""
     try:
         data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", source) from error
     except OSError as error:
         raise InputError(error.strerror or str(error), source) from error
     return decode_text(data, source_name(source), encoding)

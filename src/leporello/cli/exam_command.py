@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -157,7 +158,7 @@ class ExamOptions:
 
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
-_FILE = click.Path(exists=True, path_type=Path)
+_FILE = click.Path(path_type=Path)
 
 
 @click.command("exam")
@@ -240,6 +241,9 @@ def _exams(options: ExamOptions) -> tuple[ExamFormat, list[Exam]]:
     """What is asked, in the format that was named or that the files have."""
     if not options.paths:
         raise InputError("no PATH was given; `leporello exam --make SESSION` writes a question bank")
+    absent = next((path for path in options.paths if not path.exists()), None)
+    if absent is not None:
+        raise InputError("there is no such file or folder", str(absent))
     forms = [FORMATS[options.form] if options.form else recognise(path) for path in options.paths]
     if len({form.name for form in forms}) > 1:
         raise InputError("question banks and state banks are scored differently; give one kind at a time")
@@ -287,5 +291,7 @@ def _make(session: Path, folder: Path | None, out: Path | None) -> None:
         print_json(bank.as_dict())
         return
     write_atomically(out, orjson.dumps(bank.as_dict(), option=orjson.OPT_INDENT_2) + b"\n")
-    note(f"{len(bank.questions)} questions about {session.name} written to {out}")
+    folder = folder or session.parent
+    note(f"{len(bank.questions)} questions about {session.name} written to {out}. Sit the exam with:")
+    note(f"leporello exam {shlex.quote(str(out))} --sessions {shlex.quote(str(folder))}")
     say(str(out))

@@ -48,7 +48,7 @@ from leporello.present.output import json_option, note, print_json, print_table,
 from leporello.present.text import cut_middle, safe
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
-_SESSION = click.Path(exists=True, dir_okay=False, path_type=Path)
+_SESSION = click.Path(dir_okay=False, path_type=Path)
 COMPARED = (WHOLE, "claude-code", "codex", "deepagents", "masking", "sliding-window")
 _NAME_WIDTH = 40
 _TTL = "prompt_caching.cache_ttl"

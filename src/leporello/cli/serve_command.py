@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leporello.cli.context import CommandContext, pass_context
-from leporello.errors import InputError
+from leporello.errors import InputError, how_to_install
 from leporello.present.output import note
 from leporello.store import open_store
 
@@ -68,7 +68,7 @@ def command(
         from leporello.gateway.auth import Keys  # noqa: PLC0415
         from leporello.gateway.server import Setup, run  # noqa: PLC0415
     except ImportError as error:
-        raise InputError(f"The server needs more packages ({error.name}): pip install 'leporello[gateway]'") from None
+        raise InputError(f"The server needs more packages ({error.name}): {how_to_install('gateway')}") from None
 
     change = _KeyChange(**keys)
     if change.add_key is not None or change.remove_key is not None or change.list_keys:
@@ -120,7 +120,7 @@ def mcp(context: CommandContext, http: bool, host: str, port: int, url: str | No
         # An optional extra, and heavy: only this command pays for it.
         from leporello.mcp import RecallService, browser_checks, make_server  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed. Install it with: pip install 'leporello[mcp]'") from None
+        raise InputError(f"{error.name} is not installed. Install it with: {how_to_install('mcp')}") from None
     with open_store(url or context.settings.store_url) as store:
         server = make_server(RecallService(store, context.settings), read_only=read_only)
         if http:

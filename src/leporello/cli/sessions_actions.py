@@ -98,7 +98,10 @@ def search(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Find messages by words, folded parts included, best first. Secrets are masked."""
+    """Find messages by words, folded parts included, best first. Secrets are masked.
+
+    The exit code is 0 also when nothing is found: the search itself was done.
+    """
     if not query.strip():
         raise click.UsageError("QUERY is empty: give the words to look for.")
     if exact and len(query.strip()) < LEAST_FRAGMENT:

@@ -139,12 +139,26 @@ def backup(context: CommandContext, destination: Path, url: str | None, as_json:
 
 # -- checking
 
+_SQLITE = b"SQLite format 3\x00"  # what each of its files begins with
+
+
+def _unopened(file: Path | None) -> str:
+    """What to do with a store that can't be opened, or with a file that is none."""
+    try:
+        with open(file or "", "rb") as stream:
+            is_store = stream.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        is_store = True
+    if is_store:
+        return "Restore a backup."
+    return "Its first bytes are not those of a store: name the right file with --store, or restore a backup."
+
 
 @click.command("doctor")
 @click.option(
     "--repair",
     is_flag=True,
-    help="Rebuild the search indexes, and join the logs of a Hermes conversation that version 0.1.0 split. "
+    help="Rebuild the search indexes, and join conversations of Hermes whose log an older version stored in parts. "
     "Nothing else is ever changed.",
 )
 @click.option("--quick", is_flag=True, help="Skip the checks that read every message: hashes and pages.")
@@ -171,7 +185,7 @@ def doctor(context: CommandContext, repair: bool, quick: bool, url: str | None, 
         _print_checkup(found)
     else:
         say(safe(found.findings[0].text))
-        note("It could not be opened, so nothing in it was checked or changed. Restore a backup.")
+        note(f"It could not be opened, so nothing in it was checked or changed. {_unopened(file)}")
     return ExitCode.OK if found.clean else ExitCode.FAILED
 
 

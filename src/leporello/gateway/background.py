@@ -21,7 +21,7 @@ from leporello.config import Settings
 from leporello.conversation.artifacts import overwrite_deleted, prune_conversations
 from leporello.conversation.background import run_job
 from leporello.conversation.compact import CompactionJob
-from leporello.errors import ConfigError, InputError, LeporelloError, NotFound
+from leporello.errors import ConfigError, InputError, LeporelloError, NotFound, how_to_install
 from leporello.gateway.proxy import conversations as proxied
 from leporello.gateway.proxy.conversations import ProxiedConversations
 from leporello.gateway.proxy.rewrite import proxy_summariser
@@ -121,7 +121,7 @@ def open_queue(url: str) -> JobQueue:
         # An optional extra, and slow to import: only workers on PostgreSQL pay for it.
         from leporello.gateway.postgres_queue import PostgresQueue  # noqa: PLC0415
     except ImportError as error:
-        raise InputError(f"The queue needs more packages ({error.name}): pip install 'leporello[postgres]'") from None
+        raise InputError(f"The queue needs more packages ({error.name}): {how_to_install('postgres')}") from None
     return PostgresQueue(url)
 
 

@@ -8,6 +8,7 @@ The format is found by looking at the content, never at the name.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate, count, takewhile
@@ -64,7 +65,21 @@ def detect(source: SourceFile) -> Format:
     for known in FORMATS:
         if known.matches(source):
             return known
-    raise UnknownFormat(str(source.path))
+    raise _broken_json(source) or UnknownFormat(str(source.path))
+
+
+def _broken_json(source: SourceFile) -> InputError | None:
+    """Where a file that would be JSON is broken (cut off, mostly); None for any other."""
+    is_list = source.text.lstrip().startswith("[")
+    if not (is_list or source.text.lstrip().startswith("{")) or (source.records and not is_list):
+        return None
+    try:
+        json.loads(source.text)
+    except json.JSONDecodeError as error:
+        return InputError(f"is not JSON: {error.msg}", f"{source.path}: line {error.lineno}, column {error.colno}")
+    except RecursionError:
+        return InputError("is nested too deeply", str(source.path))
+    return None
 
 
 def load_sessions(path: str | Path, encoding: str | None = None) -> list[ImportedSession]:

@@ -131,6 +131,8 @@ class SourceFile:
             data = self.path.read_bytes()
         except IsADirectoryError as error:
             raise InputError("is a directory, not a recorded session", str(self.path)) from error
+        except FileNotFoundError as error:
+            raise InputError("there is no such file", str(self.path)) from error
         except OSError as error:
             raise InputError(f"can't be read: {error.strerror or error}", str(self.path)) from error
         try:

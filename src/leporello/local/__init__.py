@@ -28,7 +28,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from leporello.dialects import DIALECTS, Dialect
-from leporello.errors import ProviderError
+from leporello.errors import ProviderError, how_to_install
 from leporello.lazy_regex import lazy_regex
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
@@ -389,5 +389,5 @@ def client_dialect() -> Dialect:
         if find_spec(dialect.api.vendor) is not None:
             return dialect
     raise ClientMissing(
-        "Talking to a model needs one of the official clients. Install it with: pip install 'leporello[local]'"
+        f"Talking to a model needs one of the official clients. Install it with: {how_to_install('local')}"
     )

@@ -23,6 +23,7 @@ from leporello.cancel import CancelToken
 from leporello.dialects import Dialect, StreamIncomplete, Target
 from leporello.dialects.base import drop_state, state_keys
 from leporello.dialects.pieces import own_names
+from leporello.errors import how_to_install
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.error_rules import ErrorKind
@@ -60,7 +61,7 @@ def load(package: str) -> Any:
         return import_module(package)
     except ImportError as error:
         raise ClientMissing(
-            f"Calling this provider needs the package {package!r}. Install it with: pip install 'leporello[{package}]'"
+            f"Calling this provider needs the package {package!r}. Install it with: {how_to_install(package)}"
         ) from error
 
 

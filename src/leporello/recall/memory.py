@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from leporello.errors import ConfigError
+from leporello.errors import ConfigError, how_to_install
 from leporello.events import Span
 from leporello.ledger.units import sentences_of
 from leporello.ledger.values import Values
@@ -58,7 +58,7 @@ class StaticVectors:
         """The weights of the installed package; `ConfigError` says how to get them."""
         found = find_spec("wordllama")
         if found is None or found.origin is None or any(find_spec(name) is None for name in _EXTRA):
-            raise ConfigError("Search by meaning needs more packages: pip install 'leporello[vectors]'")
+            raise ConfigError(f"Search by meaning needs more packages: {how_to_install('vectors')}")
         # Optional: numpy and the readers are there only with the extra.
         from safetensors.numpy import load_file  # noqa: PLC0415
         from tokenizers import Tokenizer  # noqa: PLC0415

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from leporello.errors import InputError, StoreConflict
+from leporello.errors import InputError, StoreConflict, how_to_install
 from leporello.store.records import ConversationRecord, Metadata
 from leporello.store.sql.checkup import Care
 from leporello.store.sql.conversations import Conversations
@@ -88,7 +88,7 @@ def open_store(url: str, options: StoreOptions | None = None) -> Store:
             # An optional extra: psycopg may not be installed.
             from leporello.store.postgres import open_postgres  # noqa: PLC0415
         except ImportError as error:
-            missing = f"PostgreSQL needs more packages ({error.name}): pip install 'leporello[postgres]'"
+            missing = f"PostgreSQL needs more packages ({error.name}): {how_to_install('postgres')}"
             raise InputError(missing) from None
         return open_postgres(url, chosen)
     known = "Use sqlite:///path or postgresql://user@host/database."
