@@ -299,6 +299,11 @@ STALE = {
     "words that change nothing": lambda n: ran(f"make {'x' * n}", "make: nothing to be done"),
     "a counter in a file": lambda n: written(n, f"attempt {n}"),
     "the same text in ever new files": lambda n: written(4, "TODO", f"out_{n}.txt"),
+    "a file written anew without end": lambda n: written(9, f"def {word(n)}(): return {word(n + 4)}"),
+    "changes that change nothing": lambda n: (
+        ran("pytest -q", "1 failed", 1) if n % 2 else written(9, f"{word(n)} = {word(n + 4)}")
+    ),
+    "failures that name something else": lambda n: ran(f"q {word(n)}", f"timed out (request {word(n * 3 + 1)})", 1),
     "one call that brings something else each time": lambda n: ran("fortune", f"{word(n)} {word(n + 5)} {word(n + 8)}"),
 }
 
@@ -333,6 +338,14 @@ WORKS: dict[str, list[tuple[ToolCall, ToolResult]]] = {
         step
         for n in range(60)
         for step in (written(9, f"{word(n)} = {word(n + 2)}"), ran("pytest -q", f"120 passed in {n % 9}.1s"))
+    ],
+    "ports": [
+        ran(f"curl localhost:{8000 + n}", "curl: (7) Failed to connect: Connection refused", 7) for n in range(9)
+    ],
+    "tests after each change, and the same one fails for long": [
+        step
+        for n in range(25)
+        for step in (written(9, f"{word(n)} = {word(n + 2)}"), ran("pytest -q", "1 failed, 3 passed", 1))
     ],
     "scrolling down": [made(f"paragraph {word(n)}", raw='{"direction": "down"}') for n in range(60)],
 }

@@ -21,17 +21,20 @@ from leporello.tools.base import ToolResult
 TELL_AFTER = 2  # repeats in a row after which the model is told
 STOP_AFTER = 3  # repeats after that, before the turn is ended
 WAITED_SECONDS = 5.0  # a call that took so long and did not fail was a wait for something, not a circle
-MOST_SEEN = 4_000
+MOST_SEEN, MOST_WORDS = 4_000, 50
 STALE_TELL, STALE_STOP = 30.0, 36.0  # calls without news: so many until the model is told, and until the turn is ended
 STALE_WAIT = 0.5  # what a wait counts that brought nothing new
 STALE_WORDS = 0.5  # a call with words of its own that succeeded, and said only what others had said
+STALE_FAILURE = 0.5  # the same failure after something was changed
 STALE_NUMBERS = 0.25  # only numbers were new, or the same call was made again and brought something else
 KEEP_STALE = 10.0  # a count from which on it is worth storing
 ALIKE = 0.5  # what a call counts that is only alike: the same but for numbers, or with other arguments the same failure
+LEAST_NEW = 2  # words that a failure must have beyond those of earlier ones to be another
 LEAST_TOLD = 12  # letters a failure must have to be known again by its words alone; `(no output)` says nothing
 _BLANKS = lazy_regex(r"(?:\\[nrt]|\s)+")
 _NUMBERED = lazy_regex(r"[^\W\d]{0,40}\d[\w.:,+-]*")
 _WORDS = lazy_regex(r"[^\W\d_]{2,}")
+LONGEST_WORD = 16  # of letters; what is longer was drawn at random, or stands beside others that are not
 _NUMBERS = lazy_regex(r"\d{1,15}")
 _COMMENT = lazy_regex(r"(?:(?<=\s)|(?<=\"))#[^\"\\]*")
 _ASSIGNED = lazy_regex(
@@ -56,7 +59,7 @@ class _Digests(Struct, frozen=True):
     """What a call is known by."""
 
     asked: str
-    """The call alone."""
+    """The call alone; of one that writes a file, the tool and the file."""
     form: str
     """The call, whatever its numbers."""
     same: str
@@ -68,10 +71,14 @@ class _Digests(Struct, frozen=True):
     """The same with its numbers; those that count what was given are given too."""
     is_echo: bool
     """It said something, and nothing but what it was given."""
+    writes: bool
+    failed: bool
+    complaint: tuple[str, ...]
+    """The words of a failure, each for itself: one that is new among known ones is a name, no news."""
 
     @property
     def all(self) -> tuple[str, ...]:
-        return (self.form, self.same, *self.alike, self.words, self.numbers)
+        return (self.form, self.same, *self.alike, self.words, self.numbers, *self.complaint)
 
 
 class Repeats(Struct):
@@ -83,32 +90,41 @@ class Repeats(Struct):
     stale: float = 0
     _last: str = ""
     _waited: bool = False
+    _changed: bool = False
+    """Whether the last call changed a file."""
 
     def note(self, call: ToolCall, result: ToolResult, seconds: float) -> bool:
         """Take in one call; whether it was a repeat."""
         found = _digests(call, result)
-        waited = seconds >= WAITED_SECONDS and not _failed(result)
+        waited = seconds >= WAITED_SECONDS and not found.failed
         known, near = found.same in self._seen, any(digest in self._seen for digest in found.alike)
-        self._count_stale(found, waited, _failed(result), known)
+        is_news = self._is_news(found)
+        self._count_stale(found, is_news, waited, known)
         self._remember(found)
-        self._last, self._waited = found.asked, waited
+        self._last, self._waited, self._changed = found.asked, waited, found.writes and is_news
         if waited or not (known or near):
             self.in_a_row, self.told = 0, self.told and self.stale >= STALE_TELL
             return False
         self.in_a_row += 1 if known else ALIKE
         return known
 
-    def _count_stale(self, found: _Digests, waited: bool, failed: bool, known: bool) -> None:
-        is_news = found.words not in self._seen
+    def _is_news(self, found: _Digests) -> bool:
+        new = sum(word not in self._seen for word in found.complaint)
+        return found.words not in self._seen and (not found.complaint or new >= LEAST_NEW)
+
+    def _count_stale(self, found: _Digests, is_news: bool, waited: bool, known: bool) -> None:
         if is_news and (waited or found.asked != self._last):
-            self.stale = 0
+            # What is written is no news by itself; it may bring some.
+            self.stale = self.stale if found.writes else 0
+        elif self._changed and not found.writes and not is_news:
+            self.stale += STALE_FAILURE if found.failed else 0
         elif waited:
             self.stale += STALE_WAIT
         elif self._waited and known:  # what was waited for; the wait has been counted
             pass
         elif is_news or found.numbers not in self._seen:
             self.stale += STALE_NUMBERS
-        elif not failed and not found.is_echo and found.form not in self._seen:
+        elif not found.failed and not found.is_echo and found.form not in self._seen:
             self.stale += STALE_WORDS
         else:
             self.stale += 1
@@ -149,6 +165,7 @@ class Repeats(Struct):
             "stale": self.stale,
             "last": self._last,
             "waited": self._waited,
+            "changed": self._changed,
         }
 
     @classmethod
@@ -160,7 +177,8 @@ class Repeats(Struct):
             count if isinstance(count := kept.get(name), int | float) else 0 for name in ("in_a_row", "stale")
         )
         seen, last = dict.fromkeys(map(str, kept["seen"])), str(kept.get("last", ""))
-        return cls(seen, row, bool(kept.get("told")), stale, last, bool(kept.get("waited")))
+        flags = (bool(kept.get(name)) for name in ("waited", "changed"))
+        return cls(seen, row, bool(kept.get("told")), stale, last, *flags)
 
 
 def _failed(result: ToolResult) -> bool:
@@ -187,20 +205,24 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         same = _hash(call.name, arguments, _lines(_NOISE.sub("0", text)))
         alike = [_hash("idle")] if is_idle else [_hash(call.name, arguments, bare, "alike")]
     else:
-        same = _hash(call.name, form, bare)
+        same = _hash(call.name, arguments, bare)
         told = set(_WORDS.findall(bare)) - set(_WORDS.findall(f"{call.name} {arguments} exit code"))
         alike = [_hash("", *sorted(told))] if sum(map(len, told)) >= LEAST_TOLD else []
         alike.append(_hash(call.name, _ASSIGNED.sub("", form), bare, "assigned"))
-        alike.append(_hash(call.name, form, "failed"))
+        alike += [_hash(call.name, form, bare), _hash(call.name, form, "failed")]
     words, numbers = _wrote(arguments, form) if _is_write(result) else _brought(text, bare, f"{call.name} {arguments}")
+    path = str(given.get("path", "")) if isinstance(given, dict) and _is_write(result) else ""
     return _Digests(
-        asked=_hash(call.name, arguments),
+        asked=_hash(call.name, path or arguments),
         form=_hash(call.name, form, "form"),
         same=same,
         alike=tuple(alike),
         words=_hash("words", *sorted(words)),
         numbers=_hash("numbers", *sorted(words), "", *sorted(numbers)),
         is_echo=not words and _WORDS.search(result.text) is not None and not _is_write(result),
+        writes=_is_write(result),
+        failed=_failed(result),
+        complaint=tuple(sorted(f"!{word}" for word in words)[:MOST_WORDS]) if _failed(result) else (),
     )
 
 
@@ -218,7 +240,8 @@ def _brought(text: str, bare: str, given: str) -> tuple[set[str], set[str]]:
     """Words and numbers of a result that the call did not hold itself. The page after the given one is no news."""
     counted = {number + step for number in map(int, _NUMBERS.findall(given)) for step in (-1, 0, 1)}
     numbers = {number for number in _NUMBERS.findall(_NOISE.sub("0", text)) if int(number) not in counted}
-    return set(_WORDS.findall(bare)) - set(_WORDS.findall(f"{given} exit code")), numbers
+    words = {word for word in _WORDS.findall(bare) if len(word) < LONGEST_WORD}
+    return words - set(_WORDS.findall(f"{given} exit code")), numbers
 
 
 def _lines(text: str) -> str:

@@ -24,10 +24,11 @@ from leporello.ledger.calls import (
     result_text,
 )
 from leporello.ledger.importance import Source, Vocabulary, score_units
+from leporello.ledger.quoted import is_mostly_quoted, prose
 from leporello.ledger.rule_phrases import CODE_LIKE
 from leporello.ledger.rules import read
 from leporello.ledger.units import lines_of, placed_sentences, sentences_of
-from leporello.ledger.user_text import carries_output, is_mostly_quoted, prose, strip_injected
+from leporello.ledger.user_text import carries_output, strip_injected
 from leporello.messages import Message, Part, PartKind, ToolCall, is_result, parts_of, role_of, text_of
 from leporello.redact import redact
 

@@ -18,8 +18,9 @@ from leporello.ledger.calls import REFUSED, CallFacts, one_line, state_of
 from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
 from leporello.ledger.importance import Vocabulary, words_of
 from leporello.ledger.plan import PlanStep, plan_after
+from leporello.ledger.quoted import prose
 from leporello.ledger.units import ALL_PASSED, BROKEN_RUN, COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
-from leporello.ledger.user_text import prose, strip_injected
+from leporello.ledger.user_text import strip_injected
 from leporello.ledger.values import Values
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.redact.messages import Given, given_after, masked, masked_call

@@ -13,9 +13,9 @@ from msgspec import Struct
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.mentions import Mention, excerpt, relation, speaks_again
+from leporello.ledger.quoted import is_reported
 from leporello.ledger.sentence_pieces import plain_words, words_in
 from leporello.ledger.statements import FIGURES, Statement, read, settings
-from leporello.ledger.user_text import is_reported
 from leporello.ledger.value_matching import FEW, RARE, Weight, replaced
 
 MOST_OPEN = 2_000

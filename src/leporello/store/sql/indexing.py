@@ -216,11 +216,11 @@ class Indexer:
     def _check_version(self) -> None:
         """Empty an index that another version of the rules made: its words would not match those of a query."""
         with self._db.read() as tx:
-            if _version(tx) == INDEX_VERSION:
+            if index_version(tx) == INDEX_VERSION:
                 return
         with self._db.write() as tx:
             self.tables.lock_out_writers(tx)
-            if _version(tx) != INDEX_VERSION:
+            if index_version(tx) != INDEX_VERSION:
                 self._reset(tx)
 
     def _pending(self, conversation: str | None) -> list[tuple[str, int, int]]:
@@ -312,7 +312,8 @@ def _grouped(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
         yield group
 
 
-def _version(tx: Transaction) -> str | None:
+def index_version(tx: Transaction) -> str | None:
+    """Of the rules by which the store was indexed."""
     row = tx.row("SELECT value FROM index_state WHERE name = 'version'")
     return None if row is None else str(row[0])
 
