@@ -169,14 +169,18 @@ def build(
     count: CountText,
     focus: str = "",
     summary: Handoff | None = None,
+    cleared: Collection[int] = (),
 ) -> Handoff:
-    """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one."""
+    """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one.
+
+    Of results that are `cleared` where they stand, the lines that tell most are quoted too.
+    """
     room = float(budget)
     rules = int(budget * RULE_SHARE)
     source = SectionSource(ledger, covered)
     fixed = count(render(plain_sections(source, 0, count, rules)))
     stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - fixed))
-    ranking = Ranking(ledger, covered)
+    ranking = Ranking(ledger, {*covered, *cleared})
     fitting: Handoff | None = None
     most = before = -1
     for _ in range(ROUNDS):
