@@ -153,8 +153,8 @@ def bars(rows: Sequence[Bar], label: str) -> str:
     return f'<div role="img" aria-label="{escape(label)}">{"".join(body)}</div>'
 
 
-def scatter(points: Sequence[Point], label: str, height: int = 340) -> str:
-    """Points over two axes; x are dollars, y is a share from 0 to 1."""
+def scatter(points: Sequence[Point], x_name: Callable[[float], str], label: str, height: int = 340) -> str:
+    """Points over two axes; y is a share from 0 to 1."""
     columns = ticks(max((point.x for point in points), default=1.0) * 1.12)
     inner, wide = height - TOP - BOTTOM, WIDTH - LEFT - RIGHT
 
@@ -165,7 +165,7 @@ def scatter(points: Sequence[Point], label: str, height: int = 340) -> str:
         return TOP + inner * (1 - value)
 
     body = list(_grid([0, 0.25, 0.5, 0.75, 1.0], y, lambda value: f"{value:.0%}"))
-    body += [_text(x(tick), height - 12, dollars(tick), "tick", "middle") for tick in columns[1:]]
+    body += [_text(x(tick), height - 12, x_name(tick), "tick", "middle") for tick in columns[1:]]
     for group in dict.fromkeys(point.group for point in points if point.group):
         ours = sorted((point.x, point.y) for point in points if point.group == group)
         path = " ".join(f"{x(one):.1f},{y(two):.1f}" for one, two in ours)
@@ -174,7 +174,7 @@ def scatter(points: Sequence[Point], label: str, height: int = 340) -> str:
     for point in sorted(points, key=lambda point: (not point.group, point.x)):
         across, down = x(point.x), y(point.y)
         body.append(f'<circle class="dot {point.css}" cx="{across:.1f}" cy="{down:.1f}" r="5.5"/>')
-        said = f"{point.name}, {money(point.x)}, {point.y:.0%}"
+        said = f"{point.name}, {x_name(point.x)}, {point.y:.0%}"
         long = 7.0 * len(said)
         at_edge = across + 11 + long > WIDTH
         start = across - 11 - long if at_edge else across + 11
@@ -376,7 +376,7 @@ def _recall(runs: Sequence[ReplayRun], totals: Mapping[str, dict[str, Any]]) -> 
     points = list(_points(runs, totals))
     if len(points) < 2:
         return ""
-    chart = scatter(points, "Recall against cost")
+    chart = scatter(points, dollars, "Recall against cost")
     idle = [run.label for run in runs if is_idle(run, totals[run.name])]
     left_out = f" Left out, because they never compacted: {escape(', '.join(idle))}." if idle else ""
     return (
