@@ -137,12 +137,9 @@ def _newer(values: Values, window: Window) -> list[_Newer]:
         changes = [replace(change, was_text=line) for line, change in repeated][:1]
     found = [_Newer(c.was_text, c.since, c.text, (c.was.casefold(),), certain=True) for c in changes]
     told = {change.was_text for change in changes}
-    for text, later in values.mentions.get(window.message, {}).items():
+    for text, later in values.related.get(window.message, {}).items():
         if text in window.text and text not in told:
             found.append(_Newer(text, later.since, later.sentence, later.gone, certain=False))
-    for text, later in values.related.get(window.message, {}).items():
-        if text in window.text:
-            found.append(_Newer("", later.since, later.sentence, later.gone, certain=False))
     return found
 
 

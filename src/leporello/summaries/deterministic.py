@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
+
+import msgspec
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
@@ -15,7 +17,7 @@ from leporello.ledger.importance import LINE_OVERHEAD, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
 from leporello.ledger.units import DECISION, ERROR, INTENT, OFFER, sentences_of
-from leporello.ledger.values import LATER, MARK, SEE
+from leporello.ledger.values import LATER, MARK
 from leporello.summaries import sections, unverified
 from leporello.summaries.episodes import episode_lines, plan_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
@@ -57,6 +59,14 @@ class Pick:
         if not self.units.get(number, True):
             del self.units[number]
 
+    def without_repeated(self, unit: RankedUnit) -> RankedUnit:
+        """Of what is told beside a chosen unit already the id is enough."""
+        number, text = unit.beside
+        if not number or self.beside.get(number) != text:
+            return unit
+        shorter = unit.text.replace(f"{LATER}{number}: {text})", f"{LATER}{number})", 1)
+        return replace(unit, unit=msgspec.structs.replace(unit.unit, text=shorter), beside=(0, ""))
+
     def text(self, number: int) -> str:
         """The chosen units of a message in their order: output line by line, prose with a mark for what is left out."""
         chosen = sorted(self.units[number], key=lambda unit: unit.position)
@@ -73,7 +83,7 @@ def quoted(text: str) -> list[str]:
     pieces = (piece for line in text.split("\n") if line != GAP.strip() for piece in line.split(GAP))
     units: list[str] = []
     for unit in (unit for piece in pieces if piece != "[…]" for unit in sentences_of(piece)):
-        if unit.startswith((MARK.lstrip(), LATER.lstrip(), SEE.lstrip())) and units:
+        if unit.startswith((MARK.lstrip(), LATER.lstrip())) and units:
             units[-1] += f" {unit}"
         else:
             units.append(unit)
@@ -109,7 +119,8 @@ def choose(
 
 def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountText, seen: set[str]) -> None:
     misses = 0
-    for candidate in ranked:
+    for ranked_unit in ranked:
+        candidate = pick.without_repeated(ranked_unit)
         if candidate.text in seen or candidate.text.rstrip(" .。") in pick.beside.get(candidate.number, ""):
             continue
         if candidate.role == "tool":
@@ -173,9 +184,9 @@ def build(
     room = float(budget)
     rules = int(budget * RULE_SHARE)
     source = SectionSource(ledger, covered)
-    fixed = count(render(plain_sections(source, 0, count, rules)))
-    stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - fixed))
-    ranking = Ranking(ledger, covered)
+    fixed = plain_sections(source, 0, count, rules)
+    stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - count(render(fixed))))
+    ranking = Ranking(ledger, covered, "\n".join(line.text for line in fixed[Section.CONSTRAINTS]))
     fitting: Handoff | None = None
     most = before = -1
     for _ in range(ROUNDS):
