@@ -27,7 +27,7 @@ WEIGHTS = {
     "name": 2.3,
     "code": -2.8,
     "neither value nor change": -1.8,
-    "no value": -0.4,
+    "no value": -1.2,
     "changes": 0.6,
     "cancels": 0.7,
     "negates": -3.3,
@@ -42,11 +42,11 @@ WEIGHTS = {
     "words before": -2.8,
     "words": 1.5,
 }
-LEAST = 2.5
+LEAST, LEAST_AMONG_HITS = 0.4, -2.0
 """What speaks for two statements about one thing and against it, and how much is needed: fitted to sets of invented
 pairs, and to recorded talks and work, where most sentences that share rare words are about two things."""
 MOST_SHARED = 2.0
-MOST_WORDS, LONGEST_OLD, LONGEST_NEW = 10, 110, 170
+MOST_WORDS, LONGEST_OLD, LONGEST_NEW = 12, 120, 200
 LONGEST, BEFORE_VALUE = 140, 50
 LIST_BEGINS, LEAD_ENDS = ("-", "*", "#", "•"), ("?", ":")
 
@@ -65,11 +65,18 @@ class Mention:
 
 
 def relation(
-    old: Statement, new: Statement, around: frozenset[str], frequency: Mapping[str, int], weigh: Weight
+    old: Statement,
+    new: Statement,
+    around: frozenset[str],
+    frequency: Mapping[str, int],
+    weigh: Weight,
+    *,
+    among_hits: bool = False,
 ) -> float:
     """How much a later statement of the user has to do with an earlier one; 0 where that is too little.
 
     `around`: the words of the whole message. What counts most is how few other sentences have the words they share.
+    `among_hits` of a search, which only decides what comes first, less is enough.
     """
     if len(old.order) > MOST_WORDS or len(old.text) > LONGEST_OLD or len(new.text) > LONGEST_NEW:
         return 0.0
@@ -81,11 +88,14 @@ def relation(
     if not (both or begins) or not states or old.text == new.text:
         return 0.0
     found = _signs(old, new, weigh)
+    if found["no value"] and patterns.GOES_ON.match(old.text):
+        return 0.0  # it does not name its thing
     shared = both | begins
     found["indirect"] = not (direct or begins)
     found["shared"] = min(sum(sorted(1 / max(1, frequency.get(key, 0) - 1) for key in shared)), MOST_SHARED)
     found["rarest"] = max(map(weigh, shared))
-    return max(0.0, sum(weight * found[name] for name, weight in WEIGHTS.items()) - LEAST)
+    score = sum(weight * found[name] for name, weight in WEIGHTS.items())
+    return max(0.0, score - (LEAST_AMONG_HITS if among_hits else LEAST))
 
 
 @cache
@@ -100,7 +110,9 @@ def _signs(old: Statement, new: Statement, weigh: Weight) -> dict[str, float]:
     kinds = {was.kind for was in old.values for now in fresh if _one_kind(was, now, new)}
     figure = not kinds.isdisjoint(FIGURES)
     name = ValueKind.NAME in kinds and not figure
-    changes = new.changes == PLAINLY
+    # What changes is a value: "my changing mind" gives none.
+    gives = bool(old.values) or any(not new.text.startswith(value.text) for value in fresh)
+    changes = new.changes == PLAINLY and gives
     return {
         "figure": figure,
         "name": name,

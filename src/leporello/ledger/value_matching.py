@@ -82,7 +82,7 @@ def _is_certain(old: Statement, new: Statement, was: str, now: str, weigh: Weigh
     """Whether short statements say plainly that it changed, or the same of the same thing with another value."""
     if max(len(old.text), len(new.text)) > LONGEST_SURE or "?" in old.text or narrows(old, new):
         return False
-    if any(patterns.IN_CASE.search(said.text) for said in (old, new)):
+    if any(patterns.IN_CASE.search(said.text) or patterns.WANTED.match(said.text) for said in (old, new)):
         return False
     come = next((value for value in new.values if value.text == now), None)
     said = new.changes == PLAINLY or bool(new.cancels) or (new.negates and was.casefold() in new.text.casefold())

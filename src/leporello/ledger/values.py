@@ -27,12 +27,19 @@ NEARLY = 0.8
 """A statement of the user that has so much to do with an earlier one as another before it takes its place."""
 _WRITTEN = lazy_regex(r"[^\W\d_]+")
 _TOKEN = lazy_regex(r"[0-9a-z\u00c0-\u024f\u0400-\u04ff]+|[\u3041-\u9fff\uac00-\ud7a3]")
-LONGEST_VALUE, SHORTEST_VALUE, LONGEST_ECHO = 60, 3, 120
+LONGEST_VALUE, SHORTEST_VALUE, LONGEST_ECHO = 60, 3, 80
 MARK, LATER = " (was; since m", " (later m"
 """What stands behind a value that was replaced, and behind a statement that the user spoke of again."""
+
+
+def unmarked(text: str) -> str:
+    """What was said, without the mark behind it."""
+    return text.partition(MARK)[0].partition(LATER)[0]
+
+
 SHORTEST, LONGEST = 5, 300
 """Characters of a sentence that states something about a thing; longer ones are listings."""
-MOST_TOLD = 5
+MOST_TOLD = 3
 """Statements of a message that are shown with later ones, or with earlier ones; more are a list or a text."""
 LONGEST_CHAIN = 20
 LONGEST_TOLD = 160
@@ -321,7 +328,7 @@ class Values:
         earlier = self.open[place]
         if around.sentences > MOST_TOLD or self._is_listing(place):
             return
-        score = relation(earlier, said, around.words, self.frequency, weigh)
+        score = relation(earlier, said, around.words, self.frequency, weigh, among_hits=self.among_hits)
         best = self.related.get(earlier.number, {}).get(earlier.text)
         if score and (best is None or score >= NEARLY * best.relation):
             whole = len(around.text) <= LONGEST_TOLD and around.sentences < FEW

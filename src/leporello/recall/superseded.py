@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from leporello.ledger.mentions import LEAST, LEAST_AMONG_HITS
 from leporello.ledger.sentence_pieces import gives_value, words_in
 from leporello.ledger.statements import PLAINLY, Statement, read
 from leporello.ledger.units import sentences_of
@@ -139,7 +140,8 @@ def _newer(values: Values, window: Window) -> list[_Newer]:
     told = {change.was_text for change in changes}
     for text, later in values.related.get(window.message, {}).items():
         if text in window.text and text not in told:
-            found.append(_Newer(text, later.since, later.sentence, later.gone, certain=False))
+            was_text = text if later.relation > LEAST - LEAST_AMONG_HITS else ""
+            found.append(_Newer(was_text, later.since, later.sentence, later.gone, certain=False))
     return found
 
 

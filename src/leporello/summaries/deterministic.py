@@ -17,7 +17,7 @@ from leporello.ledger.importance import LINE_OVERHEAD, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
 from leporello.ledger.units import DECISION, ERROR, INTENT, OFFER, sentences_of
-from leporello.ledger.values import LATER, MARK
+from leporello.ledger.values import LATER, MARK, unmarked
 from leporello.summaries import sections, unverified
 from leporello.summaries.episodes import episode_lines, plan_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
@@ -52,7 +52,7 @@ class Pick:
     def tell_beside(self, number: int, text: str, count: CountText) -> None:
         """Note what is told beside a chosen unit; it stands there alone."""
         self.beside[number] = text
-        told = [unit for unit in self.units.get(number, ()) if unit.text.rstrip(" .。") in text]
+        told = [unit for unit in self.units.get(number, ()) if unmarked(unit.text).rstrip(" .。") in text]
         if told:
             self.units[number] = [unit for unit in self.units[number] if unit not in told]
             self.tokens -= sum(count(unit.text) + LINE_OVERHEAD for unit in told)
@@ -106,7 +106,7 @@ def choose(
     are read. `first`: candidates with a budget of their own, whatever there is for the others.
     """
     pick = Pick(beside=dict(beside))
-    seen = set(taken)
+    seen = set(map(unmarked, taken))
     _fill(pick, *first, count, seen)
     if focus:
         ranked = list(ranked)
@@ -121,7 +121,8 @@ def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountTex
     misses = 0
     for ranked_unit in ranked:
         candidate = pick.without_repeated(ranked_unit)
-        if candidate.text in seen or candidate.text.rstrip(" .。") in pick.beside.get(candidate.number, ""):
+        said = unmarked(candidate.text)
+        if said in seen or said.rstrip(" .。") in pick.beside.get(candidate.number, ""):
             continue
         if candidate.role == "tool":
             template = candidate.text.translate(_WITHOUT_FIGURES)
@@ -137,7 +138,7 @@ def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountTex
             if misses > 50 or pick.tokens > budget * 0.99:
                 return
             continue
-        seen.add(candidate.text)
+        seen.add(said)
         pick.units[candidate.number].append(candidate)
         pick.tokens += cost
         if candidate.beside[0]:
@@ -395,7 +396,7 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
             unit
             for units in rest.units.values()
             for unit in units
-            if unit.role == "assistant" and _decides(unit.text.partition(MARK)[0])
+            if unit.role == "assistant" and _decides(unmarked(unit.text))
         ]
         decided = sorted(decided, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
     chosen = {(unit.number, unit.position) for unit in decided}
