@@ -20,7 +20,7 @@ import pexpect
 
 from benchmarks.table import seconds, table
 
-RUNS = 7
+RUNS = 9
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 START = "import sys; from leporello.cli import main; sys.exit(main(sys.argv[1:]))"
 COMMANDS: dict[str, tuple[Sequence[str], float]] = {

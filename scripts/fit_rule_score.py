@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from leporello.ledger import rule_score
+from leporello.ledger.quoted import prose
 from leporello.ledger.rules import LEAST_SCORE, company_of, language_of, rule_sentences
-from leporello.ledger.user_text import prose
 from tests.ledger import corpus, phrasings
 
 SIGNS = Path(rule_score.__file__).with_name("rule_signs.json")

@@ -15,10 +15,12 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import accumulate
 from operator import add
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from leporello.caching import MARK
 from leporello.messages import Message, encode_json, is_result
@@ -38,8 +40,7 @@ class CacheBlock:
     mark: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """The blocks of one request, with a hash and a token count for everything up to each block's end."""
 
     blocks: Sequence[CacheBlock]
@@ -279,14 +280,12 @@ class CacheBill:
         return CacheBill(*map(add, astuple(self), astuple(other)))
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     expires: float
     ttl: float
 
 
-@dataclass(slots=True)
-class CacheSim:
+class CacheSim(Struct):
     """One account's cache for one model."""
 
     rules: CacheRules

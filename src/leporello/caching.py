@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from leporello.errors import ConfigError
 from leporello.messages import Message, Messages, is_instruction, is_result, role_of, text_of
@@ -126,8 +127,7 @@ def _unmarked(message: Message) -> Message:
     return plain
 
 
-@dataclass(frozen=True, slots=True)
-class CacheUse:
+class CacheUse(Struct, frozen=True):
     """How a model's prompt cache is used: `marks` (Anthropic's own), `chat_marks` (through a router), `key`, `none`."""
 
     style: str

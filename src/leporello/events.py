@@ -7,6 +7,8 @@ from dataclasses import asdict, astuple, dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from leporello.messages import Message
 from leporello.usage import CanonicalUsage
 
@@ -35,8 +37,7 @@ class Span:
         return self.first <= number <= self.last
 
 
-@dataclass(frozen=True, slots=True)
-class ViewEntry:
+class ViewEntry(Struct, frozen=True):
     """One line of a view: a stored message by its id, or a message that this compaction wrote (a fold, a pointer).
 
     Exactly one of `ref` (id number of a stored message) and `inline` is set; `fold` names the fold an inline message

@@ -9,11 +9,12 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
-import tempfile
+import pkgutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from leporello.errors import InputError
 
@@ -31,8 +32,7 @@ _REMEDY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(Struct, frozen=True):
     """A text, and what should be said about how it was read; nothing for plain UTF-8."""
 
     text: str
@@ -88,6 +88,14 @@ def _strict(data: bytes, codec: str, name: str, where: str, skipped: int = 0) ->
     raise NotText(f"is not {name} text: byte {offset:,} is 0x{wrong}. {_REMEDY}.", where, offset)
 
 
+def shipped(package: str, name: str) -> bytes:
+    """A file that is installed with a package of ours. (`importlib.resources` is slow to load.)"""
+    data = pkgutil.get_data(package, name)
+    if data is None:
+        raise FileNotFoundError(f"{package} has no {name}")
+    return data
+
+
 @contextlib.contextmanager
 def open_whole(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """Write a file beside its place, flush it, and put it there when the block ends without an error.
@@ -95,6 +103,9 @@ def open_whole(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     A private one can be read only by its owner; another keeps the mode of the file it replaces. What a link leads to is
     written, not the link.
     """
+    # Nothing that only reads needs it.
+    import tempfile  # noqa: PLC0415
+
     path = Path(os.path.realpath(path))
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 from leporello.messages import ROLES, Messages, calls_of, is_instruction, is_result, parse_json, result_id, role_of
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Messages that stay together: an assistant message with calls and the results behind it, or one message.
 
     `answers[k]` is the index of the message that answers the k-th call, or None. `orphans` are results in the group

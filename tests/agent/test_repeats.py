@@ -11,7 +11,7 @@ import pytest
 
 from leporello.agent.agent import CIRCLING
 from leporello.agent.events import Notice
-from leporello.agent.repeats import STOP_AFTER, TELL_AFTER, WAITED_SECONDS, Repeats
+from leporello.agent.repeats import MOST_SEEN, STOP_AFTER, TELL_AFTER, WAITED_SECONDS, Repeats
 from leporello.messages import ToolCall, is_result, text_of
 from leporello.providers.base import ModelReply
 from leporello.tools.base import ToolResult
@@ -272,6 +272,98 @@ def test_looking_around_is_no_circle() -> None:
             for value in values
         )
         assert circled(rows) == 200, form
+
+
+def written(number: int, content: str, path: str = "a.txt") -> tuple[ToolCall, ToolResult]:
+    arguments = json.dumps({"path": path, "content": content})
+    return ToolCall("c", "write_file", arguments, 0), ToolResult(f"Wrote {path}.", details={"bytes": number})
+
+
+def word(number: int) -> str:
+    return "".join(chr(97 + (number * k + k) % 26) for k in (1, 3, 5, 7, 11)) + chr(97 + number // 26 % 26)
+
+
+def ran(command: str, text: str = "(no output)", code: int = 0) -> tuple[ToolCall, ToolResult]:
+    return made(text, raw=json.dumps({"command": command}), details={"exit_code": code}, status=f"exit code {code}")
+
+
+STALE = {
+    "pages behind the last one": lambda n: made(
+        "(the file ends before)", raw=json.dumps({"path": "a", "offset": n * 99})
+    ),
+    "empty pages": lambda n: ran(f"curl -s x/items?page={n}", json.dumps({"items": [], "next": n + 1})),
+    "searches without a hit": lambda n: ran(f"grep -rn {word(n)} src", code=1),
+    "the same hit for every question": lambda n: made("m12: the port is 8080", raw=json.dumps({"query": word(n)})),
+    "numbered copies": lambda n: ran(f"cp a.py a_v{n}.py"),
+    "thoughts printed": lambda n: ran(f"python3 -c \"print('{word(n)} {word(n + 9)}')\"", f"{word(n)} {word(n + 9)}"),
+    "words that change nothing": lambda n: ran(f"make {'x' * n}", "make: nothing to be done"),
+    "a counter in a file": lambda n: written(n, f"attempt {n}"),
+    "the same text in ever new files": lambda n: written(4, "TODO", f"out_{n}.txt"),
+    "a file written anew without end": lambda n: written(9, f"def {word(n)}(): return {word(n + 4)}"),
+    "changes that change nothing": lambda n: (
+        ran("pytest -q", "1 failed", 1) if n % 2 else written(9, f"{word(n)} = {word(n + 4)}")
+    ),
+    "failures that name something else": lambda n: ran(f"q {word(n)}", f"timed out (request {word(n * 3 + 1)})", 1),
+    "one call that brings something else each time": lambda n: ran("fortune", f"{word(n)} {word(n + 5)} {word(n + 8)}"),
+}
+
+
+@pytest.mark.parametrize("kind", STALE)
+def test_calls_that_bring_nothing_new_end(kind: str) -> None:
+    """Whatever they are: what counts is whether anything comes that was not known."""
+    assert circled(map(STALE[kind], itertools.count())) <= 150
+
+
+def test_waiting_for_ever_ends() -> None:
+    repeats, polls = Repeats(), 0
+    while not repeats.too_many and polls < 200:
+        repeats.note(*made("pending", raw='{"command": "sleep 30; cat status"}'), 30.0)
+        polls += 1
+    assert 50 < polls < 100
+
+
+WORKS: dict[str, list[tuple[ToolCall, ToolResult]]] = {
+    "files": [written(n, f"def {word(n)}(): ...", f"{word(n)}.py") for n in range(60)],
+    "folders": [ran(f"mkdir -p out/{word(n)}") for n in range(50)],
+    "rows": [ran(f"psql -c \"insert into t values ('{word(n)}')\"", "INSERT 0 1") for n in range(50)],
+    "sizes": [ran(f"wc -w chapter{n}.txt", f"{n * 7919 % 4001} chapter{n}.txt") for n in range(90)],
+    "a log": [
+        made(f"request {word(n)} served {word(n + 3)}", raw=json.dumps({"path": "a.log", "offset": n * 200}))
+        for n in range(150)
+    ],
+    "numbers tuned until the test passes": [
+        step for n in range(20) for step in (written(9, f"rate = {n}"), ran("pytest -q", "1 failed", 1))
+    ],
+    "edits, each with all tests": [
+        step
+        for n in range(60)
+        for step in (written(9, f"{word(n)} = {word(n + 2)}"), ran("pytest -q", f"120 passed in {n % 9}.1s"))
+    ],
+    "ports": [
+        ran(f"curl localhost:{8000 + n}", "curl: (7) Failed to connect: Connection refused", 7) for n in range(9)
+    ],
+    "tests after each change, and the same one fails for long": [
+        step
+        for n in range(25)
+        for step in (written(9, f"{word(n)} = {word(n + 2)}"), ran("pytest -q", "1 failed, 3 passed", 1))
+    ],
+    "scrolling down": [made(f"paragraph {word(n)}", raw='{"direction": "down"}') for n in range(60)],
+}
+
+
+@pytest.mark.parametrize("kind", WORKS)
+def test_long_work_is_left_alone(kind: str) -> None:
+    assert circled(iter(WORKS[kind])) == 200
+
+
+def test_a_circle_is_seen_after_a_long_turn_too() -> None:
+    """What was seen first is forgotten, not what comes last."""
+    repeats = Repeats()
+    for number in range(MOST_SEEN):
+        repeats.note(*ran(f"cat {word(number)}{number}", f"{word(number)} {number} {word(number * 7)}"), 0.1)
+    for _ in range(MOST):
+        repeats.note(*ran("false", code=1), 0.1)
+    assert repeats.too_many
 
 
 def test_waiting_is_no_circle() -> None:

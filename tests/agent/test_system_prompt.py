@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from leporello.agent.system_prompt import PromptSources, SystemPrompt, build_system_prompt, project_files, skills
 

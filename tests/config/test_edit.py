@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leporello.config import Home, load_settings, write_setting
-from leporello.config.sources import changed
+from leporello.config import Home, load_settings
+from leporello.config.config_file import changed, write_setting
 from leporello.errors import ConfigError
 
 FILE = """\

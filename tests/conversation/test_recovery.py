@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from leporello.conversation.recovery import Facts, OutputCap, Recovery, Remedy, next_step
 from leporello.providers.error_rules import ErrorKind
@@ -34,7 +35,7 @@ def test_only_a_smaller_stated_limit_is_learned(stated: int | None, learned: int
 
 
 def test_switched_off_compression_is_never_overridden() -> None:
-    step = next_step(Recovery(), replace(OVERFLOW, stated_limit=1_000), replace(FACTS, enabled=False))
+    step = next_step(Recovery(), replace(OVERFLOW, stated_limit=1_000), structs.replace(FACTS, enabled=False))
     assert (step.remedy, step.reason) == (Remedy.EXHAUSTED, "compression.enabled is false")
     assert step.stated_window is None
 
@@ -69,12 +70,12 @@ def test_switched_off_compression_is_never_overridden() -> None:
 )
 def test_a_lower_cap(output: OutputCap, verdict: ErrorVerdict, cap: int | None) -> None:
     """What is allowed, or half; a cap above what the model ever writes is the client's to correct."""
-    step = next_step(Recovery(), verdict, replace(FACTS, output=output))
+    step = next_step(Recovery(), verdict, structs.replace(FACTS, output=output))
     assert (step.remedy, step.cap) == ((Remedy.LOWER_CAP, cap) if cap else (Remedy.NONE, 0))
 
 
 def test_thinking_is_left_out_three_times() -> None:
-    able, recovery = replace(FACTS, can_drop_thinking=True), Recovery()
+    able, recovery = structs.replace(FACTS, can_drop_thinking=True), Recovery()
     for _ in range(3):
         step = next_step(recovery, THINKING, able)
         assert (step.remedy, step.after) == (Remedy.DROP_THINKING, replace(recovery, other=recovery.other + 1))
@@ -83,7 +84,7 @@ def test_thinking_is_left_out_three_times() -> None:
 
 
 def test_only_what_thinking_caused_is_cured_by_leaving_it_out() -> None:
-    able = replace(FACTS, can_drop_thinking=True)
+    able = structs.replace(FACTS, can_drop_thinking=True)
     for cause, remedy in (("stale_thinking", Remedy.DROP_THINKING), ("missing_thinking", Remedy.DROP_THINKING)):
         assert next_step(Recovery(), replace(THINKING, cause=cause), able).remedy is remedy
     assert next_step(Recovery(), replace(THINKING, cause="other"), able).remedy is Remedy.NONE
@@ -106,14 +107,14 @@ def test_a_compaction_is_numbered_among_what_counts(done: Recovery, trigger: str
 
 @pytest.mark.parametrize("done", [Recovery(1, 1, 1, True), Recovery(0, 3, 0, True), Recovery(0, 0, 3, True)])
 def test_where_a_client_waits_three_remedies_are_all(done: Recovery) -> None:
-    able = replace(FACTS, can_drop_thinking=True)
+    able = structs.replace(FACTS, can_drop_thinking=True)
     assert next_step(done, OVERFLOW, able).remedy is Remedy.EXHAUSTED
     assert next_step(done, CAP, able).remedy is Remedy.NONE
     assert next_step(done, THINKING, able).remedy is Remedy.NONE
 
 
 def test_thinking_is_left_out_where_it_can_be() -> None:
-    able = replace(FACTS, can_drop_thinking=True)
+    able = structs.replace(FACTS, can_drop_thinking=True)
     assert next_step(Recovery(), THINKING, able).remedy is Remedy.DROP_THINKING
     assert next_step(Recovery(), THINKING, FACTS).remedy is Remedy.NONE
 
@@ -139,10 +140,10 @@ def test_counts_are_apart_or_shared() -> None:
 @given(st.lists(st.sampled_from((OVERFLOW, CAP, THINKING)), max_size=20), st.booleans(), st.integers(0, 10**5))
 def test_it_ends(refusals: list[ErrorVerdict], shared: bool, cap: int) -> None:
     """Whatever is refused however often: at most three tries, of each remedy or of all."""
-    facts = replace(FACTS, can_drop_thinking=True)
+    facts = structs.replace(FACTS, can_drop_thinking=True)
     recovery, tries = Recovery(shared=shared), 0
     for verdict in refusals:
-        step = next_step(recovery, verdict, replace(facts, output=OutputCap(cap)))
+        step = next_step(recovery, verdict, structs.replace(facts, output=OutputCap(cap)))
         if step.remedy in (Remedy.NONE, Remedy.EXHAUSTED):
             assert step.after == recovery
             continue

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from leporello.conversation.tool_schemas import ToolSet, ToolUse, brought_back, chosen_anew, matching
 from leporello.models import Limits, model_facts
@@ -44,7 +45,11 @@ def test_what_is_needed_comes_back_and_is_counted_once(hidden: list[str], needed
 def test_before_ten_calls_or_within_the_share_all_stay() -> None:
     use = ToolUse({"read": 500, "never": 900}, room=1_000, calls=10, used={"read"})
     assert chosen_anew(ToolSet(0), 1, use).hidden == ("never",)
-    for other in (replace(use, calls=9), replace(use, room=1_400), replace(use, sizes={"read": 5_000, "never": 400})):
+    for other in (
+        structs.replace(use, calls=9),
+        structs.replace(use, room=1_400),
+        structs.replace(use, sizes={"read": 5_000, "never": 400}),
+    ):
         assert chosen_anew(ToolSet(0), 1, other).hidden == ()
 
 

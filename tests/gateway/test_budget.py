@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -206,9 +207,9 @@ def test_a_refused_request_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_requests_at_the_same_time_share_what_is_left(tmp_path: Path) -> None:
-    left = DayLeft(1_500, math.inf)
+    left = DayLeft(2_500, math.inf)
     with open_store(f"sqlite:///{tmp_path}/a.db") as store:
-        budget = DailyBudget(store, 1_500, 0.0, lambda: NOON)
+        budget = DailyBudget(store, 2_500, 0.0, lambda: NOON)
         with budget.under_way("laptop", left, "gpt-4o", USED), budget.under_way("laptop", left, "gpt-4o", USED):
             with pytest.raises(RequestRefused), budget.under_way("laptop", left, "gpt-4o", USED):
                 pass
@@ -220,6 +221,78 @@ def test_requests_at_the_same_time_share_what_is_left(tmp_path: Path) -> None:
         used = ("laptop", dear, "gpt-4o", USED)
         with budget.under_way(*used), pytest.raises(RequestRefused), budget.under_way(*used):
             pass
+
+
+def test_what_is_under_way_and_what_begins_stay_within_the_day_together(tmp_path: Path) -> None:
+    """Not only what is under way: a request that begins uses something itself. One alone may always begin."""
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store:
+        budget = DailyBudget(store, 1_500, 0.0, lambda: NOON)
+        used = ("laptop", DayLeft(1_500, math.inf), "gpt-4o", USED)
+        with budget.under_way(*used), pytest.raises(RequestRefused), budget.under_way(*used):
+            pass
+        with budget.under_way("laptop", DayLeft(10, math.inf), "gpt-4o", USED):
+            pass
+
+
+def test_what_ended_while_the_rest_of_the_day_was_read_is_not_forgotten(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store:
+        budget = DailyBudget(store, 1_500, 0.0, lambda: NOON)
+        left = DayLeft(1_500, math.inf)
+        with budget.under_way("laptop", left, "gpt-4o", USED):
+            before = budget.reserved("laptop")
+        with pytest.raises(RequestRefused), budget.under_way("laptop", left, "gpt-4o", USED, before):
+            pass
+
+
+def test_an_answer_without_a_cap_reserves_what_answers_usually_have(tmp_path: Path) -> None:
+    request = read_request(OPENAI_CHAT, json.dumps(SAID).encode())
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store:
+        budget = DailyBudget(store, 1_500, 0.0, lambda: NOON)
+        budget.learn("laptop", "gpt-4o", 20_000)
+        budget.learn("laptop", "gpt-4o", 10)
+        assert most_used(request, budget.usual_output("laptop", "gpt-4o")).output_tokens > 15_000
+        assert most_used(request, budget.usual_output("other", "gpt-4o")).output_tokens == 4_000
+        for _ in range(100):
+            budget.learn("laptop", "gpt-4o", 10)
+        assert budget.usual_output("laptop", "gpt-4o") == 10
+
+
+def test_several_answers_reserve_several_times_as_much() -> None:
+    data = json.dumps({**SAID, "max_tokens": 500, "n": 4}).encode()
+    assert most_used(read_request(OPENAI_CHAT, data)).output_tokens == 2_000
+
+
+def test_parallel_requests_without_a_cap_stay_within_the_day(tmp_path: Path) -> None:
+    """Twenty at once, each with a long answer: what passes the day is at most what one of them uses."""
+    used = CanonicalUsage(100, 3_000)
+    keys, mine = with_key(tokens_per_day=10_000)
+    with opened(tmp_path, [Say("hi", usage=used)] * 21, keys=keys) as house:
+        ask = lambda _: httpx2.post(house.url + "/v1/chat/completions", headers=mine, json=SAID, timeout=60)  # noqa: E731
+        ask(0)
+        with ThreadPoolExecutor(20) as threads:
+            codes = [answer.status_code for answer in threads.map(ask, range(20))]
+        assert set(codes) == {200, 429}
+        assert house.store.usage.of_owner("laptop", time.time()).usage.total_tokens <= 10_000 + used.total_tokens
+
+
+def test_turns_of_agents_at_the_same_time_share_what_is_left(tmp_path: Path) -> None:
+    keys, mine = with_key(tokens_per_day=5_000)
+    begun, release = threading.Event(), threading.Event()
+
+    def slowly(_: Any) -> str:
+        begun.set()
+        release.wait(60)
+        return "hello"
+
+    with opened(tmp_path, keys=keys, provider=ScriptedProvider([slowly] * 2)) as house:
+        ids = [httpx2.post(house.url + "/api/conversations", headers=mine, json={}).json()["id"] for _ in range(2)]
+        first, second = (f"{house.url}/api/conversations/{id}/messages" for id in ids)
+        assert httpx2.post(first, headers=mine, json={"text": "hello", "wait": False}).status_code == 202
+        assert begun.wait(60)
+        events = {**mine, "accept": "text/event-stream"}
+        with httpx2.stream("POST", second, headers=events, json={"text": "and more"}, timeout=60) as answer:
+            assert "daily_limit_exceeded" in answer.read().decode()
+        release.set()
 
 
 def test_money_is_not_spent_on_a_model_without_a_price(tmp_path: Path) -> None:

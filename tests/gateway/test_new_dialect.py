@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from msgspec import structs
 
 from leporello.dialects import DIALECTS, OPENAI_CHAT, DecodedRequest, Dialect, Target, dialect_of_path
 from leporello.dialects.base import Wire
@@ -54,7 +55,7 @@ TOY = replace(
     encode_request=encode_request,
     decode_request=decode_request,
     items=ItemRules(encode_items),
-    stream=replace(OPENAI_CHAT.stream, error_event=error_body, named=True),
+    stream=structs.replace(OPENAI_CHAT.stream, error_event=error_body, named=True),
     error_body=error_body,
 )
 SAID: list[Message] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]

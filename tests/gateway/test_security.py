@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 import stat
 import zlib
 from contextlib import suppress
@@ -195,6 +196,27 @@ def test_unpacking_is_bounded(data: bytes, encoding: str) -> None:
     assert unpack(PACKERS[encoding](data), encoding, 1_000) == data
     with suppress(RequestRefused):
         assert len(unpack(data, encoding, 50)) <= 50
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/conversations"])
+def test_of_two_keys_none_counts(tmp_path: Path, path: str) -> None:
+    """A proxy in front may have looked at the other one."""
+    keys, secret = Keys().add("laptop")
+    with opened(tmp_path, keys=keys) as house:
+        for order in (["lep-wrong", secret], [secret, "lep-wrong"]):
+            headers = [("authorization", f"Bearer {key}") for key in order]
+            answer = httpx2.post(house.url + path, headers=headers, json={})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, "duplicate_header")
+
+
+def test_a_body_that_is_announced_too_large_is_not_waited_for(tmp_path: Path) -> None:
+    with opened(tmp_path) as house:
+        host, port = house.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as client:
+            client.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n{"
+            )
+            assert client.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
 def test_nothing_leaks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -69,6 +69,7 @@ def test_what_a_command_shows_is_read() -> None:
         ("./scripts/run-tests.sh", "check"),
         ("bash -lc 'make build'", "check"),
         ('echo "a test" > notes.txt', "shell"),
+        ("# The token isn't valid, so check it first\ncurl -s localhost", "shell"),
         ("sed -n '1,200p' tests/test_schema.py", "read"),
     ],
 )

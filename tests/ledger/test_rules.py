@@ -109,8 +109,11 @@ def test_what_a_user_pastes_is_no_rule_of_his() -> None:
         "<objective>\nList the open items.\n</objective>\n\n<process>\nNever skip a step.\n"
         + "Do it.\n" * 90
         + "</process>",
+        "<objective>\nList the open items.\n</objective>\n<criteria>\nNever skip.\n"
+        + "Do it.\n" * 90
+        + "   </criteria>\n",
     ],
-    ids=["a skill", "a command"],
+    ids=["a skill", "a command", "an indented end"],
 )
 def test_a_document_of_the_host_is_neither_rule_nor_ask(text: str) -> None:
     ledger = said("Fix the parser.", text)

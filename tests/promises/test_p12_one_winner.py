@@ -11,6 +11,7 @@ import pytest
 
 from leporello.config import Home, load_settings
 from leporello.conversation import Conversation, compactor
+from leporello.conversation.compact import CompactionJob
 from leporello.errors import LeaseLost, StoreConflict
 from leporello.events import CompactionReport, Outcome, Span, ViewEntry
 from leporello.messages import Message, text_of
@@ -89,6 +90,35 @@ def test_while_one_compacts_the_others_are_told_so_and_appends_go_through(tmp_pa
         assert all("Another process" in report.reason for report in others)
         assert conversation.runtime.log.store.views.view("a").generation == 1
         assert text_of(conversation.messages[-1]).count("keep the tests green") == 5
+
+
+@pytest.mark.fault(
+    "the view that was found too large is not compared",
+    "conversation/compactor.py",
+    old="            decided=decided,",
+    new="            decided=None,",
+)
+@pytest.mark.parametrize("deferred", [True, False])
+def test_what_somebody_compacted_in_the_meantime_is_not_compacted_again(tmp_path: Path, deferred: bool) -> None:
+    """Both found the same view too large; the second one begins when the first is done, before it has looked again."""
+    url = f"sqlite:///{tmp_path}/store.db"
+
+    def meanwhile(_: str) -> None:
+        with Conversation.open("a", window=4_000, store=url) as other:
+            assert other.compact().committed
+
+    with Conversation.open("a", window=4_000, store=url) as conversation:
+        conversation.append(*SESSION)
+        runtime = conversation.runtime
+        runtime.hooks.before.append(meanwhile)
+        if deferred:
+            report = runtime.compactor.do(CompactionJob("a", 0, window=4_000))
+            assert report is not None
+            assert report.outcome is Outcome.BLOCKED
+        else:
+            assert runtime.compactor.shrink("overflow").committed, "what the other made is as good"
+        assert runtime.log.view.generation == runtime.log.store.views.view("a").generation == 1
+        assert [attempt.report.outcome for attempt in runtime.log.store.views.attempts("a")] == [Outcome.COMMITTED]
 
 
 @pytest.mark.fault(

@@ -17,7 +17,7 @@ from leporello.testing.sessions import generate
 from tests.support.work import Work, counting
 
 WINDOW = 16_000
-SCANS_PER_LINE = 6.9
+SCANS_PER_LINE = 5.9
 COUNTED_PER_MESSAGE = 2.4
 HASHED_PER_BYTE = 2.2
 """A message is hashed as itself and as what it says."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from leporello.recall.base import RecallMode, RecallQuery, Window
 from leporello.recall.ranking import render
 from leporello.recall.stored import RecallScope, StoreRecall
 from leporello.store import Store, open_store
+from leporello.store.records import StoredMessage
 from leporello.tokens import TokenCounter
 from tests.store.server import Server
 
@@ -111,6 +112,23 @@ def test_an_answer_comes_with_its_question(store: Store) -> None:
     store.log.append("c", [*conversation, assistant("It is vermilion.")])
     (window,) = StoreRecall(store).search(RecallQuery("vermilion"))
     assert (window.id, window.about) == ("m12", "Which colour has the roof?")
+
+
+def test_common_words_read_few_messages_and_show_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bare words that stand everywhere cost little more than rare ones; a question may read more."""
+    store.conversations.create("c")
+    store.log.append("c", [user(f"ledger entry {n}") for n in range(400)])
+    read: set[int] = set()
+    pick = store.log.pick
+
+    def counted(conversation: str, numbers: Iterable[int]) -> list[StoredMessage]:
+        read.update(wanted := list(numbers))
+        return pick(conversation, wanted)
+
+    monkeypatch.setattr(store.log, "pick", counted)
+    windows = StoreRecall(store).search(RecallQuery("ledger entry"))
+    assert len({window.message for window in windows}) >= 20
+    assert len(read) <= 60
 
 
 def test_what_belongs_to_a_hit_is_only_what_is_near(store: Store) -> None:

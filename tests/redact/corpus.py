@@ -73,6 +73,16 @@ MAKERS: dict[str, Callable[[random.Random], str]] = {
     "numbered": lambda source: " ".join(f"{n}. {word}" for n, word in enumerate(source.sample(_WORDS, 13), 2)),
     "row": lambda source: _mixed(source, 64, ALNUM + "+/"),
     "half": lambda source: _mixed(source, 30, ALNUM),
+    "worded": lambda source: source.choice(
+        (
+            f"{source.choice(_WORDS)}-{source.randint(1, 99)}",
+            f"{source.choice(_WORDS).title()}-2-{source.choice(_WORDS)}",
+        )
+    ),
+    "plain": lambda source: source.choice(_WORDS),
+    "phrase": lambda source: f"{source.choice(_WORDS)} {source.choice(_WORDS)}",
+    "grouped": lambda source: f"{source.randint(100, 999)} {source.randint(100, 999)}",
+    "card": lambda source: str(source.randint(100, 999)),
 }
 SLOT = re.compile("«(\\w+)»")
 
@@ -508,6 +518,52 @@ LINES: dict[str, tuple[str, ...]] = {
     ),
 }
 # Per language: sentences that give away a password, a key, a PIN.
+CODE |= {
+    "one-time code": (
+        "TEST_OTP=«pin»",
+        "MFA_CODE: «pin»",
+        '{"email": "a@b.example", "otp": "«pin»"}',
+        "cvc «card»",
+        'card_cvv = "«card»"',
+        "Your verification code is «grouped». It expires soon.",
+        "2fa: «grouped»",
+        "G-«digits» is your verification code.",
+        "the backup codes are «code» and «code2»",
+        "Backup codes (each works once): «pin», «digits»",
+        "TOTP seed: «upper»",
+        "Access code for the house: 4«upper4»",
+    ),
+    "words and a number": (
+        "vault kv put secret/app api_key=«worded»",
+        "creds: admin:«worded»",
+        "db creds → app / «human»",
+        "login is bob, pw «human»",
+        "use bob@b.example with password «human»",
+        "the pw on staging changed, it's «human» now",
+        "the admin user has «strong» as its password",
+    ),
+    "flags that take nothing else": (
+        "mongosh -u admin -p «plain» --quiet",
+        "docker login -u bob -p «plain» registry.example",
+        "openssl enc -aes-256-cbc -k «plain» -in a -out b",
+        "smbclient //srv/share -U 'bob%«human»'",
+        "ssh bob@10.0.0.3 («strong»)",
+    ),
+}
+LINES |= {
+    "beside a user": (
+        "machine ftp.example\n  login deploy\n  password «worded»",
+        "[smtp]\npass: «worded»",
+        "mail:\n  username: bot\n  password: «phrase»",
+        "login: bob\npassword: «plain»",
+    ),
+    "column of one password": (
+        "| user | password |\n|---|---|\n| root | «strong» |\n| app | «plain» |",
+        "host,user,password\ndb1,root,«human»\ndb2,app,«plain»",
+        "user\tpass\nbob\t«worded»",
+    ),
+    "PuTTY key cut off": ("PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n«row»",),
+}
 SENTENCES: dict[str, tuple[str, ...]] = {
     "en": (
         "The password is «human».",
@@ -532,6 +588,9 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "creds: bob / «strong»",
     ),
     "de": (
+        "Das Datenbankpasswort lautet «human».",
+        "Das WLAN-Passwort ist «worded».",
+        "Ihr Einmalpasswort lautet «grouped»",
         "Das Passwort lautet «human».",
         "Das neue Passwort für den Server ist «human»",
         "Kennwort: «human»",
@@ -542,6 +601,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Zugangsdaten: bob / «strong»",
     ),
     "fr": (
+        "J'ai changé le mot de passe en «worded»",
         "Le mot de passe est «human».",
         "Le nouveau mot de passe du serveur est « «human» »",
         "mdp : «human»",
@@ -560,6 +620,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Usa «strong» como contraseña.",
     ),
     "pt": (
+        "a senha do banco é «worded»",
         "A senha é «human».",
         "A nova senha do servidor é «human»",
         "palavra-passe: «human»",
@@ -584,6 +645,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Токен доступа — «opaque»",
     ),
     "zh": (
+        "您的验证码为 «pin»,5分钟内有效",
         "密码是«human»。",
         "服务器的新密码为：«human»",
         "密码改成了 «human»",
@@ -592,6 +654,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "访问令牌：«opaque»",
     ),
     "ja": (
+        "パスワードは «worded» です",
         "パスワードは«human»です。",
         "サーバーの新しいパスワードは「«human»」です",
         "パスワード：«human»",
@@ -600,6 +663,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "アクセストークンは«opaque»",
     ),
     "ko": (
+        "인증번호 [«pin»]",
         "비밀번호는 «human»입니다.",
         "서버의 새 비밀번호: «human»",
         "암호는 «strong» 이에요",
@@ -616,6 +680,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Token dostępu to «opaque»",
     ),
     "tr": (
+        "Yönetici parolası «worded» olarak değiştirildi",
         "Şifre: «human»",
         "Sunucunun yeni şifresi «strong».",
         "Parola «strong» olarak değişti",

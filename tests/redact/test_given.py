@@ -119,6 +119,13 @@ def test_what_a_command_prints_that_reads_a_secret_is_masked(command: str) -> No
     assert PASSWORD not in redact(f"$ {command}\n{PASSWORD}\n")
 
 
+@pytest.mark.parametrize("question", ["should I add a token?", "Soll ich ein Token anlegen?", "shall we keep the key?"])
+def test_what_answers_yes_or_no_is_no_secret(question: str) -> None:
+    given = given_after({"role": "assistant", "content": question}, Given.NOTHING)
+    for answer in ("#a1b2c3", "yes, in theme-2"):
+        assert text_of(masked({"role": "user", "content": answer}, given)) == answer
+
+
 def test_everything_derived_from_a_conversation_knows_what_was_asked() -> None:
     """Also when the question was taken in by another process, or stands in an earlier part."""
     question: Message = {"role": "assistant", "content": "What's the DB password?"}

@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 import leporello
 from leporello.lazy_regex import LazyRegex
 
@@ -62,6 +64,9 @@ def _within(value: Any, depth: int) -> Iterator[re.Pattern[Any]]:
     elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
             yield from _within(part, depth + 1)
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from _within(getattr(value, name), depth + 1)
     elif is_dataclass(value) and not isinstance(value, type):
         for entry in fields(value):
             yield from _within(getattr(value, entry.name), depth + 1)

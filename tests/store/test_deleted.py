@@ -25,6 +25,7 @@ from leporello.errors import StoreBusy
 from leporello.messages import Message
 from leporello.store import Store, StoreOptions, open_store
 from leporello.store.records import Metadata, SearchMode, SearchQuery
+from leporello.store.sqlite.database import SqliteDatabase
 from leporello.tools.budget import save_output
 from tests.conftest import RunCli
 from tests.leaks.planted import ran
@@ -109,8 +110,12 @@ def test_prune_leaves_no_byte_either(tmp_path: Path, run_cli: RunCli) -> None:
     assert {name: found for name, data in files(home.path) if (found := traces(data))} == {}
 
 
-def test_a_deletion_that_can_wait_leaves_no_byte_in_the_end(tmp_path: Path) -> None:
-    """As the gateway deletes; where a reader is in the way it is done the next time."""
+@pytest.mark.parametrize("most", [2_000, 0])
+def test_a_deletion_that_can_wait_leaves_no_byte_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """As the gateway deletes, short and very long ones; where a reader is in the way it is done the next time."""
+    monkeypatch.setattr("leporello.store.sqlite._REMOVED_EXACTLY", most)
     home = Home(tmp_path / "home")
     home.path.mkdir()
     with open_store(str(home.database), StoreOptions(wait_seconds=0.2)) as store:
@@ -122,6 +127,27 @@ def test_a_deletion_that_can_wait_leaves_no_byte_in_the_end(tmp_path: Path) -> N
                 overwrite_deleted(store)
         overwrite_deleted(store)
         assert {name: found for name, data in files(home.path) if (found := traces(data))} == {}
+
+
+def test_a_deletion_costs_what_was_deleted_not_what_stays(tmp_path: Path) -> None:
+    """The entries of one conversation leave the index; nothing of the others is indexed again, and they are found."""
+    path = tmp_path / "s.db"
+    with open_store(str(path)) as store:
+        for id, word in (("gone", WORDS[0]), ("kept", KEPT)):
+            store.conversations.create(id)
+            store.log.append(id, [{"role": "user", "content": f"{word} in message {n}"} for n in range(300)])
+        store.index.finish()
+        store.conversations.delete("gone")
+        assert isinstance(store.database, SqliteDatabase)
+        said: list[str] = []
+        with store.database.alone() as connection:
+            connection.set_trace_callback(said.append)
+        store.care.vacuum()
+        assert not [statement for statement in said if statement.startswith("INSERT INTO words (rowid")]
+        assert traces(path.read_bytes()) == set()
+        assert store.index.search(SearchQuery(WORDS[0])) == []
+        assert len(store.index.search(SearchQuery(KEPT, limit=300))) == 300
+        assert store.care.checkup().clean
 
 
 def test_a_reader_that_keeps_the_log_is_said(tmp_path: Path) -> None:

@@ -376,6 +376,22 @@ def test_a_talk_decides_nothing() -> None:
     assert "rye flour instead of wheat" in "\n".join(told(worked[Section.DECISIONS]))
 
 
+@pytest.mark.parametrize(
+    ("said", "decides"),
+    [
+        ("We keep the old parser because two customers still send the first format.", True),
+        ("The issue is that the port was taken, so we use 8081 instead of the old one.", True),
+        ("The issue is that the sed command did not match the lines in both files.", False),
+        ("The terminal probably has a light background, because the cyan looks darker there.", False),
+    ],
+)
+def test_what_was_found_or_guessed_on_the_way_is_no_decision(said: str, decides: bool) -> None:
+    """Much of it is refuted later; the words stay in the index."""
+    made = build(ledger_of(user("Mend the colours."), answer(said), call("ls", "a.py")), range(1, 5), 600, len)
+    assert (said in told(made[Section.DECISIONS])) == decides
+    assert said in "\n".join(told(made[Section.DECISIONS]) + told(made[Section.INDEX]))
+
+
 def test_what_only_leads_to_something_left_out_is_not_told() -> None:
     """ "The steps are:" without the steps says nothing; with them it stays."""
     said = answer("The ferry leaves Hanstholm at noon.\nHere are the three options for Hanstholm:\n" + "x y z " * 60)

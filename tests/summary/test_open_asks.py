@@ -55,14 +55,14 @@ def test_a_thank_you_leaves_no_active_task(thanks: str) -> None:
     assert active_task(ledger) == []
 
 
-def old_ask(*later: tuple[str, str]) -> list[tuple[int, ...]]:
-    """The pending asks after an interrupted request, some turns about other things, and then `later`."""
+def old_ask(*later: tuple[str, str], done: str = "{}") -> list[tuple[int, ...]]:
+    """The pending asks after a request interrupted at a call, some turns about other things, and then `later`."""
     others = [
         pair
         for k in range(5)
         for pair in (("user", f"Now look at the gadget number {k} of the hall."), ("assistant", f"Gadget {k} is fine."))
     ]
-    turns = [("user", "Collect all notes in docs/system_notes.md please."), ("call", "{}"), ("result", "ok")]
+    turns = [("user", "Collect all notes in docs/system_notes.md please."), ("call", done), ("result", "ok")]
     ledger = ledger_of(*turns, *others, *later, ("user", "Go to the next gadget in the row please."))
     return [line.sources for line in pending_asks(ledger, range(1, 40))]
 
@@ -73,6 +73,17 @@ def test_an_interrupted_request_that_nobody_took_up_is_pending() -> None:
 
 def test_a_request_that_was_dealt_with_later_is_not_pending() -> None:
     assert old_ask(("call", '{"path": "docs/system_notes.md", "text": "all notes collected"}'), ("result", "ok")) == []
+
+
+@pytest.mark.parametrize(("done", "pending"), [("echo begun > a.txt", []), ("ls", [(1,)])])
+def test_a_request_for_which_files_were_changed_is_not_pending_for_ever(done: str, pending: list[tuple[int]]) -> None:
+    """The user interrupted, corrected something and went on to other things: what was missing would have been said."""
+    assert old_ask(done=f'{{"command": "{done}"}}') == pending
+
+
+def test_what_an_editor_has_open_is_not_part_of_the_task() -> None:
+    around = "# Context from my IDE setup:\n\n## Open tabs:\n- notes.md: docs/notes.md\n\n## My request for Codex:\n"
+    assert [line.text for line in active_task(ledger_of(("user", around + REQUEST)))] == [REQUEST]
 
 
 def test_a_repeated_request_is_pending_once() -> None:

@@ -313,7 +313,7 @@ class Agent:
             elif not stopped and self._repeats.too_many:
                 stopped = "repeats"
                 self._emit(
-                    Notice(f"The model repeats calls that bring the same, the last one {describe(call).heading}.")
+                    Notice(f"The model repeats calls that bring nothing new, the last one {describe(call).heading}.")
                 )
         return stopped
 
@@ -326,7 +326,7 @@ class Agent:
 
     def _noting_repeats(self, call: ToolCall, result: ToolResult, seconds: float) -> ToolResult:
         self._repeats.note(call, result, seconds)
-        if not self._repeats.in_a_row:
+        if not self._repeats.worth_keeping:
             return result
         advice = self._repeats.advice()
         self._keep_repeats()

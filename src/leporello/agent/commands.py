@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from msgspec import Struct
+
 from leporello.config import Settings
 from leporello.conversation import Conversation
 from leporello.errors import Cancelled, InputError, LeporelloError, NotFound
@@ -88,8 +90,7 @@ def parse_known(text: str, known: Mapping[str, SlashCommand]) -> tuple[str, str]
     return own, argument
 
 
-@dataclass(frozen=True, slots=True)
-class CommandAnswer:
+class CommandAnswer(Struct, frozen=True):
     """What a command said; `error` when it is unknown or could not be done."""
 
     text: str

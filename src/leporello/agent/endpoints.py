@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from leporello.config import Settings
 from leporello.errors import ConfigError, NoModel
 from leporello.local import NAME as LOCAL
@@ -17,7 +19,6 @@ from leporello.plugins.host import PluginHost
 from leporello.providers.base import Provider
 from leporello.providers.clients import ADDRESSES, AUTO, ProviderChoice, choose_dialect, choose_provider, make_provider
 from leporello.providers.scripted import DEMO_WINDOW, SCRIPTED, SCRIPTED_PREFIX, demo_provider
-from leporello.providers.windows import ask_models, ask_window
 from leporello.summaries.base import Summariser
 from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.tokens import TokenCounter
@@ -88,6 +89,9 @@ def offered_models(settings: Settings, model: str) -> list[str]:
     who = choose_provider(wanted)
     if not wanted.api_key and who in ADDRESSES:
         return []
+    # Loads an HTTP client, as below; most runs ask nobody.
+    from leporello.providers.windows import ask_models  # noqa: PLC0415
+
     return ask_models(wanted.base_url, choose_dialect(wanted, who).name, api_key=wanted.api_key)
 
 
@@ -98,6 +102,8 @@ def _stated_window(book: LearnedLimits, wanted: ProviderChoice, who: str) -> int
     """
     stated = [book.window(wanted.model, who, wanted.base_url, now=time.time())]
     if wanted.base_url and who not in ADDRESSES:
+        from leporello.providers.windows import ask_window  # noqa: PLC0415
+
         answer = ask_window(wanted.base_url, wanted.model, api_key=wanted.api_key)
         stated.append(answer.tokens if answer is not None else None)
     return min((tokens for tokens in stated if tokens), default=None)
@@ -162,8 +168,7 @@ def own_window(model: str | None) -> int | None:
     return DEMO_WINDOW if model.startswith(SCRIPTED_PREFIX) else None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelAddress:
+class ModelAddress(Struct, frozen=True):
     """Who serves a model (`auto`: its address or its name tells) and where (empty: at the provider's own address)."""
 
     provider: str = AUTO

@@ -7,8 +7,9 @@ names and the arguments that Hermes gives them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
+
+from msgspec import Struct, field
 
 from leporello.conversation import Conversation
 from leporello.engines.plugin_result import as_hosted
@@ -19,8 +20,7 @@ from leporello.tools.base import ToolResult
 from leporello.usage import CanonicalUsage
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     """A piece of the answer as it streams."""
 
     kind: ClassVar[str] = "text"
@@ -30,8 +30,7 @@ class TextDelta:
         return {"event": self.kind, "text": redact(self.text)}
 
 
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
+class ToolStarted(Struct, frozen=True):
     """A call is about to run."""
 
     kind: ClassVar[str] = "tool_started"
@@ -43,8 +42,7 @@ class ToolStarted:
         return {"event": self.kind, "id": self.id, "name": self.name, "summary": redact(self.summary)}
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
+class ToolOutput(Struct, frozen=True):
     """Output of a running tool, for a person to watch."""
 
     kind: ClassVar[str] = "tool_output"
@@ -54,8 +52,7 @@ class ToolOutput:
         return {"event": self.kind, "characters": len(self.text)}
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFinished:
+class ToolFinished(Struct, frozen=True):
     """A call has its result."""
 
     kind: ClassVar[str] = "tool_finished"
@@ -87,8 +84,7 @@ class ToolFinished:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Compacting:
+class Compacting(Struct, frozen=True):
     """A compaction begins; `Compacted` follows."""
 
     kind: ClassVar[str] = "compacting"
@@ -98,8 +94,7 @@ class Compacting:
         return {"event": self.kind, "trigger": self.trigger}
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """An attempt at a compaction, whatever came of it."""
 
     kind: ClassVar[str] = "compaction"
@@ -109,8 +104,7 @@ class Compacted:
         return self.event.as_dict()
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """Something the user should know: a recovery, a lowered limit."""
 
     kind: ClassVar[str] = "notice"
@@ -120,8 +114,7 @@ class Notice:
         return {"event": self.kind, "text": redact(self.text)}
 
 
-@dataclass(frozen=True, slots=True)
-class CallFinished:
+class CallFinished(Struct, frozen=True):
     """One call to the model is done and counted."""
 
     kind: ClassVar[str] = "call"
@@ -133,8 +126,7 @@ class CallFinished:
         return {"event": self.kind, "model": self.model, **self.usage.as_engine_dict(), "cost": self.cost}
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(Struct, frozen=True):
     kind: ClassVar[str] = "turn"
     text: str
     reason: str
@@ -174,8 +166,7 @@ Watcher: TypeAlias = Callable[[AgentEvent], None]
 LONGEST_CONTEXT = 8_000  # characters that all plugins together may add to a request
 
 
-@dataclass(frozen=True, slots=True)
-class TurnHooks:
+class TurnHooks(Struct, frozen=True):
     """Tells the plugins of a conversation what its agent does, and takes what they may answer."""
 
     conversation: Conversation

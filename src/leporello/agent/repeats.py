@@ -1,12 +1,18 @@
-"""Recognises a model that goes round in circles: calls of this turn are made again and bring what they brought."""
+"""Recognises a model that goes round in circles: calls of this turn are made again and bring what they brought.
+
+Two counts. Repeats in a row are the quick sign: the same call, or one alike, with the same result. The other count asks
+only whether calls still bring anything that is not known yet, whatever they are: a search under ever new words, pages
+behind the last one, a file that is written anew with the same text. It takes longer, and what waits costs it little.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import ToolCall, parse_json
@@ -15,12 +21,21 @@ from leporello.tools.base import ToolResult
 TELL_AFTER = 2  # repeats in a row after which the model is told
 STOP_AFTER = 3  # repeats after that, before the turn is ended
 WAITED_SECONDS = 5.0  # a call that took so long and did not fail was a wait for something, not a circle
-MOST_SEEN = 2_000
+MOST_SEEN, MOST_WORDS = 4_000, 50
+STALE_TELL, STALE_STOP = 30.0, 36.0  # calls without news: so many until the model is told, and until the turn is ended
+STALE_WAIT = 0.5  # what a wait counts that brought nothing new
+STALE_WORDS = 0.5  # a call with words of its own that succeeded, and said only what others had said
+STALE_FAILURE = 0.5  # the same failure after something was changed
+STALE_NUMBERS = 0.25  # only numbers were new, or the same call was made again and brought something else
+KEEP_STALE = 10.0  # a count from which on it is worth storing
 ALIKE = 0.5  # what a call counts that is only alike: the same but for numbers, or with other arguments the same failure
+LEAST_NEW = 2  # words that a failure must have beyond those of earlier ones to be another
 LEAST_TOLD = 12  # letters a failure must have to be known again by its words alone; `(no output)` says nothing
 _BLANKS = lazy_regex(r"(?:\\[nrt]|\s)+")
 _NUMBERED = lazy_regex(r"[^\W\d]{0,40}\d[\w.:,+-]*")
 _WORDS = lazy_regex(r"[^\W\d_]{2,}")
+LONGEST_WORD = 16  # of letters; what is longer was drawn at random, or stands beside others that are not
+_NUMBERS = lazy_regex(r"\d{1,15}")
 _COMMENT = lazy_regex(r"(?:(?<=\s)|(?<=\"))#[^\"\\]*")
 _ASSIGNED = lazy_regex(
     r"(?<![^\s\"';&|(])[A-Za-z_]\w{0,60}=(?:[^\s\"'\\;&|]|\\\"[^\"\\]{0,80}\\\"|'[^']{0,80}'){0,80}(?=\s)"
@@ -40,58 +55,138 @@ _NOISE = lazy_regex(
 )
 
 
-@dataclass(slots=True)
-class Repeats:
-    """The calls of one turn. A new call, or an old one with a new result, ends a row of repeats."""
+class _Digests(Struct, frozen=True):
+    """What a call is known by."""
 
-    _seen: set[str] = field(default_factory=set)
+    asked: str
+    """The call alone; of one that writes a file, the tool and the file."""
+    form: str
+    """The call, whatever its numbers."""
+    same: str
+    """The call with its result."""
+    alike: tuple[str, ...]
+    words: str
+    """What it brought, without what it was given: the words."""
+    numbers: str
+    """The same with its numbers; those that count what was given are given too."""
+    is_echo: bool
+    """It said something, and nothing but what it was given."""
+    writes: bool
+    failed: bool
+    complaint: tuple[str, ...]
+    """The words of a failure, each for itself: one that is new among known ones is a name, no news."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (self.form, self.same, *self.alike, self.words, self.numbers, *self.complaint)
+
+
+class Repeats(Struct):
+    """The calls of one turn. A new call, or an old one with a new result, ends a row of repeats; news the stale row."""
+
+    _seen: dict[str, None] = field(default_factory=dict)
     in_a_row: float = 0
     told: bool = False
+    stale: float = 0
+    _last: str = ""
+    _waited: bool = False
+    _changed: bool = False
+    """Whether the last call changed a file."""
 
     def note(self, call: ToolCall, result: ToolResult, seconds: float) -> bool:
         """Take in one call; whether it was a repeat."""
-        same, *alike = _digests(call, result)
-        known, near = same in self._seen, not self._seen.isdisjoint(alike)
-        if len(self._seen) < MOST_SEEN:
-            self._seen |= {same, *alike}
-        if (seconds >= WAITED_SECONDS and not _failed(result)) or not (known or near):
-            self.in_a_row, self.told = 0, False
+        found = _digests(call, result)
+        waited = seconds >= WAITED_SECONDS and not found.failed
+        known, near = found.same in self._seen, any(digest in self._seen for digest in found.alike)
+        is_news = self._is_news(found)
+        self._count_stale(found, is_news, waited, known)
+        self._remember(found)
+        self._last, self._waited, self._changed = found.asked, waited, found.writes and is_news
+        if waited or not (known or near):
+            self.in_a_row, self.told = 0, self.told and self.stale >= STALE_TELL
             return False
         self.in_a_row += 1 if known else ALIKE
         return known
 
+    def _is_news(self, found: _Digests) -> bool:
+        new = sum(word not in self._seen for word in found.complaint)
+        return found.words not in self._seen and (not found.complaint or new >= LEAST_NEW)
+
+    def _count_stale(self, found: _Digests, is_news: bool, waited: bool, known: bool) -> None:
+        if is_news and (waited or found.asked != self._last):
+            # What is written is no news by itself; it may bring some.
+            self.stale = self.stale if found.writes else 0
+        elif self._changed and not found.writes and not is_news:
+            self.stale += STALE_FAILURE if found.failed else 0
+        elif waited:
+            self.stale += STALE_WAIT
+        elif self._waited and known:  # what was waited for; the wait has been counted
+            pass
+        elif is_news or found.numbers not in self._seen:
+            self.stale += STALE_NUMBERS
+        elif not found.failed and not found.is_echo and found.form not in self._seen:
+            self.stale += STALE_WORDS
+        else:
+            self.stale += 1
+
+    def _remember(self, found: _Digests) -> None:
+        self._seen |= dict.fromkeys(found.all)
+        while len(self._seen) > MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
+
     def advice(self) -> str:
         """What the model is told, once in a row of repeats; empty otherwise."""
-        if self.told or self.in_a_row < TELL_AFTER:
+        if self.told or (self.in_a_row < TELL_AFTER and self.stale < STALE_TELL):
             return ""
         self.told = True
+        if self.in_a_row < TELL_AFTER:
+            return (
+                "For many calls nothing has come that was not known already. Going on like this will not help: "
+                "do something else, or say what is in the way. After a few more the turn is stopped."
+            )
         return (
             "The last calls repeated earlier ones and brought the same. Repeating them will not help: "
             f"do something else, or say what is in the way. After {STOP_AFTER} more the turn is stopped."
         )
 
     @property
+    def worth_keeping(self) -> bool:
+        return self.in_a_row > 0 or self.stale >= KEEP_STALE
+
+    @property
     def too_many(self) -> bool:
-        return self.in_a_row >= TELL_AFTER + STOP_AFTER
+        return self.in_a_row >= TELL_AFTER + STOP_AFTER or self.stale >= STALE_STOP
 
     def as_dict(self) -> dict[str, Any]:
-        return {"seen": sorted(self._seen), "in_a_row": self.in_a_row, "told": self.told}
+        return {
+            "seen": list(self._seen),
+            "in_a_row": self.in_a_row,
+            "told": self.told,
+            "stale": self.stale,
+            "last": self._last,
+            "waited": self._waited,
+            "changed": self._changed,
+        }
 
     @classmethod
     def from_dict(cls, kept: Any) -> Self:
         """From `as_dict`; a fresh count for anything else."""
         if not isinstance(kept, dict) or not isinstance(kept.get("seen"), list):
             return cls()
-        row = kept.get("in_a_row")
-        return cls(set(map(str, kept["seen"])), row if isinstance(row, int | float) else 0, bool(kept.get("told")))
+        row, stale = (
+            count if isinstance(count := kept.get(name), int | float) else 0 for name in ("in_a_row", "stale")
+        )
+        seen, last = dict.fromkeys(map(str, kept["seen"])), str(kept.get("last", ""))
+        flags = (bool(kept.get(name)) for name in ("waited", "changed"))
+        return cls(seen, row, bool(kept.get("told")), stale, last, *flags)
 
 
 def _failed(result: ToolResult) -> bool:
     return result.is_error or bool(result.details.get("exit_code"))
 
 
-def _digests(call: ToolCall, result: ToolResult) -> list[str]:
-    """Of the call with its result, then of all that are alike.
+def _digests(call: ToolCall, result: ToolResult) -> _Digests:
+    """Of the call, of the call with its result and of all that are alike, and of what is new in it.
 
     A result is its lines in any order, without times, durations, ids and temporary names; that of a failure without
     numbers of any kind. Successful calls are alike with the same arguments and other numbers; failures with the same
@@ -101,20 +196,52 @@ def _digests(call: ToolCall, result: ToolResult) -> list[str]:
     """
     given = parse_json(call.arguments)
     is_idle = isinstance(given, dict) and _IDLE.fullmatch(str(given.get("command", "")))
-    arguments = json.dumps(given, sort_keys=True) if isinstance(given, dict) else call.arguments
+    arguments = json.dumps(given, sort_keys=True, ensure_ascii=False) if isinstance(given, dict) else call.arguments
     arguments = _BLANKS.sub(" ", _COMMENT.sub("", arguments)).replace(' "', '"')
     # Further lines of the status tell of other things, such as background jobs.
-    text = result.status.partition("\n")[0] + "\n" + result.text
-    bare = _lines(_NUMBERED.sub("0", _TEMPORARY.sub("0", text)))
+    text = _TEMPORARY.sub("0", result.status.partition("\n")[0] + "\n" + result.text)
+    bare, form = _lines(_NUMBERED.sub("0", text)), _NUMBERED.sub("0", arguments)
     if not _failed(result):
-        exact = _lines(_NOISE.sub("0", _TEMPORARY.sub("0", text)))
+        same = _hash(call.name, arguments, _lines(_NOISE.sub("0", text)))
         alike = [_hash("idle")] if is_idle else [_hash(call.name, arguments, bare, "alike")]
-        return [_hash(call.name, arguments, exact), *alike]
-    told = set(_WORDS.findall(bare)) - set(_WORDS.findall(f"{call.name} {arguments} exit code"))
-    alike = [_hash("", *sorted(told))] if sum(map(len, told)) >= LEAST_TOLD else []
-    given_again = _NUMBERED.sub("0", arguments)
-    alike.append(_hash(call.name, _ASSIGNED.sub("", given_again), bare, "assigned"))
-    return [_hash(call.name, given_again, bare), _hash(call.name, given_again, "failed"), *alike]
+    else:
+        same = _hash(call.name, arguments, bare)
+        told = set(_WORDS.findall(bare)) - set(_WORDS.findall(f"{call.name} {arguments} exit code"))
+        alike = [_hash("", *sorted(told))] if sum(map(len, told)) >= LEAST_TOLD else []
+        alike.append(_hash(call.name, _ASSIGNED.sub("", form), bare, "assigned"))
+        alike += [_hash(call.name, form, bare), _hash(call.name, form, "failed")]
+    words, numbers = _wrote(arguments, form) if _is_write(result) else _brought(text, bare, f"{call.name} {arguments}")
+    path = str(given.get("path", "")) if isinstance(given, dict) and _is_write(result) else ""
+    return _Digests(
+        asked=_hash(call.name, path or arguments),
+        form=_hash(call.name, form, "form"),
+        same=same,
+        alike=tuple(alike),
+        words=_hash("words", *sorted(words)),
+        numbers=_hash("numbers", *sorted(words), "", *sorted(numbers)),
+        is_echo=not words and _WORDS.search(result.text) is not None and not _is_write(result),
+        writes=_is_write(result),
+        failed=_failed(result),
+        complaint=tuple(sorted(f"!{word}" for word in words)[:MOST_WORDS]) if _failed(result) else (),
+    )
+
+
+def _is_write(result: ToolResult) -> bool:
+    """Whether a tool says that it changed a file."""
+    return not _failed(result) and not {"bytes", "paths", "changed"}.isdisjoint(result.details)
+
+
+def _wrote(arguments: str, form: str) -> tuple[set[str], set[str]]:
+    """Words and numbers that a file got."""
+    return set(_WORDS.findall(form)), set(_NUMBERS.findall(arguments))
+
+
+def _brought(text: str, bare: str, given: str) -> tuple[set[str], set[str]]:
+    """Words and numbers of a result that the call did not hold itself. The page after the given one is no news."""
+    counted = {number + step for number in map(int, _NUMBERS.findall(given)) for step in (-1, 0, 1)}
+    numbers = {number for number in _NUMBERS.findall(_NOISE.sub("0", text)) if int(number) not in counted}
+    words = {word for word in _WORDS.findall(bare) if len(word) < LONGEST_WORD}
+    return words - set(_WORDS.findall(f"{given} exit code")), numbers
 
 
 def _lines(text: str) -> str:

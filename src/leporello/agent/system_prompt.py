@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
+from msgspec import Struct
 
+from leporello.files import shipped
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, Messages, hash_bytes, role_of
 from leporello.recall.tools import framed
@@ -29,16 +29,14 @@ _SUMMARY_CHARS = 160
 _SKILL_BYTES = 8_192
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFile:
+class ProjectFile(Struct, frozen=True):
     """One instruction file, possibly cut."""
 
     path: Path
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(Struct, frozen=True):
     """A skill file: what it is called, what it is for, and where it is."""
 
     title: str
@@ -124,6 +122,9 @@ def _front_matter(text: str) -> dict[str, str]:
     match = _FRONT_MATTER.match(text)
     if match is None:
         return {}
+    # Loaded for skills that are there.
+    import yaml  # noqa: PLC0415
+
     try:
         data = yaml.safe_load(match[1])
     except yaml.YAMLError:
@@ -142,8 +143,7 @@ _GUIDES = (("todo", "todo"), ("lcm_grep", "recall"), ("memory", "remember"))
 """Tool, and the section that is only worth its tokens when the tool can be called."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptSources:
+class PromptSources(Struct, frozen=True):
     """Everything the prompt is made of. The same sources give the same bytes."""
 
     workdir: Path
@@ -214,7 +214,7 @@ def memory_hash(folder: Path) -> str:
 
 
 def _prompt(name: str) -> str:
-    return (resources.files("leporello.agent") / "prompts" / f"{name}.md").read_text("utf-8").strip()
+    return shipped("leporello.agent", f"prompts/{name}.md").decode().strip()
 
 
 def _share(sources: PromptSources, most: int, part: int) -> int:

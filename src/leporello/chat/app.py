@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec import Struct
 
 from leporello import caching
 from leporello.agent.agent import Agent
@@ -56,8 +58,7 @@ SHOWN_ASK = 200
 SHOWN_ANSWER = 1_200
 
 
-@dataclass(frozen=True, slots=True)
-class ResumeSummary:
+class ResumeSummary(Struct, frozen=True):
     """The newest request, its answer when there is one, and how the conversation stands."""
 
     ask: str

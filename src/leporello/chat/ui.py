@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from leporello.config import Settings
 from leporello.present.text import bar, clean, money, one_line, plural, short_count
@@ -27,8 +28,7 @@ _QUIET = ("read_file", "todo", "memory", "lcm_grep", "lcm_describe", "lcm_expand
 _FROM_THE_END = ("terminal", "jobs")  # the last lines of their output say most
 
 
-@dataclass(frozen=True, slots=True)
-class ChatOptions:
+class ChatOptions(Struct, frozen=True):
     settings: Settings
     workdir: Path
     resume: str | None = None
@@ -91,8 +91,7 @@ class Ui(Protocol):
 # -- the status line
 
 
-@dataclass(frozen=True, slots=True)
-class ChatStatus:
+class ChatStatus(Struct, frozen=True):
     model: str
     used: int = 0
     window: int = 0
@@ -156,8 +155,7 @@ def status_line(status: ChatStatus, width: int) -> str:
 # -- the output of a tool
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """The lines of an output that are shown, and how many are not."""
 
     lines: tuple[str, ...]

@@ -6,12 +6,12 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
+from msgspec import Struct
 
 from leporello.cli import ExitCode
 from leporello.config import Home, Settings, load_settings
@@ -73,8 +73,7 @@ def utf8_text(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class AgentOptions:
+class AgentOptions(Struct, frozen=True):
     """The options of `chat` and `run`: which model, which conversation, where and how freely its tools work."""
 
     model: str | None

@@ -16,7 +16,7 @@ import orjson
 
 from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, pass_context
-from leporello.config import write_setting
+from leporello.config.config_file import write_setting
 from leporello.config.sources import scratch_environment
 from leporello.errors import InputError, LeporelloError
 from leporello.plugins.hermes import HOSTS, install

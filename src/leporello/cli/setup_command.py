@@ -13,8 +13,9 @@ import click
 from leporello.agent.endpoints import own_window
 from leporello.cli import ExitCode
 from leporello.cli.context import WAYS, CommandContext, pass_context
-from leporello.config import Home, Settings, SettingSource, save_key, write_setting
+from leporello.config import Home, Settings, SettingSource, save_key
 from leporello.config.catalogue import API_MODES
+from leporello.config.config_file import write_setting
 from leporello.errors import ConfigError, InputError, LeporelloError
 from leporello.files import decode_text
 from leporello.local import NAME, SMOLLM2, LocalProvider, client_dialect, install, local_provider

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import asdict, replace
 
 from leporello.adapters.hermes import findings as split_findings
 from leporello.adapters.hermes import join_split_logs

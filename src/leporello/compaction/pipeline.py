@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from leporello.compaction.assemble import assemble, settle
 from leporello.compaction.plan import (
     POINTER_TOKENS,
@@ -86,8 +88,7 @@ class CompactionTask:
         return self.limits.tail_tokens * CHARS_PER_TOKEN
 
 
-@dataclass(frozen=True, slots=True)
-class NewFold:
+class NewFold(Struct, frozen=True):
     """A fold that a compaction wrote: what it says, its text as shown, and the ids of the folds it was made of."""
 
     fold: Fold
@@ -311,9 +312,11 @@ def _judge(job: CompactionTask, folded: FoldedSpan, before: int, parts: dict[str
     messages = _sent(folded.shown)
     narrative = folded.summary
     after = foldable(job, messages)
-    # What the input had already is the caller's affair; a compaction adds no fault of its own.
-    given = {v.fault for v in validate([item.message for item in job.items])} & TOLERATED
-    broken = [v for v in validate(messages) if v.fault not in given]
+    broken = validate(messages)
+    if broken:
+        # What the input had already is the caller's affair; a compaction adds no fault of its own.
+        given = {v.fault for v in validate([item.message for item in job.items])} & TOLERATED
+        broken = [v for v in broken if v.fault not in given]
     if broken:
         reason = f"The folded list would be refused: {broken[0]}"
         return _refused(job, Outcome.FAILED, reason, before, summary=narrative)

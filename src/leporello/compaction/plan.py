@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import Struct
+
 from leporello.compaction.view import Item
 from leporello.errors import FixedPartTooLarge
 from leporello.ledger.calls import describe
@@ -37,8 +39,7 @@ LOOKING = ("read", "search", "list", "git_read", "web", "other")
 Measure = Callable[[Message], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Protection:
+class Protection(Struct, frozen=True):
     """How many messages of the beginning and the end are left alone while they fit."""
 
     first: int = 3
@@ -81,8 +82,7 @@ class CompactionPlan:
         return opening_role([item.message for item in self.pick(self.lifted, *self.tail)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Tail:
+class _Tail(Struct, frozen=True):
     start: int
     pointers: frozenset[int]
     clipped: frozenset[int]

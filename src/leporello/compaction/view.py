@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from msgspec import Struct
+
 from leporello.events import ViewEntry
 from leporello.fingerprint import fingerprints
 from leporello.messages import Message, Messages, is_instruction, role_of
@@ -141,8 +143,7 @@ def _believed(fold: ViewFold, message: Message, trust: Trust | None, said: int, 
     return fold.span.first > said
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """A view as it was handed out as a plain list, to recognise that list when it comes back longer."""
 
     items: tuple[Item, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from leporello.config.catalogue import SETTINGS, Setting
 from leporello.config.home import Home, fold_key, load_keys, save_key
 from leporello.config.settings import Settings, load_settings
-from leporello.config.sources import SettingSource, can_redraw, colours_wanted, write_setting
+from leporello.config.sources import SettingSource, can_redraw, colours_wanted
 
 __all__ = [
     "SETTINGS",
@@ -19,5 +19,4 @@ __all__ = [
     "load_keys",
     "load_settings",
     "save_key",
-    "write_setting",
 ]

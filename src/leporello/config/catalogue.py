@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+
 
 @dataclass(frozen=True, slots=True)
 class SettingKind:
@@ -145,8 +147,7 @@ PROVIDER_FIELDS = ("base_url", "api_mode", "key_env")
 BUILT_IN_ENGINES = ("compressor", "lcm")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting: its dotted name, default, kind and a sentence of help.
 
     A name with `<name>` in it stands for any word there (`providers.<name>.base_url`); it has no default of its own.

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import yaml
 
 from leporello.errors import ConfigError
 from leporello.files import open_whole
@@ -119,6 +115,9 @@ def load_keys(home: Home) -> dict[str, str]:
     text = read_text(path) if _is_private(path) else None
     if text is None:
         return {}
+    # Loaded when there is something to parse.
+    import yaml  # noqa: PLC0415
+
     try:
         keys = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -135,6 +134,8 @@ def load_keys(home: Home) -> dict[str, str]:
 
 def save_key(home: Home, provider: str, key: str) -> None:
     """Add or replace one key; the file is written whole or not at all, with mode 0600 from the first byte."""
+    import yaml  # noqa: PLC0415  # see `load_keys`
+
     keys = {**load_keys(home), provider: key}
     try:
         home.path.mkdir(parents=True, exist_ok=True)
@@ -176,6 +177,10 @@ def fold_key(home: Home) -> bytes | None:
 
 def _make_fold_key(home: Home) -> bool:
     """Write a new key, whole or not at all, with mode 0600 from the first byte; of two at a time the first stays."""
+    # Once in the life of a home folder.
+    import secrets  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
+
     try:
         home.path.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=home.path, prefix=".fold-")

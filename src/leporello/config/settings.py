@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, TypeVar
 
-import yaml
+from msgspec import Struct
 
 from leporello.config.catalogue import (
     AUTO,
@@ -19,7 +19,7 @@ from leporello.config.catalogue import (
     find_setting,
     is_section,
 )
-from leporello.config.home import Home, load_keys
+from leporello.config.home import Home, load_keys, read_text
 from leporello.config.sources import (
     RawValue,
     SettingSource,
@@ -27,7 +27,6 @@ from leporello.config.sources import (
     check_value,
     in_environment,
     read_environment,
-    read_file,
     unknown_setting,
 )
 from leporello.errors import ConfigError
@@ -35,8 +34,7 @@ from leporello.errors import ConfigError
 S = TypeVar("S", "CompressionSettings", "ModelSettings", "SummaryModelSettings", "CachingSettings", "PluginSettings")
 
 
-@dataclass(frozen=True, slots=True)
-class CompressionSettings:
+class CompressionSettings(Struct, frozen=True):
     """`compression.*`: when and how much the built-in compressor folds."""
 
     enabled: bool
@@ -47,8 +45,7 @@ class CompressionSettings:
     deadline: float
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ModelSettings(Struct, frozen=True):
     """`model.*`: the main model."""
 
     default: str | None
@@ -58,8 +55,7 @@ class ModelSettings:
     max_output: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryModelSettings:
+class SummaryModelSettings(Struct, frozen=True):
     """`auxiliary.compression.*`: the model that writes summaries."""
 
     model: str | None
@@ -68,16 +64,14 @@ class SummaryModelSettings:
     context_length: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class CachingSettings:
+class CachingSettings(Struct, frozen=True):
     """`prompt_caching.*`."""
 
     cache_ttl: str
     layout: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSettings:
+class ToolSettings(Struct, frozen=True):
     """`agent.tools` and `tools.*`."""
 
     names: tuple[str, ...] | None
@@ -88,8 +82,7 @@ class ToolSettings:
     network: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PluginSettings:
+class PluginSettings(Struct, frozen=True):
     """`plugins.*`: general plugins, whether folders that other users can write are fine, and where engines run."""
 
     enabled: tuple[str, ...]
@@ -97,8 +90,7 @@ class PluginSettings:
     isolation: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderSettings:
+class ProviderSettings(Struct, frozen=True):
     """`providers.<name>.*`: one API to talk to."""
 
     name: str
@@ -107,8 +99,7 @@ class ProviderSettings:
     key_env: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """A checked value and where it came from."""
 
     value: Any
@@ -211,7 +202,7 @@ class Settings:
 
     def _typed(self, section: type[S], prefix: str) -> S:
         """A section whose fields are called as its settings are."""
-        return section(**{item.name: self._unless_auto(f"{prefix}.{item.name}") for item in fields(section)})
+        return section(**{name: self._unless_auto(f"{prefix}.{name}") for name in section.__struct_fields__})
 
     def _unless_auto(self, key: str) -> Any:
         """The value, or None for the word `auto` where the setting knows it (a model may be called so)."""
@@ -232,7 +223,7 @@ def load_settings(
     variables = os.environ if environ is None else environ
     place = home or Home.from_environment(variables)
     given = [
-        *read_file(place.config_file, lambda key: _is_free(key, place)),
+        *_in_file(place),
         *read_environment(variables),
         *(
             RawValue(key, value, _FLAG, isinstance(value, str))
@@ -259,6 +250,17 @@ def load_settings(
             values.setdefault(key, Resolved(pattern.default, _DEFAULT))
     _check_provider_names(values, providers)
     return Settings(place, values, free, _key_lookup(place, variables))
+
+
+def _in_file(home: Home) -> Iterator[RawValue]:
+    """The values of config.yaml; nothing when there is no such file."""
+    text = read_text(home.config_file)
+    if text is None:
+        return
+    # With it the YAML parser is loaded, which takes longer than all other settings together.
+    from leporello.config.config_file import values_in  # noqa: PLC0415
+
+    yield from values_in(text, home.config_file, lambda key: _is_free(key, home))
 
 
 def _defaults() -> dict[str, Resolved]:
@@ -309,6 +311,9 @@ def _put_free(free: dict[str, dict[str, Any]], item: RawValue) -> None:
 def _free_value(item: RawValue) -> Any:
     if not item.is_text:
         return item.value
+    # A flag or a variable for a plugin is rare.
+    import yaml  # noqa: PLC0415
+
     try:
         return yaml.safe_load(item.value)
     except yaml.YAMLError:

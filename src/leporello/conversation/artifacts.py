@@ -15,6 +15,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from msgspec import Struct
+
 from leporello.config import Home
 from leporello.errors import InputError
 from leporello.events import Span
@@ -44,8 +46,7 @@ def outputs_folder(home: Home, conversation: str) -> Path:
     return home.outputs_dir / digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class StoredArtifacts:
+class StoredArtifacts(Struct, frozen=True):
     """Keeps whole outputs in the conversation's store."""
 
     store: Store
@@ -58,8 +59,7 @@ class StoredArtifacts:
 _LONGEST_PATH = 4_096
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """A call that waits for its result, and the turn it is part of."""
 
     call: ToolCall

@@ -8,8 +8,10 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from leporello.cancel import CancelToken
 from leporello.compaction.pipeline import CompactionResult
@@ -65,8 +67,7 @@ class CompactionJob:
         return cls(**{name: value for name, value in data.items() if name in known})
 
 
-@dataclass(slots=True)
-class CompactionHooks:
+class CompactionHooks(Struct):
     """What a host hangs into the compactions of a conversation."""
 
     summariser: Summariser | None = None
@@ -87,7 +88,7 @@ class CompactionHooks:
 
 LEASE_SECONDS = 10.0
 HELD = "held"
-"""In the details of a report: another process had the lease."""
+"""In the details of a report: another process had the lease, or was done before this one had it."""
 
 
 Compact: TypeAlias = Callable[[View], CompactionResult]
@@ -102,12 +103,14 @@ def fold_stored(
     engine: str,
     trigger: str,
     state: Callable[[int], Mapping[str, Any]],
+    decided: int | None = None,
     instead: View | None = None,
 ) -> tuple[CompactionReport, View]:
     """One compaction of the stored view: what came of it, kept by the store too, and the view there is then.
 
-    `state`: the values that go with a new generation, so that whoever sees the one sees the other. `instead`: the view
-    that the last compaction was made of, when this one is to stand in its place.
+    `state`: the values that go with a new generation, so that whoever sees the one sees the other. `decided`: the
+    generation that was found too large; a newer one is left as it is. `instead`: the view that the last compaction was
+    made of, when this one is to stand in its place.
     """
     with _leased(store, conversation) as lease:
         if lease is None:
@@ -122,8 +125,10 @@ def fold_stored(
             return report, store.views.view(conversation)
         view = store.views.view(conversation)
         base = instead or view
-        if instead is not None and view.generation != instead.generation + 1:
-            return CompactionReport(Outcome.BLOCKED, "Somebody compacted since.", engine, trigger=trigger), view
+        expected = view.generation if decided is None else decided
+        if view.generation != (instead.generation + 1 if instead else expected):
+            reason = "Another process compacted this conversation in the meantime."
+            return CompactionReport(Outcome.BLOCKED, reason, engine, trigger=trigger, details={HELD: True}), view
         ledger.pins = pinned(store, conversation)
         done = compact(base)
         if not done.report.committed:

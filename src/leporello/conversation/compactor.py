@@ -234,7 +234,18 @@ class Compactor:
         return waited > 0
 
     def shrink(self, trigger: str) -> CompactionReport:
-        """Compact because the request is too long, whatever the threshold says; the report says when it is blocked."""
+        """Compact because the request is too long, whatever the threshold says; the report says when it is blocked.
+
+        What somebody else makes of the same view is as good, and is waited for.
+        """
+        before, report = self._log.view.generation, self._shrink(trigger)
+        if report.details.get(HELD):
+            self._wait_for_others()
+        if report.details.get(HELD) and self._log.view.generation > before:
+            return self._log.store.views.attempts(self._log.id, 1)[0].report
+        return report
+
+    def _shrink(self, trigger: str) -> CompactionReport:
         refused = self.reading.tokens
         situation = self.situation(Occasion.OVERFLOW, refused)
         decision = self._plugins.engine.decide(situation)
@@ -316,8 +327,9 @@ class Compactor:
             report = self._compact("hard limit", situation=situation, with_model=False)
             if not report.details.get(HELD):
                 return
-            time.sleep(WAIT_SECONDS)
-            self._log.refresh()
+            if not fits(self._sizes.limits, self.reading.tokens):
+                time.sleep(WAIT_SECONDS)
+                self._log.refresh()
             if fits(self._sizes.limits, self.reading.tokens):
                 return
         raise StoreBusy(f"Another process has been folding {self._log.id} for a while; try again.")
@@ -325,9 +337,13 @@ class Compactor:
     def _compact(
         self, trigger: str, focus: str = "", *, situation: Situation, with_model: bool = True
     ) -> CompactionReport:
-        """One compaction of the stored view. `situation`: what the decision was made from."""
+        """One compaction of the stored view. `situation`: what the decision was made from.
+
+        By itself it compacts only the view that the decision was about: whoever was quicker has done it.
+        """
         focus = redact(focus)
         log, store = self._log, self._log.store
+        decided = None if trigger == MANUAL else log.view.generation
         if trigger != MANUAL:
             store.state.add(log.id, ATTEMPTS_KEY)
         for told in self._hooks.before:
@@ -353,6 +369,7 @@ class Compactor:
             engine=self._plugins.engine.name,
             trigger=trigger,
             state=lambda generation: {METER_KEY: self._memory.measured(generation)},
+            decided=decided,
         )
         return self._closed(report, before, view)
 

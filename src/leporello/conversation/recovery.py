@@ -8,8 +8,10 @@ stands as it is. The callers carry out the step and come back with the next refu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from leporello.policy.decision import DISABLED
 from leporello.providers.error_rules import ErrorKind
@@ -54,8 +56,7 @@ class Recovery:
         return self.compactions + self.lowered + self.other
 
 
-@dataclass(frozen=True, slots=True)
-class OutputCap:
+class OutputCap(Struct, frozen=True):
     """What is known about the output cap of a refused request."""
 
     cap: int | None = None
@@ -82,8 +83,7 @@ class OutputCap:
         return lowered if lowered >= self.least else None
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What the caller knows about the refused request."""
 
     window: int
@@ -95,8 +95,7 @@ class Facts:
     """The request left the search for tools to the vendor."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What to do now, and the state after it."""
 
     remedy: Remedy

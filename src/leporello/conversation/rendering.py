@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct
+
 from leporello import caching
 from leporello.compaction.assemble import repair
 from leporello.compaction.view import Item, Origin, are_joined, join_neighbours
@@ -74,8 +76,7 @@ def _item(line: ViewLine, number: int) -> Item:
     return Item(number, line.message, origin=Origin.SHORTENED if line.shortened else Origin.LOG)
 
 
-@dataclass(frozen=True, slots=True)
-class SentMessage:
+class SentMessage(Struct, frozen=True):
     """One message of a request, and the lines of the view it comes from; none for a stub that answers a lost call."""
 
     message: Message

@@ -6,8 +6,10 @@ What was measured and decided is stored with the conversation, so that another p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.config import Settings
 from leporello.conversation.compact import CompactionJob
@@ -30,8 +32,7 @@ POLICY_KEY = "policy"
 """In what was measured: the state that the next decision starts from."""
 
 
-@dataclass(frozen=True, slots=True)
-class FixedPart:
+class FixedPart(Struct, frozen=True):
     """What stands before the messages in every request."""
 
     system_tokens: int = 0

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+
 from leporello.caching import MARK
 from leporello.conversation.compactor import Compactor
 from leporello.conversation.log import ConversationLog
@@ -47,8 +49,7 @@ class ToolSet:
         return cls(data["generation"], tuple(data["hidden"]), tuple(data["found"]), data["breaks"])
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True):
     """What is known about the tools when a set is chosen."""
 
     sizes: Mapping[str, int]

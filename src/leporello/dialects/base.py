@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
+from msgspec import Struct
 
 from leporello.messages import Message, calls_of, encode_json, hash_bytes, parts_of, role_of
 from leporello.models.facts import fold, vendor_of
@@ -14,8 +14,7 @@ from leporello.models.facts import fold, vendor_of
 Wire = dict[str, Any]  # a request, reply or event as JSON objects, before it becomes bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Who receives a request. Opaque state goes back only to the provider and model family that wrote it."""
 
     provider: str = ""
@@ -31,8 +30,7 @@ class Target:
         return vendor_of(self.model) or fold(self.model).partition("-")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class WireReply:
+class WireReply(Struct, frozen=True):
     """An answer as decoded from the wire. `usage` is the provider's own object, or None when it sent none.
 
     Finish reasons are those of Chat Completions, and two more. `pause`: send the reply back to let the model go on.
@@ -150,8 +148,7 @@ MOST_PENDING = 16 * 1024 * 1024
 """An event beyond this is no event of a model API; what came is dropped, and reading goes on after it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One event: its name (may be empty) and its data."""
 
     name: str

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
 from typing import Any, Protocol
 
 import msgspec
 import orjson
+from msgspec import Struct, field
 
 from leporello.dialects.base import Assembler, Event, Target, Wire, WireReply
 from leporello.dialects.pieces import as_chat_tool
@@ -22,8 +23,7 @@ _list = msgspec.json.Decoder(list[msgspec.Raw])
 _SPACE = re.compile(rb"[ \t\r\n]+")
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedRequest:
+class DecodedRequest(Struct, frozen=True):
     """A client's request as messages. `origins[i]` is the index of the wire message (or input item) that message i
     came from, -1 for one that stood outside the list (`system`, `instructions`): untouched wire messages can be sent
     on as the client wrote them."""
@@ -59,8 +59,7 @@ class DecodedRequest:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """Fields of a JSON object as text, and the items of the one that holds the conversation."""
 
     fields: Mapping[str, bytes]
@@ -87,8 +86,7 @@ Place = tuple[int, int]
 """Where something begins and ends in a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """Where the fields of a JSON object stand in its text, and the items of the one that holds the conversation."""
 
     key: str
@@ -142,8 +140,7 @@ def _places(data: bytes, parts: Iterable[bytes], at: int) -> list[Place]:
     return places
 
 
-@dataclass(frozen=True, slots=True)
-class OverlayItem:
+class OverlayItem(Struct, frozen=True):
     """One item of a rewritten list: the client's own (by its place), or one that was written for it."""
 
     place: int | None
@@ -168,8 +165,7 @@ class RecallCall:
     before: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyTurn:
+class ReplyTurn(Struct, frozen=True):
     """What the model wants after one of its answers."""
 
     calls: tuple[RecallCall, ...] = ()
@@ -284,8 +280,7 @@ class EncodeRequest(Protocol):
 ErrorShape = Callable[[int, str | None, str], Wire]  # status, code and message of an error as an object
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(Struct, frozen=True):
     """How the API is reached over HTTP."""
 
     vendor: str
@@ -303,8 +298,7 @@ class Api:
         return {**({"authorization": f"Bearer {key}"} if self.bearer else {"x-api-key": key}), **self.headers}
 
 
-@dataclass(frozen=True, slots=True)
-class FieldNames:
+class FieldNames(Struct, frozen=True):
     """Where things stand in requests and answers."""
 
     conversation: str
@@ -319,8 +313,7 @@ def lay_out(body: Body, items: Iterable[OverlayItem], start: int, mark: Wire | N
     return body.with_items(item.text for item in items)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRules:
+class ItemRules(Struct, frozen=True):
     """How a proxy reads and rewrites the list that holds the conversation."""
 
     encode: Callable[[Sequence[Message], Target], list[Wire]]
@@ -334,8 +327,7 @@ class ItemRules:
     """An item without signed thinking; None where thinking is not bound to what stands before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRules:
+class StreamRules(Struct, frozen=True):
     """What the events of a stream mean."""
 
     is_end: Callable[[Event], bool]
@@ -352,8 +344,7 @@ class StreamRules:
     """What stands behind the last event."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecallRules:
+class RecallRules(Struct, frozen=True):
     """How calls of tools that the client does not have are offered and hidden."""
 
     merge: Callable[[Collection[str], Mapping[str, Any]], ReplyMerge]

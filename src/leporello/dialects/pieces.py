@@ -10,10 +10,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 
 from leporello.dialects.base import StreamIncomplete, Wire
 from leporello.lazy_regex import lazy_regex
@@ -25,8 +25,7 @@ RAW_ARGUMENTS = "__raw_arguments__"  # the one key of an arguments object that c
 _DATA_URL = lazy_regex(r"data:(?P<type>[^;,]*)(?P<extra>(?:;[^;,]*)*),(?P<data>.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class DataUrl:
+class DataUrl(Struct, frozen=True):
     """A `data:` URL taken apart; `data` is base64 text."""
 
     media_type: str
@@ -162,8 +161,7 @@ _NO_PARAMETERS: Wire = {"type": "object", "properties": {}}
 _FREE_TEXT: Wire = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function tool, whatever form it came in. `extra` holds fields the chat form doesn't know."""
 
     name: str
@@ -224,8 +222,7 @@ def chat_function(function: Function, name: str, parameters: str = "parameters")
 ESCAPE = "lx-"
 
 
-@dataclass(frozen=True, slots=True)
-class IdRule:
+class IdRule(Struct, frozen=True):
     """What a provider accepts as an id, and how to write one that it doesn't."""
 
     fits: re.Pattern[str]
@@ -243,8 +240,7 @@ def digest_escape(payload: str) -> str:
     return ESCAPE + hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class IdPlan:
+class IdPlan(Struct, frozen=True):
     """The ids of one request: per message with calls one for each call, per result the call it answers."""
 
     calls: dict[int, tuple[str, ...]] = field(default_factory=dict)

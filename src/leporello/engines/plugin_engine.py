@@ -13,8 +13,10 @@ import inspect
 import textwrap
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct, field
 
 from leporello.compaction.pipeline import (
     CompactionResult,
@@ -88,8 +90,7 @@ def _reads_switch(on_session_start: Any) -> bool:
     return handed_on or not named.isdisjoint(SWITCH)
 
 
-@dataclass(slots=True)
-class HostedEngine:
+class HostedEngine(Struct):
     """A foreign engine and the guard through which it is called. One serves one conversation."""
 
     engine: Any
@@ -221,8 +222,7 @@ class PluginEngine(CompactionEngine):
         return replace(done, report=replace(done.report, seconds=time.perf_counter() - started))
 
 
-@dataclass(frozen=True, slots=True)
-class _PluginCompaction:
+class _PluginCompaction(Struct, frozen=True):
     hosted: HostedEngine
     task: CompactionTask
 

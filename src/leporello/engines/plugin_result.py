@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.compaction.assemble import repair
 from leporello.compaction.pipeline import TOLERATED
@@ -70,8 +71,7 @@ class EngineInput:
         self.hashes = hashes_of(self.messages)
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedView:
+class PlacedView(Struct, frozen=True):
     """The returned list as a view; `fold` names what is no longer shown, None when everything still is."""
 
     shown: tuple[Item, ...]

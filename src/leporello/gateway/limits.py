@@ -12,6 +12,7 @@ import hashlib
 import ipaddress
 import math
 import os
+import threading
 import time
 import zlib
 from collections import Counter, OrderedDict
@@ -106,6 +107,25 @@ class RequestsPerAddress:
             _decrease(self._active, address)
 
 
+ONCE = frozenset((b"authorization", b"x-api-key", b"host", b"origin", b"content-encoding", b"x-leporello-conversation"))
+
+
+class SingleHeaders:
+    """Refuses a request that says twice who sends it or what it is.
+
+    Of two keys a proxy in front may have looked at one and we at the other.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        once = Counter(name for name, _ in scope["headers"] if name in ONCE) if scope["type"] == "http" else Counter()
+        twice = next((name.decode() for name, count in once.items() if count > 1), "")
+        error = ApiError(400, "duplicate_header", f"The header {twice} may stand in a request only once.")
+        await (error.response() if twice else self._app)(scope, receive, send)
+
+
 def client_address(host: str) -> str:
     """What counts as one client: an IPv4 address, or the network of an IPv6 address."""
     try:
@@ -188,12 +208,16 @@ class Gate:
         return found
 
 
-async def read_body(receive: Receive, most: int, patience: float, encoding: str = "") -> bytes:
+async def read_body(
+    receive: Receive, most: int, patience: float, encoding: str = "", announced: str | None = None
+) -> bytes:
     """The whole body, unpacked; refused beyond `most` bytes before or after unpacking.
 
     A slow client may take as long as it needs while it sends; one that is silent for `patience` seconds, or falls that
-    far behind `SLOWEST` bytes a second, is given up.
+    far behind `SLOWEST` bytes a second, is given up. One that announces more than `most` is not waited for.
     """
+    if announced and announced.isdigit() and int(announced[:20]) > most:
+        raise _too_large(most)
     pieces: list[bytes] = []
     size = 0
     clock = asyncio.get_running_loop().time
@@ -242,6 +266,9 @@ def _too_large(most: int) -> RequestRefused:
 
 
 DAY = 86_400
+USUAL_OUTPUT = 4_000
+"""Tokens that an answer without a cap is taken to have before one was seen."""
+FADES = 0.9
 UNDER_WAY_SECONDS = 5.0
 """When to ask again while others are under way."""
 _NANOS = 1_000_000_000
@@ -267,6 +294,9 @@ class DailyBudget:
     models: Mapping[str, Mapping[str, Any]] | None = None
     """The user's own facts, which may state prices."""
     _under_way: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _usual: OrderedDict[tuple[str, str], float] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    """Turns of agents begin in threads of their own."""
 
     def limits(self, client: Client) -> bool:
         """Whether the client has a budget at all."""
@@ -290,24 +320,61 @@ class DailyBudget:
             raise self._used_up(f"{tokens:,} tokens" if used >= tokens else f"{dollars:,} dollars")
         return DayLeft(tokens - used, dollars - paid)
 
+    def usual_output(self, owner: str, model: str) -> int:
+        """About the longest answer that this owner lately got of this model."""
+        return round(self._usual.get((owner, model), USUAL_OUTPUT))
+
+    def learn(self, owner: str, model: str, output: int) -> None:
+        """Remember how long an answer was; long ones are forgotten slowly."""
+        with self._lock:
+            self._usual[owner, model] = max(output, FADES * self._usual.pop((owner, model), 0))
+            if len(self._usual) > MOST_CLIENTS:
+                self._usual.popitem(last=False)
+
+    def reserved(self, owner: str) -> tuple[int, int]:
+        """What requests of an owner that are under way may use: tokens, and billionths of a dollar."""
+        return self._under_way[owner, "tokens"], self._under_way[owner, "nanos"]
+
     @contextmanager
-    def under_way(self, owner: str, left: DayLeft, model: str, usage: CanonicalUsage) -> Iterator[None]:
-        """Let a request pass that may use so much, or refuse it: others that are under way may use up what is left."""
+    def under_way(
+        self, owner: str, left: DayLeft, model: str, usage: CanonicalUsage, before: tuple[int, int] = (0, 0)
+    ) -> Iterator[None]:
+        """Let a request pass that may use so much, or refuse it: with others that are under way it may pass the day.
+
+        One alone passes. `before` is what was reserved before `left` was read: what ended since may not be in it.
+        """
         if min(left.tokens, left.dollars) == math.inf:
             yield
             return
         nanos = round((cost(usage, model_facts(model or None, overrides=self.models)) or 0.0) * _NANOS)
         kept = {(owner, "tokens"): usage.total_tokens, (owner, "nanos"): nanos}
-        if left.tokens <= self._under_way[owner, "tokens"] or left.dollars * _NANOS <= self._under_way[owner, "nanos"]:
-            text = (
-                "Requests of this key that are under way may use up what is left of its day. Try again when they end."
-            )
-            raise refuse(429, "daily_limit_exceeded", text, UNDER_WAY_SECONDS)
-        self._under_way.update(kept)
+        with self._lock:
+            tokens, paid = map(max, self.reserved(owner), before)
+            is_alone = not tokens and not paid
+            if not is_alone and (tokens + usage.total_tokens > left.tokens or paid + nanos > left.dollars * _NANOS):
+                text = "Requests of this key that are under way may use up what is left of its day. "
+                raise refuse(429, "daily_limit_exceeded", text + "Try again when they end.", UNDER_WAY_SECONDS)
+            self._under_way.update(kept)
         try:
             yield
         finally:
-            self._under_way.subtract(kept)
+            with self._lock:
+                self._under_way.subtract(kept)
+
+    @contextmanager
+    def turn(self, client: Client, model: str) -> Iterator[None]:
+        """Let a turn of an agent pass that uses about as much as the last ones, or refuse it."""
+        owner, turn = owner_of(client), f"turn of {model}"
+        before = self.reserved(owner)
+        left = self.check(client, model)
+        if min(left.tokens, left.dollars) == math.inf:
+            yield
+            return
+        with self.under_way(owner, left, model, CanonicalUsage(0, self.usual_output(owner, turn)), before):
+            today = int(self.clock()) // DAY * DAY
+            used, _ = self._spent(owner, today)
+            yield
+            self.learn(owner, turn, self._spent(owner, today)[0] - used)
 
     def _used_up(self, what: str) -> RequestRefused:
         now = self.clock()

@@ -31,7 +31,7 @@ from leporello.gateway.auth import BrowserCheck, Keys, check_address, identify
 from leporello.gateway.background import BackgroundWork, DeferredCompactions, JobQueue, ThreadQueue, open_queue
 from leporello.gateway.config import GatewayConfig
 from leporello.gateway.dashboard.pages import dashboard
-from leporello.gateway.limits import ConnectionLimits, RequestsPerAddress, most_connections
+from leporello.gateway.limits import ConnectionLimits, RequestsPerAddress, SingleHeaders, most_connections
 from leporello.gateway.metrics import Metrics
 from leporello.gateway.protocol import protocol_class
 from leporello.gateway.proxy.conversations import ProxiedConversations
@@ -87,6 +87,7 @@ class Gateway:
         sessions = Sessions(self.store, self.settings, self.choose, plugins=plugins, later=deferred.later, idle=idle)
         upstreams = Upstreams(self.config)
         proxy = Proxy(self.config, self.keys, RequestRewriter(conversations, self.settings), upstreams, self.metrics)
+        sessions.budget = proxy.budget  # what one of them has reserved counts for the other
         background = BackgroundWork(self.queue, deferred, sessions, conversations, idle)
 
         @asynccontextmanager
@@ -116,7 +117,10 @@ class Gateway:
                 *dashboard(self.config, self.keys, sessions, self.metrics),
             ],
             lifespan=lifespan,
-            middleware=[Middleware(RequestsPerAddress, most=self.config.connections)],
+            middleware=[
+                Middleware(RequestsPerAddress, most=self.config.connections),
+                Middleware(SingleHeaders),
+            ],
             exception_handlers={404: not_found, 405: not_found, Exception: broken},
         )
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.commands import CommandFiles, FileEdit, counted, files_of, patched
@@ -43,6 +44,7 @@ HEADING_CHARS = 72
 ROOT_SHARE = 0.75
 ARGUMENT_CHARS = 80
 _QUOTED = lazy_regex(r"'[^']{0,4000}'|\"[^\"]{0,4000}\"")
+_COMMENT = lazy_regex(r"^[ \t]*#[^\n]*\n?", re.MULTILINE)
 _RUNS_TEXT = lazy_regex(r"\b(?:ba|z)?sh -l?c\b|\b(?:ssh|docker)\b")
 _MAY_EDIT = ("edit", "shell", "read", "list", "search", "other", "git_read")
 _I = re.IGNORECASE
@@ -96,7 +98,8 @@ _TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 def tool_class(name: str, command: str) -> str:
     """What kind of work a call does: by its command when it runs one, else by the tool's name."""
     if command:
-        shell = command if _RUNS_TEXT.search(command) else _QUOTED.sub("''", command)
+        shell = _COMMENT.sub("", command) if "#" in command else command
+        shell = shell if _RUNS_TEXT.search(shell) else _QUOTED.sub("''", shell)
         for label, pattern in _COMMANDS:
             if pattern.search(shell):
                 return label
@@ -107,8 +110,7 @@ def tool_class(name: str, command: str) -> str:
     return "other"
 
 
-@dataclass(frozen=True, slots=True)
-class CallFacts:
+class CallFacts(Struct, frozen=True):
     """A call in a few words. `path` is the file it works on, when it names one."""
 
     name: str
@@ -280,9 +282,17 @@ def result_text(message: Message) -> str:
     return text
 
 
+_EXIT_CHARS = 300
+
+
 def exit_code(text: str) -> int | None:
     """The exit code a result states, looked for at both ends."""
-    for piece in (text[:300], text[-300:]):
+    return _stated_exit(text[:_EXIT_CHARS], text[-_EXIT_CHARS:])
+
+
+@lru_cache(maxsize=64)
+def _stated_exit(head: str, tail: str) -> int | None:
+    for piece in (head, tail) if tail != head else (head,):
         if match := _EXIT.search(piece):
             return int(next(group for group in match.groups() if group is not None))
     return None

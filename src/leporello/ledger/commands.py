@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from leporello.lazy_regex import lazy_regex
 
@@ -43,8 +44,7 @@ FileEdit = tuple[str, str]
 """A file, and what was changed in it in a few words."""
 
 
-@dataclass(slots=True)
-class CommandFiles:
+class CommandFiles(Struct):
     edits: dict[str, str] = field(default_factory=dict)
     """Files it changes, each with what changes."""
     read: str = ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import (
@@ -23,10 +24,11 @@ from leporello.ledger.calls import (
     result_text,
 )
 from leporello.ledger.importance import Source, Vocabulary, score_units
+from leporello.ledger.quoted import is_mostly_quoted, prose
 from leporello.ledger.rule_phrases import CODE_LIKE
 from leporello.ledger.rules import read
 from leporello.ledger.units import lines_of, placed_sentences, sentences_of
-from leporello.ledger.user_text import carries_output, prose, strip_injected
+from leporello.ledger.user_text import carries_output, strip_injected
 from leporello.messages import Message, Part, PartKind, ToolCall, is_result, parts_of, role_of, text_of
 from leporello.redact import redact
 
@@ -40,6 +42,8 @@ _TYPE_KEYS = ("media_type", "mime_type", "format")
 
 def media_of(message: Message) -> tuple[str, ...]:
     """What each picture, document or recording of a message is."""
+    if isinstance(message.get("content"), str):
+        return ()
     return tuple(told(part) for part in parts_of(message) if part.kind in _MEDIA)
 
 
@@ -140,7 +144,7 @@ def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None =
 def _quoted(text: str, units: Sequence[tuple[str, int]]) -> tuple[int, ...]:
     """The places of what a user pasted: code, logs, and what somebody else wrote."""
     own = set(sentences_of(prose(text)))
-    return tuple(place for said, place in units if said not in own or CODE_LIKE.search(said))
+    return tuple(place for said, place in units if said not in own or CODE_LIKE.search(said) or is_mostly_quoted(said))
 
 
 def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> MessageFacts:
@@ -150,8 +154,10 @@ def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> 
     failed = looks_failed(text)
     lines = lines_of(text)
     scores = score_units(vocabulary, Source("tool", len(text), len(lines), call.work), lines)
-    places = range(len(lines))
-    best = sorted(sorted(places, key=lambda place: (-scores[place], place))[:UNITS_PER_RESULT])
+    best: Sequence[int] = range(len(lines))
+    if len(lines) > UNITS_PER_RESULT:
+        # Of lines with one score the first come first, in this order too.
+        best = sorted(sorted(best, key=scores.__getitem__, reverse=True)[:UNITS_PER_RESULT])
     return MessageFacts(
         role="tool",
         units=tuple(UnitFacts(*lines[place], scores[place]) for place in best),
@@ -178,8 +184,7 @@ def storable(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierLine:
+class EarlierLine(Struct, frozen=True):
     section: str
     role: str
     """Whose words it says it is, by which it is weighed against other quotations; empty for a plain statement."""

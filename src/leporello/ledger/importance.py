@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import chain
 from operator import mul, truediv
 
 import orjson
+from msgspec import Struct, field
 
+from leporello.files import shipped
 from leporello.lazy_regex import lazy_regex
 
 _OF_ALL = ("information", "length", "rarest_word", "mean_rarity", "new_words", "number", "opening")
@@ -83,12 +83,14 @@ _NAME = lazy_regex(r"[A-Z\u00c0-\u00de\u0401\u0410-\u042f](?<=[^\W\d_]\s.|,\s.)\
 
 def words_of(text: str) -> list[str]:
     """The words of a text as they are counted, in order."""
-    (words,) = _words_of_units([text], text.lower())
+    lowered = text.lower()
+    if lowered.isascii():
+        return lowered.translate(_NO_WORD).split()
+    (words,) = _words_of_units([text], lowered)
     return words
 
 
-@dataclass(slots=True)
-class Vocabulary:
+class Vocabulary(Struct):
     """How many of the messages so far hold a word."""
 
     messages: int = 0
@@ -100,12 +102,13 @@ class Vocabulary:
         so_far = self.frequency.get
         counts = [so_far(word, 0) + 1 for word in words]
         self.frequency.update(zip(words, counts, strict=True))
-        log, total = math.log, self.messages + PRIOR_MESSAGES + 1
-        return dict(zip(words, [log(total / (count + 0.5)) for count in counts], strict=True))
+        total = self.messages + PRIOR_MESSAGES + 1
+        # There are far fewer counts than words.
+        rarity = {count: math.log(total / (count + 0.5)) for count in set(counts)}
+        return dict(zip(words, map(rarity.__getitem__, counts), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where units come from: who said them, for a result what kind of call, and the size of the whole message."""
 
     role: str
@@ -128,7 +131,7 @@ class Source:
 
 @cache
 def weights(names: tuple[str, ...] = FEATURES) -> tuple[float, ...]:
-    data = orjson.loads(files("leporello.ledger").joinpath("weights.json").read_bytes())
+    data = orjson.loads(shipped("leporello.ledger", "weights.json"))
     return tuple(float(data["weights"][name]) for name in names)
 
 
@@ -161,10 +164,11 @@ _NO_WORDS = [0.0]
 
 def _own_features(
     vocabulary: Vocabulary, source: Source, units: Sequence[tuple[str, int]]
-) -> Iterator[tuple[str, Sequence[float]]]:
+) -> Iterator[tuple[str, Iterable[float]]]:
     """The features that differ within a message, each as a column of all its units, in the order of `FEATURES`.
 
-    There are dozens of units for each message: a column is worked out in half the time of its single values.
+    There are dozens of units for each message: a column is worked out in half the time of its single values, and only
+    when somebody reads it.
     """
     texts = [text for text, _ in units]
     lowered = "\n".join(texts).lower()
@@ -174,24 +178,25 @@ def _own_features(
     total = vocabulary.messages + PRIOR_MESSAGES
     # A word that never stood before is as rare as any can be.
     newest, highest = math.log((total + 1) / 1.5), math.log(total)
-    words, rarity, log = list(map(set, found)), rare.__getitem__, math.log
+    words, rarity = list(map(set, found)), rare.__getitem__
     values = [list(map(rarity, apart)) or _NO_WORDS for apart in words]
     # fsum: the same to the last bit in whatever order a set hands out its words.
     sums = list(map(math.fsum, values))
-    yield "information", [log(0.1 + value) for value in sums]
-    yield "length", list(map(_log_of_length, map(len, texts)))
-    yield "rarest_word", [value / highest for value in map(max, values)]
-    yield "mean_rarity", list(map(truediv, sums, map(len, values)))
-    yield "new_words", [_log_of_new(rarities.count(newest), newest) for rarities in values]
-    with_digit = {word for word in rare if not word.isalpha() and _DIGIT.search(word)}
+    yield "information", map(math.log, map((0.1).__add__, sums))
+    yield "length", map(_log_of_length, map(len, texts))
+    yield "rarest_word", (value / highest for value in map(max, values))
+    yield "mean_rarity", map(truediv, sums, map(len, values))
+    new = [rarities.count(newest) for rarities in values]
+    yield "new_words", map({count: math.log1p(count * newest) for count in set(new)}.__getitem__, new)
+    with_digit = {word for word in rare if not word.isalpha() and (word[-1].isdecimal() or _DIGIT.search(word))}
     number = [not apart.isdisjoint(with_digit) for apart in words]
     yield "number", number
-    yield "opening", [not position for _, position in units]
+    yield "opening", (not position for _, position in units)
     if source.role != "tool":
         yield from _of_speech(texts, [position == source.total - 1 for _, position in units], words)
         return
     if source.work not in SHOWS_FILES and _tells_error(lowered, rare.keys()):
-        yield "error", list(map(_tells_error, map(str.lower, texts), words))
+        yield "error", map(_tells_error, map(str.lower, texts), words)
     yield "number_in_output", number
 
 
@@ -227,17 +232,12 @@ def _log_of_length(chars: int) -> float:
     return math.log(chars / CHARS_PER_TOKEN + LINE_OVERHEAD)
 
 
-@lru_cache(maxsize=1024)
-def _log_of_new(count: int, rarity: float) -> float:
-    return math.log1p(count * rarity)
-
-
 def _of_speech(
     texts: Sequence[str], closing: Sequence[bool], words: Sequence[Set[str]]
-) -> Iterator[tuple[str, Sequence[float]]]:
+) -> Iterator[tuple[str, Iterable[float]]]:
     yield "closing", closing
     yield "first_person", _with_any(_FIRST_PERSON, _FIRST_PERSON_CHARS, texts, words)
-    yield "name", [_NAME.search(text) is not None for text in texts]
+    yield "name", (_NAME.search(text) is not None for text in texts)
     yield "time", _with_any(_TIMES, _TIME_CHARS, texts, words)
 
 

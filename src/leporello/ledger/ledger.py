@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import zstandard
+from msgspec import Struct
 
 from leporello.fingerprint import is_stored_as, stored_fingerprint
 from leporello.lazy_regex import lazy_regex
@@ -17,8 +18,9 @@ from leporello.ledger.calls import REFUSED, CallFacts, one_line, state_of
 from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
 from leporello.ledger.importance import Vocabulary, words_of
 from leporello.ledger.plan import PlanStep, plan_after
+from leporello.ledger.quoted import prose
 from leporello.ledger.units import ALL_PASSED, BROKEN_RUN, COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
-from leporello.ledger.user_text import prose, strip_injected
+from leporello.ledger.user_text import strip_injected
 from leporello.ledger.values import Values
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.redact.messages import Given, given_after, masked, masked_call
@@ -57,8 +59,7 @@ class Ask:
     cancelled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """A call that changed something or checked something, and how it ended."""
 
     number: int
@@ -69,14 +70,13 @@ class Action:
     """The line of the output that says how it went, when there is one."""
 
 
-@dataclass(slots=True)
-class FileFacts:
+class FileFacts(Struct):
     path: str
     reads: int = 0
     edits: int = 0
     last: int = 0
-    spans: list[str] = field(default_factory=list)
-    changes: list[str] = field(default_factory=list)
+    spans: list[str] = msgspec.field(default_factory=list)
+    changes: list[str] = msgspec.field(default_factory=list)
     """What the newest edits changed, in a few words."""
     edited: int = 0
     """The message of the newest edit."""
@@ -86,8 +86,7 @@ class FileFacts:
     """The message of the newest commit since its first edit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pinned:
+class Pinned(Struct, frozen=True):
     """A message a person wants kept word for word."""
 
     role: str
@@ -273,6 +272,12 @@ class Ledger:
                 return
             self.asks[index] = replace(ask, cancelled=True) if cancelled else replace(ask, answered_by=number)
             following = ask.number
+
+    def was_worked_on(self, place: int) -> bool:
+        """Whether files were changed for a request before the user went on."""
+        begin, end = self.asks[place].number, self.asks[place + 1].number
+        edits = (action for action in self.actions if action.call.edits and not action.failed)
+        return any(begin < action.number < end for action in edits)
 
     def _note_commit(self, number: int) -> None:
         """Files that a commit took in: those that were added by name since the commit before, or else all changed."""

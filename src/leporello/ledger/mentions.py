@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from leporello.ledger import value_patterns as patterns
 from leporello.ledger.sentence_pieces import plain_words
@@ -51,8 +52,7 @@ LONGEST, BEFORE_VALUE = 140, 50
 LIST_BEGINS, LEAD_ENDS = ("-", "*", "#", "•"), ("?", ":")
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(Struct, frozen=True):
     """A later sentence about what an earlier one says something about."""
 
     since: int

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from heapq import heapify, heappop
+from heapq import heapify, heappop, heappush
+from operator import attrgetter
 
 import msgspec
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
@@ -23,12 +24,14 @@ NEWER_VALUE = 1.0
 """What a sentence is worth beside its score that says something else about a thing than an earlier one."""
 RECENT = 1.5
 """What the newest of the values that the user stated is worth more than the first."""
+_ROOM = 1 << 20
+"""Places that each message has for its units."""
+_SCORE = attrgetter("score")
 MOST_SAID, LONGEST_SAID = 300, 200
 """Newest sentences of the user that are looked at for values, and the characters of one that states something."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankedUnit:
+class RankedUnit(Struct, frozen=True):
     number: int
     role: str
     unit: UnitFacts
@@ -67,21 +70,39 @@ class Ranking:
         self._is_talk = is_talk(ledger)
         self._covered = covered = sorted(number for number in numbers if number in ledger.facts)
         self._span = frozenset(covered)
-        own = ((number, unit, None) for number in covered for unit in self._in_time(number))
-        earlier = (
-            (number, line.unit, line) for number in covered for line in ledger.earlier.get(number, ()) if line.role
+        self._bonus = user_weight() if self._is_talk else 0.0
+        # Of a few hundred messages something is shown: the units of the others are never looked at. Those of one score
+        # come in the order of the conversation, a message before its units; the lines of earlier summaries come last.
+        self._waiting: list[tuple[float, int, int, UnitFacts | None, EarlierLine | None]] = []
+        for place, number in enumerate(covered):
+            facts = ledger.facts[number]
+            if number in self._anew:
+                self._waiting += self._units_of(place, number)
+            elif facts.units:
+                best = max(map(_SCORE, facts.units))
+                self._waiting.append((self._worth(facts.role) - best, place * _ROOM, number, None, None))
+        behind = len(covered) * _ROOM
+        lines = ((number, line) for number in covered for line in ledger.earlier.get(number, ()) if line.role)
+        self._waiting += (
+            (self._worth(line.role) - line.unit.score, behind + place, number, line.unit, line)
+            for place, (number, line) in enumerate(lines)
         )
-        bonus = user_weight() if self._is_talk else 0.0
-        # Units of one score come in the order of the conversation: their place in this list is theirs alone.
-        self._waiting: list[tuple[float, int, int, UnitFacts, EarlierLine | None]] = [
-            (bonus * ((line or ledger.facts[number]).role == "user") - unit.score, place, number, unit, line)
-            for place, (number, unit, line) in enumerate((*own, *earlier))
-        ]
         heapify(self._waiting)
+
+    def _worth(self, role: str) -> float:
+        return self._bonus if role == "user" else 0.0
+
+    def _units_of(self, place: int, number: int) -> Iterator[tuple[float, int, int, UnitFacts, None]]:
+        worth = self._worth(self._ledger.facts[number].role)
+        for behind, unit in enumerate(self._in_time(number), place * _ROOM + 1):
+            yield worth - unit.score, behind, number, unit, None
 
     def _in_time(self, number: int) -> Iterator[UnitFacts]:
         """The units of a message, those worth more that say something anew."""
-        anew = self._anew.get(number, ())
+        anew = self._anew.get(number)
+        if anew is None:
+            yield from self._telling(number)
+            return
         for unit in self._telling(number):
             told_anew = unit.text in anew
             yield msgspec.structs.replace(unit, score=unit.score + NEWER_VALUE) if told_anew else unit
@@ -137,8 +158,12 @@ class Ranking:
                 place += 1
             if not self._waiting:
                 return
-            _, _, number, unit, line = heappop(self._waiting)
-            self._ranked.append(self._earlier(number, line) if line else self._own(number, unit))
+            _, place_of, number, unit, line = heappop(self._waiting)
+            if unit is None:
+                for waiting in self._units_of(place_of // _ROOM, number):
+                    heappush(self._waiting, waiting)
+            else:
+                self._ranked.append(self._earlier(number, line) if line else self._own(number, unit))
 
     def _own(self, number: int, unit: UnitFacts) -> RankedUnit:
         facts = self._ledger.facts[number]

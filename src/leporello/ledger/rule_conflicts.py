@@ -8,8 +8,9 @@ beside a new one, so every test asks for the same subject: names and paths must 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rules
@@ -130,8 +131,7 @@ _SETS: dict[str, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """What a sentence is about."""
 
     words: frozenset[str]

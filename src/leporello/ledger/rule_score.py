@@ -11,13 +11,13 @@ sign "-" stands for words that only look like those of another sign.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 
+from leporello.files import shipped
 from leporello.lazy_regex import lazy_regex
 
 UNSPACED = frozenset(("zh", "ja", "ko"))
@@ -50,8 +50,7 @@ _TOLD = frozenset("is past they me oh then".split())
 _DIRECTED = frozenset("order must you we wish scope please ban".split())
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Pattern(Struct, frozen=True):
     """Words in a row that are a sign; `at` is where they count: anywhere, at the start of a clause or of a sentence."""
 
     sign: str
@@ -59,8 +58,7 @@ class _Pattern:
     words: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Signs:
+class _Signs(Struct):
     """The patterns of a language by their first word, by what it begins with, and by what it ends with."""
 
     whole: dict[str, list[_Pattern]] = field(default_factory=dict)
@@ -84,7 +82,7 @@ class _Signs:
 
 @cache
 def _data() -> dict[str, Any]:
-    return dict(orjson.loads(files(__package__).joinpath("rule_signs.json").read_bytes()))
+    return dict(orjson.loads(shipped("leporello.ledger", "rule_signs.json")))
 
 
 @cache

@@ -7,8 +7,9 @@ start of a clause only. Other languages are read by signs alone (`leporello.ledg
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 
@@ -85,8 +86,7 @@ SHARED = frozenset("a no o e i in on en la de un una con que per se si tu use on
 _TOPICS = ("work", "near")
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """Patterns whose groups are the names of features."""
 
     start: re.Pattern[str]

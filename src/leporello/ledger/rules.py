@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rule_phrases as phrases
@@ -126,8 +127,7 @@ class RuleKind(StrEnum):
     REFUSAL = "refusal"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleReading:
+class RuleReading(Struct, frozen=True):
     """How a sentence of the user reads."""
 
     kind: RuleKind | None = None
@@ -219,6 +219,7 @@ def _weigh_up(found: set[str], said: str) -> None:
         found.discard("trade")
 
 
+@lru_cache(maxsize=8192)
 def language_of(text: str) -> str:
     """The language a text is written in, English where nothing tells."""
     for script, language in _SCRIPTS:

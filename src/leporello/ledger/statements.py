@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 
+import msgspec
+from msgspec import Struct
+
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import value_patterns as patterns
 from leporello.ledger.sentence_pieces import MONEY, UNSPACED, Piece, Sign, Sort, pieces_of, plain_words, without_tail
@@ -23,8 +26,7 @@ NAMING_CHARS, BEGIN = 3, 4
 """A number of so many characters may name a thing; so many letters tell how a word begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A value as a sentence gives it."""
 
     kind: ValueKind
@@ -169,19 +171,18 @@ def _changes(sentence: str) -> tuple[int, str, frozenset[str]]:
     return PLAINLY if plainly else PERHAPS if phrases else 0, cancelled, about
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Goes through the pieces of a sentence, once."""
 
     sentence: str
-    words: dict[str, None] = field(default_factory=dict)
-    values: list[Value] = field(default_factory=list)
-    labels: set[str] = field(default_factory=set)
-    before: set[tuple[str, str]] = field(default_factory=set)
-    after: set[tuple[str, str]] = field(default_factory=set)
-    following: set[tuple[str, str]] = field(default_factory=set)
+    words: dict[str, None] = msgspec.field(default_factory=dict)
+    values: list[Value] = msgspec.field(default_factory=list)
+    labels: set[str] = msgspec.field(default_factory=set)
+    before: set[tuple[str, str]] = msgspec.field(default_factory=set)
+    after: set[tuple[str, str]] = msgspec.field(default_factory=set)
+    following: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """A word and the one directly behind it: where adjectives stand in Romance languages."""
-    contrasts: list[tuple[int, str]] = field(default_factory=list)
+    contrasts: list[tuple[int, str]] = msgspec.field(default_factory=list)
     opening: Value | None = None
     last: str = ""
     """The word that stands directly before, or before the small word in between."""

@@ -8,8 +8,9 @@ that says less; and nothing may tell their subjects apart: another name beside a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import value_patterns as patterns
@@ -40,8 +41,7 @@ _DIGITS, _LETTERS = lazy_regex(r"[0-9]+"), lazy_regex(r"[^\W\d_]+")
 NAMES = (ValueKind.CODE, ValueKind.NAME)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     was: Value
     now: Value
     named: bool = False
@@ -58,8 +58,7 @@ class _Pair:
         return shares and _shape(self.was.text) == _shape(self.now.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """The old and the new value of a thing."""
 
     was: str

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import orjson
 
+from leporello.files import shipped
 from leporello.lazy_regex import lazy_regex
 from leporello.text_features.rare import RarePattern
 
@@ -32,7 +32,7 @@ class ValueKind(StrEnum):
 
 @cache
 def _tables() -> Mapping[str, Any]:
-    data: Mapping[str, Any] = orjson.loads(files("leporello.ledger").joinpath("value_words.json").read_bytes())
+    data: Mapping[str, Any] = orjson.loads(shipped("leporello.ledger", "value_words.json"))
     return data
 
 

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from msgspec import Struct
+
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.mentions import Mention, excerpt, relation
+from leporello.ledger.quoted import is_reported
 from leporello.ledger.sentence_pieces import plain_words, words_in
 from leporello.ledger.statements import FIGURES, Statement, read, settings
 from leporello.ledger.value_matching import FEW, RARE, Weight, replaced
@@ -63,8 +66,7 @@ class Change:
     """Whether it may be stated; a guess only says what to show first."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatedRow:
+class StatedRow(Struct, frozen=True):
     """A value as a sentence gives it, and the message that replaced it."""
 
     subject: str
@@ -74,15 +76,13 @@ class StatedRow:
     replaced_by: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     value: str
     since: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
+class _Around(Struct, frozen=True):
     """The message that a statement stands in."""
 
     words: frozenset[str]
@@ -155,16 +155,16 @@ class Values:
         # The output of programs states nothing; its settings are taken in by `set`.
         for text in islice(sentences, MOST_PER_MESSAGE) if role != "tool" else ():
             if SHORTEST <= len(text) <= LONGEST and MARK not in text and LATER not in text:
-                said = read(text, number, role, before)
+                # What an assistant reads out is not what it says.
+                is_own = role != "assistant" or not is_reported(text)
+                said = read(text, number, role, before) if is_own else None
                 if said is not None:
                     said_before.append(said)
                 if role == "assistant":
                     self._hear(number, text, first=not before)
             before = text
             whole += f" {text}" if len(whole) <= LONGEST else ""
-        around = _Around(
-            frozenset(word for said in said_before for word in said.keys), whole.strip(), len(said_before)
-        )
+        around = _Around(frozenset(word for said in said_before for word in said.keys), whole.strip(), len(said_before))
         for said in said_before:
             self._take(said, around)
         self._heard = [] if role == "assistant" else self._heard
@@ -189,9 +189,7 @@ class Values:
                 found.append(replace(change, value=newest.value, since=newest.since, text=newest.text))
         return found
 
-    def marked(
-        self, number: int, text: str, *, is_output: bool = False, beside: str = "", related: bool = True
-    ) -> str:
+    def marked(self, number: int, text: str, *, is_output: bool = False, beside: str = "", related: bool = True) -> str:
         """A text of a message with a mark behind every sentence whose value was replaced.
 
         What somebody said by the way with a value that was replaced later is marked too, the output of programs is not.

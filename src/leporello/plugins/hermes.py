@@ -5,13 +5,13 @@ Only a plugin sees the stand-ins.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.compaction.assemble import repair
 from leporello.compaction.plan import can_be_pointer
@@ -234,8 +234,7 @@ context:
 HOSTS = ("hermes",)
 
 
-@dataclass(slots=True)
-class HostFacts:
+class HostFacts(Struct):
     """What the stand-ins tell a plugin about its host. The summary models come when the host knows them."""
 
     home: Path
@@ -319,6 +318,9 @@ def _auxiliary_client(facts: HostFacts) -> dict[str, Callable[..., Any]]:
         return _answer(chosen.provider.complete(request), chosen.model)
 
     async def async_call_llm(task: str | None = None, **kwargs: Any) -> Any:
+        # Whoever awaits this has it loaded.
+        import asyncio  # noqa: PLC0415
+
         return await asyncio.to_thread(call_llm, task, **kwargs)
 
     return {"call_llm": call_llm, "async_call_llm": async_call_llm}
@@ -346,6 +348,9 @@ def install(host: str, home: Path) -> Installed:
     """Write the plugin folder into the home of another host; doing it again brings it up to date."""
     if host not in HOSTS:
         raise InputError(f"Leporello can be installed into {', '.join(HOSTS)}, not into {host!r}.")
+    # It loads half of the standard library, and this is done once.
+    from importlib.metadata import version  # noqa: PLC0415
+
     folder = home.expanduser() / "plugins" / "leporello"
     known = folder / "__init__.py"
     if known.exists() and "leporello" not in known.read_text(encoding="utf-8", errors="replace").lower():

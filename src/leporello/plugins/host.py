@@ -17,6 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from leporello.config import Settings
 from leporello.engines import BUILTIN, builtin_engine
 from leporello.engines.base import CompactionEngine, ContextEngine
@@ -68,8 +70,7 @@ class PluginRow:
     """Why it is not loaded."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOffer:
+class EngineOffer(Struct, frozen=True):
     """An engine for one conversation, and what its plugin registered beside it."""
 
     hosted: HostedEngine

@@ -13,14 +13,13 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
+from msgspec import Struct
 
 from leporello.config import Home
 from leporello.config.settings import ENGINE_ENTRY_POINTS
@@ -45,8 +44,7 @@ _numbers = itertools.count(1)
 _lock = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """Name, description and version; empty where nothing is said."""
 
     name: str = ""
@@ -58,6 +56,9 @@ class Manifest:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a plugin folder; a missing or damaged one never keeps a plugin from working."""
+    # Loaded for plugins that are there.
+    import yaml  # noqa: PLC0415
+
     path = folder / FILE
     try:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
@@ -80,8 +81,7 @@ class PluginKind(StrEnum):
     GENERAL = "general"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPlugin:
+class FoundPlugin(Struct, frozen=True):
     name: str
     kind: PluginKind
     manifest: Manifest

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 from leporello.models import Limits
 from leporello.policy.prices import PriceTable, UnitPrices
 
@@ -141,8 +143,7 @@ class Situation:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """What a compaction would change, in tokens and in units of plain input tokens."""
 
     foldable: int

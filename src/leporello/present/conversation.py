@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.events import Span
 from leporello.lazy_regex import lazy_regex
@@ -40,8 +41,7 @@ _TICKS = lazy_regex(r"`{3,}")
 _LONGEST_TITLE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationDetails:
+class ConversationDetails(Struct, frozen=True):
     record: ConversationRecord
     shown: int
     """How many messages the model sees now."""

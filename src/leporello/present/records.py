@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from msgspec import structs
+
 from leporello.errors import LeporelloError
 from leporello.events import CompactionReport, Outcome
 from leporello.messages import Message, PartKind, calls_of, parts_of, result_id, role_of
@@ -118,8 +120,8 @@ def insights_json(insights: Insights) -> dict[str, Any]:
         "messages": insights.messages,
         "totals": totals_json(insights.totals),
         **{name: {key: totals_json(totals) for key, totals in group.items()} for name, group in groups.items()},
-        "by_tool": {name: asdict(use) for name, use in insights.by_tool.items()},
-        "compactions": asdict(insights.compactions),
+        "by_tool": {name: structs.asdict(use) for name, use in insights.by_tool.items()},
+        "compactions": structs.asdict(insights.compactions),
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from leporello.conversation import Conversation
 from leporello.conversation.sizes import PromptSizes
@@ -32,8 +33,7 @@ class WindowPart(StrEnum):
     FREE = "free"
 
 
-@dataclass(frozen=True, slots=True)
-class WindowUse:
+class WindowUse(Struct, frozen=True):
     """Tokens by part, and the marks that matter."""
 
     parts: dict[WindowPart, int]

@@ -7,8 +7,9 @@ matches nothing is left to its HTTP status.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 
@@ -26,8 +27,7 @@ class ErrorKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(Struct, frozen=True):
     """A sentence, the kind it proves, and the body it was read from. `cause` is a finer word for the caller."""
 
     kind: ErrorKind
@@ -36,8 +36,7 @@ class Phrase:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SizePattern:
+class SizePattern(Struct, frozen=True):
     """A sentence that states token counts: groups `limit`, `input`, `output` (asked for), `cap` (largest allowed).
 
     `limit` is the window, or the largest input where a provider limits that; `cap` only ever limits the answer;
@@ -164,6 +163,11 @@ SUMS = _sizes(
         r"prompt is <input> tokens long, so generating <output> tokens.{0,120}sequence length is just <limit>",
     ),
     ("tabbyapi-request-length", r"request length <input> \+ <output> is greater than max_seq_len <limit>"),
+    (
+        "perplexity-sum",
+        r"requested <output> to generate tokens, following a prompt of length <input>, which exceeds "
+        r"the max limit of <limit>",
+    ),
     ("ai21-sum", r"too many tokens: <input> \+ <output> > <limit>"),
 )
 
@@ -184,6 +188,9 @@ INPUTS = _sizes(
         r"input token count \(<input>\) exceeds the maximum number of tokens allowed \(<limit>\)",
     ),
     ("gemini-input-token-count-bare", r"input token count exceeds the maximum number of tokens allowed \(<limit>\)"),
+    ("vertex-input-token-count-plain", r"input token count exceeds the maximum number of tokens allowed <limit>"),
+    ("aistudio-truncate", r"cannot truncate to <limit>, required <input>: text:"),
+    ("lmstudio-reached-context", r"reached context length of <limit> tokens"),
     ("xai-prompt-length", r"maximum prompt length is <limit> but the request contains <input> tokens"),
     ("copilot-prompt-token-count", r"prompt token count of <input> exceeds (?:the limit|max token count) of <limit>"),
     ("github-models-body-too-large", r"request body too large for .{1,80} max size: <limit> tokens"),
@@ -269,6 +276,7 @@ PHRASES = _phrases(
         "variant-max-tokens-too-large",
         r"max_(?:completion_|output_|new_)?tokens\b[^.\n]{0,40}?(?:too (?:large|high|big)|exceeds?\b)",
     ),
+    (ErrorKind.INPUT_OVERFLOW, "minimax-token-limit", r"(?:^|\n|status_msg\W{1,8})token limit(?:$|[\n\"'\\])"),
     (ErrorKind.INPUT_OVERFLOW, "ibm-user-message", r"\buser message is too long"),
     (ErrorKind.INPUT_OVERFLOW, "variant-prompt-too-long", r"(?<!system )\bprompt (?:is |was )?too long"),
     # Not behind the name of a parameter: a name or a label that is too long is no overflow.

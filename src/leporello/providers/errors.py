@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct, field
 
 from leporello.errors import Cancelled, ConfigError, ProviderError
 from leporello.lazy_regex import lazy_regex
@@ -40,8 +41,7 @@ _TITLE = lazy_regex(r"<title>(.{0,2000}?)</title>", re.IGNORECASE | re.DOTALL)
 _FIRST_BRACE = lazy_regex(r"[{\[]")
 
 
-@dataclass(slots=True)
-class ErrorFacts:
+class ErrorFacts(Struct):
     """Everything a body of any shape states, in one place."""
 
     codes: set[str] = field(default_factory=set)
@@ -333,6 +333,9 @@ def _seconds(text: str) -> float | None:
 def _date(value: str) -> float | None:
     if not value:
         return None
+    # Servers rarely give a date, and the module is slow to load.
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415
+
     try:
         return parsedate_to_datetime(value).timestamp()
     except (TypeError, ValueError, OverflowError):

@@ -15,14 +15,16 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from importlib import resources
+from dataclasses import replace
 from itertools import repeat
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from leporello.billing import CacheMarksRefused, CacheSim, PromptReader
 from leporello.dialects.pieces import tool_name
 from leporello.errors import ConfigError, ProviderError
+from leporello.files import shipped
 from leporello.messages import Message, calls_of, is_result, role_of, text_of
 from leporello.models.facts import ModelFacts, model_facts
 from leporello.providers.base import Delta, ModelReply, ModelRequest
@@ -35,8 +37,7 @@ STREAM_CHARS = 24
 _NO_USAGE = CanonicalUsage()
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Answer only after some seconds; a request whose timeout is shorter fails with a timeout."""
 
     seconds: float
@@ -146,8 +147,7 @@ class ScriptedProvider:
         return replace(reply, usage=bill.usage(output))
 
 
-@dataclass(slots=True)
-class _Model:
+class _Model(Struct):
     facts: ModelFacts
     counter: TokenCounter
     cache: CacheSim
@@ -249,4 +249,4 @@ def _about(output: str) -> str:
 
 
 def _page(name: str) -> str:
-    return (resources.files("leporello.providers") / "demo_pages" / f"{name}.md").read_text("utf-8")
+    return shipped("leporello.providers", f"demo_pages/{name}.md").decode()

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+import msgspec
 import orjson
+from msgspec import Struct
 
 from leporello.cancel import CancelToken
 from leporello.dialects import Dialect, StreamIncomplete, Target
@@ -115,8 +117,7 @@ def _cut(response: Any) -> None:
             raw.shutdown(socket.SHUT_RDWR)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """Bounded tries with growing waits, for failures that pass by themselves. Nothing else is ever repeated."""
 
     tries: int = 4
@@ -135,8 +136,7 @@ class RetryPolicy:
         return min(self.longest, self.first * self.growth**done) * (0.5 + jitter / 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """What time and chance are, for tests."""
 
     sleep: Callable[[float], None] = time.sleep
@@ -157,12 +157,11 @@ class Endpoint:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
 
-@dataclass(slots=True)
-class _Shown:
+class _Shown(Struct):
     """What the user has seen of an answer. After the first letter a call is not repeated behind their back."""
 
     on_text: Delta | None
-    text: list[str] = field(default_factory=list)
+    text: list[str] = msgspec.field(default_factory=list)
 
     def add(self, piece: str) -> None:
         if piece and self.on_text is not None:

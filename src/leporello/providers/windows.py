@@ -18,10 +18,11 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
 
 from leporello.dialects import ANTHROPIC, DIALECTS, OPENAI_CHAT
 from leporello.dialects.base import at, objects
@@ -35,8 +36,7 @@ _NUM_CTX = lazy_regex(r"^num_ctx\s+(\d+)", re.MULTILINE)
 _LISTED = ("max_model_len", "top_provider.context_length", "context_length", "context_window", "max_context_length")
 
 
-@dataclass(frozen=True, slots=True)
-class WindowAnswer:
+class WindowAnswer(Struct, frozen=True):
     """A window in tokens and who said so. `served` is false for a maximum that the server may run below."""
 
     tokens: int

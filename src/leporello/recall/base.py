@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from msgspec import Struct
+
 from leporello.events import Span
 from leporello.messages import Message
 from leporello.store.records import StatedValue
@@ -88,8 +90,7 @@ class Recall(Protocol):
         """Windows around the evidence, best first; together, headings included, within the token budget."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedFold:
+class ArchivedFold(Struct, frozen=True):
     """A span of the log that the model now sees as a summary."""
 
     id: str

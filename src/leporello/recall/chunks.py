@@ -15,6 +15,8 @@ from enum import IntFlag, auto
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
+
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import calls_of, is_result, parse_json, result_id, role_of, text_of
 from leporello.redact.messages import Given, given_after, masked
@@ -261,8 +263,7 @@ APART = 4
 """Steps further away than this say nothing about each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageOrigin:
+class MessageOrigin(Struct, frozen=True):
     """Which conversation a message is of, and when it was said; empty where there is only one, in memory."""
 
     conversation: str = ""
@@ -278,8 +279,7 @@ Shorten = Callable[[Chunk], Chunk]
 """What of a passage is taken in."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkEntry:
+class ChunkEntry(Struct, frozen=True):
     """Where a passage stands in the collection."""
 
     passage: Chunk

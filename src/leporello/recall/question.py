@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 
+from msgspec import Struct
+
+from leporello.files import shipped
 from leporello.lazy_regex import lazy_regex
 from leporello.text_features.words import index_words, query_words, stem
 
@@ -20,7 +22,7 @@ MEMBER = 0.35
 @cache
 def _groups() -> dict[str, tuple[tuple[str, float], ...]]:
     related: dict[str, dict[str, float]] = {}
-    for line in files(__package__).joinpath("relatives.txt").read_text("utf-8").splitlines():
+    for line in shipped("leporello.recall", "relatives.txt").decode().splitlines():
         left, kind, right = line.partition("#")[0].partition(">")
         words = query_words(left)
         others = query_words(right) if kind else words
@@ -197,8 +199,7 @@ QUOTED = 1.3
 MOST_TERMS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """One word of the query with those that may stand for it, and how much it counts."""
 
     weight: float

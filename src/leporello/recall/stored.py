@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from leporello.deprecation import renamed_names
 from leporello.errors import NotFound
@@ -35,6 +37,9 @@ CANDIDATES = 60
 """Hits of the index that are looked at line by line."""
 WITH_NEIGHBOURS = 24
 """The best hits, whose neighbours are read too."""
+FEW_CANDIDATES, FEW_WITH_NEIGHBOURS = 24, 8
+"""The same for bare words, which mean what they say: the index itself knows best what holds them. Measured on generated
+sessions, all that 60 and 24 found is found, in half of the time."""
 NEAR = 2
 """How many messages on either side of them."""
 FURTHEST = 24
@@ -49,8 +54,7 @@ LONGEST_ABOUT = 120
 _LEAST_RARITY = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RecallScope:
+class RecallScope(Struct, frozen=True):
     """Where to look: one conversation (any id of its chain) or all, one tool's calls and results, a time."""
 
     conversation: str | None = None
@@ -78,7 +82,7 @@ class StoreRecall:
         """Windows around the evidence, best first; `NotFound` when the scope names no known conversation."""
         question = understand(query.text, plainly=query.mode is RecallMode.WORDS)
         hits = self._hits(query, question)
-        collection = self._collected(hits)
+        collection = self._collected(hits, WITH_NEIGHBOURS if question.is_question else FEW_WITH_NEIGHBOURS)
 
         def rare(word: str) -> float:
             # All passages were found by these words, so that none of them is rare here; none may count for nothing.
@@ -95,19 +99,20 @@ class StoreRecall:
     def _hits(self, query: RecallQuery, question: Question) -> list[Hit]:
         """What the index finds by the words; for a question also by their relatives and by who is asked about."""
         mode = SearchMode.WORDS if query.mode is RecallMode.WORDS else SearchMode.HYBRID
+        if not question.is_question:
+            return self._asked(query.text, mode, query.roles, FEW_CANDIDATES)
         found = [self._asked(query.text, mode, query.roles)]
-        if question.is_question:
-            others = {other: None for term in question.terms for other, _ in term.words[1:]}
-            if others:
-                found.append(self._asked(" ".join(others), SearchMode.WORDS, query.roles))
-            if AnswerType.USER in question.wants and not query.roles:
-                found.append(self._asked(query.text, SearchMode.WORDS, ("user",)))
+        others = {other: None for term in question.terms for other, _ in term.words[1:]}
+        if others:
+            found.append(self._asked(" ".join(others), SearchMode.WORDS, query.roles))
+        if AnswerType.USER in question.wants and not query.roles:
+            found.append(self._asked(query.text, SearchMode.WORDS, ("user",)))
         return _fused(found)
 
-    def _asked(self, text: str, mode: SearchMode, roles: tuple[str, ...]) -> list[Hit]:
+    def _asked(self, text: str, mode: SearchMode, roles: tuple[str, ...], limit: int = CANDIDATES) -> list[Hit]:
         scope = self._scope
         return self._store.index.search(
-            SearchQuery(text, scope.conversation, roles, scope.tools, scope.since, scope.until, CANDIDATES, mode)
+            SearchQuery(text, scope.conversation, roles, scope.tools, scope.since, scope.until, limit, mode)
         )
 
     def _admitted(self, query: RecallQuery, hits: Sequence[Hit], collection: MemoryIndex) -> set[int]:
@@ -124,13 +129,13 @@ class StoreRecall:
             and (not scope.tools or entry.passage.tool in scope.tools or entry.passage.role == "tool")
         }
 
-    def _collected(self, hits: Sequence[Hit]) -> _Collected:
+    def _collected(self, hits: Sequence[Hit], with_neighbours: int) -> _Collected:
         """The messages of the hits and what the best of them belong to."""
         parts: dict[str, dict[int, list[Hit]]] = defaultdict(lambda: defaultdict(list))
         for hit in hits:
             parts[hit.conversation][hit.number].append(hit)
         best: dict[str, set[int]] = defaultdict(set)
-        for hit in hits[:WITH_NEIGHBOURS]:
+        for hit in hits[:with_neighbours]:
             best[hit.conversation].add(hit.number)
         collected = _Collected()
         for conversation, found in parts.items():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from leporello.ledger.mentions import LEAST, LEAST_AMONG_HITS
 from leporello.ledger.sentence_pieces import gives_value, words_in
@@ -23,8 +25,7 @@ BEST, FEW_HITS, FAINTLY = 5, 4, 0.15
 them and gives another value need not answer as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Newer:
+class _Newer(Struct, frozen=True):
     """A sentence of a window, and what another window says of the same thing since."""
 
     was_text: str

@@ -10,9 +10,10 @@ that only *mentions* a password is left alone. Live tool arguments and results a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.assignments import assignment_spans, column_spans
@@ -45,8 +46,7 @@ _DEEPEST = 3
 """JSON within JSON within JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Redaction:
+class Redaction(Struct, frozen=True):
     text: str
     count: int
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.names import Strength, is_shell_name, strength_of
@@ -22,7 +23,9 @@ from leporello.redact.values import (
     is_filler,
     is_label,
     is_made_of_words,
+    is_name_like,
     is_number,
+    is_one_time_code,
     is_opaque,
     is_opaque_literal,
     is_pass_phrase,
@@ -30,6 +33,7 @@ from leporello.redact.values import (
     is_reference,
     is_term,
     is_variable_like,
+    is_worded,
 )
 
 _REST_OF_NAME = lazy_regex(r"[\w.-]{0,40}")
@@ -67,6 +71,8 @@ _BARE = lazy_regex(r"""(?P<value>(?:[^\s"'`,;&<>\\]++|&(?![\w.%\[\]-]{0,64}[=;]|
 """Up to the next field of a query; any other `&` is a letter like others."""
 _FOLDED = lazy_regex(r"""(?P<value>[^\s"'`]{1,4096}+(?:\r?\n[ \t]{1,40}[^\s"'`:]{1,4096}+(?=\s{0,4}(?:\n|$)))++)""")
 """Lines below a YAML name, each of them one word; all of them, or each reading of the text would mask some more."""
+_GOES_ON = lazy_regex(r"[ ][A-Za-z]{2,24}[ .,]")
+"""The sentence does: `password: step-2 of the wizard`."""
 _LEAST_DRAWN = 24
 _NO_PASS = lazy_regex(r"\d{1,3}(?!\w)|[/~.]")
 """A count of tests, a directory."""
@@ -79,8 +85,7 @@ _DEFINING = lazy_regex(r"(?:\(\s?(?:setq|def\w{0,10})|(?<![\w.])set)[ ]$")
 _WORD_BEFORE = lazy_regex(r"(?<![A-Za-z])([A-Za-z]{2,16})[ ]$")
 
 
-@dataclass(frozen=True, slots=True)
-class _Assignment:
+class _Assignment(Struct, frozen=True):
     text: str
     name_start: int
     name: str
@@ -170,17 +175,28 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
         return None
     if link["sign"] == ":" and text[max(0, start - 1) : start] == ":":  # a:b:secret:c
         return None
-    if link["sign"] != "=" and name.lower() == "pass":  # what tests do
+    if link["sign"] != "=" and name.lower() == "pass" and not _is_beside_user(text, start):  # what tests do
         return None
     if name.lower() in ("pass", "pwd", "oldpwd") and _NO_PASS.match(text, link.end()):
         return None
     is_block = link["below"] is not None and link["below"][:1] in ("|", ">")
     value = _QUOTED.match(text, link.end()) or (_FOLDED.match(text, link.end()) if is_block else None)
+    if value is None and strength is Strength.PASSWORD and link["sign"] and link["below"] is None:
+        value = _bare_phrase(text, start, link.end())
     value = value or _BARE.match(text, link.end())
     if value is None:
         return None
-    quoted = "open" in value.re.groupindex
+    quoted = not {"open", "phrase"}.isdisjoint(value.re.groupindex)
     return _Assignment(text, start, name.lstrip("-"), strength, link, value["value"], value.start("value"), quoted)
+
+
+_REST_OF_LINE = lazy_regex(r"(?P<phrase>)(?P<value>[a-z]{3,16}(?:[ ][a-z]{2,16}){1,7})(?=[ \t]{0,8}\r?(?:\n|$))")
+
+
+def _bare_phrase(text: str, start: int, place: int) -> re.Match[str] | None:
+    """Several words that fill the rest of the line, in settings that name a user beside it."""
+    rest = _REST_OF_LINE.match(text, place)
+    return rest if rest is not None and _is_beside_user(text, start) else None
 
 
 def name_around(text: str, place: int) -> tuple[int, int]:
@@ -212,6 +228,24 @@ def _is_flag(text: str, start: int, name: str) -> bool:
     return text[max(0, start - 8) : start].endswith(_DEFINES)
 
 
+_SECTION_OR_USER = lazy_regex(
+    r"""(?im)^[ \t]{0,20}(?:\[[\w. :/-]{1,60}\]"""
+    r"""|[-"']{0,2}\s?[\w.-]{0,20}(?:user(?:name)?|login|host(?:name)?|server|e-?mail|from)["']?[ \t]{0,8}[:=]"""
+    r"""|(?:smtp|mail|db|database|ftp|imap|mysql|redis|auth)["']?:)"""
+)
+_BESIDE = 160
+
+
+def _is_beside_user(text: str, start: int) -> bool:
+    """Whether the name stands in settings: a user, a host or the head of a section is on one of the lines around it."""
+    begin = text.rfind("\n", max(0, start - _BESIDE), start) + 1
+    if text[begin:start].strip(" \t-\"'"):
+        return False
+    begin = text.find("\n", max(0, begin - _BESIDE), begin) + 1 if begin > _BESIDE else 0
+    end = text.find("\n\n", start, start + _BESIDE)
+    return _SECTION_OR_USER.search(text, begin, end if end > 0 else start + _BESIDE) is not None
+
+
 def _is_named_key(name: str, strength: Strength) -> bool:
     """`AWS_SECRET_ACCESS_KEY x`: the sign was left out, the name says enough."""
     return strength is Strength.KEY and "_" in name
@@ -221,15 +255,24 @@ def _is_secret(found: _Assignment) -> bool:
     if "\n" in found.value:
         value = "".join(found.value.split())
         return is_opaque(value) or (found.strength is Strength.PASSWORD and is_chosen(value))
+    if found.strength is Strength.PIN:
+        return not found.is_far and found.link["space"] is None and _is_pin(found)
     if found.is_far and not _looks_given(found):
         return False
     return _is_quoted_secret(found) if found.quoted else _is_bare_secret(found)
 
 
+def _is_pin(found: _Assignment) -> bool:
+    value = found.value.rstrip(")]}.")
+    if found.name.lower().endswith(("cvv", "cvc", "cvv2", "cvc2")):
+        return value.isdigit() and len(value) in (3, 4)
+    return is_one_time_code(value) and not is_reference(value) and not is_filler(value)
+
+
 def _looks_given(found: _Assignment) -> bool:
     """Between name and value stands more than a sign: a word there is a description, a type, the next field."""
     value = found.value.strip()
-    given = is_opaque(value) or (found.strength is Strength.PASSWORD and is_chosen(value))
+    given = is_opaque(value) or (found.strength is Strength.PASSWORD and (is_chosen(value) or is_worded(value)))
     if not given or is_term(value) or is_file_name(value):
         return False
     if found.quoted or found.link["element"] is not None:
@@ -277,6 +320,8 @@ def _is_bare_secret(found: _Assignment) -> bool:
         return not is_label(value) and _is_bare_password(found, value, shell)
     if shell and found.is_tight and found.strength is Strength.KEY:
         return len(value) >= 4 and not is_number(value)
+    if found.is_tight and found.sign == "=" and found.strength is Strength.KEY and is_worded(value):
+        return not _is_argument(found)
     return is_opaque(value)
 
 
@@ -290,7 +335,13 @@ def _is_bare_password(found: _Assignment, value: str, shell: bool) -> bool:
     if found.is_tight and found.sign == "=":
         return not (_is_argument(found) and value.isidentifier() and not is_opaque(value))
     if is_plain_word(value):
-        return _fills_its_line(found) and value.islower() and value.isascii() and len(value) > 3
+        if not _fills_its_line(found):
+            return False
+        if is_name_like(value) and _is_beside_user(found.text, found.name_start):
+            return True
+        return value.islower() and value.isascii() and len(value) > 3
+    if is_made_of_words(value) and not is_worded(value) and _GOES_ON.match(found.text, found.end):
+        return False
     return not is_number(value) or len(value) >= 6
 
 
@@ -350,21 +401,38 @@ def _cells(row: str, separator: str) -> list[tuple[str, int]]:
 
 
 def _rows(text: str, start: int, separator: str, names: list[Strength | None]) -> Iterator[SecretSpan]:
+    found: list[list[tuple[int, str]]] = [[] for _ in names]
     for _ in range(_MOST_ROWS):
         end = text.find("\n", start, start + _LONGEST_ROW)
         row = text[start : end if end >= 0 else start + _LONGEST_ROW].rstrip("\r")
         cells = _cells(row, separator)
         if not is_rule(row.strip()):
             if len(cells) != len(names):
-                return
-            for (cell, place), strength in zip(cells, names, strict=True):
+                break
+            for column, (cell, place) in zip(found, cells, strict=True):
                 value = cell.strip().strip("\"'`*")
-                if strength is not None and _is_cell_secret(value, strength):
-                    found = start + place + cell.find(value)
-                    yield SecretSpan(found, found + len(value), "column")
+                column.append((start + place + cell.find(value), value))
         if end < 0:
-            return
+            break
         start = end + 1
+    for strength, column in zip(names, found, strict=True):
+        yield from _column_secrets(column, strength) if strength is not None else ()
+
+
+def _column_secrets(column: list[tuple[int, str]], strength: Strength) -> Iterator[SecretSpan]:
+    """Where one cell of a column is a password, its other words are too, but for those that say that there is none."""
+    secret = [_is_cell_secret(value, strength) for _, value in column]
+    all_are = any(secret) and strength is Strength.PASSWORD
+    for (place, value), is_one in zip(column, secret, strict=True):
+        if is_one or (all_are and _is_cell_word(value)):
+            yield SecretSpan(place, place + len(value), "column")
+
+
+def _is_cell_word(value: str) -> bool:
+    plain = value.replace("-", "").replace("_", "")
+    return (
+        len(value) > 3 and plain.isalnum() and not is_reference(value) and not is_filler(value) and not is_label(value)
+    )
 
 
 def _is_cell_secret(value: str, strength: Strength) -> bool:
@@ -372,4 +440,6 @@ def _is_cell_secret(value: str, strength: Strength) -> bool:
         return False
     if not any(character.isdigit() for character in value):
         return False
-    return is_chosen(value) if strength is Strength.PASSWORD else is_opaque_literal(value)
+    if strength is Strength.PIN:
+        return is_one_time_code(value)
+    return is_chosen(value) or is_worded(value) if strength is Strength.PASSWORD else is_opaque_literal(value)

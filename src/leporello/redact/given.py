@@ -36,6 +36,12 @@ _READING = RarePattern(
         re.IGNORECASE,
     )
 )
+_WHETHER = lazy_regex(
+    r"\b(?:should|shall|may|can|could)[ ](?:i|we)\b|\b(?:soll(?:en|te[n]?)?|darf|dürfen)[ ](?:ich|wir)\b"
+    r"|\bdois-je\b|\b(?:devo|debo|deber[ií]a)\b|要不要|是否|吗[?？]|(?:べき|ましょう)か|할까요",
+    re.IGNORECASE,
+)
+"""Asks whether to do something with one: its answer is yes or no."""
 _WORD = lazy_regex(r"""[^\s"'`“”„«»「」『』，。；、！？（）：<>]{4,65536}+""")
 _BARE_LINE = lazy_regex(r"""(?m)^[ \t]{0,8}["'`]?([^\s"'`<>{}]{4,65536}+)["'`]?[ \t]{0,8}\r?$""")
 
@@ -45,7 +51,9 @@ def asks(text: str) -> bool:
     tail = text.rstrip()[-_ASKED_CHARS:]
     if all(name == "pass" for name in names_in(tail)):
         return False
-    return _WANTS.search(tail) is not None or (len(tail) < _SHORT_QUESTION and tail.endswith(("?", "？", ":", "：")))
+    if _WANTS.search(tail) is not None:
+        return True
+    return len(tail) < _SHORT_QUESTION and tail.endswith(("?", "？", ":", "：")) and not _WHETHER.search(tail)
 
 
 def reading() -> str:

@@ -13,6 +13,8 @@ from leporello.text_features.rare import RarePattern
 class Strength(IntEnum):
     """How much a value must look like a secret to be taken for one."""
 
+    PIN = 0
+    """`otp`, `pin`, `recovery_code`: only what looks like a code."""
     TOKEN = 1
     """`token`, `secret`, `auth`: honest words of code. Only an opaque value counts."""
     KEY = 2
@@ -47,10 +49,15 @@ PASSWORDS = (
 )
 KEYS = (
     _after(
-        "api access secret license encryption signing master account service private unseal deploy wif",
+        "api access secret license encryption signing master account service private unseal deploy wif openai anthropic"
+        " mistral groq cohere gemini openrouter deepseek stripe sendgrid mailgun twilio datadog azure aws",
         "[ -]",
     )
-    + r"key(?:[ ]\d{1,2})?|token|secret|jwt|pat"
+    + r"key(?:[ ]\d{1,2})?|token|secret|jwt|pat|"
+    + _after("totp otp 2fa mfa authenticator", "[ -]")
+    + "seed|"
+    + _after("vapid wireguard wg ed25519 x25519 curve25519", "[ -]")
+    + "private"
     "|(?:api-|geheim)?schlüssel|zugangstoken|zugriffstoken|geheimnis"
     "|clé(?: secrète)?(?: d['’]?api| api)?"
     "|clave(?: de api| api| secreta)?|llave(?: de api)?|secreto"
@@ -63,7 +70,7 @@ KEYS = (
 )
 PINS = (
     r"pin(?:[ -](?:code|number|nummer|kod\w{0,4}|numara\w{0,4}|numer|コード|番号|코드|번호|码))?"
-    "|pin码|pinコード|pin번호|puk|otp|"
+    "|pin码|pinコード|pin번호|puk|otp|cvc|cvv|2fa|einmal(?:passwort|kennwort)|one-time pass(?:word|code)|"
     + _after(
         "security verification door access entry alarm safe sms 2fa auth login one-time backup recovery unlock your"
     )
@@ -79,7 +86,7 @@ PINS = (
 )
 STEMS = frozenset(
     "pass|pwd|pw|creds|credentials|kennwort|zugangs|mdp|identifiants|contrase|credenciales|senha|palavra|credenciais|parola|credenziali"
-    "|wachtwoord|haslo|key|token|secret|jwt|geheim|zugriff|jeton|clave|llave|chave|chiave|segret|segredo|sekret|klucz|anahtar|pin|puk|otp"
+    "|wachtwoord|haslo|key|token|secret|jwt|geheim|zugriff|jeton|clave|llave|chave|chiave|segret|segredo|sekret|klucz|anahtar|pin|puk|otp|cvc|cvv|2fa|seed|private|one-time"
     "|pat |pat:|pat=|code|sicherheits|einmal|wiederherstellungs|codic|kod |mot de passe"
     "|lösenord|парол|hasł|şifre|密|口令|パス|暗証|비밀|비번|암호|패스|schlüssel|api-schlüssel|clé|ключ|токен|секрет|令牌|秘钥|キー|トークン"
     "|シークレット|鍵|키|토큰|시크릿|códig|пин|код"
@@ -91,7 +98,7 @@ STEMS = frozenset(
 
 HINTS = frozenset(
     "pass pwd psw -pw _pw secret token key cred auth psk _pat salt senha contrasen haslo parola sifre mdp kennwort"
-    " wachtwoord dsn bindpw rootpw 密码 密碼 口令 密钥 密鑰"
+    " wachtwoord dsn bindpw rootpw otp pin puk cvv cvc 2fa mfa _code -code mnemonic 密码 密碼 口令 密钥 密鑰"
     " пароль ключ токен パスワード キー トークン 비밀번호 토큰 hasło şifre contraseña clé".split()
 )
 """One of these stands in every telling name."""
@@ -106,6 +113,10 @@ _PASSWORD = lazy_regex(
     r"|kennwort|wachtwoord|senha|contrase[nñ]a|has[lł]o|parola|[sş]ifre|^mdp|_mdp|(?:^|[_.-])psk"
     rf"|密码|密碼|口令|пароль|パスワード|비밀번호){_ENDING}s?$"
 )
+_PIN = lazy_regex(
+    r"(?:(?:^|[_.-])(?:[th]?otp|pin|puk|2fa|mfa|cvv2?|cvc2?)|(?:mfa|2fa|otp|totp|pin|sms|auth|login|security|verification|confirmation|recovery"
+    r"|backup|one[_-]?time|unlock|access)[_-]?codes?|(?:otp|pin|mfa|2fa)[_-]?(?:value|number|token))$"
+)
 _CAMEL_PASS = lazy_regex(r"[a-z]Pass$")
 _KEY = lazy_regex(
     r"(?:(?:api|access|account|secret|signing|encryption|master|shared|sharedaccess|storage|subscription|webhook|hmac|jwt|deploy"
@@ -115,7 +126,7 @@ _KEY = lazy_regex(
     r"|registration|registry|user|github|gitlab|gh|slack|npm|hf|vault|discord|telegram)[_\-.]?(?:api[_\-.]?)?token"
     r"|(?:client|app|shared|consumer|webhook|oauth|jwt|session|cookie|signing|api|totp|otp|nextauth|auth)[_\-.]?secret"
     r"|secret[_\-.]?(?:string|binary|text)"
-    r"|(?:^|[_.-])pat|(?:auth|nonce|logged_in|secret|password)[_\-.]?salt|masterauth|(?:^|[_.])dsn"
+    r"|(?:^|[_.-])pat|(?:[th]?otp|mfa|2fa|wallet)[_\-.]?(?:seed|mnemonic)|(?:auth|nonce|logged_in|secret|password)[_\-.]?salt|masterauth|(?:^|[_.])dsn"
     rf"|密钥|密鑰){_ENDING}s?$"
 )
 _TOKEN = lazy_regex(
@@ -142,6 +153,8 @@ def strength_of(name: str) -> Strength | None:
         return None
     if _PASSWORD.search(lowered) or _CAMEL_PASS.search(name):
         return Strength.PASSWORD
+    if _PIN.search(lowered):
+        return Strength.PIN
     if _NO_KEY.search(lowered):
         return None
     if _KEY.search(lowered):

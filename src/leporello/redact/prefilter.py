@@ -10,13 +10,14 @@ passed over.
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Set
+from functools import cache, lru_cache
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.assignments import DIRECTIVES, is_rule, name_around
 from leporello.redact.given import reading
 from leporello.redact.names import HINTS, STEMS, Strength, strength_of
-from leporello.redact.prose import name_at
+from leporello.redact.prose import COMPOUNDED, name_at
 from leporello.redact.shapes import BY_WORD, FED, SHAPE_WORDS
 from leporello.redact.spans import Words, lowered_of, places_of
 from leporello.redact.vendors import VENDOR_WORDS
@@ -72,14 +73,16 @@ def _seen() -> Words:
     return Words((), patterns | _REWRITTEN | VENDOR_WORDS | {"AC": "AC[0-9a-f]{32}"})
 
 
-def _seen_in(lowered: str) -> set[str]:
-    return _seen().of(f"{lowered}\n")  # the automaton knows no end of a text
+@lru_cache(maxsize=1)
+def _seen_in(lowered: str) -> frozenset[str]:
+    """What the automaton sees; a text is asked for twice in a row, by `may_hold_secret` and then by the rules."""
+    return frozenset(_seen().of(f"{lowered}\n"))  # the automaton knows no end of a text
 
 
 def words_in(lowered: str) -> set[str]:
     """The words of the rules that stand in a text in small letters."""
     words = _seen_in(lowered)
-    return (words & _KNOWN).union(word for word in words & _LOOSE if word in lowered) if words else words
+    return {word for word in words if word in _KNOWN or (word in _LOOSE and word in lowered)}
 
 
 def may_hold_secret(text: str) -> bool:
@@ -97,7 +100,7 @@ def may_hold_secret(text: str) -> bool:
     return _is_telling(joined, lowered, _seen_in(lowered))
 
 
-def _is_telling(text: str, lowered: str, words: set[str]) -> bool:
+def _is_telling(text: str, lowered: str, words: Set[str]) -> bool:
     if not words.isdisjoint(_ALWAYS):
         return True
     return (
@@ -181,6 +184,8 @@ def _may_speak(lowered: str, place: int) -> bool:
 def _is_inside_word(text: str, place: int) -> bool:
     before, first = text[place - 1 : place], text[place]
     if first >= "\u3000" or before >= "\u3000" or text[max(0, place - 2) : place] in ("\\n", "\\r", "\\t"):
+        return False
+    if before.isalpha() and text.startswith(COMPOUNDED, place):
         return False
     return before.isalnum() or (before != "" and before in "_.$/@#={")
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.names import KEYS, PASSWORDS, PINS, STEMS
@@ -27,6 +28,7 @@ from leporello.redact.values import (
     is_pass_phrase,
     is_phrase_word,
     is_strange,
+    is_worded,
 )
 from leporello.text_features.rare import RarePattern
 
@@ -42,7 +44,7 @@ _IS = frozenset(
     (
         "is was be = to will are ist lautet war auf est es será era é è sarà это — – - := -> → => jest brzmi "
         "wynosi olarak heißt sera reads equals using changed set mit avec con com с на i is: was: "
-        "är er je on là adalah είναι este هي הוא היא है"
+        "är er je on en là adalah είναι este هي הוא היא है"
     ).split()
 )
 _SHORT_IS = frozenset(("is", "was", "=", "-", "—", "es", "ist", "est", "é", "è"))
@@ -52,6 +54,7 @@ _ADVERBS = frozenset(
 )
 # What stands between a value and what it is: `... as the password`.
 _AS = frozenset("as is als ist comme est como es é è come jako to это как olarak — - = # // <- ← -- <--".split())
+_TURKISH_AS = lazy_regex(r"[ ](?:olarak|olmuştur|oldu)\b")
 _CJK_AS = lazy_regex(r"は|が|を|是|为|作为|로|으로|을|를")
 _STOPS = frozenset("\n。！？；")
 _TOKEN = lazy_regex(
@@ -88,14 +91,18 @@ _ANSWER = lazy_regex(
     re.VERBOSE | re.IGNORECASE,
 )
 _NEXT_CODE = lazy_regex(
-    r"\r?\n[ \t>]{0,8}(?:[-*][ ]|\d{1,2}[.)][ ])?[ \t]{0,4}"
-    r"(?P<code>\d{3,6}[ ]\d{3,6}(?:[ ]\d{3,6}){0,2}|[A-Za-z0-9][A-Za-z0-9-]{5,40})(?=[ \t]{0,8}\r?(?:\n|$))"
+    r"(?:\r?\n[ \t>]{0,8}(?:[-*][ ]|\d{1,2}[.)][ ])?[ \t]{0,4}|(?P<inline>[,;][ ]{0,2}|[ ]{1,4}(?:[/|][ ]|and[ ])?))"
+    r"(?P<code>\d{3,6}[ ]\d{3,6}(?:[ ]\d{3,6}){0,2}|[A-Za-z0-9][A-Za-z0-9-]{5,40})(?=[ \t]{0,8}\r?(?:\n|$)|[,;. ])"
 )
 _CODE = lazy_regex(
     r"(?=[A-Za-z-]*\d)[A-Za-z0-9]{3,12}(?:-[A-Za-z0-9]{3,12}){1,5}$|\d{4,12}$|(?=[a-z]*\d)[a-z0-9]{8,16}$"
-    r"|\d{3,6}(?:[ ]\d{3,6}){1,3}$"
+    r"|\d{3,6}(?:[ ]\d{3,6}){1,3}$|(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{5,8}#?$"
 )
-_PIN = lazy_regex(r"\d{4,12}#?$|\d{2,4}(?:-\d{2,4}){1,3}$")
+_GROUPED = lazy_regex(r"\d{3,4}[ ]\d{3,4}(?:[ ]\d{3,4}){0,2}(?![\d%]|[.,]\d|[ ][A-Za-z]{3})")
+"""`493 027`: digits as a telephone shows them."""
+_BASE32 = lazy_regex(r"[A-Z2-7]{16,128}=*$")
+_CARD_CODE = lazy_regex(r"\d{3,4}$")
+_PIN = lazy_regex(r"(?:[A-Z]{1,3}-)?\d{4,12}#?$|\d{2,4}(?:-\d{2,4}){1,3}$")
 _COUNTED = lazy_regex(r"[ ]\d{1,8}[ ](?!works|is\b|was\b)[a-z]{3,24}s\b")
 """So many of something: `pin 4711 packages`."""
 _TYPED = lazy_regex(
@@ -103,6 +110,10 @@ _TYPED = lazy_regex(
     r"""[`"'“]?(?P<value>[^\s"'`“”<>\\]{6,128}+)"""
 )
 """What is to be typed where a password is asked for, and what it was changed to."""
+_CHANGED = lazy_regex(
+    r"""[^\n.!?]{0,60}\b(?P<changed>changed|rotated|reset|updated|new)\b[^\n.!?]{0,20}"""
+    r"""\b(?:it['’]?s|it[ ]is|to)[ ](?:now[ ])?[`"'“]?(?P<value>[^\s"'`“”<>\\]{6,128}+)"""
+)
 _TYPED_WHEN = lazy_regex(
     r"""\b(?:enter|type|use|try|put)[ ][`"'“]?(?P<value>[^\s"'`“”<>\\]{6,128}+)["'`”]?"""
     r"""[ ](?:when|if|as|for|at)[ ][^\n.!?]{0,40}$""",
@@ -114,7 +125,9 @@ _LISTED = lazy_regex(
 )
 _HEADING = lazy_regex(r"[ \t*_]{0,4}[:：][ \t*_]{0,4}\r?\n")
 _USER_BEFORE = lazy_regex(
-    r"(?:user(?:name)?|login|account|e-?mail)[ :=]{1,3}\S{1,64}[ ]?(?:,|/|&|and|with)?[ ]?(?:the[ ])?$", re.IGNORECASE
+    r"(?:(?:user(?:name)?|login|account|e-?mail)[ :=]{1,3}(?:is[ ])?\S{1,64}"
+    r"|[\w.+-]{1,64}@[\w-]{1,40}\.[\w.-]{2,40})\s{0,8}(?:,|/|&|and|with)?[ ]?(?:the[ ])?$",
+    re.IGNORECASE,
 )
 _GENERATED_PART = lazy_regex(r"(?<![A-Za-z0-9])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
 _NEXT_PIECE = lazy_regex(r"""[ ]([^\s"'`<>\\,;:=()\[\]{}/-][^\s"'`<>\\,;:=()\[\]{}]{1,64}+)(?=[\s.,;]|$)""")
@@ -139,8 +152,7 @@ class _Said(Enum):
     PIN = "pin"
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
+class _Name(Struct, frozen=True):
     start: int
     end: int
     said: _Said
@@ -181,6 +193,10 @@ def name_at(lowered: str, place: int) -> re.Match[str] | None:
     return _NAME.match(lowered, place)
 
 
+COMPOUNDED = ("passwort", "kennwort", "wachtwoord", "lösenord", "passord", "adgangskode", "salasana")
+"""Words that end longer ones: `Datenbankpasswort`."""
+
+
 def _names(text: str, lowered: str, words: Set[str]) -> Iterator[_Name]:
     done = 0
     for place in places_of(words & STEMS, lowered):
@@ -196,6 +212,8 @@ def _is_inside_word(text: str, place: int) -> bool:
     """The word is the end of another one. Scripts without blanks know no such thing."""
     before = text[place - 1]
     if before == "-" and text[place].isupper():  # WLAN-Passwort
+        return False
+    if before.isalpha() and text.startswith(COMPOUNDED, place):
         return False
     return (before.isalnum() or before in "_-.$/@#:+={") and text[place] < "\u3000" and before < "\u3000"
 
@@ -232,11 +250,12 @@ def _typed(text: str, name: _Name, start: int) -> SecretSpan | None:
     if name.said is not _Said.PASSWORD:
         return None
     line_end = text.find("\n", start, start + _WINDOW)
-    found = _TYPED.search(text, start, line_end if line_end >= 0 else start + _WINDOW)
+    line_end = line_end if line_end >= 0 else start + _WINDOW
+    found = _TYPED.search(text, start, line_end) or _CHANGED.match(text, start, line_end)
     if found is None:
         return None
     value = found["value"].rstrip(_TRIM)
-    if not _is_typed(value):
+    if not (is_chosen(value) if "changed" in found.re.groupindex else _is_typed(value)):
         return None
     return SecretSpan(found.start("value"), found.start("value") + len(value), "spoken")
 
@@ -274,7 +293,7 @@ def _codes(text: str, end: int) -> Iterator[SecretSpan]:
 
 
 def _after(text: str, name: _Name) -> SecretSpan | None:
-    signed = False
+    signed = paired = False
     linked = name.said is _Said.PASSWORD and name.word.endswith(("'s", "’s"))
     count = 0
     for token in islice(_TOKEN.finditer(text, name.end, name.end + _WINDOW), _MOST_WORDS):
@@ -282,22 +301,20 @@ def _after(text: str, name: _Name) -> SecretSpan | None:
         if word in _STOPS or (text[token.start() - 1] == "\\" and _ESCAPED.match(word)):
             return None
         if linked and (quoted := _QUOTED.match(text, token.start())) is not None:
-            value = quoted["value"]
-            phrase = name.said is _Said.PASSWORD and is_pass_phrase(value)
-            secret = phrase if " " in value else _is_said(value, name, linked=True) or _is_quoted_word(value, name)
-            return SecretSpan(*quoted.span("value"), "spoken") if secret else None
+            return SecretSpan(*quoted.span("value"), "spoken") if _is_said_quoted(quoted["value"], name) else None
         if word in _QUOTES:
             continue
-        if word in _COLONS:
-            linked = signed = True
+        if word in _COLONS or (paired and word in _AND):
+            linked, signed, paired = True, word in _COLONS, False
             continue
         if count == 0:
             signed = signed or word[0] in ":=："
             linked = linked or signed or _is_bracketed(word)
-        bare = word.lstrip(_LEAD if count == 0 or linked else "*_(")
+        bare = word.lstrip(_lead(name, near=count == 0 or linked))
         start = token.start() + len(word) - len(bare)
-        value = (_SETTING_END.split(bare, maxsplit=1)[0] if signed else bare).rstrip(_TRIM)
-        if value and linked and "phrase" in name.word and (end := _phrase_end(text, start)) is not None:
+        value = (_SETTING_END.split(bare, maxsplit=1)[0] if signed or name.said is _Said.PIN else bare).rstrip(_TRIM)
+        end = _end_of_several(text, start, name, linked, first=count == 0) if value else None
+        if end is not None:
             return SecretSpan(start, end, "spoken")
         if value and not is_file_name(value) and _is_at(text, name, value, linked, count):
             end = start + len(value)
@@ -308,9 +325,38 @@ def _after(text: str, name: _Name) -> SecretSpan | None:
         if value:
             if word.endswith((".", "!", "?", ";")):
                 return None
-            linked = _links(word, name, linked)
+            paired, linked = linked and _is_user_and_password(name), _links(word, name, linked)
             signed = linked and word.endswith((":", "="))
     return None
+
+
+def _lead(name: _Name, *, near: bool) -> str:
+    """Signs that may stand before a value."""
+    return (_LEAD if near else "*_(") + ("[" if name.said is _Said.PIN else "")
+
+
+def _end_of_several(text: str, start: int, name: _Name, linked: bool, *, first: bool) -> int | None:
+    """Where a pass phrase ends, or digits that are set apart in groups."""
+    if linked and "phrase" in name.word and (end := _phrase_end(text, start)) is not None:
+        return end
+    if name.said is _Said.KEY or not (linked or (first and name.said is _Said.PIN)):
+        return None
+    code = _GROUPED.match(text, start)
+    return code.end() if code is not None else None
+
+
+def _is_said_quoted(value: str, name: _Name) -> bool:
+    if " " in value:
+        return name.said is _Said.PASSWORD and is_pass_phrase(value)
+    return _is_said(value, name, linked=True) or _is_quoted_word(value, name)
+
+
+_AND = frozenset("/ | & + and und et y e i и".split())
+
+
+def _is_user_and_password(name: _Name) -> bool:
+    """`creds: bob / ...`: what is announced are two things."""
+    return name.said is _Said.PASSWORD and name.word.startswith(("cred", "zugangs", "identifiants"))
 
 
 def _is_bracketed(word: str) -> bool:
@@ -337,8 +383,11 @@ def _is_at(text: str, name: _Name, value: str, linked: bool, count: int) -> bool
         return _is_said(value, name, linked=True)
     if name.word == "pass":
         return count == 0 and is_chosen(value) and _follows_user(text, name)
-    if count == 0 and name.said is _Said.PASSWORD and is_chosen(value) and _follows_user(text, name):
+    is_password = count == 0 and name.said is _Said.PASSWORD and (is_chosen(value) or is_worded(value))
+    if is_password and _follows_user(text, name):
         return True
+    if count == 0 and _TURKISH_AS.match(text, text.find(value, name.end) + len(value)):
+        return _is_said(value, name, linked=True)
     if count == 0:
         return _is_said(value, name, linked=False) and not _COUNTED.match(text, name.end)
     return (
@@ -372,20 +421,24 @@ def _follows_user(text: str, name: _Name) -> bool:
 
 
 def _is_said(value: str, name: _Name, *, linked: bool) -> bool:
+    if name.word in ("cvc", "cvv"):
+        return _CARD_CODE.match(value) is not None
     if name.said is _Said.PIN:
         return (_PIN.match(value) is not None and (linked or not name.word.endswith("s"))) or (
             linked and _CODE.match(value) is not None
         )
+    if name.word == "seed" and _BASE32.match(value):
+        return linked
     if name.said is _Said.KEY:
         return (
             is_opaque_literal(value)
             and not _CALL.search(value)
             and (linked or _GENERATED_PART.search(value) is not None)
         )
-    if name.word == "pass" and ("_" in value or "/" in value):
-        return False
+    if name.word == "pass":
+        return "_" not in value and "/" not in value and is_chosen(value)
     if linked:
-        return is_chosen(value) or is_dashed_phrase(value)
+        return is_chosen(value) or is_dashed_phrase(value) or is_worded(value)
     return is_literal(value) and is_strange(value)
 
 
@@ -398,9 +451,11 @@ def _before(text: str, name: _Name) -> SecretSpan | None:
     linked = False
     for token in reversed(list(_TOKEN.finditer(text, begin, name.start))[-_NEAR - 2 :]):
         word = token[0]
-        if word in _STOPS or (token.start() == begin > 0) or word.endswith((".", "!", "?", ";", ":")):
+        if word in _STOPS or (token.start() == begin > 0) or word.endswith((".", ";", ":")):
             return None
-        bare = word.lstrip("*_(").rstrip(_TRIM)
+        if word.endswith(("!", "?")) and not linked:
+            return None
+        bare = word.lstrip("*_(").rstrip(".,;:)]}*")
         telling = _PIN.match(bare) if name.said is _Said.PIN else is_strange(bare)
         if linked and telling and not is_hex_or_id(bare) and not is_file_name(bare) and not _PLACE.search(bare):
             start = token.start() + word.find(bare)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.values import (
@@ -15,13 +16,13 @@ from leporello.redact.values import (
     is_pair,
     is_password_literal,
     is_strange,
+    is_word_given,
 )
 
 _TELLING = "(?:passw|passphrase|secret|token|api_?-?key|pwd)"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """One rule: where `word` stands (in small letters), `pattern` is tried from there; group 1 is the secret."""
 
     kind: str
@@ -190,6 +191,33 @@ SHAPES: tuple[Shape, ...] = (
                 "|pscp|impacket|kinit|oc login|cf login|influx|mongo|rdesktop|useradd|usermod|ssh-keygen|cqlsh|twine "
             ).split("|")
         ),
+    ),
+    # Where the flag can be nothing else, a plain word is a password too.
+    Shape(
+        "command",
+        (" -p ", " -k "),
+        lazy_regex(r"""\s-[pPk][ ]["']?([^\s"'$<{(-][^\s"']{2,128}+)"""),
+        is_word_given,
+        behind=(
+            *("docker login", "podman login", "registry login", "az login", "oc login", "cf login", "twine upload"),
+            *("mongo ", "mongosh", "mongodump", "mongorestore", "mongoimport", "mongoexport", "sqlcmd", "unzip"),
+            *("openssl enc", "openssl aes"),
+        ),
+    ),
+    Shape(
+        "command",
+        (" -u ",),
+        lazy_regex(r"""\s-U[ ]{0,2}["']?[\w\\/.@-]{1,64}%([^\s"']{3,128}+)"""),
+        is_literal,
+        behind=("smbclient", "rpcclient", "smbget", "winexe", "wmic", "net ads"),
+    ),
+    Shape(
+        "command",
+        ("ssh ",),
+        lazy_regex(
+            r"""ssh [^\n()"']{0,80}\b[\w.-]{1,40}@[\w.-]{1,80}[ ]{0,2}(?:\(|[/,|][ ]|[-–—][ ])([^\s()"'`]{6,64}+)"""
+        ),
+        is_strange,
     ),
     Shape("command", ("pass:",), lazy_regex(r"pass:([^\s\"']{3,128}+)"), is_literal, behind=("openssl",)),
     Shape(
@@ -391,7 +419,7 @@ SHAPES: tuple[Shape, ...] = (
         "login",
         ("password ",),
         lazy_regex(r"password\s{1,4}(\S{1,256}+)"),
-        is_literal,
+        is_word_given,
         behind=("login ", "machine ", "wifi connect "),
     ),
     Shape(
@@ -475,7 +503,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "key file",
         ("private-lines:",),
-        lazy_regex(r"private-lines:[ ]\d{1,4}\s{1,44}((?:[A-Za-z0-9+/=]{4,80}+\s{1,44}){1,100}+)", re.I),
+        lazy_regex(r"private-lines:[ ]\d{1,4}\s{1,44}((?:[A-Za-z0-9+/=]{4,80}+(?:\s{1,44}|$)){1,100}+)", re.I),
     ),
     Shape("key file", ("private-mac:",), lazy_regex(r"private-mac:[ ]([0-9a-f]{40,64})", re.I)),
     Shape(

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import re2
+from msgspec import Struct
 
 from leporello.text_features.rare import widened
 
 PLACEHOLDER = "[REDACTED]"
 
 
-@dataclass(frozen=True, slots=True)
-class SecretSpan:
+class SecretSpan(Struct, frozen=True):
     """One secret: code points start..end of the text, and what kind it is. Never the secret itself."""
 
     start: int

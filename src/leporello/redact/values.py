@@ -12,8 +12,9 @@ from leporello.redact.spans import PLACEHOLDER
 # Values that stand for "something goes here": shell and template variables, angle brackets, stars, dots.
 _REFERENCE = lazy_regex(
     r"""^(?:
-      \$.* | ![a-z]+$ | \#[a-z][\w-]*$ | (?:file|vault|env|op|ssm|arn|ref|secretref|keyvault|kms|sops)[:+].*
-    | %\w+%$ | \{.*\}$ | <.*>?$ | @\w+@$
+      \$.* | ![a-z]+$ | \#[a-z][\w-]*$ | \#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$
+    | (?:file|vault|env|op|ssm|arn|ref|secretref|keyvault|kms|sops)[:+].*
+    | %\w+%$ | %[a-z]$ | \{.*\}$ | <.*>?$ | @\w+@$
     | [*.•x#_-]{3,}$ | \?+$
     )""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
@@ -50,7 +51,7 @@ _ENOUGH = 256
 _WORDY = lazy_regex(r"^[^\W\d_]+$")
 _PART = lazy_regex(r"^(?:[A-Za-z]+|v?\d{1,3}|)$")
 _SPLIT = lazy_regex(r"[-_./:+]")
-_NUMERIC = lazy_regex(r"^[-+~≈$€£]?[\d_.,]+(?:[eE][-+]?\d+)?[a-zA-Z%]{0,2}$")
+_NUMERIC = lazy_regex(r"^[-+~≈$€£]?[\d_.,]+(?:[eE][-+]?\d+)?[a-zA-Z%]{0,2}$|^0[xX][0-9a-fA-F]{1,16}$")
 _DATE = lazy_regex(r"^\d{4}-\d\d-\d\d")
 _FILE = lazy_regex(
     r"^[\w./@-]{1,80}\.(?:[jt]sx?|py|ya?ml|json|toml|ini|md|txt|env|pem|key|pub|crt|html?|css|go|rs|rb|sh|sql|xml|cfg|conf|log|csv|lock)$"
@@ -125,6 +126,28 @@ def is_file_name(value: str) -> bool:
 def is_password_literal(value: str) -> bool:
     """A literal that stands where only a password can; the words of manuals are none."""
     return is_literal(value) and value.lower() not in _MANUAL_WORDS
+
+
+def is_word_given(value: str) -> bool:
+    """A literal behind `login bob password`; a word of a sentence is none, nor are numbers of ports."""
+    plain = value.lower().rstrip(".,;:!?")
+    return is_password_literal(value) and plain not in _SENTENCE_WORDS and not plain.replace(":", "").isdigit()
+
+
+def is_name_like(value: str) -> bool:
+    """`Starling`, `blackcap`: one plain word that neither describes a password nor is a type."""
+    lowered = value.lower()
+    return (
+        len(value) > 4
+        and value.isascii()
+        and value.isalpha()
+        and value[1:].islower()
+        and lowered not in _SENTENCE_WORDS
+        and lowered not in _NO_SECRETS
+        and not is_filler(value)
+        and not is_label(value)
+        and not lowered.endswith(("ed", "ing", "able", "field", "type", "word"))
+    )
 
 
 def is_label(value: str) -> bool:
@@ -248,10 +271,47 @@ def is_chosen(value: str) -> bool:
     return not is_made_of_words(value) or _WORDS_AND_NUMBER.match(value) is not None
 
 
+_WORDED = lazy_regex(
+    r"^(?:[A-Za-z]{3,16}[-_]){1,4}\d{1,4}$|^(?:[A-Za-z]{3,16}[-_]){1,3}\d{1,4}(?:[-_][A-Za-z]{3,16}){1,3}$"
+)
+_COUNTED_WORDS = frozenset(
+    (
+        "case chapter column day draft error example exit figure file issue item level line month node option page "
+        "part phase plan port release revision round row rule section sprint stage step table task test ticket tier "
+        "variant version week year iso rfc utf sha aes rsa oauth totp"
+    ).split()
+)
+
+
+def is_worded(value: str) -> bool:
+    """`zwaluw-9`, `Rookery-2-nest`: words and one number, none of which counts something or describes a password."""
+    value = value.rpartition(":")[2]  # admin:...
+    if _WORDED.match(value) is None or is_filler(value) or is_term(value):
+        return False
+    words = {word.lower() for word in _SPLIT.split(value.replace("_", "-")) if not word.isdigit()}
+    return max(map(len, words)) > 3 and words.isdisjoint(
+        _COUNTED_WORDS | _VARIABLE_WORDS | _SENTENCE_WORDS | _NO_SECRETS | _MANUAL_WORDS
+    )
+
+
+def is_one_time_code(value: str) -> bool:
+    """`851527`, `493 027`, `77pd-x0ra`: what is typed once."""
+    return _ONE_TIME.match(value) is not None
+
+
+_ONE_TIME = lazy_regex(
+    r"^(?:\d{4,10}|\d{3,4}[ -]\d{3,4}(?:[ -]\d{3,4}){0,2}|(?=[A-Za-z-]*\d)[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){1,5})$"
+)
+
+
 def is_dashed_phrase(value: str) -> bool:
     """`correct-horse-battery`: words that no sentence joins."""
     words = value.lower().split("-")
-    return len(words) > 2 and all(word.isalpha() and word not in _SENTENCE_WORDS and len(word) > 2 for word in words)
+    if len(words) < 3 or not all(word.isalpha() and len(word) > 2 for word in words):
+        return False
+    return _SENTENCE_WORDS.isdisjoint(word for word in words[1:-1] if word != "and") and _SENTENCE_WORDS.isdisjoint(
+        (words[0], words[-1])
+    )
 
 
 def is_strange(value: str) -> bool:

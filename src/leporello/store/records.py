@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
 
 from leporello.events import CompactionReport, Span, ViewEntry
 from leporello.messages import Message
-from leporello.store.sql.chunks import snippet
-from leporello.summaries.fold import ViewFold
 from leporello.usage import CanonicalUsage
+
+if TYPE_CHECKING:  # what a fold says is read with a view, not with a list of conversations
+    from leporello.summaries.fold import ViewFold
 
 COMPRESSION = "compression"  # the end reason of a session that goes on in a child
 
@@ -40,8 +44,7 @@ class Metadata:
     """Any JSON object; kept with key order."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRecord:
+class SessionRecord(Struct, frozen=True):
     id: str
     conversation: str
     """The id for life: the id of the chain's first session."""
@@ -56,8 +59,7 @@ class SessionRecord:
     metadata: Metadata
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationRecord:
+class ConversationRecord(Struct, frozen=True):
     id: str
     kind: ConversationKind
     tip: SessionRecord
@@ -78,8 +80,7 @@ class ConversationRecord:
         return self.tip.ended_at is None
 
 
-@dataclass(frozen=True, slots=True)
-class Pulse:
+class Pulse(Struct, frozen=True):
     """How far a conversation has come: enough to tell whether anything happened since."""
 
     messages: int
@@ -89,8 +90,7 @@ class Pulse:
     """Whether the newest session has not ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationFilter:
+class ConversationFilter(Struct, frozen=True):
     """Which conversations a listing shows. Newest activity first."""
 
     platform: str | None = None
@@ -103,8 +103,7 @@ class ConversationFilter:
     """Whether the newest session has not ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """One page of a listing; `cursor` continues it, None at the end.
 
     Where a filter leaves out nearly everything, a page may be shorter than asked for, or empty, and still go on.
@@ -114,8 +113,7 @@ class Page:
     cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(Struct, frozen=True):
     """A message as it was appended, with its number and time."""
 
     number: int
@@ -170,8 +168,7 @@ class View:
         return [line.message for line in self.lines]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFold:
+class StoredFold(Struct, frozen=True):
     """One summary and what it stands for. `children` are folds it was made of (a DAG of summaries)."""
 
     id: str
@@ -184,8 +181,7 @@ class StoredFold:
     """Set by the store."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldMark:
+class FoldMark(Struct, frozen=True):
     """What a fold covers and since when, without its text."""
 
     id: str
@@ -193,8 +189,7 @@ class FoldMark:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class StatedValue:
+class StatedValue(Struct, frozen=True):
     """What a conversation says about a thing."""
 
     subject: str
@@ -211,8 +206,7 @@ class StatedValue:
     """When it was said; set by the store."""
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerSnapshot:
+class LedgerSnapshot(Struct, frozen=True):
     """The ledger after message `base`, as bytes only the ledger understands; and as rows the values it knows."""
 
     base: int
@@ -239,8 +233,7 @@ class CompactionRecord:
     """Values of the conversation's state that become visible with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Struct, frozen=True):
     """One step in the life of a view: a commit or an undo."""
 
     generation: int
@@ -254,8 +247,7 @@ class Generation:
     entries: tuple[ViewEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One attempt at a compaction, committed (`generation` is set) or not."""
 
     number: int
@@ -265,8 +257,7 @@ class Attempt:
     report: CompactionReport
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """The right to compact a conversation until `expires_at`; `token` grows with every new holder."""
 
     conversation: str
@@ -275,8 +266,7 @@ class Lease:
     expires_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class InboxMessage:
+class InboxMessage(Struct, frozen=True):
     """A message that somebody sent to the agent of a conversation, and how it ended.
 
     It is not in the log yet: it may be a command, and it may have to wait.
@@ -298,8 +288,7 @@ class InboxMessage:
     """How it ended; None while it waits or is being answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactInfo:
+class ArtifactInfo(Struct, frozen=True):
     """A large output, stored whole under the hash of its bytes."""
 
     handle: str
@@ -317,8 +306,7 @@ class Pin:
     created_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCall:
+class ModelCall(Struct, frozen=True):
     """One call to a model, for the counters."""
 
     usage: CanonicalUsage
@@ -346,15 +334,13 @@ class UsageTotals:
         return self.usage.cache_read_tokens / prompt if prompt else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionUsage:
+class SessionUsage(Struct, frozen=True):
     ordinal: int
     started_at: float
     totals: UsageTotals
 
 
-@dataclass(frozen=True, slots=True)
-class InsightsQuery:
+class InsightsQuery(Struct, frozen=True):
     since: float | None = None
     until: float | None = None
     conversation: str | None = None
@@ -364,8 +350,7 @@ class InsightsQuery:
     """Messages and tools are counted on the way into the index. False writes nothing and leaves out what is new."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True):
     """How often a tool was called and how much text it gave back."""
 
     calls: int = 0
@@ -373,11 +358,10 @@ class ToolUse:
     result_characters: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionTotals:
+class CompactionTotals(Struct, frozen=True):
     """Attempts by outcome, and what the committed ones saved."""
 
-    attempts: Mapping[str, int] = field(default_factory=dict)
+    attempts: Mapping[str, int] = msgspec.field(default_factory=dict)
     undone: int = 0
     tokens_before: int = 0
     tokens_after: int = 0
@@ -385,8 +369,7 @@ class CompactionTotals:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Insights:
+class Insights(Struct, frozen=True):
     """Answers of `leporello insights`; days are UTC, `YYYY-MM-DD`."""
 
     totals: UsageTotals
@@ -409,8 +392,7 @@ class SearchMode(StrEnum):
     """Words first, then fragments for what words miss."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
+class SearchQuery(Struct, frozen=True):
     text: str
     conversation: str | None = None
     roles: tuple[str, ...] = ()
@@ -426,8 +408,7 @@ class SearchQuery:
     """Whether what is not indexed yet is indexed first. False writes nothing and may miss the newest messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A chunk of a message that answers a query."""
 
     conversation: str
@@ -450,4 +431,7 @@ class Hit:
     @property
     def snippet(self) -> str:
         """A line or two of the text where it answers the query best."""
+        # Records are loaded with every store, what reads texts with a search.
+        from leporello.store.sql.chunks import snippet  # noqa: PLC0415
+
         return snippet(self.text, self.query)

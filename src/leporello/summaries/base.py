@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from msgspec import Struct
+
 from leporello.cancel import CancelToken
 from leporello.errors import Cancelled, LeporelloError
 from leporello.events import Verification
@@ -18,8 +20,7 @@ from leporello.summaries.handoff import Handoff, redacted
 from leporello.usage import CanonicalUsage
 
 
-@dataclass(frozen=True, slots=True)
-class LivePrefix:
+class LivePrefix(Struct, frozen=True):
     """A conversation as its own model has it in its prompt cache: a call that begins with it is billed as read."""
 
     provider: Provider
@@ -76,8 +77,7 @@ class Summariser(Protocol):
         """The narrative for a task."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stoppable:
+class Stoppable(Struct, frozen=True):
     """A narrator that a token can stop: what is told after that is not used."""
 
     summariser: Summariser

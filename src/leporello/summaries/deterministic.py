@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 
-import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
@@ -33,8 +34,7 @@ BETWEEN = {1: " ", 2: "\n"}
 """What stands between sentences by the distance of their places: one line, the next line, something left out."""
 
 
-@dataclass(slots=True)
-class Pick:
+class Pick(Struct):
     """Chosen units by message, and what they cost."""
 
     units: dict[int, list[RankedUnit]] = field(default_factory=lambda: defaultdict(list))
@@ -65,7 +65,7 @@ class Pick:
         if not number or self.beside.get(number) != text:
             return unit
         shorter = unit.text.replace(f"{LATER}{number}: {text})", f"{LATER}{number})", 1)
-        return replace(unit, unit=msgspec.structs.replace(unit.unit, text=shorter), beside=(0, ""))
+        return replace(unit, unit=replace(unit.unit, text=shorter), beside=(0, ""))
 
     def text(self, number: int) -> str:
         """The chosen units of a message in their order: output line by line, prose with a mark for what is left out."""
@@ -204,8 +204,7 @@ def build(
     return _build(source, _Budget(max(0, int(room * 0.7)), rules, stated), count, focus, summary, ranking)
 
 
-@dataclass(frozen=True, slots=True)
-class _Budget:
+class _Budget(Struct, frozen=True):
     """Tokens of the whole, which shrinks until everything fits, and of what never gives way: rules, values stated."""
 
     total: int
@@ -445,16 +444,40 @@ def _without_lead_ins(units: list[RankedUnit]) -> list[RankedUnit]:
     ]
 
 
+@lru_cache(maxsize=2048)
 def _decides(text: str) -> bool:
-    """Whether a sentence of the assistant states what was decided or found, with enough of it to be understood."""
+    """Whether a sentence of the assistant states what was decided, with enough of it to be understood.
+
+    What was found out or guessed on the way stands in the index: much of it is refuted later.
+    """
     return (
-        len(words_of(text)) >= DECISION_WORDS
-        and not text.startswith(("#", "|", ">"))
+        not text.startswith(("#", "|", ">"))
         and not text.rstrip("*_ ").endswith((":", "?"))
         and bool(DECISION.search(text))
+        and len(words_of(text)) >= DECISION_WORDS
         and not INTENT.search(text)
         and not OFFER.search(text)
+        and not _GUESS.search(text)
+        and (_FINDING.search(text) is None or _CHOICE.search(text) is not None)
     )
+
+
+_GUESS = lazy_regex(
+    r"\b(?:might|maybe|perhaps|probably|possibly|presumably|likely|seems?|appears?|suspect|guess|wonder|i bet|could be"
+    r"|would explain|not sure|hypothes[ie]s)\b|可能|也许|大概|应该是",
+    re.IGNORECASE,
+)
+_FINDING = lazy_regex(
+    r"\b(?:issue|problem|bug|error|cause|reason) (?:is|was|would)\b|\b(?:issue|problem|cause)\b\*{0,2}:"
+    r"|\b(?:root cause|turns out|(?:is|are|was|were|looks) (?:correct|fine|optional)"
+    r"|(?:didn['’]t|doesn['’]t|don['’]t|not) (?:work|match|exist|find|compile|pass))\b|原因",
+    re.IGNORECASE,
+)
+_CHOICE = lazy_regex(
+    r"\b(?:instead|rather than|decid(?:e|ed|ing)|decision|chose|chosen|prefer|deliberate(?:ly)?|on purpose|by design"
+    r"|so (?:we|i)\b(?! (?:get|see|have to see))|we (?:keep|use|store|skip|drop|never))\b|决定|选择|采用|改用|而不是",
+    re.IGNORECASE,
+)
 
 
 def merge(facts: Handoff, summary: Handoff) -> Handoff:

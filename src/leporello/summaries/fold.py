@@ -24,10 +24,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from leporello.events import Span
+from leporello.files import shipped
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, role_of, text_of
 from leporello.summaries.handoff import Handoff, joined, parse, render
@@ -156,8 +158,7 @@ class RunningState(_Numbered):
     """Whether the text that was read names the recall tools; None: none was read."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryTree:
+class SummaryTree(Struct, frozen=True):
     """The summaries of one message. The state is None when it stands in a message of its own."""
 
     nodes: tuple[SummaryNode, ...]
@@ -200,7 +201,7 @@ ViewFold: TypeAlias = Fold | SummaryTree | RunningState
 
 @cache
 def prompt(name: str) -> str:
-    return files("leporello.summaries").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+    return shipped("leporello.summaries", f"prompts/{name}.md").decode().strip()
 
 
 # -- writing
@@ -327,8 +328,7 @@ def _read_text(text: str) -> Fold | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     kind: str
     facts: str
     body: str

@@ -8,6 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field, replace
 
+import msgspec
+from msgspec import Struct
+
 from leporello.errors import Cancelled, ProviderError, SummaryError
 from leporello.ledger.calls import describe, one_line, result_text
 from leporello.ledger.units import clip
@@ -77,8 +80,7 @@ WINDOW_SHARE = 0.96
 """Counts of a model whose vocabulary is not at hand are estimates; a little room is left for that."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryModel:
+class SummaryModel(Struct, frozen=True):
     """A model that can write summaries: who to ask, under which name, and how much it can read."""
 
     provider: Provider
@@ -143,13 +145,12 @@ def _why(error: Exception) -> str:
     return redact(str(error)) or type(error).__name__
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
+class _Writer(Struct, frozen=True):
     candidate: SummaryModel
     task: SummaryTask
     counter: TokenCounter
     deadline: float
-    _answered: list[CanonicalUsage] = field(default_factory=list)
+    _answered: list[CanonicalUsage] = msgspec.field(default_factory=list)
 
     def used(self) -> CanonicalUsage:
         return sum(list(self._answered), CanonicalUsage())

@@ -215,20 +215,22 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         and not is_reply(ask.text)
         and not _only_rules(ask)
         and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
-        and (ask.number in recent or not dealt_with(ledger, ask))
+        and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
     ]
     return [_ask_line(ask, OPEN_REASON) for ask in waiting[-MOST_PENDING:]]
 
 
 def resolved_questions(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """What the user asked as a question and the assistant answered, with the sentence that answers it."""
-    lines = []
-    for ask in ledger.asks:
+    lines: list[HandoffLine] = []
+    for ask in reversed(ledger.asks):
         answer = answer_to(ledger, ask) if ask.answered_by in covered and is_question(ask) else ""
         if answer and ask.answered_by:
             text = f"“{one_line(ask.text.strip(), SUBJECT_CHARS)}” → {answer}"
             lines.append(HandoffLine(text, (ask.answered_by, ask.number), LineOrigin.ASSISTANT))
-    return lines[-MOST_RESOLVED:]
+            if len(lines) == MOST_RESOLVED:
+                break
+    return lines[::-1]
 
 
 def is_question(ask: Ask) -> bool:
@@ -346,7 +348,7 @@ def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLin
         # What was only pasted is nobody's word for it.
         if len(unit.text) <= ANSWER_CHARS
         and unit.position not in facts.quoted
-        and ANNOUNCED.pattern.search(unit.text)
+        and ANNOUNCED.search(unit.text)
         and not _HEADS_OR_ASKS.search(unit.text)
     ]
     found.sort(key=lambda line: (-line[0], line[1]))

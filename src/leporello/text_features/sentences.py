@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from msgspec import Struct
+
 from leporello.lazy_regex import lazy_regex
 from leporello.text_features.words import SHORT_HASH, STOP_WORDS, UNSPACED, is_hash, stem
 
@@ -69,8 +71,7 @@ ROUGHLY = 0.2
 """A small number may be rounded to its last digit when that is not more than this share of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One number. `amount` is in the base unit of its kind; `grain` is half of its last digit's worth."""
 
     bare: float
@@ -194,8 +195,7 @@ class Token:
         return self.text.casefold().replace("’", "'").strip(_TRIM)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     text: str
     tokens: tuple[Token, ...]
     figures: tuple[Figure, ...]

@@ -26,10 +26,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 
@@ -431,8 +432,7 @@ B = 0.5
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """What BM25 must know about the whole collection."""
 
     documents: int

@@ -6,11 +6,11 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from leporello.tokens.media import ImageRule, LargeTiles, Patches, Tiles
 
@@ -104,8 +104,7 @@ O200K = "o200k_base"
 _GPT_4O_TILES = Tiles(85, 170)
 
 
-@dataclass(frozen=True, slots=True)
-class Framing:
+class Framing(Struct, frozen=True):
     """Tokens that the wire format costs, learned from recorded requests of each vendor."""
 
     message: int = 4
@@ -119,8 +118,7 @@ class Framing:
     tool: int = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """Models that count alike."""
 
     name: str

@@ -7,8 +7,9 @@ import binascii
 import math
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 
@@ -22,8 +23,7 @@ class ImageRule(Protocol):
         """Tokens of a picture of this size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Patches:
+class Patches(Struct, frozen=True):
     """The picture is cut into square patches, one token each, and made smaller until it fits the budget."""
 
     side: int
@@ -43,8 +43,7 @@ class Patches:
         return max(1, math.ceil(min(patches, budget) * self.factor))
 
 
-@dataclass(frozen=True, slots=True)
-class Tiles:
+class Tiles(Struct, frozen=True):
     """A flat price plus one per tile of 512 pixels, after fitting into 2,048 squared and 768 on the short side."""
 
     base: int
@@ -59,8 +58,7 @@ class Tiles:
         return self.base + self.tile * across * math.ceil(max(1.0, height * scale) / 512)
 
 
-@dataclass(frozen=True, slots=True)
-class LargeTiles:
+class LargeTiles(Struct, frozen=True):
     """Small pictures are one tile, larger ones are cut into tiles of 768 pixels."""
 
     tile: int = 258

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from leporello.messages import Message, hash_bytes, message_hash
 from leporello.tokens.counter import TokenCounter
 
@@ -43,8 +45,7 @@ class PromptSize:
         return self.real > 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
+class _Sent(Struct, frozen=True):
     """One request that went out: enough to recognise its messages again, and its raw estimate."""
 
     length: int

@@ -7,10 +7,11 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from leporello.deprecation import renamed_names
 from leporello.tools.base import ApprovalRequest, ApprovalVerdict
@@ -36,8 +37,7 @@ class Decision(StrEnum):
     NO = "no"
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAnswer:
+class ApprovalAnswer(Struct, frozen=True):
     decision: Decision
     note: str = ""
 

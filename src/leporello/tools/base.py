@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from leporello.cancel import CancelToken
 from leporello.tools.confine import Confinement
 
@@ -19,8 +21,7 @@ DEFAULT_TIMEOUT = 60.0
 _LEAST_RESULT_CHARS = 800
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLimits:
+class OutputLimits(Struct, frozen=True):
     """How many characters of tool output the model gets to see."""
 
     result_chars: int = DEFAULT_RESULT_CHARS
@@ -82,8 +83,7 @@ def _never(_: Path) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalRequest:
+class ApprovalRequest(Struct, frozen=True):
     tool: str
     title: str
     """One line: what is going to happen."""
@@ -99,8 +99,7 @@ class ApprovalRequest:
     """Files that are going to change."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalVerdict:
+class ApprovalVerdict(Struct, frozen=True):
     """Whether it may happen; the reason goes to the model."""
 
     allowed: bool
@@ -152,8 +151,7 @@ class ToolContext:
 Arguments: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """One callable tool: how the model sees it, and how it runs."""
 
     name: str

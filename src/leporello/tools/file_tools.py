@@ -5,11 +5,10 @@ from __future__ import annotations
 import difflib
 import io
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from leporello.errors import ToolError
 from leporello.tools.base import ApprovalRequest, Arguments, Tool, ToolContext, ToolResult
@@ -36,8 +35,7 @@ _WORTH_STARTING = 1_000
 """A line that can't fit whole in any case is begun at the end of a window only if this much of it can be shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineWindow:
+class LineWindow(Struct, frozen=True):
     """Consecutive lines, and where the next window begins."""
 
     first: int
@@ -48,8 +46,7 @@ class LineWindow:
     """Above 1 when only a part of the last line is in this window."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinePosition:
+class LinePosition(Struct, frozen=True):
     line: int
     column: int
     lines: int

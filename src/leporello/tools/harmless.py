@@ -13,10 +13,11 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
 
 from leporello.lazy_regex import lazy_regex
 from leporello.tools.confine import bash
@@ -138,8 +139,7 @@ _SIZE = lazy_regex(r"[\w.%]{0,9}")
 _FORMS = {"none": lazy_regex(r"(?!)"), "text": lazy_regex(r".*", re.DOTALL), "names": _NAME, "date": _DATE}
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What a program may be given. Kinds of a flag: "" none, ":" text, "@" a path, "=" perhaps text, joined by `=`."""
 
     operands: str
@@ -371,8 +371,7 @@ def is_harmless(words: Sequence[Word], folder: Path, may_read: Callable[[Path], 
     return not rule.looks_into or all(may_read(name) for place in places if place.is_dir() for name in place.iterdir())
 
 
-@dataclass(slots=True)
-class _Given:
+class _Given(Struct):
     operands: list[str] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
     values: list[str] = field(default_factory=list)

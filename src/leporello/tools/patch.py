@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from leporello.errors import ToolError
 from leporello.lazy_regex import lazy_regex
@@ -34,8 +35,7 @@ _NOWHERE = "/dev/null"
 _NUMBERED = lazy_regex(r" *\d+ *\t")
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
+class _Edit(Struct, frozen=True):
     """One file before and after; None where it does not exist."""
 
     name: str
@@ -178,8 +178,7 @@ def _describe(edit: _Edit) -> str:
     return f"{verb} {edit.name}:\n{_change(edit)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(Struct, frozen=True):
     """Rows as in the diff: lines that stay begin with a blank or are empty, the others begin with '-' or '+'."""
 
     rows: tuple[str, ...]
@@ -194,8 +193,7 @@ class Hunk:
         return [row[1:] for row in self.rows if not row.startswith("+")]
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     old_path: str
     new_path: str
     hunks: tuple[Hunk, ...]

@@ -12,11 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO
+
+from msgspec import Struct
 
 from leporello.cancel import CancelToken
 from leporello.tools.base import SavedOutput
@@ -79,8 +80,7 @@ _REAPER = str(Path(__file__).with_name("reaper.py"))
 _QUIET = ("TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0")
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     size: int
     head: bytes
     tail: bytes
@@ -198,8 +198,7 @@ class Stop(StrEnum):
     TOO_MUCH = "too much output"
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     code: int
     """Exit code; negative for a signal."""
     stop: Stop = Stop.NOT
@@ -209,8 +208,7 @@ class Ended:
     """Files it made that other programs would have obeyed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShellCommand:
+class ShellCommand(Struct, frozen=True):
     line: str
     folder: Path
     env: Mapping[str, str] | None = None

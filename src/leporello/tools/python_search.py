@@ -8,9 +8,10 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 
@@ -87,8 +88,7 @@ def _class_expression(text: str, negated: str) -> str:
     return f"(?!/)[{'^' if negated else ''}{body}]"
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreRule:
+class IgnoreRule(Struct, frozen=True):
     expression: re.Pattern[str]
     ignores: bool
     """False for a line with `!`, which takes a file back in."""

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from leporello.cancel import CancelToken
 from leporello.errors import ToolError
@@ -48,8 +48,7 @@ class Query:
     context: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Find:
+class Find(Struct, frozen=True):
     """One line (or one file, with line 0)."""
 
     path: Path

@@ -9,12 +9,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from leporello.errors import ToolError
 from leporello.tools.base import ApprovalRequest, Arguments, Tool, ToolContext, ToolResult
@@ -38,8 +38,7 @@ _READ_ONLY = "Read-only file system"
 _STARTS_UP = 0.3  # seconds after which a background command that failed at once is noticed
 
 
-@dataclass(frozen=True, slots=True)
-class BackgroundJob:
+class BackgroundJob(Struct, frozen=True):
     id: str
     command: str
     folder: Path

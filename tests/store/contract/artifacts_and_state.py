@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from leporello.errors import InputError, NotFound
 from leporello.events import Span

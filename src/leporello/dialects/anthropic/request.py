@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.caching import MARK
 from leporello.dialects.anthropic.blocks import RESULT_BLOCKS, USER_BLOCKS, block_of, can_carry, part_of
@@ -76,14 +77,12 @@ DEFAULT_MAX_TOKENS = 8_192
 OPENED: Message = {"role": "user", "content": "."}  # stands before an assistant's message that is encoded alone
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     wire: Wire
     mark: Any = None
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(Struct):
     role: str
     blocks: list[_Block]
 

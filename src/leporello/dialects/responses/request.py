@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
+
+from msgspec import Struct, field
 
 from leporello.dialects.base import STATE, Target, Wire, WireReply, at, new_state, objects, state_for
 from leporello.dialects.chat.request import chat_part, unmarked
@@ -274,8 +275,7 @@ def assistant_message(items: Iterable[Any], target: Target, cut: bool = False) -
     return message
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(Struct):
     texts: list[str] = field(default_factory=list)
     calls: list[Wire] = field(default_factory=list)
     layout: list[Wire] = field(default_factory=list)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.compaction.assemble import assemble
 from leporello.compaction.pipeline import (
@@ -41,8 +43,7 @@ MOST_NODES = 12
 """More blocks than this would take more in marks than they bring, and caches look back only so many blocks."""
 
 
-@dataclass(frozen=True, slots=True)
-class LcmSettings:
+class LcmSettings(Struct, frozen=True):
     """What the tree of summaries looks like."""
 
     leaf_tokens: int | None = None
@@ -98,8 +99,7 @@ FOREIGN_DENSITY = 8
 """How many tokens a token of somebody else's fold is taken to stand for."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ground:
+class _Ground(Struct, frozen=True):
     """What one compaction folds: the view, the plan, and the messages that will be folded after it."""
 
     job: CompactionTask

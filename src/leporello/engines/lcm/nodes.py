@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import Struct, field
 
 from leporello.compaction.view import Item
 from leporello.events import Span
@@ -38,8 +40,7 @@ MOST_OF_SOURCE = 0.4
 """A node never takes more than this share of what it stands for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A node that stands (`node`), or one that is to be written over `parts` or over `items`."""
 
     span: Span
@@ -145,8 +146,7 @@ MARK_TOKENS = 60
 ROUNDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class NodeWriter:
+class NodeWriter(Struct, frozen=True):
     """What is needed to write nodes."""
 
     ledger: Ledger
@@ -159,8 +159,7 @@ class NodeWriter:
     """What nodes are signed with."""
 
 
-@dataclass(slots=True)
-class Written:
+class Written(Struct):
     """The new nodes by branch, and what the models among their writers had to say."""
 
     nodes: list[tuple[Branch, SummaryNode]] = field(default_factory=list)

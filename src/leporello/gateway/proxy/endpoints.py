@@ -18,7 +18,7 @@ from leporello.errors import LeporelloError
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import BrowserCheck, Client, Keys, identify
 from leporello.gateway.config import GatewayConfig, served_models, upstream_of
-from leporello.gateway.limits import DailyBudget, Gate, owner_of, read_body
+from leporello.gateway.limits import USUAL_OUTPUT, DailyBudget, Gate, owner_of, read_body
 from leporello.gateway.metrics import Metrics, RequestLog, log
 from leporello.gateway.proxy.recall import ToolLoop
 from leporello.gateway.proxy.relay import ClientGone, Outlet, Tally, read_whole, relay_stream
@@ -40,7 +40,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 NAME_HEADER = "x-leporello-conversation"
-USUAL_OUTPUT = 1_000
+MOST_ANSWERS = 128
+"""To one request, however many it asks for."""
 STORE_ERROR = ApiError(503, "store_unavailable", "The gateway can't store the conversation now. Try again later.", 2)
 
 
@@ -73,6 +74,7 @@ class Proxy:
         counted = [usage for usage in usages if usage is not None and usage.total_tokens]
         for usage in counted:
             self.metrics.count_usage(usage)
+            self.budget.learn(rewrite.owner, rewrite.request.model, usage.output_tokens)
         if counted or rewrite.cached is not None:
             self._later(self._settle(rewrite, counted, self._later(self._count(rewrite, counted), rewrite.owner)))
         if len(counted) < len(usages):
@@ -182,7 +184,8 @@ class ProxyEndpoint:
             if scope["method"] == "POST":
                 config = self.proxy.config
                 encoding = headers.get("content-encoding", "").strip().lower()
-                data = await read_body(receive, config.max_body, config.body_timeout, encoding)
+                announced = headers.get("content-length")
+                data = await read_body(receive, config.max_body, config.body_timeout, encoding, announced)
             model = str(scope.get("path_params", {}).get("model", "")).strip("/")
             call = ProxyCall(headers, client, data, scope.get("query_string", b""), model)
             work = asyncio.create_task(self.serve(call, outlet, entry))
@@ -223,10 +226,13 @@ class ModelEndpoint(ProxyEndpoint):
         """Read, rewrite, send and relay; a refusal that can be mended makes another request to send."""
         request = await self._read(call)
         budget = self.proxy.budget
+        owner = owner_of(call.client)
+        before = budget.reserved(owner)
         if budget.limits(call.client):
-            await self.proxy.counted(owner_of(call.client))
+            await self.proxy.counted(owner)
         left = await self.proxy.thread(budget.check, call.client, request.model)
-        with budget.under_way(owner_of(call.client), left, request.model, most_used(request)):
+        usage = most_used(request, budget.usual_output(owner, request.model))
+        with budget.under_way(owner, left, request.model, usage, before):
             await self._serve(call, request, outlet, entry)
 
     async def _serve(self, call: ProxyCall, request: WireRequest, outlet: Outlet, entry: RequestLog) -> None:
@@ -323,11 +329,16 @@ class ModelEndpoint(ProxyEndpoint):
         return await self.proxy.thread(self.proxy.rewriter.recover, rewrite, verdict)
 
 
-def most_used(request: WireRequest) -> CanonicalUsage:
-    """What a request may use, roughly: it holds that much of the day while it is under way."""
+def most_used(request: WireRequest, usual: int = USUAL_OUTPUT) -> CanonicalUsage:
+    """What a request may use, roughly: it holds that much of the day while it is under way.
+
+    Without a cap of its own its answer is taken to be as long as `usual`.
+    """
     caps = [request.fields.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
-    output = max((cap for cap in caps if type(cap) is int and cap > 0), default=USUAL_OUTPUT)
-    return CanonicalUsage(len(request.data) // BYTES_PER_TOKEN, output)
+    output = max((cap for cap in caps if type(cap) is int and cap > 0), default=usual)
+    answers = request.fields.get("n")
+    count = min(answers, MOST_ANSWERS) if type(answers) is int and answers > 1 else 1
+    return CanonicalUsage(len(request.data) // BYTES_PER_TOKEN, output * count)
 
 
 def headers_about(rewrite: Rewrite) -> list[tuple[bytes, bytes]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -55,10 +55,10 @@ class MessageHandler:
         id: str,
         store: Store,
         open_agent: Callable[[Store, BackgroundJobs], Agent],
-        check_budget: Callable[[str], object],
+        spending: Callable[[str], AbstractContextManager[None]],
     ) -> None:
         """`store` is behind the fence of whoever holds the turn."""
-        self._check_budget = check_budget
+        self._spending = spending
         self.id = id
         self._store = store
         self._open = open_agent
@@ -122,16 +122,15 @@ class MessageHandler:
         if command and queued.attempts > 1:
             return BROKEN_COMMAND
         try:
-            if queued.message is None:
-                # Others that waited before it may have used up the day.
-                self._check_budget(self.id)
-            pulse = self._store.conversations.pulse(self.id)
-            if not pulse.open:
-                self._store.conversations.reopen(self.id)
-            agent = self._current_agent(pulse)
-            if command:
-                return MessageOutcome("done", client_command(agent, queued.text), "command")
-            return self._turn(agent, queued, cancel, tell)
+            # Others that waited before it, or are under way, may have used up the day.
+            with self._spending(self.id) if queued.message is None else nullcontext():
+                pulse = self._store.conversations.pulse(self.id)
+                if not pulse.open:
+                    self._store.conversations.reopen(self.id)
+                agent = self._current_agent(pulse)
+                if command:
+                    return MessageOutcome("done", client_command(agent, queued.text), "command")
+                return self._turn(agent, queued, cancel, tell)
         except StoreError:
             raise
         except RequestRefused as refused:

@@ -149,7 +149,8 @@ async def _read(request: Request, client: Client, sessions: Sessions, proxy: Pro
     data = b""
     if request.method in ("POST", "PATCH"):
         encoding = request.headers.get("content-encoding", "").strip().lower()
-        data = await read_body(request.receive, proxy.config.max_body, proxy.config.body_timeout, encoding)
+        announced, config = request.headers.get("content-length"), proxy.config
+        data = await read_body(request.receive, config.max_body, config.body_timeout, encoding, announced)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if data and kind != "application/json":
             raise refuse(415, "not_json", "The body must be application/json.")

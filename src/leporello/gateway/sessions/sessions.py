@@ -9,6 +9,7 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -72,7 +73,7 @@ class Sessions:
         self._searching = threading.Lock()
         self._threads = ThreadPoolExecutor(TURN_THREADS, "leporello-agent")
         self._queries = ThreadPoolExecutor(QUERY_THREADS, "leporello-inbox")
-        self._services = WorkerServices(store, self._threads, self._queries, self._check_again)
+        self._services = WorkerServices(store, self._threads, self._queries, self._spending)
 
     # -- whose conversation
 
@@ -113,9 +114,8 @@ class Sessions:
         while len(self._asking) > MOST_CLIENTS:
             del self._asking[next(iter(self._asking))]
 
-    def _check_again(self, id: str) -> None:
-        if id in self._asking:
-            self.budget.check(*self._asking[id])
+    def _spending(self, id: str) -> AbstractContextManager[None]:
+        return self.budget.turn(*self._asking[id]) if id in self._asking else nullcontext()
 
     def metadata(self, client: Client, model: str = "", title: str = "") -> Metadata:
         name = model or self.settings.model.default or ""

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
@@ -106,8 +106,8 @@ class WorkerServices:
     """Threads for the agents, which wait for their models."""
     queries: Executor
     """Threads for short queries of the store, which must not wait behind the agents."""
-    check_budget: Callable[[str], object]
-    """Raises `RequestRefused` when the day of whoever asked last in a conversation is used up."""
+    spending: Callable[[str], AbstractContextManager[None]]
+    """Holds a part of the day of whoever asked last in a conversation; raises `RequestRefused` when it is used up."""
 
 
 class ConversationWorker:
@@ -119,7 +119,7 @@ class ConversationWorker:
         self._store = services.store
         self._fence = Fence()
         self._mine = services.store.behind(self._fence)
-        self.handler = MessageHandler(id, self._mine, open_agent, services.check_budget)
+        self.handler = MessageHandler(id, self._mine, open_agent, services.spending)
         self._line = asyncio.Lock()
         self._pending: dict[str, PendingMessage] = {}
         self._running: PendingMessage | None = None

@@ -10,10 +10,11 @@ import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec import Struct
 
 from leporello.errors import InputError, StoreCorrupt, StoreError
 from leporello.messages import encode_json, hash_bytes
@@ -37,16 +38,14 @@ class Severity(StrEnum):
     """A conversation is in several logs; `leporello doctor --repair` joins them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     check: str
     severity: Severity
     where: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Checkup:
+class Checkup(Struct, frozen=True):
     findings: tuple[Finding, ...]
     conversations: int
     messages: int

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import PartKind, calls_of, parse_json, parts_of
 from leporello.redact import redact
 from leporello.redact.messages import Given, masked_call, masker
 from leporello.text_features.words import index_words, query_words
-
-SEARCHABLE_VERSION = 5
-"""Raised when the chunks of a message change, or what is masked in them: an older index is then made anew."""
 
 CHUNK = 2000
 OVERLAP = 80
@@ -24,8 +22,7 @@ _BLOB = lazy_regex(rf"[A-Za-z0-9+/=_-]{{{_LEAST_BLOB},}}")
 _DEEPEST = 20
 
 
-@dataclass(frozen=True, slots=True)
-class SearchableChunk:
+class SearchableChunk(Struct, frozen=True):
     """A part of a message's text as it is indexed."""
 
     number: int

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 from leporello.errors import NotFound
 from leporello.lazy_regex import lazy_regex
 from leporello.store.sql.encoding import millis, name_key, pack, pack_key, shown
@@ -140,8 +142,7 @@ class Conditions:
 STORE_ITSELF = 0  # the conversation key under which the store keeps its own state
 
 
-@dataclass(frozen=True, slots=True)
-class Locked:
+class Locked(Struct, frozen=True):
     """A conversation that is locked until the transaction ends."""
 
     key: int

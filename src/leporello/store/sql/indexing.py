@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from leporello.errors import NotFound, StoreUnavailable
 from leporello.events import Span
 from leporello.messages import Message, calls_of, is_result, result_id, role_of
-from leporello.redact.messages import Given, given_after
 from leporello.store.records import StoredMessage
-from leporello.store.sql.chunks import SEARCHABLE_VERSION, searchable_chunks
 from leporello.store.sql.database import Conditions, Database, Row, Transaction, integer, key_of
 from leporello.store.sql.encoding import millis, pack_key, unpack
 from leporello.store.sql.log import read_spans
 from leporello.store.sql.schema import insert
 from leporello.store.sql.usage import MILLIS_PER_DAY
 from leporello.text_features.words import WORDS_VERSION, Statistics, index_words
+
+if TYPE_CHECKING:
+    from leporello.store.sql.chunks import SearchableChunk
 
 Place: TypeAlias = tuple[int, ...]
 """The key of a document in the index of its database."""
@@ -29,8 +31,7 @@ CANDIDATE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A chunk of a message in the index."""
 
     number: int
@@ -42,8 +43,7 @@ class Document:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedChunk(Document):
+class IndexedChunk(Document, frozen=True):
     """On its way into the index."""
 
     words: list[str]
@@ -54,8 +54,7 @@ class IndexedChunk(Document):
         return (*place, pack_key(self.role), pack_key(self.tool), len(self.words))
 
 
-@dataclass(frozen=True, slots=True)
-class SearchScope:
+class SearchScope(Struct, frozen=True):
     """The filters of a query as conditions on the documents table `d`."""
 
     key: int | None
@@ -73,8 +72,7 @@ class SearchScope:
         return f"{self.others.sql} AND d.conversation = ?", [*self.others.params, self.key]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchCandidate(Document):
+class SearchCandidate(Document, frozen=True):
     """May answer a query."""
 
     conversation: str
@@ -120,11 +118,12 @@ _BATCH_CHARACTERS = 200_000
 """A batch is one transaction, and short, because on SQLite an append waits for it."""
 _USUAL_GROUP, _LONGEST_GROUP = 4, 64
 """Messages before a tool result among which its call is looked for."""
-INDEX_VERSION = f"{WORDS_VERSION}.{SEARCHABLE_VERSION}"
+_SEARCHABLE_VERSION = 5
+"""Raised when the chunks of a message change, or what is masked in them: an older index is then made anew."""
+INDEX_VERSION = f"{WORDS_VERSION}.{_SEARCHABLE_VERSION}"
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """What indexing a few messages of a conversation writes."""
 
     id: str
@@ -217,11 +216,11 @@ class Indexer:
     def _check_version(self) -> None:
         """Empty an index that another version of the rules made: its words would not match those of a query."""
         with self._db.read() as tx:
-            if _version(tx) == INDEX_VERSION:
+            if index_version(tx) == INDEX_VERSION:
                 return
         with self._db.write() as tx:
             self.tables.lock_out_writers(tx)
-            if _version(tx) != INDEX_VERSION:
+            if index_version(tx) != INDEX_VERSION:
                 self._reset(tx)
 
     def _pending(self, conversation: str | None) -> list[tuple[str, int, int]]:
@@ -313,13 +312,18 @@ def _grouped(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
         yield group
 
 
-def _version(tx: Transaction) -> str | None:
+def index_version(tx: Transaction) -> str | None:
+    """Of the rules by which the store was indexed."""
     row = tx.row("SELECT value FROM index_state WHERE name = 'version'")
     return None if row is None else str(row[0])
 
 
 def build(id: str, stored: Sequence[StoredMessage], before: Message) -> Batch:
     """The documents and counts of neighbouring messages, of as many as make a batch."""
+    # Loaded by whoever indexes: a list of conversations comes at once, without the rules that mask secrets.
+    from leporello.redact.messages import Given, given_after  # noqa: PLC0415
+    from leporello.store.sql.chunks import searchable_chunks  # noqa: PLC0415
+
     batch = Batch(id, stored[0].number, stored[0].number)
     names = _call_names(before)
     given = given_after(before, Given.NOTHING)
@@ -333,7 +337,7 @@ def build(id: str, stored: Sequence[StoredMessage], before: Message) -> Batch:
             tool = names.get(result_id(message)) or str(message.get("name") or "")
         else:
             names = _call_names(message)
-        characters = _add_documents(batch, item, role, tool, given)
+        characters = _add_documents(batch, item, role, tool, searchable_chunks(message, given))
         given = given_after(message, given)
         batch.last = item.number
         batch.characters += characters
@@ -349,9 +353,9 @@ def build(id: str, stored: Sequence[StoredMessage], before: Message) -> Batch:
     return batch
 
 
-def _add_documents(batch: Batch, item: StoredMessage, role: str, tool: str, given: Given) -> int:
+def _add_documents(batch: Batch, item: StoredMessage, role: str, tool: str, chunks: Iterable[SearchableChunk]) -> int:
     characters = 0
-    for chunk in searchable_chunks(item.message, given):
+    for chunk in chunks:
         characters += len(chunk.text)
         place = (item.number, chunk.number, chunk.start, millis(item.created_at))
         words = index_words(chunk.text)

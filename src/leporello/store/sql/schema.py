@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
+from msgspec import Struct
+
 from leporello.errors import SchemaTooNew, StoreUnavailable
-from leporello.redact import redact
 from leporello.store.sql.database import Transaction
 from leporello.store.sql.encoding import pack, unpack
 
 
-@dataclass(frozen=True, slots=True)
-class SqlDialect:
+class SqlDialect(Struct, frozen=True):
     """How a database spells what the migrations leave open."""
 
     key: str
@@ -42,8 +42,7 @@ _KINDS = {"int": "BIGINT", "small": "SMALLINT", "text": "TEXT", "blob": "{blob}"
 CLUSTERED = "{clustered}"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table with rows of conversations."""
 
     name: str
@@ -187,7 +186,13 @@ def later_migrations(first: int) -> tuple[Migration, ...]:
 
 def _mask_titles(tx: Transaction) -> None:
     """Up to 0.1.0 titles were stored as they were given; since then they are masked when they are written."""
-    for key, ordinal, title in tx.rows("SELECT conversation, ordinal, title FROM sessions WHERE title <> ''"):
+    titles = tx.rows("SELECT conversation, ordinal, title FROM sessions WHERE title <> ''")
+    if not titles:
+        return
+    # A new store has none.
+    from leporello.redact import redact  # noqa: PLC0415
+
+    for key, ordinal, title in titles:
         masked = pack(redact(unpack(title)))
         if masked != title:
             tx.run("UPDATE sessions SET title = ? WHERE conversation = ? AND ordinal = ?", masked, key, ordinal)

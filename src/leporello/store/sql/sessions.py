@@ -6,7 +6,6 @@ import secrets
 
 from leporello.errors import InputError, NotFound, StoreConflict
 from leporello.messages import decode_json, hash_bytes
-from leporello.redact import redact
 from leporello.store.records import COMPRESSION, Metadata, SessionRecord
 from leporello.store.sql.database import Row, StorePart, Transaction, locate, unknown
 from leporello.store.sql.encoding import (
@@ -106,6 +105,9 @@ def insert_session(tx: Transaction, key: int, ordinal: int, id: str, parent: str
 
 def write_metadata(tx: Transaction, key: int, ordinal: int, metadata: Metadata) -> None:
     """Set the metadata of a session. Secrets in its title are masked: titles stand in lists and on pages."""
+    # Loaded by whoever writes.
+    from leporello.redact import redact  # noqa: PLC0415
+
     texts = (metadata.title, metadata.platform, metadata.model, metadata.owner)
     if not all(isinstance(text, str) for text in texts):
         raise InputError("Title, platform, model and owner of a conversation are texts.")

@@ -52,7 +52,6 @@ from leporello.store.sql.log import read_spans, runs
 from leporello.store.sql.schema import insert
 from leporello.store.sql.sessions import insert_session, new_id, register_id, write_prompt
 from leporello.store.sql.state import pack_state, save_ledger, write_state
-from leporello.summaries.fold import read_fold
 
 _GENERATION = (
     "SELECT g.generation, g.kind, g.state, g.base_last, s.id, g.created, g.entries FROM generations g "
@@ -231,6 +230,9 @@ def read_view(tx: Transaction, key: int) -> View:
 
 
 def _resolve(tx: Transaction, key: int, entries: tuple[ViewEntry, ...], beyond: Span) -> tuple[ViewLine, ...]:
+    # Loaded with the first view: a store is opened without what reads summaries.
+    from leporello.summaries.fold import read_fold  # noqa: PLC0415
+
     wanted = runs(entry.ref for entry in entries if entry.ref is not None and entry.inline is None)
     if beyond.first <= beyond.last:
         wanted.append(beyond)

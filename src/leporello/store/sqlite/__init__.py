@@ -6,13 +6,23 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TypeAlias
 
 from leporello.errors import InputError, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from leporello.store import Store
 from leporello.store.sql.checkup import Care, Finding, Severity
 from leporello.store.sql.database import Progress, Row, StoreOptions, Transaction, integer, rows_in
 from leporello.store.sql.encoding import decode_text, encode_text, pack_body, unpack_body
-from leporello.store.sql.indexing import CANDIDATE, IndexedChunk, Place, SearchCandidate, SearchScope, holds_fragment
+from leporello.store.sql.indexing import (
+    CANDIDATE,
+    INDEX_VERSION,
+    IndexedChunk,
+    Place,
+    SearchCandidate,
+    SearchScope,
+    holds_fragment,
+    index_version,
+)
 from leporello.store.sql.schema import CORE, Migration, SqlDialect, apply, later_migrations, outdated, pending
 from leporello.store.sql.search import SearchIndex
 from leporello.store.sqlite.database import SqliteDatabase, create_private, translate
@@ -52,6 +62,14 @@ CREATE TABLE documents (
 _MOST_TRIGRAMS = 12
 _NEWEST = 2**62
 _PAGE = 200
+_REMOVED_EXACTLY = 2_000
+"""Documents that are taken out of the index one by one, in about a second; the sweep reads all that stay."""
+_DOCUMENTS_OF = (
+    "SELECT d.document, d.conversation, d.body FROM documents d "
+    "WHERE d.document IN (SELECT rowid FROM words WHERE words MATCH ?)"
+)
+Entry: TypeAlias = tuple[int, int, str, Sequence[str]]
+"""A document in the index: number, conversation, text and words."""
 _FRAGMENT_PAGE = "SELECT rowid FROM fragments WHERE fragments MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
 _COMMON = 200
 _MOST_REMEMBERED = 10_000
@@ -82,16 +100,19 @@ class SqliteIndexTables:
         _change_totals(tx, newest=count, documents=count, words=sum(len(document.words) for document in documents))
 
     def remove(self, tx: Transaction, key: int) -> None:
-        # Deleting a row of a contentless table needs all its old values, which takes long. Entries without a
-        # document are never found; they go when the store is vacuumed.
+        # Deleting a row of a contentless table needs all its old values, which takes long. Of a very long conversation,
+        # or one indexed by other rules, entries are left without a document: never found, they go with the next sweep.
         match = f'"{conversation_word(key)}"'
         gone = tx.row(
             "SELECT count(*), COALESCE(SUM(d.length), 0) FROM words JOIN documents d ON d.document = words.rowid "
             "WHERE words MATCH ?",
             match,
         ) or (0, 0)
+        exactly = gone[0] <= _REMOVED_EXACTLY and index_version(tx) == INDEX_VERSION
+        rows = tx.rows(_DOCUMENTS_OF, match) if exactly else []
         tx.run("DELETE FROM documents WHERE document IN (SELECT rowid FROM words WHERE words MATCH ?)", match)
-        _change_totals(tx, documents=-gone[0], words=-gone[1], leftovers=gone[0])
+        _remove(tx, _entries(rows))
+        _change_totals(tx, documents=-gone[0], words=-gone[1], leftovers=0 if exactly else gone[0])
 
     def sweep(self, tx: Transaction) -> None:
         """Make the index anew from its documents if it holds entries of deleted ones."""
@@ -104,8 +125,7 @@ class SqliteIndexTables:
             after,
             _PAGE,
         ):
-            texts = [(number, key, decode_text(unpack_body(body, f"document {number}"))) for number, key, body in rows]
-            _insert(tx, [(number, key, text, index_words(text)) for number, key, text in texts])
+            _insert(tx, _entries(rows))
             after = rows[-1][0]
         tx.run("DELETE FROM index_state WHERE name = 'leftovers'")
 
@@ -202,8 +222,26 @@ def totals(tx: Transaction) -> tuple[int, int]:
     return int(counted.get("documents", 0)), int(counted.get("words", 0))
 
 
-def _insert(tx: Transaction, entries: Sequence[tuple[int, int, str, Sequence[str]]]) -> None:
-    """Index documents: number, conversation, text and words of each."""
+def _entries(rows: Sequence[Row]) -> list[Entry]:
+    """The entries of documents in the index, from their stored texts."""
+    texts = ((number, key, decode_text(unpack_body(body, f"document {number}"))) for number, key, body in rows)
+    return [(number, key, text, index_words(text)) for number, key, text in texts]
+
+
+def _remove(tx: Transaction, entries: Sequence[Entry]) -> None:
+    """Take documents out of the index; their entries must be what they were when they came in."""
+    tx.many(
+        "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)",
+        ((number, " ".join((conversation_word(key), *words))) for number, key, _, words in entries),
+    )
+    tx.many(
+        "INSERT INTO fragments (fragments, rowid, text) VALUES ('delete', ?, ?)",
+        ((number, _plain(text)) for number, _, text, _ in entries),
+    )
+
+
+def _insert(tx: Transaction, entries: Sequence[Entry]) -> None:
+    """Index documents."""
     tx.many(
         "INSERT INTO words (rowid, text) VALUES (?, ?)",
         ((number, " ".join((conversation_word(key), *words))) for number, key, _, words in entries),

@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import Struct, field
 
 from leporello.events import Verification
 from leporello.lazy_regex import lazy_regex
@@ -101,8 +103,7 @@ def verify(handoff: Handoff, task: SummaryTask) -> tuple[Handoff, Verification]:
     )
 
 
-@dataclass(slots=True)
-class _Made:
+class _Made(Struct):
     """The handoff in the making. Nothing is quoted twice, and quotations don't take more room than there is."""
 
     spare: int

@@ -10,7 +10,8 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import CallFacts, describe, exit_code, looks_failed, result_text
@@ -34,8 +35,7 @@ _DEEDS = {
 _COMMANDS = {"git commit": "committed", "git push": "pushed"}
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A piece of a message. `role` is who said it: user, assistant, tool, or call."""
 
     number: int

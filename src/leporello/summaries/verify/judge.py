@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.summaries.handoff import HandoffLine
@@ -65,8 +66,7 @@ what it shows one is enough."""
 # --- all of it -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LineVerdict:
+class LineVerdict(Struct, frozen=True):
     """Why a line may not stay in its own words; and where it is said, when that is elsewhere than it says."""
 
     doubt: str = ""
@@ -277,8 +277,7 @@ _SIGNS = '{}[]<>|;\\"'
 _FRINGE = ",;:()[]\"'`*"
 
 
-@dataclass(frozen=True, slots=True)
-class Essentials:
+class Essentials(Struct, frozen=True):
     """What a claim can't do without: names, numbers in digits, and quotations."""
 
     names: tuple[str, ...]
@@ -323,8 +322,7 @@ def holds_name(raw: str, text: str) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(name.removeprefix('./'))}(?![\w-]|\.\w)", text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Rated:
+class _Rated(Struct, frozen=True):
     """A segment: which essentials it holds, and its share of the words."""
 
     held: set[int]
