@@ -16,7 +16,7 @@ from leporello.models import Limits, resolve_limits
 from leporello.models.limits import PROTECT_LAST_N, TARGET_RATIO, THRESHOLD
 from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
-from leporello.turns import ViolationKind, validate
+from leporello.turns import check_roles
 
 DEFAULT_WINDOW = 128_000
 
@@ -103,9 +103,7 @@ def checked(messages: Any) -> list[Message]:
         kind = "None" if messages is None else f"a {type(messages).__name__}"
         raise InputError(f'expected a list of messages such as {{"role": "user", "content": "..."}}, not {kind}')
     listed = list(messages)
-    for violation in validate(listed):
-        if violation.fault in (ViolationKind.NOT_A_MESSAGE, ViolationKind.UNKNOWN_ROLE):
-            raise InputError(violation.reason, f"messages[{violation.index}]")
+    check_roles(listed, "messages[{}]".format)
     for index, message in enumerate(listed):
         try:
             encode_json(message)

@@ -7,12 +7,13 @@ assistant message it directly follows, never to an older call of the same id.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct
 
+from leporello.errors import InputError
 from leporello.messages import ROLES, Messages, calls_of, is_instruction, is_result, parse_json, result_id, role_of
 
 
@@ -142,6 +143,14 @@ def validate(messages: Messages) -> list[Violation]:
         found.extend(_check_group(messages, group))
     found.extend(_check_order(messages))
     return sorted(found, key=lambda violation: violation.index)
+
+
+def check_roles(messages: Sequence[object], place: Callable[[int], str]) -> None:
+    """Raises `InputError` with the place of the first that is no message, or of no role that anybody knows."""
+    for index, message in enumerate(messages):
+        for violation in _check_message(index, message):
+            if violation.fault in (ViolationKind.NOT_A_MESSAGE, ViolationKind.UNKNOWN_ROLE):
+                raise InputError(violation.reason, place(index))
 
 
 def _check_message(index: int, message: object) -> Iterator[Violation]:

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -358,3 +359,11 @@ def test_no_answer_longer_than_the_room_is_asked_for(url: str) -> None:
         assert request.anthropic()["max_tokens"] + request.tokens == 8_000
         assert conversation.request(max_tokens=77).anthropic()["max_tokens"] == 77
         assert "max_tokens" not in request.openai_chat(), "this API fits the answer to the room by itself"
+
+
+@pytest.mark.parametrize("message", [{"role": "nobody", "content": "x"}, {"content": "x"}, "hello"])
+def test_what_no_provider_takes_is_refused_with_its_place_and_nothing_is_stored(tmp_path: Path, message: Any) -> None:
+    with Conversation.open("a", store=f"sqlite:///{tmp_path}/talk.db") as conversation:
+        with pytest.raises(InputError, match=r"messages\[1\]"):
+            conversation.append({"role": "user", "content": "Hello."}, message)
+        assert conversation.messages == []

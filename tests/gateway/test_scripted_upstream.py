@@ -45,6 +45,20 @@ def test_every_dialect_is_answered_whole_and_streamed(house: House) -> None:
     assert other.messages.count_tokens(model=MODEL, messages=SAID).input_tokens > 0
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+@pytest.mark.parametrize("fields", [{}, {"messages": []}, {"messages": "hi"}], ids=["missing", "empty", "a text"])
+def test_a_request_without_messages_is_the_clients_mistake(house: House, path: str, fields: dict[str, Any]) -> None:
+    reply = httpx2.post(house.url + path, json={"model": MODEL, **fields}, timeout=60)
+    assert reply.status_code == 400, reply.text
+    assert "no messages" in reply.json()["error"]["message"]
+
+
+def test_a_model_nobody_serves_is_refused_with_one_that_is(house: House) -> None:
+    refused = httpx2.post(house.url + "/api/conversations", json={"model": "nope"}, timeout=60)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"] == "No model 'nope' is served here. There are: scripted:demo."
+
+
 def test_a_long_conversation_is_folded_and_stored(house: House) -> None:
     said = [{"role": "user", "content": "Count the files."}]
     for number in range(120):

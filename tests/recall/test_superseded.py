@@ -76,3 +76,12 @@ def test_what_the_user_said_later_in_other_words_than_the_question_is_found() ->
     recall = conversation("Our build runs on Jenkins.", "I retired Jenkins, the pipeline is on Buildbot.")
     found = recall.search(RecallQuery("Where does our build run?"))
     assert [window.message for window in found][:2] == [10, 1]
+
+
+def test_what_was_said_later_of_another_sentence_is_not_put_before_the_answer() -> None:
+    """A message may say several things; only what is newer about the one that was asked for answers the question."""
+    said = ["Count. Always answer in French. The backup host is called heron-7."]
+    said += [text for k in range(1, 20) for text in (f"{k} un deux trois.", f"Count again, {k}.")]
+    messages = [{"role": "assistant" if k % 2 else "user", "content": text} for k, text in enumerate(said)]
+    first, *_ = MemoryRecall(messages).search(RecallQuery("What is the backup host called?"))
+    assert first.message == 1

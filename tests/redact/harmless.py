@@ -24,6 +24,10 @@ HARMLESS: dict[str, tuple[str, ...]] = {
         '"private": true,',
         "private static final int PORT = 8443;",
     ),
+    "words beside a login": (
+        "How do I write a login form with validation?",
+        "We need a login page with captcha!",
+    ),
     "colours": (
         "token: #ffeedd",
         "secret-color: #123456;",

@@ -31,7 +31,7 @@ from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
 from leporello.present.output import json_option, note, print_json, warn
 from leporello.present.text import plural
-from leporello.turns import ViolationKind, validate
+from leporello.turns import check_roles
 
 _JSON_NAMES = {str: "a string", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}
 _NOT_FOLDED = {
@@ -98,10 +98,8 @@ def _document(text: str, name: str) -> MessageFile:
         document = MessageFile(value)
     else:
         raise InputError(f"contains {_JSON_NAMES[type(value)]}, expected a list of messages", name)
-    for violation in validate(document.messages):
-        if violation.fault in (ViolationKind.NOT_A_MESSAGE, ViolationKind.UNKNOWN_ROLE):
-            # People see messages numbered as in reports: m1 is the first.
-            raise InputError(violation.reason, f"{name}: m{violation.index + 1}")
+    # People see messages numbered as in reports: m1 is the first.
+    check_roles(document.messages, lambda index: f"{name}: m{index + 1}")
     return document
 
 

@@ -24,6 +24,7 @@ from leporello.store.records import ConversationRecord, Metadata, UsageTotals, V
 from leporello.summaries.base import Summariser
 from leporello.tools.base import OutputLimits
 from leporello.tools.budget import OutputBudget
+from leporello.turns import check_roles
 
 _RUNTIME = "Conversation.runtime"
 _MOVED = {
@@ -118,7 +119,8 @@ class Conversation:
         return self.runtime.log.sent(self.runtime.sizes.fixed.recall)
 
     def append(self, *messages: Message) -> list[str]:
-        """Store messages durably and return their ids for life."""
+        """Store messages durably and return their ids for life; `InputError` for a role that nobody knows."""
+        check_roles(messages, "messages[{}]".format)
         return self.runtime.append(messages)
 
     def tool_result(self, call_id: str, output: str) -> str:

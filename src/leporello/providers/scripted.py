@@ -169,6 +169,7 @@ def _capped(reply: ModelReply, most: int | None, counter: TokenCounter) -> Model
 
 SCRIPTED = "scripted"
 SCRIPTED_PREFIX = f"{SCRIPTED}:"
+DEMO_MODEL = f"{SCRIPTED_PREFIX}demo"
 DEMO_WINDOW = 16_000
 PACE = 0.02  # seconds between two pieces of text
 _CALLS: tuple[tuple[set[str], str, dict[str, str]], ...] = (
@@ -213,8 +214,8 @@ def demo_talk(name: str) -> ScriptedProvider:
 
 
 def _demo(name: str, script: Callable[[ModelRequest], Step]) -> ScriptedProvider:
-    if name != f"{SCRIPTED_PREFIX}demo":
-        raise ConfigError(f"There is no scripted model {name!r}. There is one: {SCRIPTED_PREFIX}demo.")
+    if name != DEMO_MODEL:
+        raise ConfigError(f"There is no scripted model {name!r}. There is one: {DEMO_MODEL}.")
     return ScriptedProvider(script, name=SCRIPTED, window=DEMO_WINDOW)
 
 

@@ -143,7 +143,7 @@ class MemoryRecall:
             places = enumerate(self._collection.entries)
             admitted = {place for place, entry in places if query.admits(entry.passage.role, entry.message)}
             scored = [found for found in scored if self._collection.entry_of[found.line] in admitted]
-        return choose(self._collection, scored, self._count, query.max_tokens, query.limit)
+        return choose(self._collection, scored, self._count, query)
 
     def answer(self, text: str, max_tokens: int = DEFAULT_TOKENS) -> str:
         """One search as text: what a model reads."""

@@ -15,7 +15,8 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from leporello.recall.base import GAP, Window
+from leporello.ledger.sentence_pieces import words_in
+from leporello.recall.base import GAP, RecallQuery, Window
 from leporello.recall.chunks import Chunk, LineFeature, MemoryIndex
 from leporello.recall.question import AnswerType, Question, Term
 from leporello.recall.superseded import mark_superseded
@@ -337,18 +338,18 @@ def choose(
     collection: MemoryIndex,
     scored: Sequence[ScoredLine],
     count: Count,
-    max_tokens: int,
-    limit: int | None = None,
+    query: RecallQuery,
     about: About | None = None,
 ) -> list[Window]:
-    """The best lines that fit, as windows, best first. Rendered together they never exceed `max_tokens`."""
-    packer = _Packer(collection, count, max_tokens, limit, about)
+    """The best lines that fit, as windows, best first. Rendered together they never exceed the query's tokens."""
+    packer = _Packer(collection, count, query.max_tokens, query.limit, about)
     for worth, line, tokens in packer.by_worth(scored):
         if not packer.take(worth, line, tokens):
             break
-    windows = mark_superseded(sorted(packer.windows(), key=lambda window: -window.score))
+    asked = frozenset(words_in(query.text))
+    windows = mark_superseded(sorted(packer.windows(), key=lambda window: -window.score), asked)
     # Tokens of a whole may differ by a few from the sum over its lines; the promise is about the whole.
-    while windows and count(render(windows)) > max_tokens:
+    while windows and count(render(windows)) > query.max_tokens:
         windows.pop()
     return windows
 

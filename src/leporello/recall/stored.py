@@ -93,7 +93,7 @@ class StoreRecall:
             scored = lifted(scored, LineVectors(self._embedding).nearest(collection, query.text))
         admitted = self._admitted(query, hits, collection)
         scored = [found for found in scored if collection.entry_of[found.line] in admitted]
-        windows = choose(collection, scored, self._count, query.max_tokens, query.limit, collection.about)
+        windows = choose(collection, scored, self._count, query, collection.about)
         return windows if self._scope.conversation is None else [replace(found, conversation="") for found in windows]
 
     def _hits(self, query: RecallQuery, question: Question) -> list[Hit]:

@@ -28,26 +28,41 @@ them and gives another value need not answer as well."""
 class _Newer(Struct, frozen=True):
     """A sentence of a window, and what another window says of the same thing since."""
 
+    said: str
     was_text: str
+    """The same where it is marked; empty where it is not sure that it holds no longer."""
     since: int
     text: str
     gone: tuple[str, ...]
     certain: bool
 
 
-def mark_superseded(windows: Sequence[Window]) -> list[Window]:
-    """The windows with a mark behind every value that another of them replaces; the one that does stands before it."""
+def mark_superseded(windows: Sequence[Window], asked: Set[str] = frozenset()) -> list[Window]:
+    """The windows with a mark behind every value that another of them replaces; the one that does stands before it.
+
+    Words that were `asked` for tell which sentence a window was found by: what was said later of another one of its
+    sentences answers nothing.
+    """
     shown = list(windows)
     for conversation in {window.conversation for window in windows}:
         places = [place for place, window in enumerate(shown) if window.conversation == conversation]
         values = _stated(shown[place] for place in places)
         newer = [(place, f) for place in places for f in _newer(values, shown[place]) if f.was_text or place < BEST]
         for place, found in newer:
+            about = _is_found_by(shown[place], found.said, asked)
             shown[place] = replace(shown[place], text=_marked(shown[place].text, found))
+            if not about:
+                continue
             for later in (k for k in places if shown[k].message == found.since and found.text in shown[k].text):
                 shown[later] = _before(shown[later], shown[place].score, found)
-        _newest_first(shown, places)
+        _newest_first(shown, places, asked)
     return sorted(shown, key=lambda window: (-window.score, -window.message))
+
+
+def _is_found_by(window: Window, sentence: str, asked: Set[str]) -> bool:
+    """Whether a sentence has a word that was asked for, as far as any sentence of its window has one."""
+    having = [said for said in sentences_of(window.text) if not asked.isdisjoint(words_in(said))]
+    return not having or any(sentence in said or said in sentence for said in having)
 
 
 def _before(window: Window, score: float, found: _Newer) -> Window:
@@ -67,7 +82,7 @@ def _what_holds(text: str, found: _Newer) -> str:
     return behind.strip(" .!。,;，、") if len(behind) <= LONGEST_SENTENCE else ""
 
 
-def _newest_first(shown: list[Window], places: Sequence[int]) -> None:
+def _newest_first(shown: list[Window], places: Sequence[int], asked: Set[str]) -> None:
     """What the user said last about the same words stands before what was said earlier, sure of a change or not."""
     prose = sorted(
         (k for k in places if shown[k].role in PROSE and not shown[k].is_call), key=lambda k: shown[k].message
@@ -78,10 +93,10 @@ def _newest_first(shown: list[Window], places: Sequence[int]) -> None:
             near = NEARLY * shown[place].score <= shown[later].score < shown[place].score
             if near and shown[later].role == "user" and len(words[place] & words[later]) >= SHARED_WORDS:
                 shown[place] = replace(shown[place], score=shown[later].score)
-    _another_answer(shown, prose, words)
+    _another_answer(shown, prose, words, asked)
 
 
-def _another_answer(shown: list[Window], prose: Sequence[int], words: Mapping[int, Set[str]]) -> None:
+def _another_answer(shown: list[Window], prose: Sequence[int], words: Mapping[int, Set[str]], asked: Set[str]) -> None:
     """What the user said later of what the best hits are about, with another value of the kind, before them.
 
     Of one subject are two that share a word which few hits have.
@@ -97,13 +112,17 @@ def _another_answer(shown: list[Window], prose: Sequence[int], words: Mapping[in
             newer = shown[later].message > shown[place].message and shown[later].role == "user"
             if newer and shown[later].score >= FAINTLY * shown[place].score:
                 common = {word for word, places in telling.items() if later in places}
-                found = _another(shown[place], shown[later], common)
+                found = _another(shown[place], shown[later], common, asked)
                 shown[later] = _before(shown[later], shown[place].score, found) if found else shown[later]
 
 
-def _another(earlier: Window, later: Window, common: Set[str]) -> _Newer | None:
+def _another(earlier: Window, later: Window, common: Set[str], asked: Set[str]) -> _Newer | None:
     """What a later window says instead of an earlier one; what happened or delights is not taken back by it."""
-    was = [said for said in _about(earlier, common) if "!" not in said.text and not PAST.search(said.text)]
+    was = [
+        said
+        for said in _about(earlier, common)
+        if "!" not in said.text and not PAST.search(said.text) and _is_found_by(earlier, said.text, asked)
+    ]
     given = {value.plain for said in was for value in said.values}.union(*(said.words for said in was))
     kinds = {value.kind for said in was for value in said.values}
     for said in _about(later, common) if was else ():
@@ -111,7 +130,7 @@ def _another(earlier: Window, later: Window, common: Set[str]) -> _Newer | None:
         fresh = any(value.kind in kinds and value.plain not in given for value in said.values)
         if changes or said.cancels or (fresh and not PAST.search(said.text)):
             gone = tuple(value.text.casefold() for old in was for value in old.values)
-            return _Newer("", later.message, said.text, gone, certain=False)
+            return _Newer(was[0].text, "", later.message, said.text, gone, certain=False)
     return None
 
 
@@ -137,12 +156,12 @@ def _newer(values: Values, window: Window) -> list[_Newer]:
         lines = window.text.split("\n")
         repeated = ((line, change) for line in lines for change in values.repeated_in(window.message, line))
         changes = [replace(change, was_text=line) for line, change in repeated][:1]
-    found = [_Newer(c.was_text, c.since, c.text, (c.was.casefold(),), certain=True) for c in changes]
+    found = [_Newer(c.was_text, c.was_text, c.since, c.text, (c.was.casefold(),), certain=True) for c in changes]
     told = {change.was_text for change in changes}
     for text, later in values.related.get(window.message, {}).items():
         if text in window.text and text not in told:
-            was_text = text if later.relation > LEAST - LEAST_AMONG_HITS else ""
-            found.append(_Newer(was_text, later.since, later.sentence, later.gone, certain=False))
+            marked = text if later.relation > LEAST - LEAST_AMONG_HITS else ""
+            found.append(_Newer(text, marked, later.since, later.sentence, later.gone, certain=False))
     return found
 
 

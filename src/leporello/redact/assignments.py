@@ -320,7 +320,7 @@ def _is_bare_secret(found: _Assignment) -> bool:
         return not is_label(value) and _is_bare_password(found, value, shell)
     if shell and found.is_tight and found.strength is Strength.KEY:
         return len(value) >= 4 and not is_number(value)
-    if found.is_tight and found.sign == "=" and found.strength is Strength.KEY and is_worded(value):
+    if (shell or (found.is_tight and found.sign == "=")) and found.strength is Strength.KEY and is_worded(value):
         return not _is_argument(found)
     return is_opaque(value)
 

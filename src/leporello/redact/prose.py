@@ -167,7 +167,13 @@ def spoken_spans(text: str, lowered: str, words: set[str]) -> Iterator[SecretSpa
             continue
         found = None
         if "phrase" in name.word or _TELLING.search(text, name.end, name.end + _BELOW_WINDOW):
-            found = _below(text, name) or _after(text, name) or _answered(text, name) or _typed(text, name, name.end)
+            found = (
+                _below(text, name)
+                or _quoted_next(text, name)
+                or _after(text, name)
+                or _answered(text, name)
+                or _typed(text, name, name.end)
+            )
             yield from _listed(text, name)
         if found is None and _TELLING.search(text, max(0, name.start - _BEFORE), name.start):
             found = _before(text, name)
@@ -229,6 +235,14 @@ def _below(text: str, name: _Name) -> SecretSpan | None:
         return None
     start = found.start("value")
     return SecretSpan(start, start + len(value), "spoken")
+
+
+def _quoted_next(text: str, name: _Name) -> SecretSpan | None:
+    """`use password "..."`"""
+    quoted = _QUOTED.match(text, name.end + 1) if text[name.end : name.end + 1] == " " else None
+    if quoted is None or name.said is not _Said.PASSWORD or not is_chosen(quoted["value"]):
+        return None
+    return SecretSpan(*quoted.span("value"), "spoken")
 
 
 def _answered(text: str, name: _Name) -> SecretSpan | None:

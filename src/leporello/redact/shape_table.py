@@ -11,12 +11,14 @@ from leporello.lazy_regex import lazy_regex
 from leporello.redact.values import (
     is_card,
     is_chosen,
+    is_chosen_in_prose,
     is_literal,
     is_opaque_literal,
     is_pair,
     is_password_literal,
     is_strange,
     is_word_given,
+    is_worded,
 )
 
 _TELLING = "(?:passw|passphrase|secret|token|api_?-?key|pwd)"
@@ -183,7 +185,7 @@ SHAPES: tuple[Shape, ...] = (
         "command",
         (" -p ", " -w ", " -a ", " -k ", " -x ", " -n ", " -pw "),
         lazy_regex(r"""\s-(?:pw|[pPwaAkKxXN])[ ]["']?([^\s"'$<{(-][^\s"']{3,128}+)"""),
-        is_chosen,
+        lambda value: is_chosen(value) or is_worded(value),
         behind=tuple(
             (
                 "docker login|podman login|helm registry login|az login|redis-cli|sqlcmd|bcp |ldap"
@@ -371,7 +373,7 @@ SHAPES: tuple[Shape, ...] = (
             r"[\w.@-]{2,64}[ ]?(?:[/:|]|and|und|et|with|mit|y|e)[ ]([^\s\"'`,;]{4,128})(?=[\s.,;]|$)",
             re.I,
         ),
-        is_chosen,
+        is_chosen_in_prose,
     ),
     Shape(
         "login",

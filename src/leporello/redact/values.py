@@ -271,6 +271,12 @@ def is_chosen(value: str) -> bool:
     return not is_made_of_words(value) or _WORDS_AND_NUMBER.match(value) is not None
 
 
+def is_chosen_in_prose(value: str) -> bool:
+    """The same where a sentence may end behind it: a plain word with a question mark is a plain word."""
+    word = value.rstrip("?!")
+    return is_chosen(word if word.isalpha() and word.islower() else value)
+
+
 _WORDED = lazy_regex(
     r"^(?:[A-Za-z]{3,16}[-_]){1,4}\d{1,4}$|^(?:[A-Za-z]{3,16}[-_]){1,3}\d{1,4}(?:[-_][A-Za-z]{3,16}){1,3}$"
 )

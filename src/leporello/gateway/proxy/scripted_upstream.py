@@ -52,7 +52,12 @@ class ScriptedUpstream:
 
     async def _answer(self, dialect: Dialect, request: web.Request) -> web.StreamResponse:
         fields = orjson.loads(await request.read())
-        asked = _asked(dialect, fields)
+        asked = _asked(dialect, fields if isinstance(fields, dict) else {})
+        if not asked.messages:
+            missing = dialect.error_body(
+                400, "invalid_request_error", "The request has no messages: send a list of them."
+            )
+            return web.json_response(missing, status=400)
         try:
             # A provider of its own for each request: they keep everything they were asked.
             reply = await asyncio.to_thread(demo_talk(asked.model).complete, asked)

@@ -27,6 +27,7 @@ from leporello.gateway.conversation_cache import MOST_BYTES, ConversationCache
 from leporello.gateway.limits import MOST_CLIENTS, DailyBudget
 from leporello.gateway.sessions.worker import GONE, ConversationWorker, PendingMessage, WorkerServices
 from leporello.plugins.host import PluginHost
+from leporello.providers.scripted import DEMO_MODEL
 from leporello.recall.base import DEFAULT_TOKENS, RecallQuery, Window
 from leporello.store import Store
 from leporello.store.records import ConversationFilter, ConversationRecord, Metadata, Page
@@ -102,7 +103,7 @@ class Sessions:
             self._choose(self.settings, name)
             offered = offered_models(self.settings, name)
         except ConfigError:
-            offered = [default or "none"]
+            offered = [name for name in (default, DEMO_MODEL) if name]
         if offered and name not in offered:
             names = ", ".join(offered[:MOST_NAMED]) + (", ..." if len(offered) > MOST_NAMED else "")
             raise refuse(400, "model_not_found", f"No model {name!r} is served here. There are: {names}.")
