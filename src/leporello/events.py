@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, astuple, dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -35,6 +35,17 @@ class Span:
 
     def __contains__(self, number: int) -> bool:
         return self.first <= number <= self.last
+
+
+def runs(numbers: Iterable[int]) -> list[Span]:
+    """Sorted numbers as spans without gaps."""
+    spans: list[Span] = []
+    for number in sorted(set(numbers)):
+        if spans and spans[-1].last + 1 == number:
+            spans[-1] = Span(spans[-1].first, number)
+        else:
+            spans.append(Span(number, number))
+    return spans
 
 
 class ViewEntry(Struct, frozen=True):

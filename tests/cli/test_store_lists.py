@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import orjson
 import pexpect
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from leporello.present.output import LEAST_COLUMN, fitted
 from leporello.present.text import breadth
 from leporello.store import open_store
 from leporello.store.records import Metadata, ModelCall
+from leporello.testing.sessions import generate
 from leporello.usage import CanonicalUsage
 from tests.conftest import Ran, RunCli
 
@@ -67,6 +69,20 @@ def test_the_list_fits_the_terminal(path: Path, columns: int) -> None:
     assert len(shown) == 4
     assert shown[0].split()[:5] == ["id", "active", "messages", "folds", "state"]
     assert ("platform" in shown[0]) == (columns >= 110)
+
+
+def test_an_undone_fold_is_not_counted(tmp_path: Path, run_cli: RunCli) -> None:
+    """The list counts folds in force, as the dashboard does."""
+    path = tmp_path / "folds.db"
+    with open_store(str(path)) as store, Conversation.open("talk-9", window=8_000, store=store) as talk:
+        talk.append(*generate(seed=4, messages=60, tokens=12_000, images=0).messages)
+        assert talk.compact().committed
+        listed = orjson.loads(run_cli("sessions", "list", "--json", "--store", path).out)["conversations"]
+        assert [row["folds"] for row in listed] == [1]
+        talk.undo()
+    listed = orjson.loads(run_cli("sessions", "list", "--json", "--store", path).out)["conversations"]
+    assert [row["folds"] for row in listed] == [0]
+    assert run_cli("sessions", "list", "--store", path).out.splitlines()[1].split()[4] == "0"
 
 
 def test_a_shortened_id_of_the_list_is_enough(path: Path, cli: RunCli) -> None:

@@ -365,3 +365,20 @@ def test_no_number_of_an_old_store_is_lost(tmp_path: Path) -> None:
         house.store.log.append("plain", [{"role": "user", "content": "hello there"}])
         page = tree(httpx2.get(f"{house.url}/c/plain", timeout=60).text)
         assert re.match(r"What the model seesabout \d+ of [\d,]+ tokens", page.one(cls="strip-head").line)
+
+
+def test_a_window_says_whose_it_is(tmp_path: Path) -> None:
+    """A conversation that goes on with another model than it began with has the window of the one used last."""
+    with opened(tmp_path) as house:
+        settings, metadata = house.gateway.settings, Metadata(model="gpt-4o")
+        for model, said in (
+            ("gpt-4o", ""),
+            ("claude-sonnet-4-5", "(the window of claude-sonnet-4-5, the model used last)"),
+        ):
+            with Conversation.open("it", model=model, store=house.store, settings=settings, metadata=metadata) as talk:
+                talk.append({"role": "user", "content": "Hello"})
+                talk.request([], "Be brief.")
+                talk.record(ModelReply({"role": "assistant", "content": "Hello."}, CanonicalUsage(20, 5)))
+            head = tree(httpx2.get(f"{house.url}/c/it", timeout=60).text).one(cls="strip-head").line
+            assert said in head
+            assert ("the window of" in head) == bool(said)

@@ -200,6 +200,28 @@ def test_usage_is_booked_on_the_recorded_day(store: Store, tmp_path: Path) -> No
     assert (later.conversations, later.sessions, later.messages, later.totals.calls) == (0, 0, 0, 0)
 
 
+def test_imported_calls_have_their_list_price_and_the_output_that_was_said(store: Store, tmp_path: Path) -> None:
+    """Claude Code records output tokens while they stream: an answer has at least the tokens of its words."""
+    used = {"input_tokens": 10, "cache_creation_input_tokens": 1_000, "output_tokens": 1}
+    head = {"id": "msg_1", "role": "assistant", "model": "claude-opus-4-5-20251101", "usage": used}
+    lines = [
+        {"type": "user", "sessionId": "s", "uuid": "u1", "message": {"role": "user", "content": "Count."}},
+        {
+            "type": "assistant",
+            "sessionId": "s",
+            "uuid": "u2",
+            "parentUuid": "u1",
+            "message": {**head, "content": [{"type": "text", "text": "one two three four five " * 200}]},
+        },
+    ]
+    conversation, _, _ = bring(store, tmp_path / "x.jsonl", "\n".join(map(json.dumps, lines)))
+    totals = store.usage.totals(conversation)
+    assert totals.unpriced_calls == 0
+    assert 900 < totals.usage.output_tokens < 1_500
+    expected = (10 * 5 + 1_000 * 6.25 + totals.usage.output_tokens * 25) / 1_000_000
+    assert totals.cost == pytest.approx(expected)
+
+
 def test_imported_conversations_are_ended_and_can_be_pruned(store: Store, tmp_path: Path) -> None:
     """Nobody is talking in an imported conversation: it is ended, also after it grew, and goes when it is old."""
     path = tmp_path / "x.jsonl"

@@ -90,7 +90,8 @@ def test_usage_of_one_call_counts_once(tmp_path: Path) -> None:
     claude.says("m1", use("a"), usage={**usage, "output_tokens": 7})
     claude.result("a", "x")
     session = load_session(write(tmp_path, claude.records))
-    assert [(call.index, call.usage.prompt_tokens, call.usage.output_tokens) for call in session.usage] == [(1, 123, 7)]
+    assert [(call.index, call.usage.prompt_tokens) for call in session.usage] == [(1, 123)]
+    assert session.usage[0].usage.output_tokens > 7, "recorded while it streamed: the words say more"
     assert session.models == ("claude-test",)
 
 

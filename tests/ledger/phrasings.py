@@ -251,6 +251,12 @@ LATER_NOT_RULES = [
 ]
 
 FURTHER = [
+    "I meant the other file, it's called sync.py.",
+    "For this file only, long lines are fine.",
+    "In tests only, you may use sleep.",
+    "Never restart the server without asking me.",
+    "Never write tabs here.",
+    "Chaque facture porte un numéro unique.",
     "You can't use lodash in this project.",
     "You cannot touch the billing module.",
     "Every PR needs two approvals.",
@@ -355,6 +361,8 @@ FURTHER = [
 """Written after the patterns; 86 of the 100 were recognised at the first try, the others since."""
 
 FURTHER_NOT_RULES = [
+    "The oboe lesson moved, a Felix comes to our place now.",
+    "El ayuntamiento quiere prohibir los patinetes en el centro.",
     "The bug only happens on Linux.",
     "Ça ne marche pas sur ma machine.",
     "Nur ein Test schlägt fehl.",

@@ -96,8 +96,8 @@ def test_a_ledger_read_back_from_bytes_is_the_same(seed: int) -> None:
 
 def test_lone_surrogates_do_not_stop_a_snapshot() -> None:
     ledger = Ledger()
-    ledger.add(1, {"role": "user", "content": "never write \ud800 here"})
-    assert snapshot.load(snapshot.save(ledger)).rules[0].text == "never write ? here"
+    ledger.add(1, {"role": "user", "content": "Never delete the \ud800 folder."})
+    assert snapshot.load(snapshot.save(ledger)).rules[0].text == "Never delete the ? folder."
 
 
 def test_adding_a_message_twice_changes_nothing() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from leporello.ledger.ledger import Ledger
@@ -83,3 +86,17 @@ def test_a_statement_is_kept_where_it_is_all_somebody_says() -> None:
             ledger.add(number, {"role": "user", "content": said})
         found.append([rule.text for rule in ledger.rules if rule.number == 2])
     assert found == [[fact], []]
+
+
+def test_a_score_does_not_depend_on_the_seed_of_hashes() -> None:
+    program = (
+        "from leporello.ledger.rule_score import score;"
+        f"print([score(text, language) for language, text in {sorted(RULES.items())!r}])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert printed == {f"{[score(text, language) for language, text in sorted(RULES.items())]}\n"}

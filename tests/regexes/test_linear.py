@@ -37,8 +37,6 @@ AT_RUN_TIME = {
     "providers/error_rules.py _re",
     "recall/question.py _pattern",
     "lazy_regex.py compiled",
-    # Tables of words, on sentences of at most 2,000 characters; no word repeats anything but letters without a bound.
-    "ledger/rule_words.py _pattern",
     # From the tables above.
     "models/facts.py vendor_of",
     "redact/vendors.py _start_pattern",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from leporello.bench.baselines import RULES
 from leporello.bench.bill import WHOLE, RecordedFile, ReplayRun, bill_report, bill_session, simulated
 from leporello.bench.bill import recorded as recorded_words
 from leporello.bench.replay import ReplaySetup, fixed_text, replay_session, steps_of
-from leporello.bench.report import report_page
+from leporello.bench.report import Point, dollars, report_page, scatter
 from leporello.billing import PromptReader
 from leporello.importers import CallUsage, ImportedSession
 from leporello.messages import Message
@@ -193,7 +194,7 @@ def test_the_page_stands_alone(session: ImportedSession) -> None:
     assert "Still there: of 1 question of the banks" in page
     assert "<td>(0.0%)</td>" in page, "what a compaction would leave where there was none"
     assert "never compacted: claude-code." in page
-    ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+    ElementTree.fromstring(_chart(page))
 
 
 def test_the_terminal_shows_the_conditions_and_how_recall_is_measured(
@@ -274,6 +275,74 @@ def test_banks_of_both_kinds_are_asked(run_cli: Any, tmp_path: Path) -> None:
     assert total["questions"] == len(QUESTIONS)
     assert total["closed"] == 1.0
     assert total["state"]["files"] == {"found": 0, "of": 1, "share": 0.0}
+
+
+def test_the_same_requests_cost_the_same(session: ImportedSession) -> None:
+    """Nothing had to be compacted, and the user said things one after the other: they go out as one message."""
+    said = [{"role": "user", "content": "One thing."}, {"role": "user", "content": "And another."}]
+    short = replace(session, messages=[*said, *session.messages[:8], *said, {"role": "assistant", "content": "Done."}])
+    setup = ReplaySetup(window=1_000_000)
+    ours, whole = _runs(RecordedFile("one", short), setup, replace(setup, engine=WHOLE))
+    assert bill_report(ours.billed)["total"]["cost"] == bill_report(whole.billed)["total"]["cost"]
+
+
+def test_labels_stand_on_no_dot_and_no_other_label() -> None:
+    """As in a chart with many rules side by side: names at the right edge are written to the left of their dots."""
+    points = [Point(f"rule {number}", "other", 9.0 + number / 10, 0.9) for number in range(8)]
+    drawn = ElementTree.fromstring(_chart(scatter(points, dollars, "Recall")))
+    dots = [(float(dot.attrib["cx"]), float(dot.attrib["cy"])) for dot in drawn.iter("circle")]
+    labels = []
+    for text in drawn.iter("text"):
+        if text.attrib["class"] == "value":
+            long, at = 6.5 * len(text.text or ""), float(text.attrib["x"])
+            start = at - long if text.attrib["text-anchor"] == "end" else at
+            labels.append((start, start + long, float(text.attrib["y"]) - 4))
+    assert len(labels) == len(dots) == 8
+    for start, end, line in labels:
+        assert not [dot for dot in dots if start < dot[0] < end and abs(dot[1] - line) < 9]
+    for one, two in itertools.combinations(labels, 2):
+        assert one[1] <= two[0] or two[1] <= one[0] or abs(one[2] - two[2]) >= 12
+
+
+def _chart(html: str) -> str:
+    return html[html.index("<svg") : html.index("</svg>") + 6]
+
+
+def test_a_session_without_answers_has_nothing_to_replay(run_cli: Any, tmp_path: Path) -> None:
+    """One sentence and exit code 3, with a report asked for and without; another file is replayed all the same."""
+    silent, answered, page = tmp_path / "silent.json", tmp_path / "answered.json", tmp_path / "page.html"
+    question = {"role": "user", "content": "Is anybody there?"}
+    silent.write_bytes(orjson.dumps([question, question]))
+    answered.write_bytes(orjson.dumps([question, {"role": "assistant", "content": "Yes."}]))
+    for arguments in ((silent, "--html", page), (silent,), (silent, "--json")):
+        ran = run_cli("replay", *arguments)
+        assert (ran.code, ran.out) == (3, "")
+        assert "silent.json: nothing to replay, no model answers in it." in ran.err
+    assert not page.exists()
+    assert run_cli("replay", silent, answered).code == 0
+
+
+def test_without_compaction_everything_is_still_there(tmp_path: Path) -> None:
+    """What came in behind the last answer counts as well: the next request would have carried it."""
+    messages = [
+        {"role": "user", "content": "What is the port?"},
+        {"role": "assistant", "content": "It is 8080."},
+        {"role": "user", "content": "Then take 9191 from now on."},
+    ]
+    bank = Bank("one", (ExamQuestion("q1", "rule", "Which port?", "take 9191"),))
+    for engine in (WHOLE, "compressor"):
+        (answer,) = bill_session(RecordedFile("one", recorded(messages), bank), ReplaySetup(engine)).answers
+        assert answer.closed
+
+
+def test_an_assumed_model_is_told(run_cli: Any, tmp_path: Path) -> None:
+    file = tmp_path / "session.json"
+    file.write_bytes(orjson.dumps([{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello."}]))
+    assert "of claude-sonnet-4-5 (assumed: the file names none)" in run_cli("replay", file).out
+    assert "assumed" not in run_cli("replay", file, "--model", "gpt-4.1").out
+    odd = replace(_used(recorded(orjson.loads(file.read_bytes())), 50), models=())
+    odd = replace(odd, usage=tuple(replace(call, model="odd-1") for call in odd.usage))
+    assert RecordedFile("odd", odd).model_assumed == "the prices of odd-1 are not known"
 
 
 def test_a_report_never_replaces_its_session(run_cli: Any, tmp_path: Path, session: ImportedSession) -> None:

@@ -19,7 +19,7 @@ from leporello.ledger.user_text import one_line
 from leporello.messages import text_of
 from leporello.plugins.context import PluginCommand
 from leporello.plugins.host import PLUGIN_MARKS
-from leporello.present.records import compaction_line, cost_text, usage_line
+from leporello.present.records import compaction_line, cost_text, undo_line, usage_line
 from leporello.present.text import moment, percent, plural
 from leporello.present.window import draw, explain, window_use
 from leporello.redact import redact
@@ -161,11 +161,12 @@ def _compress(conversation: Conversation, argument: str) -> str:
 
 
 def _undo(conversation: Conversation, _: str) -> str:
+    before = conversation.runtime.log.view
     try:
         view = conversation.undo()
     except NotFound as error:
         raise NotFound("There is no compaction to undo: this conversation shows all its messages.") from error
-    return f"The last compaction is undone; {len(view.lines)} messages are shown again."
+    return undo_line(before, view)
 
 
 def _context(conversation: Conversation, argument: str) -> str:

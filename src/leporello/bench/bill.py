@@ -70,9 +70,21 @@ class RecordedFile:
     @property
     def model(self) -> str:
         """The one that most calls went to, if its prices are known."""
-        used = Counter(call.model for call in self.session.usage if call.model) or Counter(self.session.models)
-        known = (name for name, _ in used.most_common() if model_facts(name).prices)
+        known = (name for name in self._models if model_facts(name).prices)
         return next(known, CLIENT_MODELS.get(self.session.format, DEFAULT_MODEL))
+
+    @property
+    def model_assumed(self) -> str:
+        """Why `model` is not one of the recording; empty where it is."""
+        if not self._models:
+            return "the file names none"
+        return "" if self.model in self._models else f"the prices of {self._models[0]} are not known"
+
+    @property
+    def _models(self) -> list[str]:
+        """The recorded ones, by how many calls went to them."""
+        used = Counter(call.model for call in self.session.usage if call.model) or Counter(self.session.models)
+        return [name for name, _ in used.most_common()]
 
     def base(self, model: str) -> int:
         """Tokens of the first request that the file doesn't show: system prompt and tools."""
@@ -95,12 +107,7 @@ class RecordedFile:
 
     def recorded(self, model: str) -> RecordedBill | None:
         """What it cost by its recorded usage, at the prices of a model; None when the file holds no usage."""
-        calls = [
-            CacheBill(
-                call.usage.cache_read_tokens, call.usage.cache_write_tokens, call.usage.input_tokens, call.written_1h
-            )
-            for call in self.session.usage
-        ]
+        calls = [call.bill for call in self.session.usage]
         if not any(call.prompt for call in calls):
             return None
         facts, counter = model_facts(model), TokenCounter.for_model(model)
@@ -265,9 +272,10 @@ def recall_means(row: Mapping[str, Any], made_by_rule: bool) -> str:
 
 def conditions(one: BilledSession, row: Mapping[str, Any]) -> str:
     window = f"{row['window']:,} tokens ({_SOURCES[row['window_source']]})"
+    assumed = f" (assumed: {one.setup.model_assumed})" if one.setup.model_assumed else ""
     return (
         f"{plural(row['calls'], 'call')}, window {window}, system prompt and tools {one.setup.base:,} tokens, prices "
-        f"and cache rules of {one.setup.model}"
+        f"and cache rules of {one.setup.model}{assumed}"
     )
 
 

@@ -13,15 +13,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from leporello.bench.bank import RunningCount, json_tokens
-from leporello.bench.baselines import BASELINES, RULES
+from leporello.bench.baselines import BASELINES, RULES, STAND_IN
 from leporello.bench.exam import compress_list, without_thinking
 from leporello.billing import READ_RATE, WRITE_RATE, CacheBill, CacheSim, Prompt, PromptReader
 from leporello.caching import LAYOUTS, cache_use
 from leporello.compaction.pipeline import CompactionResult, CompactionTask
+from leporello.compaction.view import join
 from leporello.config import Home, Settings, load_settings
 from leporello.config.settings import CachingSettings
 from leporello.conversation import Conversation, Request
@@ -195,7 +197,13 @@ class EngineHost:
         engine.on_session_start("replay", conversation_id="replay", platform="replay")
 
     def append(self, messages: Sequence[Message]) -> None:
-        self._live += messages
+        """Neighbouring words of the user go out as one message, as Leporello sends them: else no two bills compare."""
+        for message in messages:
+            last = self._live[-1] if self._live else {}
+            if role_of(message) == role_of(last) == "user" and last is not STAND_IN:
+                self._live[-1] = join(last, message)
+            else:
+                self._live.append(message)
 
     def request(self) -> SentPrompt:
         size = self._size()
@@ -274,6 +282,12 @@ def steps_of(session: ImportedSession, *, pauses: bool = True) -> Iterator[Recor
             heard, latest = [], when
 
 
+def unanswered(session: ImportedSession) -> list[Message]:
+    """What stands behind the last answer: no request carried it, and the next one would have."""
+    reversed_tail = takewhile(lambda message: role_of(message) != "assistant", reversed(session.messages))
+    return without_thinking(list(reversed_tail)[::-1])
+
+
 @dataclass(slots=True)
 class ReplayClock:
     """The time of the recording, for everything that asks for the time."""
@@ -288,6 +302,8 @@ class ReplayClock:
 class ReplaySetup:
     engine: str = "compressor"
     model: str = DEFAULT_MODEL
+    model_assumed: str = ""
+    """Why it is not the recording's own nor given: `the file names none`; empty where it is."""
     window: int | None = None
     """None: the model's."""
     window_source: str = "given"
@@ -418,6 +434,7 @@ def replay_session(session: ImportedSession, setup: ReplaySetup, told: Told | No
             billing.call(step.answer, step.time)
             if told is not None:
                 told(len(billing.calls))
+        host.append(unanswered(session))
         compactions = tuple(host.compactions)
         final = host.final()
     spent = [made.summary.cost(facts, made.summary_output) for made in compactions]

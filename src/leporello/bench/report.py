@@ -86,9 +86,9 @@ def dollars(value: float) -> str:
     return f"${value:,.2f}".rstrip("0").rstrip(".")
 
 
-def _svg(height: float, body: Iterable[str], label: str) -> str:
+def _svg(height: float, body: Iterable[str], label: str, css: str = "chart") -> str:
     drawn = f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">{"".join(body)}</svg>'
-    return f'<div class="chart">{drawn}</div>'
+    return f'<div class="{css}">{drawn}</div>'
 
 
 def _text(x: float, y: float, words: str, css: str = "", anchor: str = "start") -> str:
@@ -170,21 +170,32 @@ def scatter(points: Sequence[Point], x_name: Callable[[float], str], label: str,
         ours = sorted((point.x, point.y) for point in points if point.group == group)
         path = " ".join(f"{x(one):.1f},{y(two):.1f}" for one, two in ours)
         body.append(f'<polyline class="line ours" points="{path}"/>')
-    taken: list[tuple[float, float]] = []
-    dots = [(x(point.x), y(point.y) + 4) for point in points]
+    taken = [(x(point.x) - 6, x(point.x) + 6, y(point.y) + 4) for point in points]
     for point in sorted(points, key=lambda point: (not point.group, point.x)):
         across, down = x(point.x), y(point.y)
         body.append(f'<circle class="dot {point.css}" cx="{across:.1f}" cy="{down:.1f}" r="5.5"/>')
-        words = down + 4
-        while any(abs(words - other) < 15 and abs(across - beside) < 190 for beside, other in taken) or any(
-            abs(words - other) < 10 and 0 < beside - across < 190 for beside, other in dots
-        ):
-            words += 15 if words < height - BOTTOM - 20 else -45
-        taken.append((across, words))
-        at_edge = across > WIDTH - 190
         said = f"{point.name}, {x_name(point.x)}, {point.y:.0%}"
+        long = 7.0 * len(said)
+        at_edge = across + 11 + long > WIDTH
+        start = across - 11 - long if at_edge else across + 11
+        words = _free_line(down + 4, (start, start + long), taken, height - BOTTOM)
+        taken.append((start, start + long, words))
         body.append(_text(across + (-11 if at_edge else 11), words, said, "value", "end" if at_edge else "start"))
-    return _svg(height, body, label)
+    return _svg(height, body, label, "chart labelled")
+
+
+def _free_line(
+    wanted: float, span: tuple[float, float], taken: Sequence[tuple[float, float, float]], low: int
+) -> float:
+    """The nearest line to the wanted one on which a label of this span stands on no dot and no other label."""
+    lines = sorted((wanted + 15 * step for step in range(-20, 21)), key=lambda line: abs(line - wanted))
+    free = (
+        line
+        for line in lines
+        if TOP <= line <= low
+        and not any(abs(line - other) < 14 and start < span[1] and span[0] < end for start, end, other in taken)
+    )
+    return next(free, wanted)
 
 
 BUCKETS = {
@@ -249,7 +260,10 @@ def _headline(run: ReplayRun, report: dict[str, Any]) -> str:
     lines += [f"{SIMULATED} {over_window(total)}", *([f"Recorded: {actual}"] if actual else [])]
     tiles = [
         (f"{total['hit_rate']:.1%}", "of the prompts read from the cache"),
-        (f"{total['compactions']:,}", f"compactions, {total['waits']:,} while a request waited"),
+        (
+            f"{total['compactions']:,}",
+            f"compaction{'s' * (total['compactions'] != 1)}, {total['waits']:,} while a request waited",
+        ),
         (f"{total['cache_breaks']:,}", "requests that lost cached tokens"),
         (short(total["mean_context"]), "tokens in the mean prompt"),
     ]

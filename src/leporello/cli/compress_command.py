@@ -30,7 +30,8 @@ from leporello.messages import Message, encode_json, parse_json
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
 from leporello.present.output import json_option, note, print_json, warn
-from leporello.present.text import plural
+from leporello.present.records import pointers_line
+from leporello.present.text import percent, plural
 from leporello.turns import check_roles
 
 _JSON_NAMES = {str: "a string", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}
@@ -270,7 +271,7 @@ def _tell(report: CompactionReport, out: Path | None) -> None:
     saved = 1 - report.tokens_after / max(1, report.tokens_before)
     note(
         f"Folded: {plural(report.messages_before, 'message')} of {report.tokens_before:,} tokens became "
-        f"{plural(report.messages_after, 'message')} of {report.tokens_after:,} tokens ({saved:.0%} less)."
+        f"{plural(report.messages_after, 'message')} of {report.tokens_after:,} tokens ({percent(saved)} less)."
     )
     model = report.summariser.partition(":")[2]
     how = f"by {model}" if model else "without a model"
@@ -279,9 +280,8 @@ def _tell(report: CompactionReport, out: Path | None) -> None:
     if report.details["unverified"]:
         lines = plural(report.details["unverified"], "line")
         note(f"{lines} of it came from an earlier summary without this home's signature: marked as unverified.")
-    if report.pruned:
-        is_shown = "is shown as a pointer" if report.pruned == 1 else "are shown as pointers"
-        note(f"{plural(report.pruned, 'long tool output')} behind it {is_shown}.")
+    if pointers := pointers_line(report):
+        note(pointers)
     if report.details["above_aim"]:
         note("That is above the target: what must stay and the summary of the rest need this much.")
     if out is not None:

@@ -32,11 +32,12 @@ from leporello.bench.bill import (
     simulated,
 )
 from leporello.bench.make_bank import make_bank
-from leporello.bench.replay import ReplaySetup
+from leporello.bench.replay import ReplaySetup, steps_of
 from leporello.bench.report import report_page
 from leporello.bench.run import STATE, recognise
 from leporello.bench.states import StateExam, load_state
 from leporello.caching import LAYOUTS
+from leporello.cli import ExitCode
 from leporello.cli.context import CommandContext, must_be_another, pass_context, write_atomically
 from leporello.config.sources import SourceKind
 from leporello.errors import InputError
@@ -44,7 +45,7 @@ from leporello.importers import load_session
 from leporello.messages import role_of
 from leporello.policy.decision import POLICIES
 from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong, terminal_width
-from leporello.present.text import cut_middle
+from leporello.present.text import cut_middle, safe
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
 _SESSION = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -91,7 +92,8 @@ class ReplayOptions:
         base, warm = (file.base(model), file.warm) if self.base is None else (self.base, 0)
         # Whoever names a model asks what would have been, with our marks and not the client's.
         ttl = {_TTL: file.cache_ttl} if file.cache_ttl and self.model is None and not ttl_set else {}
-        return replace(setup, model=model, base=base, warm=warm, flags={**setup.flags, **ttl})
+        assumed = "" if self.model else file.model_assumed
+        return replace(setup, model=model, model_assumed=assumed, base=base, warm=warm, flags={**setup.flags, **ttl})
 
 
 @click.command("replay")
@@ -111,7 +113,7 @@ class ReplayOptions:
 @click.option("--html", "page", type=click.Path(dir_okay=False, path_type=Path), help="Write a report to look at.")
 @json_option
 @pass_context
-def command(context: CommandContext, /, as_json: bool, page: Path | None, **given: Any) -> None:
+def command(context: CommandContext, /, as_json: bool, page: Path | None, **given: Any) -> ExitCode:
     """Replay recorded sessions call by call, and bill them by the vendors' cache rules.
 
     Each recorded answer is one call: its request is what Leporello would have sent at that point, with the recording's
@@ -126,14 +128,16 @@ def command(context: CommandContext, /, as_json: bool, page: Path | None, **give
 
     Engines: compressor, lcm, and to compare whole, clear-tools, newest and others of `leporello exam`, and the
     published rules of claude-code, codex, deepagents, masking, sliding-window. With several runs --json prints an
-    object of reports by name.
+    object of reports by name. Exit code 3: no file holds an answer of a model.
     """
     options = ReplayOptions(**given)
     for path in options.files:
         if page is not None:
             must_be_another(page, str(path), "A report can't replace its session; choose another name.")
     banks = sorted(options.banks.glob("*.json")) if options.banks else None
-    files = [_file(path, banks) for path in options.files]
+    files = _answered([_file(path, banks) for path in options.files])
+    if not files:
+        return ExitCode.NOTHING_DONE
     plain = options.plain(context.flags, Path(context.home.path))
     chosen = dict(options.runs(plain, context.settings.compression.policy))
     setups = {WHOLE: replace(plain, engine=WHOLE)} | chosen
@@ -150,8 +154,9 @@ def command(context: CommandContext, /, as_json: bool, page: Path | None, **give
     if as_json:
         reports = {run.name: bill_report(run.billed, without.billed) for run in runs}
         print_json(reports if len(reports) > 1 else next(iter(reports.values())))
-        return
-    _print(runs, without, made_by_rule=banks is None)
+    else:
+        _print(runs, without, made_by_rule=banks is None)
+    return ExitCode.OK
 
 
 def _file(path: Path, banks: Sequence[Path] | None) -> RecordedFile:
@@ -167,6 +172,14 @@ def _file(path: Path, banks: Sequence[Path] | None) -> RecordedFile:
     questions = [load_bank(file) for file in own if kinds[file] is not STATE]
     states = tuple(StateExam(load_state(file), path.parent) for file in own if kinds[file] is STATE)
     return RecordedFile(path.name, session, questions[0] if questions else None, states)
+
+
+def _answered(files: Sequence[RecordedFile]) -> list[RecordedFile]:
+    """Those with calls to replay; the others are named."""
+    silent = [file for file in files if next(steps_of(file.session), None) is None]
+    for file in silent:
+        note(f"{safe(file.name)}: nothing to replay, no model answers in it.")
+    return [file for file in files if file not in silent]
 
 
 def _bill(name: str, files: Sequence[RecordedFile], setups: Sequence[ReplaySetup]) -> list[BilledSession]:

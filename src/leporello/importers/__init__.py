@@ -21,6 +21,7 @@ from leporello.importers.openai_json import EXPORTED, HERMES, MINI_SWE, OPENAI, 
 from leporello.importers.source import CallUsage, Format, ImportedSession, SourceFile, moment
 from leporello.ledger.user_text import title_from
 from leporello.messages import is_instruction, message_hash
+from leporello.models import model_facts
 from leporello.store import Store
 from leporello.store.records import ConversationKind, Metadata, ModelCall
 
@@ -208,11 +209,15 @@ def _times(session: ImportedSession) -> list[float] | None:
 
 
 def _count_calls(store: Store, conversation: str, session: ImportedSession, times: list[float] | None) -> None:
-    """Recorded usage goes into the counters once, on the day it was recorded; how far it got is kept beside it."""
+    """Recorded usage goes into the counters once, on the day it was recorded; how far it got is kept beside it.
+
+    A call without a recorded cost has the list price of its model.
+    """
     done = store.state.get(conversation, _CALLS_DONE) or 0
     tip = store.conversations.resolve(conversation).tip.id
     for call in session.usage[done:]:
         at = times[call.index] if times else None
-        store.usage.add(tip, ModelCall(call.usage, call.model, cost=call.cost, at=at))
+        cost = call.bill.cost(model_facts(call.model), call.usage.output_tokens) if call.cost is None else call.cost
+        store.usage.add(tip, ModelCall(call.usage, call.model, cost=cost, at=at))
     if len(session.usage) > done:
         store.state.set(conversation, _CALLS_DONE, len(session.usage))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from leporello.importers.source import (
     CallUsage,
@@ -19,6 +19,7 @@ from leporello.importers.source import (
     text,
 )
 from leporello.messages import ROLES, Message, encode_json, parse_json
+from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage, written_for_an_hour
 
 NO_RESULT = "[no result was recorded for this call]"
@@ -28,6 +29,9 @@ ADOPTED = "a result answered no recorded call; a call was added for it"
 STUBBED = "a call had no recorded result; a stub stands in its place"
 COMPACTED = "the recording agent compacted here; its summary was left out, the messages it covers are kept"
 EMPTY = "an assistant message without any content was left out"
+
+
+_Metered: TypeAlias = tuple[CanonicalUsage, str, float | None, int]
 
 
 @dataclass(slots=True)
@@ -41,7 +45,7 @@ class _Group:
     result_times: list[float | None] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     is_verbatim: bool = False
-    metered: tuple[CanonicalUsage, str, float | None, int] | None = None
+    metered: _Metered | None = None
     """Usage, model, cost and hour-long cache writes of the call that produced the message."""
 
 
@@ -56,6 +60,8 @@ class TranscriptBuilder:
         self.title = ""
         self.started = ""
         self.window: int | None = None
+        self.output_is_partial = False
+        """Whether the file records output tokens while they stream: then what was said tells more."""
         self.tools: list[Record] = []
         self._groups: list[_Group] = []
         self._by_key: dict[str, _Group] = {}
@@ -151,9 +157,9 @@ class TranscriptBuilder:
         times: list[float | None] = []
         usage = []
         for position, group in enumerate(groups):
-            if group.metered is not None:
-                usage.append(CallUsage(len(messages), *group.metered))
             self._finish(group, is_last=position == len(groups) - 1)
+            if group.metered is not None:
+                usage.append(self._usage(group, group.metered, len(messages)))
             messages += [group.message, *group.results]
             times += [group.time, *group.result_times]
         return ImportedSession(
@@ -171,6 +177,13 @@ class TranscriptBuilder:
             started=self.started,
             window=self.window,
         )
+
+    def _usage(self, group: _Group, metered: _Metered, index: int) -> CallUsage:
+        usage, model, cost, long = metered
+        if self.output_is_partial:
+            said = TokenCounter.for_model(model or None).message(group.message)
+            usage = replace(usage, output_tokens=max(usage.output_tokens, said))
+        return CallUsage(index, usage, model, cost, long)
 
     def _has_content(self, group: _Group) -> bool:
         if group.is_verbatim or group.message["role"] != "assistant":

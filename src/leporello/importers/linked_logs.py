@@ -190,6 +190,7 @@ def _is_prompt(record: Record) -> bool:
 
 def _fill(builder: TranscriptBuilder, records: list[Record]) -> None:
     queued = _delivered_from_queue(records)
+    builder.output_is_partial = True
     for record in records:
         if id(record) in queued:
             builder.note("words queued while the agent worked stand where they were handed over")

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from leporello.billing import CacheBill
 from leporello.errors import InputError
 from leporello.files import Decoded, NotText, decode_text
 from leporello.messages import Message, encode_json, is_instruction, parse_json, text_of
@@ -215,6 +216,12 @@ class CallUsage:
     cost: float | None = None
     written_1h: int = 0
     """Of the cache writes, tokens for an hour, which cost more; 0 where the file doesn't tell lifetimes apart."""
+
+    @property
+    def bill(self) -> CacheBill:
+        """Its prompt, by the price that each part of it has."""
+        used = self.usage
+        return CacheBill(used.cache_read_tokens, used.cache_write_tokens, used.input_tokens, self.written_1h)
 
 
 @dataclass(frozen=True, slots=True)

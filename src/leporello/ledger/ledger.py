@@ -202,7 +202,9 @@ class Ledger:
         company = phrasing.company_of(sentences)
         for sentence in sentences:
             said = phrasing.read(sentence, small_talk=small_talk, company=company)
-            ended = self._end_rules(number, sentence, said) if said.rule or said.revokes else False
+            # What gives leave ends a ban, whether or not it is to be kept itself.
+            ends = said.rule or said.revokes or phrasing.permits(sentence)
+            ended = self._end_rules(number, sentence, said) if ends else False
             # What only takes a rule back is no rule itself: the rule it ended says so.
             if said.rule and not (ended and said.kind is phrasing.RuleKind.CONSTRAINT and said.revokes):
                 self._add_rule(number, sentence, said)

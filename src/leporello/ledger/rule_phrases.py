@@ -37,58 +37,12 @@ CODE_LIKE = lazy_regex(
 """Pasted code, logs and tables: nobody says them."""
 
 
-CLAUSE = lazy_regex(
-    r"(?<=[\w\"'`)\]*])[.;:!?]+\s+|,\s*|\s(?:[-–—>]+|→)\s|—|\s{0,99}[()]\s*"
-    r"|\s{1,99}(?:but|and|so|then|because|since|or|though|as long as)\s+",
-    re.IGNORECASE,
-)
-
-
-LEAD_IN = any_of(
-    r"""
-    [\W_]+
-    \d+[.)]\s
-    (?:please|pls|kindly|also|additionally|ok|okay|yes|yep|yeah|no|nope|nah|well|now|then|just|and|but|so|again|actually|instead)
-    (?:btw|fyi|lastly|finally|first|second|next|hey|hi|thanks|sorry|important|note|reminder|rule|wait|remember|maybe|perhaps)
-    (?:for now|from now on|going forward|from here on|in general|generally|in (?:the )?future|for the future|henceforth)
-    (?:one more thing|to be clear|i think(?: that)?|i'd say|let'?s|try to|/\w+|if possible|ideally|at all times|for the record)
-    (?:in|for|inside|within|under|across|with|on|at|during) (?:this|that|the|these|all|any|every|each|our|your|my|new) [^,]{1,40}?(?=,)
-    (?:when|whenever|before|after|while|if) [^,]{1,50}?(?=,)
-    (?:can|could|would|will) (?:you|we)(?: please| maybe| just| also)*
-    i(?:'d| would)? (?:want|like|need|expect|ask) (?:you|us) to
-    (?:we|you)(?: also| still| really| do)* (?:need to|have to|must|should)
-    you(?:'d| should| must| need to| have to| can| may)? (?:better )?(?=(?:always|never|not|only)\b)
-    """,
-    before="^",
-    after=r"(?=[\s,:;!.]|$|(?<=\W))[\s,:;!.]*",
-)
-"""What may stand before an order without changing it."""
-
-
 YES = lazy_regex(
     r"^\W*(?:yes|yep|yeah|yup|sure|ok|okay|fine|approved|agreed|lgtm|sounds good|correct|exactly|right)\b[,.! ]+(?:please )?"
     r"(?:you (?:can|may)|go|do|proceed|delete|push|merge|deploy|commit|remove|drop|ship|release|overwrite|cancel|install|send"
     r"|i(?:'d| would) like to proceed)\b",
     re.IGNORECASE,
 )
-
-
-OWN_DOING = any_of(
-    r"""
-    i(?:'m| am) (?!on\b|using\b|not (?:allowed|able)|the\b|a\b|an\b|in\b)
-    i(?:'ll| will)\b
-    i(?:'ve| have) (?!no\b|only\b|to\b)
-    i(?:'d| would) (?:like (?:to(?! (?:keep|avoid|stick|see (?:no|only|every)))|some|help|an?\b|more)|love|appreciate|be )
-    i (?:just |also |really |definitely |still |currently |now )*(?:want to (?!keep|avoid|stick)|need(?! every| all| each| no| you)|have to|plan|hope|aim|try|tried|decided|noticed|started|think i|guess|feel|wonder|can|could|might|was|got|had|saw|ran|did|made|set|went|know|see|found|completed|implemented|scheduled|finished)\b
-    (?:that|it|this|everything) (?:would|makes|sounds|looks|seems|should give|should help)\b
-    (?:yeah|yes|ok|okay|sure)?,? ?(?:these|those) (?:are|were|sound|look) (?:good|great|really|all|some|nice|helpful)\b
-    let'?s (?:focus|get|set|schedule|aim|phase|proceed|go ahead|dive|break|make sure|start|plan|review|discuss|send|begin|see|do|move on|talk)\b
-    it'?s only when\b
-    if you don'?t have\b
-    """,
-    before=r"^\W*(?:\[[^\]\n]{1,24}\] )?(?:however,? |plus,? |also,? |and |but |so |yeah,? |sure,? )*",
-)
-"""What the user does, wants to do or thinks himself."""
 
 
 REASON = lazy_regex(
@@ -101,26 +55,11 @@ REASON = lazy_regex(
 
 BARE_ASSENT = lazy_regex(
     r"\b(?:yes|yep|yeah|yup|sure|ok|okay|fine|please|pls|go|ahead|do|did|proceed|with|and|it|that|this|those|these|them|so|the|all"
-    r"|you|can|may|start|process|changes?|steps?|now|thanks|for|me|then|just|of|make|i|am|i'm|is|sounds|good)\b|\W",
+    r"|you|can|may|start|process|changes?|steps?|now|thanks|for|me|then|just|of|make|i|am|i'm|is|sounds|good"
+    r"|ja|oui|sí|sim|sì|да)\b|好的?|可以|行|はい|네|\W",
     re.IGNORECASE,
 )
 """Words of assent that don't say to what."""
-
-
-POLITE = lazy_regex(r"^\W*(?:can|could|would|will) (?:you|we)\b", re.IGNORECASE)
-
-
-SINGLE = lazy_regex(
-    r"\b(?:(?:just|only) (?:this|the|that) (?:once|one time|time)|just once|this one time|nur (?:dies(?:es)?|das) (?:eine )?mal|ausnahmsweise"
-    r"|(?:rien que|juste|seulement)(?: pour)? cette fois|solo(?: por)? esta vez|só (?:desta|dessa|esta) vez|solo (?:questa|stavolta)\w*"
-    r"|solo per (?:questa volta|stavolta)|только (?:в )?(?:этот|один) раз|в этот раз|на этот раз"
-    r"|(?:this|that|the (?:last|first|second|third|next)|diese\w?|den (?:letzten|ersten)|die (?:letzte|erste)|cett?e|ce|la (?:dernière|première|deuxième)|le (?:dernier|premier)"
-    r"|est[ea]|es[ea]|ess[ea]|quest[oa]|(?:l['’]|il |la )(?:ultim|prim|second)[oa]|эт(?:от|у|о)|последн\w+|перв\w+) ?(?:one )?(?:sentence|paragraph|heading|headline|caption|slide|phrase|wording|e?-?mail"
-    r"|satz|absatz|überschrift|folie|titre|paragraphe|diapo\w*|frase|párrafo|título|diapositiva|parágrafo|capoverso|paragrafo|titolo|предложени\w+|абзац\w*|заголов\w+|слайд\w*))\b"
-    r"|[就只]这一?次|这一?次(?:就|先)|今回(?:だけ|のみ|に限り)|[这那第][一二三四五\d]?[句段页](?:话)?|再帮我|この一?[文段行]|一文だけ|이번(?:만|에만|한 번만)|이 (?:문장|문단|단락|제목)|한 ?번만? 더",
-    re.IGNORECASE,
-)
-"""What is asked for once and not again."""
 
 
 PASTED = lazy_regex(
@@ -131,9 +70,6 @@ PASTED = lazy_regex(
     re.IGNORECASE,
 )
 """What one pastes from. A line with such a word and a colon at its end is followed by what somebody else wrote."""
-
-
-SUBJECT = lazy_regex(r"^\W*(?:i|we|they|he|she|it|this|that|there)\b", re.IGNORECASE)
 
 
 REVOKES = any_of(

@@ -1,18 +1,26 @@
-"""How far a sentence of the user reads as a standing rule, by a small linear model over signs of ten languages.
+"""How far a sentence of the user reads as a standing rule, by a linear model over signs and pieces of words.
 
 A sign is a class of words or endings that a grammar has in every language: negations, quantifiers, modals, persons,
 words of scope ("from now on"), of one time only ("again", "this"), of the past, of what others say. The words are
-listed in `rule_signs.json`, and so is what a sign weighs, the same in each language: see `scripts/fit_rule_score.py`.
+listed in `rule_signs.json`. Of two matches of which one lies within the other only the longer counts: "from now on"
+says nothing of now. The sign "-" stands for words that only look like those of another sign.
 
-Of two matches of which one lies within the other only the longer counts: "from now on" says nothing of now. The
-sign "-" stands for words that only look like those of another sign.
+Beside the signs count which of them stand together and in which order, the words, pairs of them and their pieces:
+each is hashed to a place of one table of small whole numbers. `rule_weights.json` holds that table and what a sign
+weighs, the same in each language: see `scripts/fit_rule_score.py`. Only whole numbers are added up, so a score is the
+same on every machine.
 """
 
 from __future__ import annotations
 
+from array import array
+from base64 import b85decode
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import combinations, pairwise
+from math import isqrt
 from typing import Any
+from zlib import crc32
 
 import orjson
 from msgspec import Struct, field
@@ -40,6 +48,12 @@ _MONEY = lazy_regex(
 )
 _PATH = lazy_regex(r"(?<![\w/.-])[\w.-]{1,60}(?:/[\w.-]{1,60}){1,12}\.\w{1,8}(?![\w/])")
 LONG = 110
+PLACES = 1 << 14
+"""How many weights the table of pieces has."""
+SHORT_PIECES, LONG_PIECES = (1, 2, 3), (3, 4)
+"""How many letters a piece of a word has, where a letter is a syllable and elsewhere."""
+MOST_SPANS = 40
+"""Signs of a sentence of which each two are compared: more stand in no sentence that anybody says."""
 _WIDTH = {"zh": 2.2, "ja": 2.2, "ko": 1.8}
 """How many letters of another language a character stands for."""
 _FORCE = frozenset("ban always never every only must wish scope order task permits".split())
@@ -85,6 +99,20 @@ def _data() -> dict[str, Any]:
     return dict(orjson.loads(shipped("leporello.ledger", "rule_signs.json")))
 
 
+class _Weights(Struct, frozen=True):
+    """What signs weigh, in hundredths, and what pieces do, in `step` thousandths of a hundredth."""
+
+    signs: dict[str, int]
+    pieces: array[int]
+    step: int
+
+
+@cache
+def _weights() -> _Weights:
+    data = orjson.loads(shipped("leporello.ledger", "rule_weights.json"))
+    return _Weights(data["signs"], array("b", b85decode(data["pieces"])), data["step"])
+
+
 @cache
 def _listed(language: str) -> tuple[_Pattern, ...]:
     rows = [(sign, word) for sign, listed in _data()["signs"][language].items() for word in listed.split("|")]
@@ -110,18 +138,48 @@ def vocabulary(language: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8192)
-def score(sentence: str, language: str, company: str = "") -> float:
-    """Above zero for a rule; `company` is one more sign, of what stands beside the sentence."""
-    weights = _data()["weights"]
-    return float(sum(weights.get(sign, 0.0) for sign in (*signs_of(sentence, language, company), "bias")))
+def score(sentence: str, language: str, company: str = "") -> int:
+    """Above zero for a rule, in hundredths; `company` is one more sign, of what stands beside the sentence."""
+    weights = _weights()
+    signs = signs_of(sentence, language, company)
+    places = places_of(sentence, language, signs)
+    told = sum(weights.signs.get(sign, 0) for sign in (*signs, "bias"))
+    # A long sentence has more pieces; by the root of their number they weigh about as much as those of a short one.
+    return told + sum(map(weights.pieces.__getitem__, places)) * weights.step // isqrt(10**6 * max(1, len(places)))
+
+
+def places_of(sentence: str, language: str, signs: frozenset[str]) -> frozenset[int]:
+    """Where the pieces of a sentence stand in the table of weights."""
+    lowered = _lowered(sentence)
+    pieces = {*_pieces(lowered, language), *_together(lowered, language, signs)}
+    return frozenset(crc32(piece.encode("utf-8", "surrogatepass")) % PLACES for piece in pieces)
+
+
+def _pieces(lowered: str, language: str) -> Iterator[str]:
+    """The words, each with its pieces, and those that stand side by side; numbers are all alike."""
+    words = ["0" if word.isdigit() else word for word in _TOKEN.findall(lowered)]
+    lengths = SHORT_PIECES if language in UNSPACED else LONG_PIECES
+    for word in words:
+        marked = f"^{word}$"
+        yield marked
+        for length in lengths:
+            yield from (marked[start : start + length] for start in range(len(marked) - length + 1))
+    around = ["<", *words, ">"]
+    yield from (f"{first} {second}" for first, second in pairwise(around))
+
+
+def _together(lowered: str, language: str, signs: frozenset[str]) -> Iterator[str]:
+    """Which signs stand in one sentence, and which of two comes first."""
+    ordered = sorted(signs)
+    yield from (f"{first}&{second}" for first, second in combinations(ordered, 2))
+    spans = sorted((start, end, sign) for sign, start, end in _spans(lowered, language))
+    yield from (f"{first[2]}>{second[2]}" for first, second in combinations(spans[:MOST_SPANS], 2))
 
 
 def signs_of(sentence: str, language: str, company: str = "") -> frozenset[str]:
-    """The signs in a sentence and around it, and those pairs of them that weigh something together."""
-    lowered = without_paths(sentence).lower().replace("’", "'").strip()
-    spans = _in_text(lowered, language) if language in UNSPACED else _in_words(_TOKEN.findall(lowered), language)
-    found = {sign for sign, start, end in spans if not _within(start, end, spans)}
-    found -= {"-"}
+    """The signs in a sentence and around it."""
+    lowered = _lowered(sentence)
+    found = {sign for sign, _, _ in _spans(lowered, language)}
     found |= {company} - {""}
     found |= {name for name, there in _shape(sentence, lowered, language) if there}
     if found.issuperset(("may", "past")):  # in Chinese, what may be done from now on
@@ -138,7 +196,18 @@ def signs_of(sentence: str, language: str, company: str = "") -> frozenset[str]:
         found.add("one_thing")
     if found & {"always", "never"} and found.isdisjoint(_DIRECTED) and found & _TOLD:
         found.add("bare_always")
-    return frozenset(found | {pair for pair in _data()["pairs"] if found.issuperset(pair.split("&"))})
+    return frozenset(found)
+
+
+def _lowered(sentence: str) -> str:
+    return without_paths(sentence).lower().replace("’", "'").strip()
+
+
+@lru_cache(maxsize=64)
+def _spans(lowered: str, language: str) -> tuple[tuple[str, int, int], ...]:
+    """The signs and where they stand, without those that lie within a longer match."""
+    spans = _in_text(lowered, language) if language in UNSPACED else _in_words(_TOKEN.findall(lowered), language)
+    return tuple(span for span in spans if span[0] != "-" and not _within(span[1], span[2], spans))
 
 
 def without_paths(text: str) -> str:

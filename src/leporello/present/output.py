@@ -181,6 +181,7 @@ def conversation_json(record: ConversationRecord) -> dict[str, Any]:
         "sessions": record.tip.ordinal,
         "tip": record.tip.id,
         "generation": record.generation,
+        "folds": record.compactions,
         "custom": dict(metadata.custom),
     }
 
@@ -203,7 +204,7 @@ def _list_row(record: ConversationRecord, whole: bool) -> tuple[str, ...]:
         short(record.id, ID_WIDTH),
         moment(record.updated_at),
         f"{record.messages:,}",
-        f"{record.tip.ordinal - 1:,}",
+        f"{record.compactions:,}",
         "open" if record.open else "ended",
         *about,
         short(metadata.title, TITLE_WIDTH),

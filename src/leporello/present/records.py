@@ -8,14 +8,14 @@ from typing import Any
 from msgspec import structs
 
 from leporello.errors import LeporelloError
-from leporello.events import CompactionReport, Outcome
+from leporello.events import CompactionReport, Outcome, runs
 from leporello.messages import Message, PartKind, calls_of, parts_of, result_id, role_of
 from leporello.present.text import duration, iso, money, percent, plural, short, words_of
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed
 from leporello.redact import redact
 from leporello.redact.messages import masked
-from leporello.store.records import Attempt, Hit, Insights, SessionRecord, StoredFold, StoredMessage, UsageTotals
+from leporello.store.records import Attempt, Hit, Insights, SessionRecord, StoredFold, StoredMessage, UsageTotals, View
 
 ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
 """Automatic attempts that found nothing to do: not worth telling a person."""
@@ -171,7 +171,7 @@ def compaction_line(report: CompactionReport, compactions: int = 0) -> str:
         )
         if compactions >= _REPEATED:
             line += f"; folded {compactions} times so far: /search reaches all of it, /new starts a new conversation"
-        return "\n".join([f"{line}.", *report.warnings])
+        return "\n".join([" ".join(filter(None, (f"{line}.", pointers_line(report)))), *report.warnings])
     words = {
         Outcome.NOTHING_TO_DO: "Nothing to fold yet.",
         Outcome.NO_GAIN: "Not folded: it would not have helped.",
@@ -179,6 +179,32 @@ def compaction_line(report: CompactionReport, compactions: int = 0) -> str:
         Outcome.FAILED: "Folding failed; nothing was changed.",
     }
     return " ".join([words[report.outcome], report.reason, *report.warnings]).strip()
+
+
+def pointers_line(report: CompactionReport) -> str:
+    """What a compaction shortened beside the span that it folded; empty where nothing was."""
+    if not report.pruned:
+        return ""
+    is_shown = "is shown as a pointer" if report.pruned == 1 else "are shown as pointers"
+    return f"{plural(report.pruned, 'long tool output')} behind it {is_shown}."
+
+
+def undo_line(before: View, after: View) -> str:
+    """What an undo brought back, and which folds stay."""
+    shown = {line.number: line.shortened for line in before.lines if line.number is not None}
+    back = runs(line.number for line in after.lines if line.number is not None and line.number not in shown)
+    whole = sum(not line.shortened and shown.get(line.number or 0, False) for line in after.lines)
+    folds = [line.fold for line in after.lines if line.fold]
+    parts = []
+    if back:
+        one = len(back) == 1 and back[0].first == back[0].last
+        parts.append(f"{', '.join(map(str, back))} {'is' if one else 'are'} shown again")
+    if whole:
+        parts.append(f"{plural(whole, 'shortened message')} {'is' if whole == 1 else 'are'} whole again")
+    stay = (
+        f"{plural(len(folds), 'earlier fold')} {'stays' if len(folds) == 1 else 'stay'}" if folds else "no fold is left"
+    )
+    return f"The last compaction is undone: {'; '.join([*parts, stay])}."
 
 
 def error_hint(error: LeporelloError, model: str, provider: str, address: str = "", *, in_chat: bool = True) -> str:

@@ -172,7 +172,9 @@ def money(dollars: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one: `87%`, `2.4%`."""
+    """A share of one: `87%`, `2.4%`, `99.7%`; only all of it is `100%`."""
+    if 0.995 <= share < 1:
+        return f"{min(share, 0.999) * 100:.1f}%"
     return f"{share * 100:.0f}%" if share >= 0.0995 or share == 0 else f"{share * 100:.1f}%"
 
 

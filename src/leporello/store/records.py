@@ -69,6 +69,8 @@ class ConversationRecord(Struct, frozen=True):
     """How many the log has; also the number of the newest."""
     created_at: float
     updated_at: float
+    compactions: int = 0
+    """How many are in force: those that were not undone."""
 
     @property
     def metadata(self) -> Metadata:

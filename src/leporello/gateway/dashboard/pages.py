@@ -45,7 +45,7 @@ from leporello.gateway.metrics import Metrics, RequestLog
 from leporello.gateway.proxy.rewrite import proxy_summariser
 from leporello.gateway.sessions.sessions import PLATFORM, Sessions
 from leporello.lazy_regex import lazy_regex
-from leporello.present.records import api_message, compaction_line
+from leporello.present.records import api_message, compaction_line, undo_line
 from leporello.present.text import visible
 from leporello.present.window import headline, rows
 from leporello.redact import redact
@@ -331,11 +331,11 @@ def action_routes(server: PageServer, sessions: Sessions) -> list[BaseRoute]:
     async def undo(request: PageRequest) -> Response:
         record = (await writable(request)).record
         try:
+            before = await asyncio.to_thread(store.views.view, record.id)
             view = await asyncio.to_thread(store.views.undo, record.id)
         except NotFound:
             raise refuse(409, "nothing_to_undo", "There is no compaction to undo.") from None
-        shown = f"{len(view.lines):,} messages are shown again"
-        return _notice(request, record, f"The last compaction is undone; {shown}.")
+        return _notice(request, record, undo_line(before, view))
 
     def pinboard(conversation: ConversationReader) -> Pinboard:
         sizes = conversation.measure.sizes

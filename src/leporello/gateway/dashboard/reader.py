@@ -151,8 +151,7 @@ class ConversationReader:
 
     def row(self) -> ConversationRow:
         """A conversation in a list, with the number of its compactions in force."""
-        compactions = len(self._store.views.in_force(self.record.id)) if self.record.generation else 0
-        return ConversationRow(self.record, self.title, self.named, compactions)
+        return ConversationRow(self.record, self.title, self.named, self.record.compactions)
 
     @property
     def named(self) -> bool:
@@ -181,7 +180,8 @@ class ConversationReader:
         sizes.restore(known if known.get("model") == about.model else {**known, "meter": {}})
         waits_for = known.get("waits_for") or sizes.limits.hard_tokens
         depth = depth_of(sizes.limits, sizes.fixed.tokens, self._dashboard.settings.compression.policy)
-        return Measure(sizes, known.get("waits_at"), waits_for, known.get("policy"), depth)
+        model = known.get("model") or about.model
+        return Measure(sizes, known.get("waits_at"), waits_for, known.get("policy"), depth, model)
 
     def stamp(self) -> str:
         """Changes whenever the page of a conversation would: one look at each thing it is made from."""
@@ -215,6 +215,7 @@ class ConversationReader:
             step=step,
             compactions=frozenset(views.in_force(id)),
             use=use,
+            window_model=self.measure.model,
             seen=tuple(placed(strip)),
             log=LogStrip(tuple(placed(log)), not sizes.counted(1, pulse.messages)),
             totals=self._store.usage.totals(id),

@@ -252,6 +252,8 @@ class Measure:
     """The state that the next decision starts from, as it is stored."""
     depth: int = 0
     """What a compaction would aim to leave."""
+    model: str = ""
+    """The model used last, whose window it is; the conversation may have begun with another."""
 
     def due(self, generation: int, undone: bool) -> int:
         """At how many tokens the next folding happens by itself; an undone view is left alone for longer, too."""
@@ -284,6 +286,8 @@ class Overview:
     """Generations of the compactions that were not taken back."""
     use: WindowUse
     """Where the window goes: the number of tokens in use, and at which the next folding happens by itself."""
+    window_model: str
+    """Whose window it is."""
     seen: tuple[PlacedSegment, ...]
     """What the model sees, to the scale of its window."""
     log: LogStrip

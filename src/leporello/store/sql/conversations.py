@@ -33,6 +33,7 @@ from leporello.store.sql.encoding import LARGEST_NUMBER, millis, name_key, pack,
 from leporello.store.sql.schema import COLUMNS, insert
 from leporello.store.sql.sessions import (
     FIRST,
+    IN_FORCE,
     PROMPT,
     SESSION,
     Sessions,
@@ -44,7 +45,7 @@ from leporello.store.sql.sessions import (
     write_metadata,
 )
 
-_CONVERSATION = "c.kind, c.generation, c.last, c.created, c.updated"
+_CONVERSATION = f"{IN_FORCE}, c.kind, c.generation, c.last, c.created, c.updated"
 _TIP = "JOIN sessions s ON s.conversation = c.conversation AND s.ordinal = c.tip"
 _SELECT_RECORD = (
     f"SELECT {_CONVERSATION}, {SESSION}, p.body "  # noqa: S608 - constants
@@ -99,7 +100,7 @@ class Conversations(StorePart):
         """The conversation any id of the chain belongs to, with its tip; None when there is none."""
         with self._db.read() as tx:
             row = tx.row(f"{_SELECT_RECORD} {KEY_OF_NAME}", name_key(id))
-        return None if row is None else _record(row[:5], row[5:])
+        return None if row is None else _record(row[:6], row[6:])
 
     def resolve(self, id: str) -> ConversationRecord:
         """The same; raises `NotFound` when there is none."""
@@ -200,7 +201,7 @@ class Conversations(StorePart):
                 )
                 if len(found) > limit:
                     found.pop()
-                    place = found[-1][4:6]
+                    place = found[-1][5:7]
                     break
                 if end is None:
                     return _page(found, None)
@@ -330,19 +331,18 @@ def _conversation(tx: Transaction, key: int) -> ConversationRecord:
     row = tx.row(f"{_SELECT_RECORD} ?", key)
     if row is None:
         raise NotFound("The conversation was deleted meanwhile.")
-    return _record(row[:5], row[5:])
+    return _record(row[:6], row[6:])
 
 
 def _record(row: Row, session: Row) -> ConversationRecord:
     tip = session_record(session)
-    kind, generation, last, created, updated = row
-    return ConversationRecord(
-        tip.conversation, ConversationKind(kind), tip, generation, last, seconds(created), seconds(updated)
-    )
+    compactions, kind, generation, last, created, updated = row
+    times = seconds(created), seconds(updated)
+    return ConversationRecord(tip.conversation, ConversationKind(kind), tip, generation, last, *times, int(compactions))
 
 
 def _page(rows: list[Row], cursor: str | None) -> Page:
-    return Page(tuple(_record(row[:5], row[6:]) for row in rows), cursor)
+    return Page(tuple(_record(row[:6], row[7:]) for row in rows), cursor)
 
 
 def _place(cursor: str | None) -> Row:

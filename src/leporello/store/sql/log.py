@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from leporello.errors import InputError, NotFound, StoreConflict, StoreCorrupt
-from leporello.events import Span
+from leporello.events import Span, runs
 from leporello.messages import Message, Messages, decode_json, hash_bytes
 from leporello.store.records import ModelCall, StoredMessage
 from leporello.store.sql.database import (
@@ -157,17 +157,6 @@ class Log(StorePart):
         digest = prepare_message(message, 0).hash
         row = self._row(conversation, "SELECT number FROM hashes WHERE conversation = ? AND hash = ?", digest)
         return None if row is None else row[0]
-
-
-def runs(numbers: Iterable[int]) -> list[Span]:
-    """Sorted numbers as spans without gaps."""
-    spans: list[Span] = []
-    for number in sorted(set(numbers)):
-        if spans and spans[-1].last + 1 == number:
-            spans[-1] = Span(spans[-1].first, number)
-        else:
-            spans.append(Span(number, number))
-    return spans
 
 
 def read_spans(tx: Transaction, key: int, spans: Sequence[Span]) -> list[StoredMessage]:

@@ -29,6 +29,11 @@ SESSION = (
 """The columns of a session, without its prompt."""
 FIRST = "JOIN sessions f ON f.conversation = s.conversation AND f.ordinal = 1"
 PROMPT = "LEFT JOIN prompts p ON p.conversation = s.conversation AND p.hash = s.prompt"
+IN_FORCE = (
+    "(SELECT COALESCE(SUM(CASE k.kind WHEN 'compaction' THEN 1 WHEN 'undo' THEN -1 ELSE 0 END), 0) "
+    "FROM generations k WHERE k.conversation = c.conversation)"
+)
+"""How many compactions of a conversation were not undone."""
 SELECT_SESSION = f"SELECT {SESSION}, p.body FROM sessions s {FIRST} {PROMPT} WHERE"  # noqa: S608 - constants
 
 

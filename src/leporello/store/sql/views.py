@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leporello.errors import InputError, LeaseLost, NotFound, StoreConflict
-from leporello.events import CompactionReport, Span, ViewEntry
+from leporello.events import CompactionReport, Span, ViewEntry, runs
 from leporello.messages import decode_json
 from leporello.store.records import (
     COMPRESSION,
@@ -48,9 +48,9 @@ from leporello.store.sql.encoding import (
     unpack_entries,
     unpack_report,
 )
-from leporello.store.sql.log import read_spans, runs
+from leporello.store.sql.log import read_spans
 from leporello.store.sql.schema import insert
-from leporello.store.sql.sessions import insert_session, new_id, register_id, write_prompt
+from leporello.store.sql.sessions import IN_FORCE, insert_session, new_id, register_id, write_prompt
 from leporello.store.sql.state import pack_state, save_ledger, write_state
 
 _GENERATION = (
@@ -202,10 +202,9 @@ class Views(StorePart):
 def read_view(tx: Transaction, key: int) -> View:
     """The current view: the entries of the newest generation, then what the log has beyond them."""
     row = tx.row(
-        "SELECT f.id, s.id, c.generation, c.last, g.kind, g.base_last, g.entries, "
+        "SELECT f.id, s.id, c.generation, c.last, g.kind, g.base_last, g.entries, "  # noqa: S608 - constants
         "(SELECT count(*) FROM folds d WHERE d.conversation = c.conversation), "
-        "(SELECT COALESCE(SUM(CASE k.kind WHEN 'compaction' THEN 1 WHEN 'undo' THEN -1 ELSE 0 END), 0) "
-        "FROM generations k WHERE k.conversation = c.conversation) "
+        f"{IN_FORCE} "
         "FROM conversations c "
         "JOIN sessions f ON f.conversation = c.conversation AND f.ordinal = 1 "
         "JOIN sessions s ON s.conversation = c.conversation AND s.ordinal = c.tip "
