@@ -180,14 +180,18 @@ def build(
     count: CountText,
     focus: str = "",
     summary: Handoff | None = None,
+    cleared: Collection[int] = (),
 ) -> Handoff:
-    """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one."""
+    """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one.
+
+    Of results that are `cleared` where they stand, the lines that tell most are quoted too.
+    """
     room = float(budget)
     rules = int(budget * RULE_SHARE)
     source = SectionSource(ledger, covered)
     fixed = plain_sections(source, 0, count, rules)
     stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - count(render(fixed))))
-    ranking = Ranking(ledger, covered, "\n".join(line.text for line in fixed[Section.CONSTRAINTS]))
+    ranking = Ranking(ledger, {*covered, *cleared}, "\n".join(line.text for line in fixed[Section.CONSTRAINTS]))
     fitting: Handoff | None = None
     most = before = -1
     for _ in range(ROUNDS):
