@@ -68,7 +68,9 @@ MAX_UNIT_CHARS = 420
 MAX_LINES_READ = 6_000
 """A huge output is read at both ends; the middle of it is in the log and in the search index."""
 
-_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f\u0400-\u04ff])|(?<=[。！？；])\s*")
+_SENTENCE_END = lazy_regex(
+    r"(?<=[.!?])(?<!\b[DM]r\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bProf\.)\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f\u0400-\u04ff])|(?<=[。！？；])\s*"
+)
 _UNSPACED_ENDS = ("。", "！", "？", "；")
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 _RULE_CHARS = f"{_SPACES}-=_*#|+~.>`"
